@@ -1,0 +1,89 @@
+"""kic: kinematic influence coefficients of mechanisms, exact to third order.
+
+A mechanism is drawn as bodies and joints; `Mechanism.at` fixes a posture; every question is asked of the
+resulting `Configuration`:
+
+    import kic
+    m = kic.load("puma560")
+    c = m.at([0.0, 0.5, -2.2, 0.7, 0.8, -0.4])
+    c.coefficients("tool").H                 # ∂²tool/∂q²
+    c.dynamics().effort(qd, qdd)             # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
+
+Notation
+--------
+======  ==================================  =======================  =================
+symbol  name                                shape                    source
+======  ==================================  =======================  =================
+φ, q    coordinates (rad, length)           (..., M)
+u       dependents: points, bodies, …       (..., P)
+G       first-order coefficients ∂u/∂q      (..., P, M)              (2-3), Table 2-3
+H       second-order, ∂G/∂q                 (..., P, M, M)           (2-12), Table 2-4
+D       third-order, ∂H/∂q                  (..., P, M, M, M)        (2-43), Table 2-5
+I*      effective inertia (`I`)             (..., M, M)              (2-196)
+P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
+Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
+T       effort                              (..., M)                 (2-198)
+======  ==================================  =======================  =================
+
+The differentiating index comes first::
+
+    H[p, m, n] = ∂G[p, n] / ∂q_m          u̇ = G q̇
+      │  │  └─ column of G                ü = G q̈ + q̇ᵀ H q̇
+      │  └──── differentiated along       u⃛ = G q⃛ + q̈ᵀ (H + 2Hᵀ) q̇ + D(q̇, q̇, q̇)
+      └─────── which dependent            T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
+    D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
+"""
+
+from kic.coefficients import Coefficients
+from kic.configuration import Configuration
+from kic.dh import DHRow, from_dh
+from kic.dynamics import Contributions, Dynamics
+from kic.errors import (
+    InertiaError,
+    InputError,
+    KicError,
+    LoopError,
+    ModelError,
+    ModelFileError,
+    PostureError,
+    SingularError,
+    UnknownNameError,
+)
+from kic.evaluator import Evaluator
+from kic.mechanism import Mechanism
+from kic.modelfile import load, model_names, save, schema
+from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Body",
+    "Coefficients",
+    "Configuration",
+    "Contributions",
+    "DHRow",
+    "Distance",
+    "Dynamics",
+    "Evaluator",
+    "Force",
+    "InertiaError",
+    "InputError",
+    "Joint",
+    "KicError",
+    "LoopError",
+    "Mechanism",
+    "ModelError",
+    "ModelFileError",
+    "Moment",
+    "Point",
+    "PostureError",
+    "SingularError",
+    "Spring",
+    "Units",
+    "UnknownNameError",
+    "from_dh",
+    "load",
+    "model_names",
+    "save",
+    "schema",
+]

@@ -1,0 +1,316 @@
+"""Configuration: the proof that a posture was solved, one or a batch, and the answers it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kic.coefficients import Coefficients
+from kic.dynamics import Contributions, Dynamics
+from kic.errors import InputError
+from kic.kinematics import contribution_tables, inertia_tables, load_tables, row_tables, split_table
+from kic.model import Model
+from kic.posture import phi_of
+from kic.tables import Sheet, member
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import RigidTransform
+
+
+class Configuration:
+    """A posture of a mechanism, or a batch of postures, with its frames known.
+
+    Made by `Mechanism.at`. Immutable; every question is a method, and coordinates are an argument of the
+    question.
+
+    Attributes
+    ----------
+    batch : tuple of int
+        Shape of the batch, ``()`` for one posture.
+    ok : (...) bool
+        Members that have a posture; the others are NaN in every answer.
+    state : (..., S)
+        State of the spanning tree, what `Mechanism.prepare` takes: one number for each revolute or
+        slider, a unit quaternion (w, x, y, z) for each ball.
+
+    Examples
+    --------
+    >>> import kic
+    >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
+    >>> c.batch, c.value("tip").round(3).tolist()
+    ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
+    """
+
+    def __init__(self, model: Model, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray) -> None:
+        self._model = model
+        self._states = np.ascontiguousarray(states)
+        self._states.flags.writeable = False
+        self.batch = batch
+        self.ok = ok
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return self._model.drawing.name
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates in which answers come."""
+        return self._model.coordinates
+
+    @property
+    def state(self) -> np.ndarray:
+        """State of the spanning tree, (..., S)."""
+        return self._states.reshape(*self.batch, self._states.shape[-1])
+
+    @property
+    def phi(self) -> np.ndarray:
+        """Coordinates of the spanning tree in the order of `coordinates`, (..., M).
+
+        Balls appear as rotation vectors. ``mechanism.at(c.phi)`` is the same posture again.
+        """
+        phi = phi_of(self._model.tree, self._states)
+        return phi.reshape(*self.batch, self._model.tree.size)
+
+    def _masked(self, T: np.ndarray) -> np.ndarray:
+        """NaN in every number of the members that have no posture."""
+        bad = ~self.ok.reshape(-1)
+        if bad.any():
+            T[bad] = np.nan
+        return T
+
+    def coefficients(self, of: str | Iterable[str], order: int = 2) -> Coefficients:
+        """G, H and D of anything that moves, with respect to the mechanism's coordinates.
+
+        Parameters
+        ----------
+        of : str or list of str
+            Points ("tip"), bodies ("hand": x y z of its reference point, then wx wy wz), joints,
+            distances, or single rows of them ("tip.x", "hand.wz", "hand.angle" of a planar mechanism).
+        order : {1, 2, 3}
+            Highest order.
+
+        Returns
+        -------
+        Coefficients
+            G (..., P, M), H (..., P, M, M), D (..., P, M, M, M), with named rows and columns
+            (Tables 2-3 to 2-5).
+
+        Raises
+        ------
+        UnknownNameError
+            For a name that is not there, with the candidates.
+        InputError
+            For an order that is none, or a part that has no such rows.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.coefficients("tip", order=1).G
+        array([[0., 0.],
+               [2., 1.],
+               [0., 0.]])
+        """
+        model = self._model
+        order = check_order(order)
+        rows = model.rows(of)
+        T = self._masked(row_tables(model.tree, rows, self._states, order))
+        parts = split_table(T, rows.height, model.tree.size, order, self.batch)
+        return model.assemble(rows, parts)
+
+    def value(self, name: str) -> np.ndarray:
+        """Values of a point, a joint, a distance or a single row.
+
+        Parameters
+        ----------
+        name : str
+            Such as "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+
+        Returns
+        -------
+        ndarray
+            (..., P) of a part with several rows, (...,) of a single one.
+
+        Raises
+        ------
+        InputError
+            For an angular velocity, which is the rate of nothing; `pose` has the orientation.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
+        array([2., 0., 0.])
+        """
+        rows = self._model.rows(name)
+        if not rows.holonomic:
+            raise InputError(
+                f"'{name}' includes angular velocities, which have no value. "
+                f"Ask for a point, or for pose('{name.partition('.')[0]}')."
+            )
+        T = self._masked(row_tables(self._model.tree, rows, self._states, 1))
+        values = split_table(T, rows.height, self._model.tree.size, 1, self.batch)[0]
+        if rows.select is not None:
+            values = values[..., rows.select]
+        return values[..., 0] if len(rows.labels) == 1 else values
+
+    def pose(self, body: str) -> RigidTransform:
+        """Displacement of a body from the drawing, as a SciPy `RigidTransform` (batched).
+
+        ``pose.apply(p)`` is where the body's point drawn at p is now.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        scipy.spatial.transform.RigidTransform
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such body.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> c.pose("forearm").apply([2.0, 0.0, 0.0]).round(3)
+        array([1.878, 0.479, 0.   ])
+        """
+        from scipy.spatial.transform import RigidTransform, Rotation
+
+        model = self._model
+        model.drawing.part(body, "bodies")
+        if self._states.dtype != np.float64:
+            raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
+        if not self.ok.all():
+            raise InputError(
+                f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
+            )
+        corners = model.pose_rows(body)
+        T = row_tables(model.tree, corners, self._states, 1)
+        p = split_table(T, corners.height, model.tree.size, 1, self.batch)[0].reshape(*self.batch, 4, 3)
+        # columns of the rotation: where the drawing's unit vectors have gone
+        matrix = np.swapaxes(p[..., 1:, :] - p[..., :1, :], -1, -2)
+        return RigidTransform.from_components(p[..., 0, :], Rotation.from_matrix(matrix))
+
+    def dynamics(self, applied: dict[str, Any] | None = None) -> Dynamics:
+        """I*, P* and loads in the mechanism's coordinates.
+
+        Parameters
+        ----------
+        applied : dict of str to (..., 3) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+
+        Returns
+        -------
+        Dynamics
+            I* (..., M, M), P* (..., M, M, M), Tᴸ (..., M) (eqs 2-196, 2-197, 2-125, 2-147).
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+        InputError
+            For a force that is not there, or a spring whose ends meet.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
+        array([-19.62 ,  -4.905])
+        """
+        model = self._model
+        size = model.tree.size
+        force, batch = model.loads.applied(applied, self.name)
+        states, shape, ok = self._states, self.batch, self.ok
+        if batch:
+            shape = np.broadcast_shapes(batch, self.batch)
+            states = np.ascontiguousarray(
+                np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
+            )
+            ok = np.broadcast_to(self.ok, shape)
+            force = np.ascontiguousarray(np.broadcast_to(force, (*shape, *force.shape[-2:])))
+        force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
+        dtype = np.result_type(states, force)
+        states = states.astype(dtype, copy=False)
+        K = load_tables(model.tree, model.masses, model.loads, states, force)
+        M = inertia_tables(model.tree, model.masses, states)
+        bad = ~ok.reshape(-1)
+        model.check_springs(K[~bad])
+        if bad.any():
+            M[bad] = np.nan
+            K[bad] = np.nan
+        I = M[:, : size**2].reshape(*shape, size, size)
+        P = M[:, size**2 :].reshape(*shape, size, size, size)
+        load, damping = K[:, :size].reshape(*shape, size), K[:, size:].reshape(*shape, size, size)
+        order = model.tree.to_coordinates
+        if order is not None:
+            I = I[..., order[:, None], order]
+            P = P[..., order[:, None, None], order[:, None], order]
+            load, damping = load[..., order], damping[..., order[:, None], order]
+        return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
+
+    def contributions(self) -> Contributions:
+        """Freeman's sums: what each body contributes to I* and P*, by linear and angular momentum.
+
+        Returns
+        -------
+        Contributions
+            Shares (..., N, M, M) and (..., N, M, M, M) (eqs 2-157, 2-158, 2-193, 2-194).
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
+        >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
+        np.float64(2.6666666666666665)
+        """
+        model = self._model
+        size, count = model.tree.size, len(model.masses.names)
+        T = self._masked(contribution_tables(model.tree, model.masses, self._states))
+        square, cube = size**2, size**3
+        edges = np.cumsum([0, square, square, cube, cube])
+        order = model.tree.to_coordinates
+        pick = np.arange(size) if order is None else order
+        parts = []
+        for k, rank in enumerate((2, 2, 3, 3)):
+            part = T[..., edges[k] : edges[k + 1]].reshape(*self.batch, count, *(size,) * rank)
+            parts.append(part[(..., *np.ix_(*(pick,) * rank))])
+        return Contributions(model.masses.names, model.coordinates, *parts)
+
+    def sheet(self) -> Sheet:
+        """Labelled table of the posture, to print or to show."""
+        sheet = Sheet(f"{self.name}: posture")
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if not self.ok.all():
+            sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
+        if index is not None:
+            sheet.matrix("coordinates", self.coordinates, ["value"], self.phi[index][:, None])
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+def check_order(order: Any) -> int:
+    """An order of coefficients."""
+    if order not in (1, 2, 3):
+        raise InputError(f"Expected `order` to be 1, 2 or 3, got {order!r}.")
+    return int(order)

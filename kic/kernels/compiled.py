@@ -1,0 +1,126 @@
+"""How a kernel is compiled, where the machine code is kept, and who is told about the wait.
+
+`helper` marks what runs inside kernels; it stays an ordinary Python function for symbolic scalars.
+`entry` marks what is called from outside with arrays; its ``.py_func`` is the ordinary function.
+"""
+
+import hashlib
+import os
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import UserWideCacheLocator as _UserWide
+from numba.extending import register_jitable as helper
+from numba.misc.appdirs import AppDirs
+
+__all__ = ["cache_directory", "entry", "helper"]
+
+# contracted multiply-adds are the only liberty taken with IEEE arithmetic
+_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+
+@lru_cache(maxsize=1)
+def source_key() -> str:
+    """Hash of every kernel source and of Numba's version: Numba alone misses an edited helper."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def cache_directory() -> Path:
+    """Folder of the compiled kernels of this very source: `KIC_CACHE_DIR`, else the user's cache."""
+    root = os.environ.get("KIC_CACHE_DIR") or AppDirs("kic", False).user_cache_dir
+    return Path(root) / source_key()
+
+
+class _Locator(_UserWide):
+    """Numba's user-wide locator, in kic's own folder and stamped with all kernel sources."""
+
+    def __init__(self, py_func, py_file):
+        super().__init__(py_func, py_file)
+        self._cache_path = str(cache_directory())
+
+    def get_source_stamp(self):
+        return source_key()
+
+
+class _Files(CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _Cache(FunctionCache):
+    """A function cache that says when it has to compile, and takes a damaged file for a missing one."""
+
+    _impl_class = _Files
+
+    def load_overload(self, sig, target_context):
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception:  # a truncated or foreign file must never stop the work
+            found = None
+        if found is None:
+            _announce(self._py_func.__name__, sig)
+        return found
+
+    def save_overload(self, sig, data):
+        super().save_overload(sig, data)
+        _announce_end()
+
+
+class _NoCache:
+    """Stands in where the cache folder can not be written: compile, tell, keep nothing."""
+
+    cache_path = None
+
+    def __init__(self, py_func):
+        self._py_func = py_func
+
+    def load_overload(self, sig, target_context):
+        _announce(self._py_func.__name__, sig)
+
+    def save_overload(self, sig, data):
+        _announce_end()
+
+    def enable(self):
+        pass
+
+    def disable(self):
+        pass
+
+    def flush(self):
+        pass
+
+
+_waiting = {"since": 0.0}
+
+
+def _announce(name: str, sig) -> None:
+    """Tell a person at a terminal, or who asked through KIC_VERBOSE, what the wait is for."""
+    if os.environ.get("KIC_VERBOSE", "1" if sys.stderr.isatty() else "0") == "0":
+        return
+    scalar = "complex" if "complex" in str(sig) else "real"
+    _waiting["since"] = time.perf_counter()
+    sys.stderr.write(f"kic: compiling the {scalar} '{name}' kernel for this machine, once … ")
+    sys.stderr.flush()
+
+
+def _announce_end() -> None:
+    if _waiting["since"]:
+        sys.stderr.write(f"{time.perf_counter() - _waiting['since']:.1f} s\n")
+        _waiting["since"] = 0.0
+
+
+def entry(function):
+    """Compile a kernel for whatever scalar arrives, without the GIL, cached by source."""
+    dispatcher = numba.njit(**_OPTIONS)(function)
+    try:
+        dispatcher._cache = _Cache(function)
+    except (OSError, RuntimeError):
+        dispatcher._cache = _NoCache(function)
+    return dispatcher

@@ -1,0 +1,141 @@
+"""Frames of the spanning tree at one posture, and what is fixed in them."""
+
+from kic.kernels.compiled import helper
+from kic.kernels.functions import cosine, sine
+from kic.kernels.layout import (
+    AXIS,
+    DRAWN,
+    GROUP,
+    KIND,
+    LO,
+    MOTION,
+    OFFSET,
+    ORIGIN,
+    PARENT,
+    PRISMATIC,
+    REVOLUTE,
+    ROTATION,
+    STATE,
+    TURN0,
+)
+from kic.kernels.vectors import add, axpy, put, scale, take, turn
+
+
+@helper
+def motion(cols, geometry, states, b, F):
+    """Cosine and sine of every revolute, length of every slider, quaternion of every ball.
+
+    Of posture b of `states` (B, nq), into the frames' table. This is the only transcendental step of all
+    kernels; symbolic callers fill that part of the table themselves.
+    """
+    for n in range(cols.shape[0]):
+        k = cols[n, STATE]
+        kind = cols[n, KIND]
+        if kind == REVOLUTE:
+            angle = states[b, k] - geometry[n, DRAWN]
+            F[n, MOTION] = cosine(angle)
+            F[n, MOTION + 1] = sine(angle)
+        elif kind == PRISMATIC:
+            F[n, MOTION] = states[b, k] - geometry[n, DRAWN]
+        elif cols[n, GROUP] == n:
+            F[n, MOTION] = states[b, k]
+            F[n, MOTION + 1] = states[b, k + 1]
+            F[n + 1, MOTION] = states[b, k + 2]
+            F[n + 1, MOTION + 1] = states[b, k + 3]
+
+
+@helper
+def ball_rotation(F, n):
+    """Rows of the rotation matrix of the unit quaternion (w, x, y, z) at columns n and n + 1."""
+    w, x, y, z = F[n, MOTION], F[n, MOTION + 1], F[n + 1, MOTION], F[n + 1, MOTION + 1]
+    return (
+        (w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z),
+    )
+
+
+@helper
+def frames(cols, geometry, F):
+    """Origin, axis and rotation of every column's frame in world axes (eqs 2-45 to 2-50).
+
+    A revolute turns about, and a slider moves along, the third axis of its own frame. The three
+    columns of a ball share one frame; their axes stay with the first-written body, which is the
+    parent, or the child where the tree walks the joint backwards (LO tells).
+    """
+    for n in range(cols.shape[0]):
+        kind = cols[n, KIND]
+        if cols[n, GROUP] != n:
+            continue
+        parent = cols[n, PARENT]
+        z0 = take(geometry, n, TURN0)
+        z1 = take(geometry, n, TURN0 + 3)
+        z2 = take(geometry, n, TURN0 + 6)
+        if parent < 0:
+            w0, w1, w2 = z0, z1, z2
+            p = take(geometry, n, OFFSET)
+        else:
+            a = take(F, parent, ROTATION)
+            b = take(F, parent, ROTATION + 3)
+            c = take(F, parent, ROTATION + 6)
+            w0 = add(axpy(a[0], z0, scale(a[1], z1)), scale(a[2], z2))
+            w1 = add(axpy(b[0], z0, scale(b[1], z1)), scale(b[2], z2))
+            w2 = add(axpy(c[0], z0, scale(c[1], z1)), scale(c[2], z2))
+            offset = turn(F, parent, ROTATION, take(geometry, n, OFFSET))
+            p = add(take(F, parent, ORIGIN), offset)
+        axis = (w0[2], w1[2], w2[2])
+        if kind == REVOLUTE:
+            co, si = F[n, MOTION], F[n, MOTION + 1]
+            w0 = (co * w0[0] + si * w0[1], co * w0[1] - si * w0[0], w0[2])
+            w1 = (co * w1[0] + si * w1[1], co * w1[1] - si * w1[0], w1[2])
+            w2 = (co * w2[0] + si * w2[1], co * w2[1] - si * w2[0], w2[2])
+        elif kind == PRISMATIC:
+            p = axpy(F[n, MOTION], axis, p)
+        else:
+            q0, q1, q2 = ball_rotation(F, n)
+            backwards = cols[n, LO] > n
+            if backwards:
+                q0, q1, q2 = (
+                    (q0[0], q1[0], q2[0]),
+                    (q0[1], q1[1], q2[1]),
+                    (q0[2], q1[2], q2[2]),
+                )
+            r0 = add(axpy(w0[0], q0, scale(w0[1], q1)), scale(w0[2], q2))
+            r1 = add(axpy(w1[0], q0, scale(w1[1], q1)), scale(w1[2], q2))
+            r2 = add(axpy(w2[0], q0, scale(w2[1], q1)), scale(w2[2], q2))
+            if backwards:
+                w0, w1, w2 = scale(-1, r0), scale(-1, r1), scale(-1, r2)
+            for k in range(3):
+                put(F, n + k, AXIS, (w0[k], w1[k], w2[k]))
+                put(F, n + k, ORIGIN, p)
+                put(F, n + k, ROTATION, r0)
+                put(F, n + k, ROTATION + 3, r1)
+                put(F, n + k, ROTATION + 6, r2)
+            continue
+        put(F, n, AXIS, axis)
+        put(F, n, ORIGIN, p)
+        put(F, n, ROTATION, w0)
+        put(F, n, ROTATION + 3, w1)
+        put(F, n, ROTATION + 6, w2)
+
+
+@helper
+def carried_point(F, frame, local):
+    """World position of a point fixed in a frame (-1: ground, whose frame is the world)."""
+    if frame < 0:
+        return local
+    return add(take(F, frame, ORIGIN), turn(F, frame, ROTATION, local))
+
+
+@helper
+def carried_vector(F, frame, local):
+    """World components of a vector fixed in a frame."""
+    if frame < 0:
+        return local
+    return turn(F, frame, ROTATION, local)
+
+
+@helper
+def turns(cols, n):
+    """Whether column n turns what it carries."""
+    return cols[n, KIND] != PRISMATIC

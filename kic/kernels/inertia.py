@@ -1,0 +1,191 @@
+"""Entry: I* and P* of the tree, from composite inertias and world screws.
+
+P* is delivered in its metric-compatible form: C_kb = q̇_a P*_kab is the Coriolis matrix with Ṁ - 2C
+skew. In holonomic coordinates these are the Christoffel symbols of the first kind (after Echeandia and
+Wensing 2021); the angular velocities of a ball joint make it unsymmetric in its last two indices.
+"""
+
+import numpy as np
+
+from kic.kernels.compiled import entry, helper
+from kic.kernels.frames import frames, motion, turns
+from kic.kernels.layout import (
+    AXIS,
+    CENTRE,
+    FRAME_WIDTH,
+    GROUP,
+    KIND,
+    LO,
+    MASS,
+    MOMENTS,
+    ORIGIN,
+    PARENT,
+    PRISMATIC,
+    ROTATION,
+)
+from kic.kernels.vectors import add, axpy, cross, dot, put, scale, sub, symmetric, take, turn
+
+# composite (M, 10): mass, first moment (3) and inertia (6) about the reference point
+FIRST, SECOND, COMPOSITE_WIDTH = 1, 4, 10
+
+
+@helper
+def rotated_inertia(F, frame, inertias, i):
+    """Inertia of body i about its centre of mass in world axes (2-142): xx yy zz xy xz yz."""
+    j = (
+        inertias[i, MOMENTS], inertias[i, MOMENTS + 1], inertias[i, MOMENTS + 2],
+        inertias[i, MOMENTS + 3], inertias[i, MOMENTS + 4], inertias[i, MOMENTS + 5],
+    )  # fmt: skip
+    r0 = take(F, frame, ROTATION)
+    r1 = take(F, frame, ROTATION + 3)
+    r2 = take(F, frame, ROTATION + 6)
+    a0, a1, a2 = symmetric(j, r0), symmetric(j, r1), symmetric(j, r2)
+    return (dot(r0, a0), dot(r1, a1), dot(r2, a2), dot(r0, a1), dot(r0, a2), dot(r1, a2))
+
+
+@helper
+def composites(cols, F, bodies, inertias, origin, C):
+    """Composite inertia of every column's frame and all it carries, about a common point."""
+    for n in range(C.shape[0]):
+        for k in range(COMPOSITE_WIDTH):
+            C[n, k] = 0
+    for i in range(bodies.shape[0]):
+        n = bodies[i]
+        if n < 0:
+            continue
+        m = inertias[i, MASS]
+        j = rotated_inertia(F, n, inertias, i)
+        p = add(take(F, n, ORIGIN), turn(F, n, ROTATION, take(inertias, i, CENTRE)))
+        c = sub(p, origin)
+        h = scale(m, c)
+        C[n, 0] += m
+        C[n, FIRST] += h[0]
+        C[n, FIRST + 1] += h[1]
+        C[n, FIRST + 2] += h[2]
+        C[n, SECOND] += j[0] + h[1] * c[1] + h[2] * c[2]
+        C[n, SECOND + 1] += j[1] + h[0] * c[0] + h[2] * c[2]
+        C[n, SECOND + 2] += j[2] + h[0] * c[0] + h[1] * c[1]
+        C[n, SECOND + 3] += j[3] - h[0] * c[1]
+        C[n, SECOND + 4] += j[4] - h[0] * c[2]
+        C[n, SECOND + 5] += j[5] - h[1] * c[2]
+    for n in range(C.shape[0] - 1, -1, -1):
+        parent = cols[n, PARENT]
+        if parent >= 0:
+            for k in range(COMPOSITE_WIDTH):
+                C[parent, k] += C[n, k]
+
+
+@helper
+def momentum(C, n, w, v):
+    """Angular (about the reference point) and linear momentum of composite n moving with (w, v)."""
+    h = take(C, n, FIRST)
+    j = (
+        C[n, SECOND], C[n, SECOND + 1], C[n, SECOND + 2],
+        C[n, SECOND + 3], C[n, SECOND + 4], C[n, SECOND + 5],
+    )  # fmt: skip
+    return add(symmetric(j, w), cross(h, v)), axpy(C[n, 0], v, cross(w, h))
+
+
+@helper
+def screws(cols, F, origin, S):
+    """Screw (w, v at the reference point) of every column."""
+    for n in range(cols.shape[0]):
+        s = take(F, n, AXIS)
+        if turns(cols, n):
+            put(S, n, 0, s)
+            put(S, n, 3, cross(sub(take(F, n, ORIGIN), origin), s))
+        else:
+            put(S, n, 0, sub(s, s))
+            put(S, n, 3, s)
+
+
+@helper
+def christoffel(cols, S, C, t):
+    """Fill I (M, M) and P (M, M, M), side by side in t, for coordinates moved one after the other."""
+    size = cols.shape[0]
+    square = size * size
+    for place in range(square + square * size):
+        t[place] = 0
+    for k in range(size):
+        wk, vk = take(S, k, 0), take(S, k, 3)
+        nk, fk = momentum(C, k, wk, vk)
+        j = k
+        while j >= 0:
+            wj, vj = take(S, j, 0), take(S, j, 3)
+            x = dot(wj, nk) + dot(vj, fk)
+            t[j * size + k] = x
+            t[k * size + j] = x
+            # A = (S_k ×*) I_k S_j - I_k (S_k × S_j), B = S_j ×* I_k S_k
+            nj, fj = momentum(C, k, wj, vj)
+            ni, fi = momentum(C, k, cross(wk, wj), add(cross(wk, vj), cross(vk, wj)))
+            an = sub(add(cross(wk, nj), cross(vk, fj)), ni)
+            af = sub(cross(wk, fj), fi)
+            bn = add(cross(wj, nk), cross(vj, fk))
+            bf = cross(wj, fk)
+            i = j
+            while i >= 0:
+                wi, vi = take(S, i, 0), take(S, i, 3)
+                a = dot(wi, an) + dot(vi, af)
+                b = dot(wi, bn) + dot(vi, bf)
+                up, down = (a + b) / 2, (a - b) / 2
+                t[square + (i * size + j) * size + k] = up
+                t[square + (i * size + k) * size + j] = up
+                t[square + (j * size + i) * size + k] = down
+                t[square + (j * size + k) * size + i] = down
+                if j < k:
+                    t[square + (k * size + i) * size + j] = -down
+                    t[square + (k * size + j) * size + i] = -down
+                i = cols[i, PARENT]
+            j = cols[j, PARENT]
+
+
+@helper
+def balls(cols, t):
+    """Change from three successive turns to the angular velocity of each ball joint.
+
+    The two differ by the second-order coefficients B_p,ab = -ε_abp of the change, for a before b where
+    the axes stay with the parent, for a after b where they stay with the child (3-35).
+    """
+    size = cols.shape[0]
+    for g in range(size):
+        if cols[g, GROUP] != g or cols[g, KIND] <= PRISMATIC:
+            continue
+        forward = cols[g, LO] == g
+        for u in range(3):
+            w = (u + 1) % 3
+            p = (u + 2) % 3
+            # ε_uwp = 1: the pair (a, b) is (u, w) or (w, u), whichever comes in the right order
+            straight = (u < w) == forward
+            a, b = (u, w) if straight else (w, u)
+            for k in range(size):
+                x = t[k * size + g + p]
+                place = size * size + (k * size + g + a) * size + g + b
+                t[place] = t[place] - x if straight else t[place] + x
+
+
+@helper
+def inertia_tables(cols, F, S, C, bodies, inertias, t):
+    """I* and P* at one posture whose frames are known."""
+    if cols.shape[0] == 0:
+        return
+    origin = take(F, 0, ORIGIN)
+    composites(cols, F, bodies, inertias, origin, C)
+    screws(cols, F, origin, S)
+    christoffel(cols, S, C, t)
+    balls(cols, t)
+
+
+@entry
+def inertia(cols, geometry, bodies, inertias, states, T):
+    """I* (M, M) and P* (M, M, M), side by side in each row of T, at a batch of postures.
+
+    bodies (n,) are the frames that carry the inertias (n, 10); what stands on ground does not count.
+    """
+    size = cols.shape[0]
+    F = np.empty((size, FRAME_WIDTH), states.dtype)
+    S = np.empty((size, 6), states.dtype)
+    C = np.empty((size, COMPOSITE_WIDTH), states.dtype)
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        inertia_tables(cols, F, S, C, bodies, inertias, T[b])

@@ -1,0 +1,214 @@
+"""Entry points: values and G, H, D of any list of rows, in the tree's coordinates or in others.
+
+`X` is None for the tree's own coordinates; else it is the batch of tables (B, …) that holds the
+coefficients of the tree's coordinates with respect to `size` others, and all answers are in those.
+Numba compiles the two cases apart.
+"""
+
+import numpy as np
+
+from kic.kernels.compiled import entry, helper
+from kic.kernels.contraction import contracted_rows, contraction_scratch
+from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.layout import (
+    AXIS,
+    DIRECTION,
+    DISTANCE,
+    FRAME_A,
+    FRAME_B,
+    FRAME_WIDTH,
+    ITEM,
+    KIND,
+    NONE,
+    OMEGA,
+    ORDERED,
+    PARENT,
+    PERPENDICULAR,
+    PLANE_ANGLE,
+    POINT,
+    PRISMATIC,
+    REVOLUTE,
+    ROW,
+    SPIN,
+    STATE,
+    UNIT,
+    d_at,
+    g_at,
+    h_at,
+    table_width,
+)
+from kic.kernels.products import product_row, root_row
+from kic.kernels.rows import mirror, vector_rows
+from kic.kernels.vectors import dot, sub, take
+
+
+@helper
+def carried(cols, F, work, frame, kind, e, sign, order, ordered, X, b, size, t, rows, row):
+    """Coefficients of one carried vector, added to three rows, in the coordinates asked for."""
+    if X is None:
+        vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
+    else:
+        path, S = work
+        contracted_rows(
+            cols, F, path, S, frame, kind, e, sign, order, X[b], size, t, rows, row
+        )  # fmt: skip
+
+
+@helper
+def settled(ordered, X, order, kind, t, rows, size, row):
+    """Complete three rows once everything has been added: the plain ones leave out mirror images."""
+    if X is None and order > 1 and kind != OMEGA and not ordered:
+        mirror(t, rows, size, row, order)
+
+
+@helper
+def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows):
+    """Points (absolute or relative) and angular velocities: three rows."""
+    kind, body, base, row = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A], items[i, ROW]
+    ordered = items[i, ORDERED] != 0
+    p = carried_point(F, body, take(vectors, i, 0))
+    carried(cols, F, work, body, kind, p, 1, order, ordered, X, b, size, t, rows, row)
+    if base != NONE:
+        tail = carried_point(F, base, take(vectors, i, 3))
+        carried(cols, F, work, base, kind, tail, -1, order, ordered, X, b, size, t, rows, row)
+        p = sub(p, tail)
+    settled(ordered, X, order, kind, t, rows, size, row)
+    if kind == POINT:
+        for c in range(3):
+            t[row + c] = p[c]
+
+
+@helper
+def add_coordinate(sign, n, mobile, order, X, b, size, t, rows, row):
+    """Add `sign` times coordinate n of the tree to one row."""
+    if X is None:
+        t[g_at(rows, size, row, n)] += sign
+    else:
+        x = X[b]
+        for a in range(size):
+            t[g_at(rows, size, row, a)] += sign * x[g_at(mobile, size, n, a)]
+        if order > 1:
+            place, origin = h_at(rows, size, row, 0, 0), h_at(mobile, size, n, 0, 0)
+            for a in range(size * size):
+                t[place + a] += sign * x[origin + a]
+        if order > 2:
+            place, origin = d_at(rows, size, row, 0, 0, 0), d_at(mobile, size, n, 0, 0, 0)
+            for a in range(size * size * size):
+                t[place + a] += sign * x[origin + a]
+
+
+@helper
+def linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows):
+    """A coordinate itself, or the angle of a body of a planar mechanism: constant in the tree."""
+    n, row = items[i, FRAME_B], items[i, ROW]
+    mobile = cols.shape[0]
+    if items[i, ITEM] == UNIT:
+        add_coordinate(1, n, mobile, order, X, b, size, t, rows, row)
+        if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
+            t[row] = states[b, cols[n, STATE]]
+        return
+    normal = take(vectors, i, 6)
+    value = vectors[i, 0]
+    while n >= 0:
+        if cols[n, KIND] == REVOLUTE:
+            sign = dot(normal, take(F, n, AXIS))
+            add_coordinate(sign, n, mobile, order, X, b, size, t, rows, row)
+            value = value + sign * states[b, cols[n, STATE]]
+        n = cols[n, PARENT]
+    t[row] = value
+
+
+@helper
+def simple_rows(cols, F, work, items, vectors, states, order, X, b, size, t, rows):
+    """Every row that is no product, at one posture whose frames are known; zeroes first."""
+    for place in range(table_width(rows, size, order)):
+        t[place] = 0
+    for i in range(items.shape[0]):
+        kind = items[i, ITEM]
+        if kind == UNIT or kind == PLANE_ANGLE:
+            linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows)
+        elif kind < DISTANCE:
+            vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows)
+
+
+@helper
+def two_vectors(cols, F, work, items, vectors, i, order, X, b, size, U, W):
+    """Tables of the two vectors of a product row: U of the one fixed in A, W of the other."""
+    kind, body, base = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A]
+    ordered = items[i, ORDERED] != 0
+    for place in range(table_width(3, size, order)):
+        U[place] = 0
+        W[place] = 0
+    head = carried_point(F, body, take(vectors, i, 0))
+    tail = carried_point(F, base, take(vectors, i, 3))
+    u, w = carried_vector(F, base, take(vectors, i, 6)), sub(head, tail)
+    sort = POINT
+    if kind == PERPENDICULAR:
+        u = carried_vector(F, base, take(vectors, i, 3))
+        w = carried_vector(F, body, take(vectors, i, 0))
+        head, sort = w, DIRECTION
+    elif kind == SPIN:
+        sort = OMEGA
+    carried(cols, F, work, body, sort, head, 1, order, ordered, X, b, size, W, 3, 0)
+    if kind != PERPENDICULAR:
+        carried(cols, F, work, base, sort, tail, -1, order, ordered, X, b, size, W, 3, 0)
+    settled(ordered, X, order, sort, W, 3, size, 0)
+    if kind != DISTANCE:
+        carried(cols, F, work, base, DIRECTION, u, 1, order, ordered, X, b, size, U, 3, 0)
+        settled(ordered, X, order, DIRECTION, U, 3, size, 0)
+    for c in range(3):
+        U[c] = u[c]
+        W[c] = w[c]
+
+
+@helper
+def product_rows(cols, F, work, items, vectors, order, X, b, size, U, W, t, rows):
+    """Distances, perpendicularities and projections at one posture whose frames are known."""
+    for i in range(items.shape[0]):
+        kind, row = items[i, ITEM], items[i, ROW]
+        if kind < DISTANCE:
+            continue
+        two_vectors(cols, F, work, items, vectors, i, order, X, b, size, U, W)
+        if kind == DISTANCE:
+            product_row(W, W, True, size, order, t, rows, row)
+            root_row(size, order, t, rows, row)
+        else:
+            product_row(U, W, kind != SPIN, size, order, t, rows, row)
+
+
+@helper
+def working_space(cols, X, size, order, states):
+    """Scratch of the contraction, where there is one."""
+    if X is None:
+        return None
+    else:
+        path = np.empty(cols.shape[0], np.int64)
+        return path, contraction_scratch(cols, size, order, states)
+
+
+@entry
+def kinematics(cols, geometry, items, vectors, states, X, size, order, rows, T):
+    """Points, angular velocities and coordinates at a batch of postures.
+
+    states (B, nq); the table T (B, width) of `rows` rows and `size` coordinates is overwritten up to
+    `order`. Values that do not exist (those of angular velocities) are zero.
+    """
+    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
+    work = working_space(cols, X, size, order, states)
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        simple_rows(cols, F, work, items, vectors, states, order, X, b, size, T[b], rows)
+
+
+@entry
+def products(cols, geometry, items, vectors, states, X, size, order, rows, T):
+    """The rows that are products, into a table that `kinematics` has written before."""
+    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
+    work = working_space(cols, X, size, order, states)
+    U = np.empty(table_width(3, size, order), states.dtype)
+    W = np.empty(table_width(3, size, order), states.dtype)
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        product_rows(cols, F, work, items, vectors, order, X, b, size, U, W, T[b], rows)

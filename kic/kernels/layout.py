@@ -1,0 +1,78 @@
+"""Layout of the packed tables that the kernels read and write: plain integers, one meaning each.
+
+A *column* is one freedom of the spanning tree and, at the same time, one moving frame; columns are
+numbered so that a parent always comes before its children.
+
+A *table* (B, width) holds P rows with respect to M coordinates for B postures: the P values, then
+G (P, M), H (P, M, M) and D (P, M, M, M), each in C order, side by side.
+"""
+
+from kic.kernels.compiled import helper
+
+# cols (M, 5) int64: one row for each column of the tree
+PARENT = 0  # column of the frame that carries this one, -1 for ground
+KIND = 1  # REVOLUTE, PRISMATIC or BALL
+LO = 2  # axis n is moved by the columns m of its path with m < LO[n]
+STATE = 3  # first entry of this column (of its ball joint) in the state
+GROUP = 4  # first column of its ball joint, else the column itself
+COLUMN_WIDTH = 5
+
+REVOLUTE, PRISMATIC, BALL = 0, 1, 2
+
+# geometry (M, 13): offset (3) from the parent's origin and zero rotation (9), both in the parent's
+# frame, then the value that the coordinate has in the drawing
+OFFSET, TURN0, DRAWN, GEOMETRY_WIDTH = 0, 3, 12, 13
+
+# frames (M, 20): origin, axis, rotation (row-major), all in world axes; then the column g_n of the row
+# in work, and cosine and sine (length, quaternion) of the column's coordinate
+ORIGIN, AXIS, ROTATION, EFFECT, MOTION, FRAME_WIDTH = 0, 3, 6, 15, 18, 20
+
+# items (n, 5) int64: what is asked about, with vectors (n, 9): local B, local A, extra
+ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
+ORDERED = 4  # 1 where a ball joint is on a path: H and D are then not symmetric
+POINT = 0  # 3 rows: position of a point fixed in frame B, less that of one in A if A is given
+DIRECTION = 1  # 3 rows: a vector fixed in frame B (used inside products)
+OMEGA = 2  # 3 rows: angular velocity of B, less that of A if A is given
+UNIT = 3  # 1 row: column B itself
+PLANE_ANGLE = 4  # 1 row: angle of B about the constant normal `extra`, all axes parallel to it
+DISTANCE = 5  # 1 row: |pB - pA|
+PERPENDICULAR = 6  # 1 row: direction of B . direction of A
+REACH = 7  # 1 row: direction `extra` of A . (pB - pA)
+SPIN = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
+NONE = -2  # no frame A
+
+# inertias (n, 10): mass, centre of mass (3), inertia about it xx yy zz xy xz yz, in the frame's axes
+MASS, CENTRE, MOMENTS, INERTIA_WIDTH = 0, 1, 4, 10
+
+# forces (n, 3) int64: frame, what, axes
+FORCE, MOMENT = 0, 1
+WORLD_AXES, BODY_AXES = 0, 1
+
+
+@helper
+def g_at(rows, size, row, n):
+    """Place of G[row, n] in a table of `rows` rows and `size` coordinates."""
+    return rows + row * size + n
+
+
+@helper
+def h_at(rows, size, row, m, n):
+    """Place of H[row, m, n]."""
+    return rows + rows * size + (row * size + m) * size + n
+
+
+@helper
+def d_at(rows, size, row, l, m, n):
+    """Place of D[row, l, m, n]."""
+    return rows + rows * size * (1 + size) + ((row * size + l) * size + m) * size + n
+
+
+@helper
+def table_width(rows, size, order):
+    """Numbers that one posture takes in a table."""
+    width = rows * (1 + size)
+    if order > 1:
+        width += rows * size * size
+    if order > 2:
+        width += rows * size * size * size
+    return width

@@ -1,0 +1,98 @@
+"""Entry points: what each body contributes to I* and P*, in the tree's coordinates or in others.
+
+Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the
+gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right torques but is not
+symmetric; `compatible` selects the form whose Coriolis matrix makes Ṁ - 2C skew, half of the terms below.
+"""
+
+import numpy as np
+
+from kic.kernels.compiled import entry, helper
+from kic.kernels.frames import carried_point, frames, motion
+from kic.kernels.inertia import rotated_inertia
+from kic.kernels.kinematics import carried, settled, working_space
+from kic.kernels.layout import CENTRE, FRAME_WIDTH, MASS, OMEGA, POINT, table_width
+from kic.kernels.products import column1, column2
+from kic.kernels.vectors import add, cross, dot, sub, symmetric, take
+
+
+@helper
+def add_link(L, A, mass, j, compatible, size, t, linear_i, angular_i, linear_p, angular_p):
+    """Add one body's parts to I and P at the given places; L and A are its tables of point and ω."""
+    for k in range(size):
+        gk, wk = column1(L, size, k), column1(A, size, k)
+        jk = symmetric(j, wk)
+        for a in range(size):
+            ga, wa = column1(L, size, a), column1(A, size, a)
+            ja = symmetric(j, wa)
+            t[linear_i + k * size + a] += mass * dot(gk, ga)
+            t[angular_i + k * size + a] += dot(wk, ja)
+            for b in range(size):
+                wb = column1(A, size, b)
+                place = (k * size + a) * size + b
+                t[linear_p + place] += mass * dot(gk, column2(L, size, a, b))
+                x = dot(jk, column2(A, size, a, b))
+                if compatible:
+                    jb = symmetric(j, wb)
+                    y = sub(add(cross(wa, jb), cross(wb, ja)), symmetric(j, cross(wa, wb)))
+                    x += dot(wk, y) / 2
+                else:
+                    x += dot(ja, cross(wk, wb))
+                t[angular_p + place] += x
+
+
+@helper
+def body_tables(cols, F, work, frame, centre, ordered, X, b, size, L, A):
+    """Second-order tables of a body's centre of mass and angular velocity."""
+    for place in range(table_width(3, size, 2)):
+        L[place] = 0
+        A[place] = 0
+    p = carried_point(F, frame, centre)
+    carried(cols, F, work, frame, POINT, p, 1, 2, ordered, X, b, size, L, 3, 0)
+    settled(ordered, X, 2, POINT, L, 3, size, 0)
+    carried(cols, F, work, frame, OMEGA, p, 1, 2, ordered, X, b, size, A, 3, 0)
+
+
+@entry
+def links(cols, geometry, bodies, inertias, states, X, size, T):
+    """Freeman's sums body by body: T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular."""
+    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
+    work = working_space(cols, X, size, 2, states)
+    L = np.empty(table_width(3, size, 2), states.dtype)
+    A = np.empty(table_width(3, size, 2), states.dtype)
+    square, cube = size * size, size * size * size
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        for i in range(bodies.shape[0]):
+            t = T[b, i]
+            for place in range(2 * square + 2 * cube):
+                t[place] = 0
+            if bodies[i] >= 0:
+                body_tables(cols, F, work, bodies[i], take(inertias, i, CENTRE), True, X, b, size, L, A)
+                j = rotated_inertia(F, bodies[i], inertias, i)
+                add_link(
+                    L, A, inertias[i, MASS], j, False, size,
+                    t, 0, square, 2 * square, 2 * square + cube,
+                )  # fmt: skip
+
+
+@entry
+def contracted_inertia(cols, geometry, bodies, inertias, states, X, size, T):
+    """I* and P* in other coordinates, side by side in each row of T, never forming the tree's P*."""
+    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
+    work = working_space(cols, X, size, 2, states)
+    L = np.empty(table_width(3, size, 2), states.dtype)
+    A = np.empty(table_width(3, size, 2), states.dtype)
+    square, cube = size * size, size * size * size
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        t = T[b]
+        for place in range(square + cube):
+            t[place] = 0
+        for i in range(bodies.shape[0]):
+            if bodies[i] >= 0:
+                body_tables(cols, F, work, bodies[i], take(inertias, i, CENTRE), True, X, b, size, L, A)
+                j = rotated_inertia(F, bodies[i], inertias, i)
+                add_link(L, A, inertias[i, MASS], j, True, size, t, 0, 0, square, square)

@@ -1,0 +1,118 @@
+"""Entry: generalized loads of the tree by virtual work (2-125, 2-147), and its damping matrix."""
+
+import numpy as np
+
+from kic.kernels.compiled import entry, helper
+from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.functions import root
+from kic.kernels.layout import (
+    BODY_AXES,
+    CENTRE,
+    FRAME_WIDTH,
+    KIND,
+    MASS,
+    MOMENT,
+    OMEGA,
+    PARENT,
+    POINT,
+    PRISMATIC,
+    STATE,
+)
+from kic.kernels.rows import acts, first
+from kic.kernels.vectors import dot, scale, sub, take
+
+
+@helper
+def virtual_work(cols, F, frame, kind, p, force, t):
+    """Add what a force at p (kind POINT) or a moment (kind OMEGA) on a frame gives each coordinate."""
+    n = frame
+    while n >= 0:
+        if acts(cols, n, kind):
+            t[n] += dot(first(cols, F, n, kind, p), force)
+        n = cols[n, PARENT]
+
+
+@helper
+def gravity_loads(cols, F, bodies, inertias, gravity, t):
+    """Weights at the centres of mass."""
+    for i in range(bodies.shape[0]):
+        if bodies[i] >= 0:
+            p = carried_point(F, bodies[i], take(inertias, i, CENTRE))
+            virtual_work(cols, F, bodies[i], POINT, p, scale(inertias[i, MASS], gravity), t)
+
+
+@helper
+def applied_loads(cols, F, forces, places, applied, b, t):
+    """Forces and moments given in world or in body axes; `applied` (B or 1, n, 3)."""
+    member = b if applied.shape[0] > 1 else 0
+    for i in range(forces.shape[0]):
+        frame = forces[i, 0]
+        f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
+        if forces[i, 2] == BODY_AXES:
+            f = carried_vector(F, frame, f)
+        kind = OMEGA if forces[i, 1] == MOMENT else POINT
+        virtual_work(cols, F, frame, kind, carried_point(F, frame, take(places, i, 0)), f, t)
+
+
+@helper
+def spring_loads(cols, F, springs, numbers, size, t, stretch):
+    """Springs and dampers between two points: tension along the line, damping of its rate.
+
+    numbers (n, 9): the two local points, stiffness, free length, damping. `stretch` (M,) is scratch.
+    """
+    for i in range(springs.shape[0]):
+        a, b = springs[i, 0], springs[i, 1]
+        pa = carried_point(F, a, take(numbers, i, 0))
+        pb = carried_point(F, b, take(numbers, i, 3))
+        w = sub(pb, pa)
+        stiffness, free, damping = numbers[i, 6], numbers[i, 7], numbers[i, 8]
+        pull = stiffness
+        if free != 0 or damping != 0:
+            length = root(dot(w, w))
+            if free != 0:
+                pull = stiffness * (1 - free / length)
+        f = scale(pull, w)
+        virtual_work(cols, F, a, POINT, pa, f, t)
+        virtual_work(cols, F, b, POINT, pb, scale(-1, f), t)
+        if damping != 0:
+            for n in range(size):
+                stretch[n] = 0
+            along = scale(1 / length, w)
+            virtual_work(cols, F, b, POINT, pb, along, stretch)
+            virtual_work(cols, F, a, POINT, pa, scale(-1, along), stretch)
+            for m in range(size):
+                for n in range(size):
+                    t[size + m * size + n] += damping * stretch[m] * stretch[n]
+
+
+@helper
+def joint_loads(cols, laws, states, b, size, t):
+    """Springs and dampers in the joints: laws (M, 3) are stiffness, free value, damping."""
+    for n in range(size):
+        if cols[n, KIND] <= PRISMATIC:
+            t[n] -= laws[n, 0] * (states[b, cols[n, STATE]] - laws[n, 1])
+        t[size + n * size + n] += laws[n, 2]
+
+
+@entry
+def loads(
+    cols, geometry, bodies, inertias, gravity, forces, places, applied, springs, numbers, laws, states, T
+):  # fmt: skip
+    """T^L (M,) and damping matrix (M, M), side by side in each row of T, at a batch of postures.
+
+    forces (n, 3) int64: frame, FORCE or MOMENT, WORLD_AXES or BODY_AXES; places (n, 3) local points.
+    """
+    size = cols.shape[0]
+    F = np.empty((size, FRAME_WIDTH), states.dtype)
+    stretch = np.empty(size, states.dtype)
+    pull = take(gravity, 0, 0)
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        t = T[b]
+        for place in range(size + size * size):
+            t[place] = 0
+        gravity_loads(cols, F, bodies, inertias, pull, t)
+        applied_loads(cols, F, forces, places, applied, b, t)
+        spring_loads(cols, F, springs, numbers, size, t, stretch)
+        joint_loads(cols, laws, states, b, size, t)

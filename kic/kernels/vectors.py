@@ -1,0 +1,80 @@
+"""Three-vectors as tuples: the alphabet in which every kernel is written.
+
+They compile into Numba kernels, and run as plain Python on any scalar that knows ``+ - *``.
+"""
+
+from kic.kernels.compiled import helper
+
+
+@helper
+def take(a, n, k):
+    """Three numbers of row n from column k on."""
+    return (a[n, k], a[n, k + 1], a[n, k + 2])
+
+
+@helper
+def put(a, n, k, v):
+    """Write a vector into row n from column k on."""
+    a[n, k] = v[0]
+    a[n, k + 1] = v[1]
+    a[n, k + 2] = v[2]
+
+
+@helper
+def dot(a, b):
+    """Scalar product."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@helper
+def cross(a, b):
+    """Vector product."""
+    return (
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    )
+
+
+@helper
+def add(a, b):
+    """Sum."""
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+@helper
+def sub(a, b):
+    """Difference."""
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+
+
+@helper
+def scale(x, a):
+    """Multiple."""
+    return (x * a[0], x * a[1], x * a[2])
+
+
+@helper
+def axpy(x, a, b):
+    """x a + b."""
+    return (x * a[0] + b[0], x * a[1] + b[1], x * a[2] + b[2])
+
+
+@helper
+def turn(a, n, k, v):
+    """The matrix stored row-major in row n from column k on, times v."""
+    return (
+        a[n, k] * v[0] + a[n, k + 1] * v[1] + a[n, k + 2] * v[2],
+        a[n, k + 3] * v[0] + a[n, k + 4] * v[1] + a[n, k + 5] * v[2],
+        a[n, k + 6] * v[0] + a[n, k + 7] * v[1] + a[n, k + 8] * v[2],
+    )
+
+
+@helper
+def symmetric(j, v):
+    """A symmetric matrix (xx, yy, zz, xy, xz, yz) times v."""
+    return (
+        j[0] * v[0] + j[3] * v[1] + j[4] * v[2],
+        j[3] * v[0] + j[1] * v[1] + j[5] * v[2],
+        j[4] * v[0] + j[5] * v[1] + j[2] * v[2],
+    )

@@ -1,0 +1,146 @@
+"""Coordinates to states and back: what a user gives for joints, one posture or a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import broadcast_batches, numbers
+from kic.drawing import Drawing
+from kic.errors import InputError, unknown
+from kic.parts import Joint
+from kic.rotations import (
+    as_pose_vector,
+    as_rotation_vector,
+    quaternion_from_vector,
+    vector_from_quaternion,
+)
+from kic.tree import Tree
+
+
+def coordinates_of(drawing: Drawing, inputs: Any) -> np.ndarray:
+    """Array (..., M) in the order of the coordinates, from an array, a dict of names, or None.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        For a wrong shape, a missing or surplus coordinate, or something `at` can not use.
+    """
+    names = drawing.coordinate_names
+    if inputs is None:
+        return drawn_coordinates(drawing)
+    if isinstance(inputs, dict):
+        return _from_names(drawing, inputs)
+    a = numbers("phi", inputs)
+    if a.ndim == 0 or a.shape[-1] != len(names):
+        raise InputError(
+            f"Expected `phi` to have shape (..., {len(names)}), got {a.shape}. "
+            f"The coordinates of '{drawing.name}' are {', '.join(names)}.",
+            expected=(len(names),),
+            got=a.shape,
+        )
+    return a
+
+
+def drawn_coordinates(drawing: Drawing) -> np.ndarray:
+    """Coordinates (M,) of the drawing."""
+    drawn = {
+        c: value
+        for joint in drawing.joints
+        for c, value in zip(joint.components, joint.value, strict=True)  # type: ignore[arg-type]
+    }
+    return np.array([drawn[name] for name in drawing.coordinate_names])
+
+
+def _from_names(drawing: Drawing, inputs: dict[str, Any]) -> np.ndarray:
+    """Array (..., M) from a dict of joints, components or rotations."""
+    names = drawing.coordinate_names
+    given: dict[str, np.ndarray] = {}
+    for key, value in inputs.items():
+        for name, x in _entries(drawing, key, value):
+            if name in given:
+                raise InputError(f"Coordinate '{name}' of '{drawing.name}' is given twice.")
+            given[name] = x
+    missing = [name for name in names if name not in given]
+    surplus = [name for name in given if name not in names]
+    if missing or surplus:
+        raise InputError(
+            f"'{drawing.name}' has mobility {len(names)}; {len(given)} coordinates were named: "
+            f"{', '.join(given)}."
+            + (f" Missing: {', '.join(missing)}." if missing else "")
+            + (f" Not among its coordinates: {', '.join(surplus)}." if surplus else ""),
+            missing=tuple(missing),
+            surplus=tuple(surplus),
+        )
+    batch = broadcast_batches(**{name: given[name].shape for name in names})
+    return np.stack([np.broadcast_to(given[name], batch) for name in names], axis=-1)
+
+
+def _entries(drawing: Drawing, key: str, value: Any) -> list[tuple[str, np.ndarray]]:
+    """Single coordinates of one entry of the dict."""
+    joints = {joint.name: joint for joint in drawing.joints}
+    single = {c for joint in drawing.joints for c in joint.components}
+    if key in joints and joints[key].freedoms != 1:
+        joint = joints[key]
+        a = numbers(key, _several(joint, value))
+        if a.ndim == 0 or a.shape[-1] != joint.freedoms:
+            raise InputError(
+                f"Expected `{key}` to have shape (..., {joint.freedoms}) for a {joint.type} joint, "
+                f"got {a.shape}."
+            )
+        return [(c, a[..., k]) for k, c in enumerate(joint.components)]
+    if key in single:
+        return [(key, numbers(key, value))]
+    whole = key.partition(".")[0]
+    if whole in drawing.parts and whole not in joints:
+        if key.rpartition(".")[2] in ("wx", "wy", "wz"):
+            raise InputError(
+                f"'{key}' is an angular velocity and has no value that could fix a posture. "
+                "Give joint coordinates."
+            )
+        raise InputError(
+            f"'{key}' can not be an input here: at() takes the joint coordinates of '{drawing.name}': "
+            f"{', '.join(drawing.coordinate_names)}."
+        )
+    raise unknown("joint", key, drawing.name, [c for joint in drawing.joints for c in joint.components])
+
+
+def _several(joint: Joint, value: Any) -> Any:
+    if joint.type == "spherical":
+        return as_rotation_vector(joint.name, value)
+    if joint.type == "free":
+        return as_pose_vector(joint.name, value)
+    return value
+
+
+def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:
+    """States (B, S) of coordinates (B, M) in the order of the coordinates."""
+    if tree.to_coordinates is not None:
+        columns = np.empty_like(phi)
+        columns[:, tree.to_coordinates] = phi
+        phi = columns
+    if not tree.balls:
+        return phi
+    states = np.empty((len(phi), tree.state_size), phi.dtype)
+    for n in range(tree.size):
+        place = tree.cols[n, 3]
+        if n in tree.balls:
+            states[:, place : place + 4] = quaternion_from_vector(phi[:, n : n + 3])
+        elif place >= 0:
+            states[:, place] = phi[:, n]
+    return states
+
+
+def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
+    """Coordinates (B, M), in the order of the coordinates, of states (B, S)."""
+    phi = states
+    if tree.balls:
+        phi = np.empty((len(states), tree.size), states.dtype)
+        for n in range(tree.size):
+            place = tree.cols[n, 3]
+            if n in tree.balls:
+                phi[:, n : n + 3] = vector_from_quaternion(states[:, place : place + 4])
+            elif place >= 0:
+                phi[:, n] = states[:, place]
+    return phi if tree.to_coordinates is None else phi[:, tree.to_coordinates]

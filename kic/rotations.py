@@ -1,0 +1,61 @@
+"""Rotations of ball joints: rotation vectors for people, unit quaternions (w, x, y, z) in the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError
+
+
+def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
+    """Unit quaternion (..., 4) of a rotation vector (..., 3); analytic, so that complex steps pass."""
+    if r.dtype == object:
+        return _symbolic_quaternion(r)
+    square = np.einsum("...i,...i->...", r, r)
+    small = np.abs(square) < 1e-4
+    angle = np.sqrt(np.where(small, 1.0, square))
+    # sin(a/2)/a and cos(a/2), by their series where the angle is small
+    s = np.where(small, 0.5 - square / 48 + square**2 / 3840 - square**3 / 645120, np.sin(angle / 2) / angle)
+    c = np.where(small, 1 - square / 8 + square**2 / 384 - square**3 / 46080, np.cos(angle / 2))
+    return np.concatenate([c[..., None], s[..., None] * r], axis=-1)
+
+
+def _symbolic_quaternion(r: np.ndarray) -> np.ndarray:
+    """Only the drawn orientation is known to every scalar."""
+    if any(x != 0 for x in r.flat):
+        raise InputError("The turns of ball and free joints can not be symbols; leave them as drawn (zero).")
+    q = np.zeros((*r.shape[:-1], 4), dtype=object)
+    q[..., 0] = 1
+    return q
+
+
+def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
+    """Rotation vector (..., 3) of a unit quaternion (..., 4), of length at most π."""
+    if q.dtype == object:
+        return q[..., 1:] * 2
+    q = np.where(q[..., :1].real < 0, -q, q)
+    square = np.einsum("...i,...i->...", q[..., 1:], q[..., 1:])
+    small = np.abs(square) < 1e-4
+    size = np.sqrt(np.where(small, 1.0, square))
+    half = np.arctan2(size.real, q[..., 0].real) if q.dtype.kind != "c" else np.arctan(size / q[..., 0])
+    # asin(s)/s by its series where s is small
+    series = 1 + square / 6 + 3 * square**2 / 40 + 15 * square**3 / 336
+    return q[..., 1:] * (2 * np.where(small, series, half / size))[..., None]
+
+
+def as_rotation_vector(name: str, value: Any) -> Any:
+    """A rotation vector from what a user gives for a ball joint: three numbers or a SciPy `Rotation`."""
+    if hasattr(value, "as_rotvec"):
+        return value.as_rotvec()
+    return value
+
+
+def as_pose_vector(name: str, value: Any) -> Any:
+    """Six numbers from what a user gives for a free joint: x y z with a rotation vector, or a SciPy
+    `RigidTransform`.
+    """
+    if hasattr(value, "rotation") and hasattr(value, "translation"):
+        return np.concatenate([value.translation, value.rotation.as_rotvec()], axis=-1)
+    return value
