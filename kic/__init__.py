@@ -34,6 +34,7 @@ The differentiating index comes first::
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 """
 
+from kic import products
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.dh import DHRow, from_dh
@@ -84,6 +85,7 @@ __all__ = [
     "from_dh",
     "load",
     "model_names",
+    "products",
     "save",
     "schema",
 ]

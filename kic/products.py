@@ -231,7 +231,7 @@ def _take(name: str, given: Any, *rule: int | str, fit: str = "") -> np.ndarray:
         raise InputError(f"Expected `{name}` to be an array, got a ragged {type(given).__name__}.") from None
     if a.dtype.kind not in "ifcO":  # bools multiply as "and", differences of unsigned numbers wrap around
         raise InputError(f"Expected `{name}` to hold signed, complex or object numbers, got {a.dtype}.")
-    shape = a.shape[max(a.ndim - len(rule), 0) :]
+    shape = a.shape[-len(rule) :]
     sizes = dict(zip(rule, shape, strict=False))
     wanted = tuple(sizes.get(r) if isinstance(r, str) else r for r in rule)  # a name twice is one size
     if shape != wanted:
