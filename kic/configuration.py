@@ -46,7 +46,6 @@ class Configuration:
     def __init__(self, model: Model, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray) -> None:
         self._model = model
         self._states = np.ascontiguousarray(states)
-        self._states.flags.writeable = False
         self.batch = batch
         self.ok = ok
 
@@ -62,8 +61,8 @@ class Configuration:
 
     @property
     def state(self) -> np.ndarray:
-        """State of the spanning tree, (..., S)."""
-        return self._states.reshape(*self.batch, self._states.shape[-1])
+        """State of the spanning tree, (..., S); a copy."""
+        return self._states.reshape(*self.batch, self._states.shape[-1]).copy()
 
     @property
     def phi(self) -> np.ndarray:
@@ -180,7 +179,7 @@ class Configuration:
         --------
         >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.5])
-        >>> c.pose("forearm").apply([2.0, 0.0, 0.0]).round(3)
+        >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
         array([1.878, 0.479, 0.   ])
         """
         from scipy.spatial.transform import RigidTransform, Rotation
@@ -287,7 +286,9 @@ class Configuration:
         parts = []
         for k, rank in enumerate((2, 2, 3, 3)):
             part = T[..., edges[k] : edges[k + 1]].reshape(*self.batch, count, *(size,) * rank)
-            parts.append(part[(..., *np.ix_(*(pick,) * rank))])
+            for axis in range(-rank, 0):
+                part = part.take(pick, axis=axis)
+            parts.append(part)
         return Contributions(model.masses.names, model.coordinates, *parts)
 
     def sheet(self) -> Sheet:

@@ -93,7 +93,7 @@ class Evaluator:
         if (
             type(state) is not np.ndarray
             or state.dtype != np.float64
-            or not state.flags.c_contiguous
+            or not state.flags.carray  # in C order, aligned and writable: anything else compiles anew
             or state.shape[-1:] != (self._state_size,)
         ):
             state = self._checked(state)
@@ -135,7 +135,7 @@ class Evaluator:
         return out
 
     def _checked(self, state: Any) -> np.ndarray:
-        a = np.ascontiguousarray(state)
+        a = np.require(state, requirements=["C", "A", "W"])
         if a.dtype not in (np.float64, np.complex128, object):
             a = a.astype(np.float64)
         if a.ndim == 0 or a.shape[-1] != self._state_size:

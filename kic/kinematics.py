@@ -32,8 +32,8 @@ def split_table(T: np.ndarray, rows: int, size: int, order: int, batch: tuple[in
 
 
 def in_scalar(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A model table in the scalar type of the states; C-ordered, so that no kernel is compiled anew."""
-    return np.ascontiguousarray(a, dtype=dtype)
+    """A model table in the scalar type of the states; any layout but this would compile a kernel anew."""
+    return np.require(a, dtype, ["C", "A", "W"])
 
 
 @lru_cache(maxsize=16)

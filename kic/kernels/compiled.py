@@ -10,10 +10,10 @@ import sys
 import time
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.caching import UserWideCacheLocator as _UserWide
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.extending import register_jitable as helper
 from numba.misc.appdirs import AppDirs
 
@@ -39,19 +39,35 @@ def cache_directory() -> Path:
     return Path(root) / source_key()
 
 
-class _Locator(_UserWide):
-    """Numba's user-wide locator, in kic's own folder and stamped with all kernel sources."""
+class _Locator(_CacheLocator):
+    """Where Numba keeps a kernel: in kic's own folder, stamped with all kernel sources."""
 
-    def __init__(self, py_func, py_file):
-        super().__init__(py_func, py_file)
-        self._cache_path = str(cache_directory())
+    def __init__(self, py_func: Any, py_file: str) -> None:
+        # Numba reports these two when it finds that something can not be cached
+        self._py_file = py_file
+        self._lineno = py_func.__code__.co_firstlineno
 
-    def get_source_stamp(self):
+    def get_cache_path(self) -> str:
+        return str(cache_directory())
+
+    def get_source_stamp(self) -> str:
         return source_key()
+
+    def get_disambiguator(self) -> str:
+        return str(self._lineno)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> "_Locator | None":
+        locator = cls(py_func, py_file)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
 
 
 class _Files(CompileResultCacheImpl):
-    _locator_classes = (_Locator,)
+    _locator_classes: ClassVar[list[type]] = [_Locator]
 
 
 class _Cache(FunctionCache):
@@ -100,7 +116,7 @@ class _NoCache:
 _waiting = {"since": 0.0}
 
 
-def _announce(name: str, sig) -> None:
+def _announce(name: str, sig: Any) -> None:
     """Tell a person at a terminal, or who asked through KIC_VERBOSE, what the wait is for."""
     if os.environ.get("KIC_VERBOSE", "1" if sys.stderr.isatty() else "0") == "0":
         return
@@ -116,7 +132,7 @@ def _announce_end() -> None:
         _waiting["since"] = 0.0
 
 
-def entry(function):
+def entry(function: Any) -> Any:
     """Compile a kernel for whatever scalar arrives, without the GIL, cached by source."""
     dispatcher = numba.njit(**_OPTIONS)(function)
     try:

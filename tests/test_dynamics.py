@@ -1,0 +1,221 @@
+"""I*, P*, loads and what follows from them, by identities and by independent routes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sampling import derivative, mismatch, random_posture, random_tree
+
+import kic
+
+TREES = [
+    ("RPRRPR", False),
+    ("RRRRRR", True),
+    ("RPRPRRRP", True),
+    ("R" * 12, True),
+    ("R", False),
+    ("P", False),
+    (["R", "spherical", "R"], False),
+    (["free", "R", "P"], True),
+    (["P", "universal", "spherical", "R"], True),
+    (["free", "spherical", "planar", "cylindrical", "fixed", "R"], True),
+]
+
+
+def cases():
+    for seed, (kinds, branched) in enumerate(TREES):
+        for k in range(1 if isinstance(kinds, str) else 3):
+            yield pytest.param(kinds, branched, seed + 50 * k, id=f"{''.join(kinds)}-{k}")
+
+
+@pytest.mark.parametrize(("kinds", "branched", "seed"), list(cases()))
+def test_identities(kinds, branched: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m = random_tree(rng, kinds, branched)
+    c = random_posture(rng, m)
+    d = c.dynamics()
+    size = len(c.coordinates)
+    qd, qdd = rng.normal(size=(2, size))
+    assert d.holonomic == (not c._model.tree.balls)
+    assert mismatch(d.I, d.I.swapaxes(0, 1)) < 1e-14
+    assert np.linalg.eigvalsh(d.I).min() > 0
+    # ∂I*_lm/∂q_n against the complex step, in quasi-velocities too
+    gradient = derivative(c, lambda x: x.dynamics().I)
+    scale = max(np.abs(d.P).max(), np.abs(d.I).max())  # P* may vanish
+    assert np.abs(d.inertia_gradient() - gradient).max() < 1e-12 * scale
+    # Ṁ - 2C is skew
+    skew = np.einsum("lmn,n->lm", gradient, qd) - 2 * d.coriolis(qd)
+    assert np.abs(skew + skew.T).max() < 1e-12 * scale * np.abs(qd).max()
+    # symmetric exactly where the coordinates are holonomic
+    if d.holonomic:
+        assert np.array_equal(d.P.swapaxes(1, 2), d.P)
+        christoffel = (gradient + np.einsum("knm->kmn", gradient) - np.einsum("mnk->kmn", gradient)) / 2
+        assert np.abs(d.P - christoffel).max() < 1e-12 * scale
+    # effort and acceleration are inverse to each other
+    effort = d.effort(qd, qdd)
+    assert mismatch(d.acceleration(qd, effort), qdd) < 1e-9
+    # Freeman's sums give the same inertia and, as a quadratic form, the same inertia power
+    parts = c.contributions()
+    assert mismatch((parts.I_linear + parts.I_angular).sum(axis=0), d.I) < 1e-12
+    summed = (parts.P_linear + parts.P_angular).sum(axis=0)
+    assert np.abs(summed @ qd @ qd - d.P @ qd @ qd).max() < 1e-12 * scale * (qd @ qd)
+    if d.holonomic:
+        assert np.abs((summed + summed.swapaxes(1, 2)) / 2 - d.P).max() < 1e-12 * scale
+
+
+def test_a_free_body_has_euler_s_equations() -> None:
+    """In (v, ω) of a free body the model is Newton's and Euler's, at any orientation."""
+    inertia = np.diag([1.0, 2.0, 2.5])
+    m = kic.Mechanism(
+        "top",
+        [kic.Body("top", mass=3.0, com=(0, 0, 0), inertia=inertia)],
+        [kic.Joint("J", "free", ("ground", "top"), at=(0, 0, 0))],
+    )
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        c = m.at(rng.normal(size=6) * 2)
+        R = c.pose("top").rotation.as_matrix()
+        world = R @ inertia @ R.T
+        v, w, a, alpha = rng.normal(size=(4, 3))
+        effort = c.dynamics().effort([*v, *w], [*a, *alpha])
+        assert mismatch(effort[:3], 3 * a) < 1e-13
+        assert mismatch(effort[3:], world @ alpha + np.cross(w, world @ w)) < 1e-12
+        assert not c.dynamics().holonomic
+        # and so it is when ground is written second
+        b = kic.Mechanism("top", m.bodies, [kic.Joint("J", "free", ("top", "ground"), at=(0, 0, 0))])
+        assert b.at([0.0] * 6).dynamics().I == pytest.approx(m.at().dynamics().I)
+
+
+@pytest.mark.parametrize("kinds", ["RPRR", ["R", "spherical", "P"], ["free", "R"]], ids="-".join)
+def test_loads_are_virtual_work(kinds) -> None:
+    rng = np.random.default_rng(4)
+    m = random_tree(rng, kinds, branched=True, loads=True)
+    c = random_posture(rng, m)
+    d = c.dynamics()
+    parts = m.parts
+
+    def jacobian(name: str) -> np.ndarray:
+        return c.coefficients(name, order=1).G
+
+    want = np.zeros(len(c.coordinates))
+    for body in m.bodies:
+        want += body.mass * jacobian(body.name)[:3].T @ m.gravity
+    want += parts["lump"].mass * jacobian("lump").T @ m.gravity
+    for force in m.forces:
+        turn = np.eye(3) if force.axes == "world" else c.pose(parts[force.point].body).rotation.as_matrix()
+        want += jacobian(force.point).T @ turn @ force.force
+    for moment in m.moments:
+        turn = np.eye(3) if moment.axes == "world" else c.pose(moment.body).rotation.as_matrix()
+        want += jacobian(moment.body)[3:].T @ turn @ moment.moment
+    damping = np.zeros((len(want),) * 2)
+    for spring in m.springs:
+        a, b = spring.points
+        gap = c.value(b) - c.value(a) if b != "post" else np.array(parts["post"].at) - c.value(a)
+        length = np.linalg.norm(gap)
+        rate = (jacobian(b) - jacobian(a) if b != "post" else -jacobian(a)).T @ gap / length
+        want -= spring.stiffness * (length - spring.rest) * rate
+        damping += spring.damping * np.outer(rate, rate)
+    assert mismatch(d.load, want) < 1e-12
+    assert mismatch(d.damping, damping) < 1e-12
+    qd = rng.normal(size=len(want))
+    assert mismatch(d.effort(qd, 0 * qd), d.P @ qd @ qd + damping @ qd - want) < 1e-12
+
+
+def test_given_loads_replace_those_of_the_model() -> None:
+    rng = np.random.default_rng(6)
+    m = random_tree(rng, "RRP", loads=True)
+    c = random_posture(rng, m, (4,))
+    push = rng.normal(size=(4, 3))
+    thrust = rng.normal(size=3)
+    d = c.dynamics(applied={"push": push, "thrust": thrust})
+    bare = c.dynamics(applied={name: np.zeros(3) for name in ("push", "thrust")})
+    turn = c.pose("b0").rotation.as_matrix()
+    G = c.coefficients(["p2", "p0"], order=1).G
+    gain = np.einsum("bpn,bp->bn", G[:, :3], push) + np.einsum("bpn,bpk,k->bn", G[:, 3:], turn, thrust)
+    assert mismatch(d.load - bare.load, gain) < 1e-12
+    same = c.dynamics(applied={"push": m.parts["push"].force, "thrust": m.parts["thrust"].force})
+    assert mismatch(same.load, c.dynamics().load) < 1e-14
+    # one posture under a batch of forces is a batch
+    many = m.at(c.phi[0]).dynamics(applied={"push": push})
+    assert many.load.shape == (4, 3)
+    assert many.I.shape == (4, 3, 3)
+
+
+def test_joint_springs_and_dampers() -> None:
+    m = kic.Mechanism(
+        "sprung",
+        [kic.Body("a", mass=1, com=(1, 0, 0), inertia=(0, 0, 0)), kic.Body("b", mass=1, com=(1, 0, 0), inertia=(1, 1, 1))],
+        [
+            kic.Joint("P", "prismatic", ("ground", "a"), axis=(1, 0, 0), value=0.5, stiffness=3, rest=0.2, damping=0.7),
+            kic.Joint("S", "spherical", ("a", "b"), at=(0, 0, 0), damping=(0.1, 0.2, 0.3)),
+        ],
+    )  # fmt: skip
+    d = m.at().dynamics()
+    assert d.load == pytest.approx([-3 * (0.5 - 0.2), 0, 0, 0])
+    assert np.diag(d.damping) == pytest.approx([0.7, 0.1, 0.2, 0.3])
+
+
+def test_power_balance() -> None:
+    """Effort times rate is the rate of kinetic energy less the power of the loads."""
+    rng = np.random.default_rng(9)
+    for kinds in ("RRPR", ["free", "R"], ["spherical", "P"]):
+        m = random_tree(rng, kinds, branched=True, loads=True)
+        c = random_posture(rng, m)
+        d = c.dynamics()
+        qd, qdd = rng.normal(size=(2, len(c.coordinates)))
+        gradient = derivative(c, lambda x, qd=qd: x.dynamics().kinetic_energy(qd))
+        power = gradient @ qd + qd @ d.I @ qdd
+        assert d.effort(qd, qdd) @ qd == pytest.approx(power + qd @ d.damping @ qd - d.load @ qd, rel=1e-12)
+
+
+def test_jerk_along_a_motion() -> None:
+    """Velocity, acceleration and jerk against derivatives in time of the position."""
+    rng = np.random.default_rng(10)
+    m = random_tree(rng, "RPRRPR")
+    q, v, a, j = rng.normal(size=(4, 6))
+    c = m.at(q)
+    tip = c.coefficients(["p5", "b5.wx", "b5.wy", "b5.wz"], order=3)
+    step = 1e-40
+
+    def at(t: complex):
+        return m.at(q + v * t + a * t**2 / 2 + j * t**3 / 6).coefficients(list(tip.rows))
+
+    moved = at(1j * step)
+    assert mismatch(moved.values[:3].imag / step, tip.velocity(v)[:3]) < 1e-12
+    rate = np.imag(moved.velocity(v + a * 1j * step)) / step
+    assert mismatch(rate, tip.acceleration(v, a)) < 1e-12
+    rate = np.imag(moved.acceleration(v + a * 1j * step, a + j * 1j * step)) / step
+    assert mismatch(rate, tip.jerk(v, a, j)) < 1e-12
+
+
+def test_acceleration_refuses_motions_without_mass() -> None:
+    m = kic.Mechanism(
+        "needle",
+        [kic.Body("rod", mass=1, com=(1, 0, 0), inertia=(0, 1, 1)), kic.Body("tip", mass=0, inertia=(0, 0, 0))],
+        [
+            kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("B", "revolute", ("rod", "tip"), at=(1, 0, 0), axis=(1, 0, 0)),
+        ],
+    )
+    d = m.at().dynamics()
+    assert d.effort([0, 0], [1, 1]) == pytest.approx([2, 0])
+    with pytest.raises(kic.SingularError, match=r"no inverse \(condition inf\): the motion of B moves no mass") as caught:
+        d.acceleration([0, 0], [1, 0])
+    assert caught.value.coordinates == ("B",)
+
+
+def test_shipped_models_against_pinocchio_s_numbers() -> None:
+    """Reference numbers of another library for the published arms (see the data's own note)."""
+    import json
+    from pathlib import Path
+
+    data = json.loads((Path(__file__).parent / "data" / "arms_by_pinocchio.json").read_text(encoding="utf-8"))
+    for name, case in data["models"].items():
+        m = kic.load(name)
+        for posture in case["postures"]:
+            q, qd, qdd = (np.array(posture[k]) for k in ("q", "qd", "qdd"))
+            d = m.at(q).dynamics()
+            assert mismatch(d.I, np.array(posture["mass_matrix"])) < 1e-12
+            still = np.zeros_like(q)
+            assert mismatch(d.effort(still, still), np.array(posture["static_effort"])) < 1e-11
+            assert mismatch(d.effort(qd, qdd), np.array(posture["effort"])) < 1e-11

@@ -1,0 +1,96 @@
+"""The architecture as a test: imports point down, public names are what they say, docs run."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import kic
+
+ROOT = Path(kic.__file__).parent
+# floors from the ground up; a module may import from floors below its own only
+FLOORS = [
+    ["errors", "kernels", "tables"],
+    ["arrays", "products", "inertias", "rotations"],
+    ["parts", "coefficients", "dynamics"],
+    ["drawing"],
+    ["tree"],
+    ["rows", "masses", "posture"],
+    ["kinematics", "model"],
+    ["configuration"],
+    ["evaluator"],
+    ["mechanism"],
+    ["dh"],
+    ["modelfile"],
+    ["report"],
+    ["cli"],
+    ["__main__"],
+]
+LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
+# lowest first, inside the kernels
+KERNELS = [
+    "compiled", "functions", "pool", "layout", "vectors", "frames", "rows", "products", "contraction",
+    "kinematics", "inertia", "links", "loads",
+]  # fmt: skip
+
+
+def imported(path: Path) -> set[str]:
+    """Modules of kic that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kic":
+            parts = node.module.split(".")[1:]
+            found |= {".".join(parts)} if parts else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("kic.")}
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.py")), ids=lambda p: p.stem)
+def test_imports_point_down(path: Path) -> None:
+    if path.stem == "__init__":
+        return
+    assert path.stem in LEVEL, f"say on which floor {path.stem} stands"
+    for module in imported(path):
+        below = module.split(".")[0]
+        assert LEVEL[below] < LEVEL[path.stem], f"{path.stem} imports {module}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.stem)
+def test_kernels_know_only_kernels(path: Path) -> None:
+    for module in imported(path):
+        assert module.startswith("kernels."), f"{path.stem} imports {module}"
+        below = module.partition(".")[2]
+        assert KERNELS.index(below) < KERNELS.index(path.stem), f"{path.stem} imports {module}"
+
+
+def test_files_are_rooms_not_halls() -> None:
+    long = {str(p): n for p in ROOT.rglob("*.py") if (n := len(p.read_text(encoding="utf-8").splitlines())) > 400}
+    assert not long
+
+
+def test_public_names() -> None:
+    assert kic.__all__ == sorted(kic.__all__)
+    public = {
+        name
+        for name, value in vars(kic).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
+    }
+    assert public | {"products"} == set(kic.__all__)
+    for name in kic.__all__:
+        assert getattr(kic, name).__doc__, f"{name} has no docstring"
+
+
+MODULES = [m.name for m in pkgutil.walk_packages([str(ROOT)], "kic.") if not m.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", ["kic", *MODULES])
+def test_examples_run(name: str) -> None:
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert result.failed == 0
