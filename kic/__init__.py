@@ -16,9 +16,9 @@ symbol  name                                shape                    source
 ======  ==================================  =======================  =================
 φ, q    coordinates (rad, length)           (..., M)
 u       dependents: points, bodies, …       (..., P)
-G       first-order coefficients ∂u/∂q      (..., P, M)              (2-3), Table 2-3
-H       second-order, ∂G/∂q                 (..., P, M, M)           (2-12), Table 2-4
-D       third-order, ∂H/∂q                  (..., P, M, M, M)        (2-43), Table 2-5
+G       first-order coefficients ∂u/∂q      (..., P, M)              (2-6), Table 2-3
+H       second-order, ∂G/∂q                 (..., P, M, M)           (2-17), Table 2-4
+D       third-order, ∂H/∂q                  (..., P, M, M, M)        (2-42), Table 2-5
 I*      effective inertia (`I`)             (..., M, M)              (2-196)
 P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)

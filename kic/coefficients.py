@@ -27,11 +27,11 @@ class Coefficients:
     values : (..., P)
         Values of the dependents; NaN for angular velocities, which have none.
     G : (..., P, M)
-        First order (eq 2-3).
+        First order (eq 2-6).
     H : (..., P, M, M) or None
-        Second order (eq 2-12); None below order 2.
+        Second order (eq 2-17); None below order 2.
     D : (..., P, M, M, M) or None
-        Third order (eq 2-43); None below order 3.
+        Third order (eq 2-42); None below order 3.
     holonomic : bool
         Whether all dependents and coordinates have values; H is then symmetric.
 

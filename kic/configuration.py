@@ -10,7 +10,6 @@ import numpy as np
 from kic.coefficients import Coefficients
 from kic.dynamics import Contributions, Dynamics
 from kic.errors import InputError
-from kic.kinematics import contribution_tables, inertia_tables, load_tables, row_tables, split_table
 from kic.model import Model
 from kic.posture import phi_of
 from kic.tables import Sheet, member
@@ -114,11 +113,9 @@ class Configuration:
                [0., 0.]])
         """
         model = self._model
-        order = check_order(order)
-        rows = model.rows(of)
-        T = self._masked(row_tables(model.tree, rows, self._states, order))
-        parts = split_table(T, rows.height, model.tree.size, order, self.batch)
-        return model.assemble(rows, parts)
+        question = model.rows(of, check_order(order))
+        T = self._masked(question.table(self._states))
+        return model.assemble(question.rows, question.split(T, self.batch))
 
     def value(self, name: str) -> np.ndarray:
         """Values of a point, a joint, a distance or a single row.
@@ -144,14 +141,14 @@ class Configuration:
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        rows = self._model.rows(name)
+        question = self._model.rows(name, 1)
+        rows = question.rows
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. "
                 f"Ask for a point, or for pose('{name.partition('.')[0]}')."
             )
-        T = self._masked(row_tables(self._model.tree, rows, self._states, 1))
-        values = split_table(T, rows.height, self._model.tree.size, 1, self.batch)[0]
+        values = question.split(self._masked(question.table(self._states)), self.batch)[0]
         if rows.select is not None:
             values = values[..., rows.select]
         return values[..., 0] if len(rows.labels) == 1 else values
@@ -192,9 +189,8 @@ class Configuration:
             raise InputError(
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
             )
-        corners = model.pose_rows(body)
-        T = row_tables(model.tree, corners, self._states, 1)
-        p = split_table(T, corners.height, model.tree.size, 1, self.batch)[0].reshape(*self.batch, 4, 3)
+        question = model.pose(body)
+        p = question.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
         # columns of the rotation: where the drawing's unit vectors have gone
         matrix = np.swapaxes(p[..., 1:, :] - p[..., :1, :], -1, -2)
         return RigidTransform.from_components(p[..., 0, :], Rotation.from_matrix(matrix))
@@ -226,34 +222,21 @@ class Configuration:
         array([-19.62 ,  -4.905])
         """
         model = self._model
-        size = model.tree.size
         force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self.ok
         if batch:
             shape = np.broadcast_shapes(batch, self.batch)
-            states = np.ascontiguousarray(
-                np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
-            )
+            states = np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
             ok = np.broadcast_to(self.ok, shape)
-            force = np.ascontiguousarray(np.broadcast_to(force, (*shape, *force.shape[-2:])))
+            force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
         force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
         dtype = np.result_type(states, force)
-        states = states.astype(dtype, copy=False)
-        K = load_tables(model.tree, model.masses, model.loads, states, force)
-        M = inertia_tables(model.tree, model.masses, states)
-        bad = ~ok.reshape(-1)
-        model.check_springs(K[~bad])
-        if bad.any():
-            M[bad] = np.nan
-            K[bad] = np.nan
-        I = M[:, : size**2].reshape(*shape, size, size)
-        P = M[:, size**2 :].reshape(*shape, size, size, size)
-        load, damping = K[:, :size].reshape(*shape, size), K[:, size:].reshape(*shape, size, size)
-        order = model.tree.to_coordinates
-        if order is not None:
-            I = I[..., order[:, None], order]
-            P = P[..., order[:, None, None], order[:, None], order]
-            load, damping = load[..., order], damping[..., order[:, None], order]
+        T = model.dynamics.table(np.require(states, dtype, ["C", "A", "W"]), force)
+        parts = model.dynamics.split(T, shape)
+        model.check_springs(parts[2], ok)
+        if not ok.all():
+            T[~ok.reshape(-1)] = np.nan
+        I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
         return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
 
     def contributions(self) -> Contributions:
@@ -277,18 +260,9 @@ class Configuration:
         np.float64(2.6666666666666665)
         """
         model = self._model
-        size, count = model.tree.size, len(model.masses.names)
-        T = self._masked(contribution_tables(model.tree, model.masses, self._states))
-        square, cube = size**2, size**3
-        edges = np.cumsum([0, square, square, cube, cube])
-        order = model.tree.to_coordinates
-        pick = np.arange(size) if order is None else order
-        parts = []
-        for k, rank in enumerate((2, 2, 3, 3)):
-            part = T[..., edges[k] : edges[k + 1]].reshape(*self.batch, count, *(size,) * rank)
-            for axis in range(-rank, 0):
-                part = part.take(pick, axis=axis)
-            parts.append(part)
+        question = model.contributions
+        parts = question.split(self._masked(question.table(self._states)), self.batch)
+        parts = model.in_coordinates(parts, (2, 2, 3, 3))
         return Contributions(model.masses.names, model.coordinates, *parts)
 
     def sheet(self) -> Sheet:

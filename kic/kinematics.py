@@ -1,9 +1,8 @@
-"""Runs the kernels on a tree: rows to tables, in batches and in every scalar."""
+"""Questions to the kernels: packed once, then run at any states, in batches and in every scalar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,142 +13,187 @@ from kic.tree import Tree
 
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _START, _PER_NUMBER = 0.2, 0.002
+_WANT_INERTIA, _WANT_LOADS = 1, 2
+_REAL = np.dtype(np.float64)
 
 
-def table_width(rows: int, size: int, order: int) -> int:
-    """Numbers of one posture in a table: values, G, H and D side by side."""
-    return sum(rows * size**k for k in range(order + 1))
-
-
-def split_table(T: np.ndarray, rows: int, size: int, order: int, batch: tuple[int, ...]) -> list[np.ndarray]:
-    """Views of a table (B, width) as values, G, H, D with the batch axes in front."""
-    parts, start = [], 0
-    for k in range(order + 1):
-        width = rows * size**k
-        parts.append(T[:, start : start + width].reshape(*batch, rows, *(size,) * k))
-        start += width
-    return parts
-
-
-def in_scalar(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A model table in the scalar type of the states; any layout but this would compile a kernel anew."""
-    return np.require(a, dtype, ["C", "A", "W"])
-
-
-@lru_cache(maxsize=16)
+@cache
 def kernel(name: str) -> Any:
     """A kernel entry by name; the compiler is imported when the first is asked for."""
     if name in ("kinematics", "products"):
         from kic.kernels import kinematics as module
-    elif name == "inertia":
-        from kic.kernels import inertia as module  # type: ignore[no-redef]
-    elif name in ("links", "contracted_inertia"):
-        from kic.kernels import links as module  # type: ignore[no-redef]
+    elif name == "dynamics":
+        from kic.kernels import dynamics as module  # type: ignore[no-redef]
     else:
-        from kic.kernels import loads as module  # type: ignore[no-redef]
+        from kic.kernels import links as module  # type: ignore[no-redef]
     return getattr(module, name)
 
 
-def run(name: str, dtype: np.dtype) -> Callable[..., None]:
-    """The compiled kernel for machine numbers, the same source as plain Python for any other scalar."""
-    entry = kernel(name)
-    return entry.py_func if dtype.kind == "O" else entry
-
-
-def in_parts(work: Callable[[int, int], None], count: int, width: int, dtype: np.dtype) -> None:
-    """Do a batch on all cores where that pays; symbols stay on one."""
+@cache
+def _over_batch() -> Any:
     from kic.kernels.pool import over_batch
 
-    if dtype.kind == "O":
-        work(0, count)
-    else:
-        over_batch(work, count, _START + _PER_NUMBER * width)
+    return over_batch
 
 
-def row_tables(
-    tree: Tree,
-    rows: Rows,
-    states: np.ndarray,
-    order: int,
-    X: np.ndarray | None = None,
-    size: int | None = None,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
-    """Table (B, width) of rows at states (B, nq), in the tree's coordinates or contracted with X."""
-    dtype = states.dtype
-    columns = tree.size if size is None else size
-    width = table_width(rows.height, columns, order)
-    T = np.empty((len(states), width), dtype) if out is None else out
-    model = (
-        tree.cols,
-        in_scalar(tree.geometry, dtype),
-        rows.items,
-        in_scalar(rows.vectors, dtype),
-    )
+class Question:
+    """What is asked of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
 
-    def work(a: int, b: int) -> None:
-        part = None if X is None else X[a:b]
-        run("kinematics", dtype)(*model, states[a:b], part, columns, order, rows.height, T[a:b])
-        if rows.products:
-            run("products", dtype)(*model, states[a:b], part, columns, order, rows.height, T[a:b])
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    items, vectors : (n, 5) int64, (n, 9) float, optional
+        Rows asked for.
+    masses, loads : Masses, Loads, optional
+        Bodies and loads.
+    asked : tuple of int
+        Order, rows, coordinates and what is wanted: the plan's second row.
+    width : int
+        Numbers that the answer takes for one posture.
+    """
 
-    in_parts(work, len(states), width, dtype)
-    return T
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        rows: Rows | None = None,
+        masses: Masses | None = None,
+        loads: Loads | None = None,
+        asked: tuple[int, int, int, int],
+        width: int,
+    ) -> None:
+        plans: list[np.ndarray] = [tree.cols]
+        tables: list[np.ndarray] = [tree.geometry]
+        counts = [tree.size, 0, 0, 0, 0]
+        if rows is not None:
+            plans.append(rows.items)
+            tables.append(rows.vectors)
+            counts[1] = len(rows.items)
+        if masses is not None:
+            plans.append(masses.frames[:, None])
+            tables.append(masses.numbers)
+            counts[2] = len(masses.names)
+        if loads is not None:
+            plans += [loads.forces, loads.springs]
+            tables += [loads.places, loads.spring_numbers, loads.laws, loads.gravity]
+            counts[3:] = [len(loads.forces), len(loads.springs)]
+        self.plan = np.zeros((2 + sum(map(len, plans)), 5), dtype=np.int64)
+        self.plan[0], self.plan[1, :4] = counts, asked
+        _fill(self.plan[2:], plans)
+        self.numbers = np.zeros((sum(map(len, tables)), 13))
+        _fill(self.numbers, tables)
+        self.width = width
+        self._scalars: dict[np.dtype, np.ndarray] = {_REAL: self.numbers}
+
+    def numbers_in(self, dtype: np.dtype) -> np.ndarray:
+        """The numbers in a scalar type."""
+        found = self._scalars.get(dtype)
+        if found is None:
+            found = self._scalars[dtype] = self.numbers.astype(dtype)
+        return found
+
+    def run(self, name: str, states: np.ndarray, T: np.ndarray, *before: Any) -> np.ndarray:
+        """Run a kernel over a batch, writing T (B, …); `before` are its arguments between states and T.
+
+        Arrays there whose first axis is the batch are cut with it. Symbols run the kernel's own source
+        as plain Python.
+        """
+        dtype = states.dtype
+        count = len(states)
+        numbers = self.numbers_in(dtype)
+        entry = kernel(name)
+        if dtype.kind == "O":
+            entry = entry.py_func
+        elif count > 1:
+
+            def work(a: int, b: int) -> None:
+                cut = [x[a:b] if x is not None and len(x) == count else x for x in before]
+                entry(self.plan, numbers, states[a:b], *cut, T[a:b])
+
+            _over_batch()(work, count, _START + _PER_NUMBER * (T.size // count))
+            return T
+        entry(self.plan, numbers, states, *before, T)
+        return T
 
 
-def inertia_tables(tree: Tree, masses: Masses, states: np.ndarray) -> np.ndarray:
-    """I* and P* side by side, (B, M² + M³), in the tree's coordinates."""
-    dtype = states.dtype
-    width = tree.size**2 * (1 + tree.size)
-    T = np.empty((len(states), width), dtype)
-    model = tree.cols, in_scalar(tree.geometry, dtype), masses.frames, in_scalar(masses.numbers, dtype)
-    entry = run("inertia", dtype)
-    in_parts(lambda a, b: entry(*model, states[a:b], T[a:b]), len(states), width, dtype)
-    return T
+def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
+    """Write tables of different widths under one another."""
+    start = 0
+    for part in parts:
+        target[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
 
 
-def contribution_tables(tree: Tree, masses: Masses, states: np.ndarray) -> np.ndarray:
-    """Each body's shares, (B, N, 2 M² + 2 M³), in the tree's coordinates."""
-    dtype = states.dtype
-    width = 2 * tree.size**2 * (1 + tree.size)
-    T = np.empty((len(states), len(masses.names), width), dtype)
-    model = tree.cols, in_scalar(tree.geometry, dtype), masses.frames, in_scalar(masses.numbers, dtype)
-    entry = run("links", dtype)
+class RowsQuestion(Question):
+    """Values, G, H, D of rows, in the tree's coordinates or contracted with `size` others."""
 
-    def work(a: int, b: int) -> None:
-        entry(*model, states[a:b], None, tree.size, T[a:b])
+    def __init__(self, tree: Tree, rows: Rows, order: int, size: int | None = None) -> None:
+        columns = tree.size if size is None else size
+        width = sum(rows.height * columns**k for k in range(order + 1))
+        super().__init__(tree, rows=rows, asked=(order, rows.height, columns, 0), width=width)
+        self.rows = rows
+        self.order = order
+        self.shapes = [(rows.height, *(columns,) * k) for k in range(order + 1)]
 
-    in_parts(work, len(states), width * len(masses.names), dtype)
-    return T
+    def table(
+        self, states: np.ndarray, X: np.ndarray | None = None, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Table (B, width) at states (B, nq)."""
+        T = np.empty((len(states), self.width), states.dtype) if out is None else out
+        self.run("kinematics", states, T, X)
+        if self.rows.products:
+            self.run("products", states, T, X)
+        return T
+
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
+        """Views of a table as values, G, H, D with the batch axes in front."""
+        parts, start = [], 0
+        for shape in self.shapes:
+            width = 1
+            for n in shape:
+                width *= n
+            parts.append(T[:, start : start + width].reshape(batch + shape))
+            start += width
+        return parts
 
 
-def load_tables(
-    tree: Tree, masses: Masses, loads: Loads, states: np.ndarray, applied: np.ndarray
-) -> np.ndarray:
-    """Tᴸ and damping matrix side by side, (B, M + M²); applied forces are (B or 1, n, 3)."""
-    dtype = states.dtype
-    width = tree.size * (1 + tree.size)
-    T = np.empty((len(states), width), dtype)
-    before = (
-        tree.cols,
-        in_scalar(tree.geometry, dtype),
-        masses.frames,
-        in_scalar(masses.numbers, dtype),
-        in_scalar(loads.gravity, dtype),
-        loads.forces,
-        in_scalar(loads.places, dtype),
-    )
-    after = (
-        loads.springs,
-        in_scalar(loads.spring_numbers, dtype),
-        in_scalar(loads.laws, dtype),
-    )
-    entry = run("loads", dtype)
-    force = in_scalar(applied, dtype)
+class DynamicsQuestion(Question):
+    """I*, P*, load and damping in the tree's coordinates."""
 
-    def work(a: int, b: int) -> None:
-        part = force if len(force) == 1 else force[a:b]
-        entry(*before, part, *after, states[a:b], T[a:b])
+    def __init__(self, tree: Tree, masses: Masses, loads: Loads) -> None:
+        M = tree.size
+        self.shapes = [(M, M), (M, M, M), (M,), (M, M)]
+        asked = (2, 0, M, _WANT_INERTIA | _WANT_LOADS)
+        width = M * M * (1 + M) + M * (1 + M)
+        super().__init__(tree, masses=masses, loads=loads, asked=asked, width=width)
 
-    in_parts(work, len(states), width, dtype)
-    return T
+    def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """All four side by side, (B, width); applied forces are (B or 1, n, 3)."""
+        T = np.empty((len(states), self.width), states.dtype) if out is None else out
+        return self.run("dynamics", states, T, np.require(applied, states.dtype, ["C", "A", "W"]))
+
+    split = RowsQuestion.split
+
+
+class ContributionsQuestion(Question):
+    """Each body's shares of I* and P* in the tree's coordinates."""
+
+    def __init__(self, tree: Tree, masses: Masses) -> None:
+        M, N = tree.size, len(masses.names)
+        self.shapes = [(N, M, M), (N, M, M), (N, M, M, M), (N, M, M, M)]
+        super().__init__(tree, masses=masses, asked=(2, 0, M, 0), width=2 * M * M * (1 + M))
+
+    def table(self, states: np.ndarray) -> np.ndarray:
+        """I linear, I angular, P linear, P angular side by side, (B, N, width)."""
+        T = np.empty((len(states), self.plan[0, 2], self.width), states.dtype)
+        return self.run("links", states, T, None)
+
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
+        """Views of the four parts with the batch axes in front."""
+        parts, start = [], 0
+        for shape in self.shapes:
+            width = int(np.prod(shape[1:]))
+            parts.append(T[..., start : start + width].reshape(batch + shape))
+            start += width
+        return parts

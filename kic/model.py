@@ -10,8 +10,9 @@ import numpy as np
 from kic.coefficients import Coefficients
 from kic.drawing import Drawing
 from kic.errors import InputError, LoopError
+from kic.kinematics import ContributionsQuestion, DynamicsQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
-from kic.rows import Item, Rows, make_rows, pack
+from kic.rows import Item, Rows, make_rows, plain_rows
 from kic.tree import Tree
 
 
@@ -20,7 +21,7 @@ class Model:
 
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
-        self._rows: dict[object, Rows] = {}
+        self._questions: dict[object, RowsQuestion] = {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -66,29 +67,48 @@ class Model:
                 missing=tuple(free),
             )
 
-    def rows(self, of: str | Iterable[str]) -> Rows:
-        """Rows of a name or of several, remembered."""
-        key: object = of if isinstance(of, str) else tuple(of)
-        found = self._rows.get(key)
+    def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
+        """The question for rows of a name or of several, remembered."""
+        key = (of if isinstance(of, str) else tuple(of), order)
+        found = self._questions.get(key)
         if found is None:
-            names = (of,) if isinstance(of, str) else key
-            found = make_rows(self.tree, names)  # type: ignore[arg-type]
-            self._rows[key] = found
+            names = (of,) if isinstance(of, str) else key[0]
+            found = self._questions[key] = RowsQuestion(self.tree, make_rows(self.tree, names), order)
         return found
 
-    def pose_rows(self, body: str) -> Rows:
-        """Four points of a body: drawn at the origin and at the three unit vectors."""
-        key = ("pose", body)
-        found = self._rows.get(key)
+    def pose(self, body: str) -> RowsQuestion:
+        """The question for four points of a body: drawn at the origin and at the three unit vectors."""
+        found = self._questions.get(("pose", body))
         if found is None:
             tree = self.tree
             frame = tree.frame[body]
             corners = np.vstack([np.zeros(3), np.eye(3)])
             items = [Item(0, frame, local_b=tuple(tree.local_point(frame, p))) for p in corners]
-            table, vectors = pack(tree, items)
-            found = Rows((), {}, np.ones(12, dtype=bool), None, table, vectors, 12, False)
-            self._rows[key] = found
+            found = RowsQuestion(tree, plain_rows(tree, items), 1)
+            self._questions["pose", body] = found
         return found
+
+    @cached_property
+    def dynamics(self) -> DynamicsQuestion:
+        """The question for I*, P*, load and damping."""
+        return DynamicsQuestion(self.tree, self.masses, self.loads)
+
+    @cached_property
+    def contributions(self) -> ContributionsQuestion:
+        """The question for each body's shares."""
+        return ContributionsQuestion(self.tree, self.masses)
+
+    def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
+        """Tensors whose last `rank` axes are the tree's columns, in the order of the coordinates."""
+        order = self.tree.to_coordinates
+        if order is None:
+            return tensors
+        turned = []
+        for tensor, rank in zip(tensors, ranks, strict=True):
+            for axis in range(-rank, 0):
+                tensor = tensor.take(order, axis=axis)
+            turned.append(tensor)
+        return turned
 
     def assemble(self, rows: Rows, parts: list[np.ndarray]) -> Coefficients:
         """Coefficients of the rows asked for, columns in the order of the coordinates."""
@@ -96,11 +116,7 @@ class Model:
         if rows.select is not None:
             values = values[..., rows.select]
             tensors = [t.take(rows.select, axis=t.ndim - k - 2) for k, t in enumerate(tensors)]
-        order = self.tree.to_coordinates
-        if order is not None:
-            for k in range(len(tensors)):
-                for axis in range(-1, -2 - k, -1):
-                    tensors[k] = tensors[k].take(order, axis=axis)
+        tensors = self.in_coordinates(tensors, range(1, 4)[: len(tensors)])
         if not rows.holonomic:
             values = np.where(rows.valued, values, np.nan)
         G, H, D = (*tensors, None, None)[:3]
@@ -114,9 +130,9 @@ class Model:
             rows.holonomic and not self.tree.balls,
         )
 
-    def check_springs(self, table: np.ndarray) -> None:
+    def check_springs(self, load: np.ndarray, ok: np.ndarray) -> None:
         """Loads are NaN where the two ends of a spring meet, which leaves its direction open."""
-        if table.dtype == object or not np.isnan(table).any():
+        if not self.drawing.springs or load.dtype.kind == "O" or not np.isnan(load[ok]).any():
             return
         names = ", ".join(s.name for s in self.drawing.springs if s.rest or s.damping)
         raise InputError(

@@ -140,6 +140,14 @@ def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
     return table, vectors
 
 
+def plain_rows(tree: Tree, items: list[Item]) -> Rows:
+    """Rows of a list of items, without names."""
+    height = sum(item.height for item in items)
+    table, vectors = pack(tree, items)
+    products = any(item.kind >= DISTANCE for item in items)
+    return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, products)
+
+
 def _items(tree: Tree, key: str) -> tuple[list[Item], list[str], list[bool]]:
     """Items of one part (or a body's angle or turning), labels of their rows and which have values."""
     name, _, group = key.partition(".")

@@ -16,7 +16,9 @@ def random_body(rng: np.random.Generator, name: str) -> kic.Body:
     mass = rng.uniform(0.5, 2, size=5)
     com = mass @ a / mass.sum()
     r = a - com
-    inertia = np.einsum("p,pij->ij", mass, np.eye(3) * (r**2).sum(-1)[:, None, None] - r[:, :, None] * r[:, None])
+    inertia = np.einsum(
+        "p,pij->ij", mass, np.eye(3) * (r**2).sum(-1)[:, None, None] - r[:, :, None] * r[:, None]
+    )
     return kic.Body(name, mass=mass.sum(), com=tuple(com), inertia=tuple(map(tuple, inertia)))
 
 
@@ -83,7 +85,9 @@ def random_tree(
     )
 
 
-def random_posture(rng: np.random.Generator, mechanism: kic.Mechanism, batch: tuple[int, ...] = ()) -> Configuration:
+def random_posture(
+    rng: np.random.Generator, mechanism: kic.Mechanism, batch: tuple[int, ...] = ()
+) -> Configuration:
     """A posture with random coordinates, balls turned far from their drawing."""
     return mechanism.at(rng.normal(size=(*batch, len(mechanism.coordinate_names))))
 
@@ -117,4 +121,8 @@ def mismatch(a: np.ndarray, b: np.ndarray) -> float:
     assert a.shape == b.shape, (a.shape, b.shape)
     if a.size == 0:
         return 0.0
-    return float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-300)) if np.abs(b).max() > 0 else float(np.abs(a).max())
+    return (
+        float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-300))
+        if np.abs(b).max() > 0
+        else float(np.abs(a).max())
+    )

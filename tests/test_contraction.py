@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sampling import mismatch, random_posture, random_tree
+from sampling import derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
-from kic.kinematics import kernel, row_tables, split_table
-from kic.rows import closure_items, pack
+from kic.kinematics import Question, RowsQuestion
+from kic.posture import states_of
+from kic.rows import closure_items, make_rows, plain_rows
 
 SIZES = [1, 2, 6]
 
@@ -30,13 +31,12 @@ def compose(G, H, D, A, B, C):
 
 def contracted(c: Configuration, of: list[str], A, B, C, order: int):
     model, size = c._model, A.shape[-1]
-    rows = model.rows(tuple(of))
+    question = RowsQuestion(model.tree, make_rows(model.tree, of), order, size)
     count = len(c._states)
     X = np.concatenate(
         [np.zeros((count, len(A[0]))), *(t.reshape(count, -1) for t in (A, B, C)[:order])], axis=1
     )
-    T = row_tables(model.tree, rows, c._states, order, np.ascontiguousarray(X), size)
-    return split_table(T, rows.height, size, order, (count,))
+    return question.split(question.table(c._states, np.ascontiguousarray(X)), (count,))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -54,8 +54,8 @@ def test_rows(kinds, branched: bool, size: int) -> None:
         shape = (2, mobile)
         A, B, C = (rng.normal(size=(*shape, *(size,) * k)) for k in (1, 2, 3))
         of = [m.bodies[-1].name, "gap", *(j.name for j in m.joints if j.freedoms), "p0.x"]
-        own = row_tables(c._model.tree, c._model.rows(tuple(of)), c._states, 3)
-        values, *tensors = split_table(own, c._model.rows(tuple(of)).height, mobile, 3, (2,))
+        own = c._model.rows(tuple(of), 3)
+        values, *tensors = own.split(own.table(c._states), (2,))
         for order in (1, 2, 3):
             found = contracted(c, of, A, B, C, order)
             assert np.array_equal(found[0], values)
@@ -90,8 +90,8 @@ def test_inertia(kinds) -> None:
         A, B = (rng.normal(size=(tree.size, *(size,) * k)) for k in (1, 2))
         X = np.concatenate([np.zeros(tree.size), A.ravel(), B.ravel()])[None]
         T = np.empty((1, size**2 + size**3))
-        args = tree.cols, tree.geometry, masses.frames, masses.numbers, c._states, X, size, T
-        kernel("contracted_inertia")(*args)
+        question = Question(tree, masses=masses, asked=(2, 0, size, 0), width=T.shape[1])
+        question.run("contracted_inertia", c._states, T, X)
         d = c.dynamics()
         if tree.to_coordinates is not None:  # the model of `d` is in the order of the coordinates
             A, B = A[tree.to_coordinates], B[tree.to_coordinates]
@@ -102,7 +102,16 @@ def test_inertia(kinds) -> None:
 
 
 CLOSURES = ["revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "fixed", "free"]
-ROWS = {"revolute": 5, "prismatic": 5, "cylindrical": 4, "universal": 4, "spherical": 3, "planar": 3, "fixed": 6, "free": 0}
+ROWS = {
+    "revolute": 5,
+    "prismatic": 5,
+    "cylindrical": 4,
+    "universal": 4,
+    "spherical": 3,
+    "planar": 3,
+    "fixed": 6,
+    "free": 0,
+}
 
 
 def loop(rng: np.random.Generator, kind: str) -> kic.Mechanism:
@@ -116,7 +125,9 @@ def loop(rng: np.random.Generator, kind: str) -> kic.Mechanism:
         axis=tuple(v[1]) if kind in ("revolute", "prismatic", "cylindrical", "universal", "planar") else None,
         axis2=tuple(np.cross(v[1], v[2])) if two else None,
     )  # fmt: skip
-    return kic.Mechanism("loop", open_chain.bodies, (*open_chain.joints, cut), coordinates=[j.name for j in open_chain.joints])
+    return kic.Mechanism(
+        "loop", open_chain.bodies, (*open_chain.joints, cut), coordinates=[j.name for j in open_chain.joints]
+    )
 
 
 @pytest.mark.parametrize("kind", CLOSURES)
@@ -132,24 +143,17 @@ def test_closure_rows_are_rows(kind: str) -> None:
         m.at()
     if not items:
         return
-    from kic.posture import states_of
-    from kic.rows import Rows
-
-    table, vectors = pack(model.tree, items)
-    height = ROWS[kind]
-    rows = Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, True)
-    size = model.tree.size
+    rows = plain_rows(model.tree, items)
 
     def evaluate(states, order):
-        return split_table(row_tables(model.tree, rows, states, order), height, size, order, (len(states),))
+        question = RowsQuestion(model.tree, rows, order)
+        return question.split(question.table(states), (len(states),))
 
     drawn = {c: v for j in m.joints for c, v in zip(j.components, j.value, strict=True)}
     home = np.array([[drawn[c] for c in m.coordinate_names]])
     values = evaluate(states_of(model.tree, home), 1)[0]
     assert np.abs(values).max() < 1e-13
     c = Configuration(model, (), states_of(model.tree, home + rng.normal(size=home.shape)), np.array(True))
-    from sampling import derivative
-
     exact = evaluate(c._states, 3)
     for k in range(3):
         steps = derivative(c, lambda x, k=k: evaluate(x._states, max(k, 1))[k][0])

@@ -24,7 +24,12 @@ def python(code: str, *, root: Path = ROOT, **env: str) -> subprocess.CompletedP
     """Run code in a fresh interpreter on the package of a folder."""
     everything = {**os.environ, "PYTHONPATH": str(root), "PYTHONIOENCODING": "utf-8", **env}
     return subprocess.run(
-        [sys.executable, "-c", code], env=everything, cwd=root, capture_output=True, text=True, encoding="utf-8",
+        [sys.executable, "-c", code],
+        env=everything,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
         check=False,
     )
 
@@ -101,7 +106,8 @@ def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     assert "return cross(s, sub(e, take(F, n, ORIGIN)))" in text
     rows.write_text(
         text.replace(
-            "return cross(s, sub(e, take(F, n, ORIGIN)))", "return scale(2, cross(s, sub(e, take(F, n, ORIGIN))))"
+            "return cross(s, sub(e, take(F, n, ORIGIN)))",
+            "return scale(2, cross(s, sub(e, take(F, n, ORIGIN))))",
         ),
         encoding="utf-8",
     )

@@ -1,18 +1,15 @@
-"""Entry: I* and P* of the tree, from composite inertias and world screws.
+"""I* and P* of the tree, from composite inertias and world screws.
 
 P* is delivered in its metric-compatible form: C_kb = q̇_a P*_kab is the Coriolis matrix with Ṁ - 2C
 skew. In holonomic coordinates these are the Christoffel symbols of the first kind (after Echeandia and
 Wensing 2021); the angular velocities of a ball joint make it unsymmetric in its last two indices.
 """
 
-import numpy as np
-
-from kic.kernels.compiled import entry, helper
-from kic.kernels.frames import frames, motion, turns
+from kic.kernels.compiled import helper
+from kic.kernels.frames import turns
 from kic.kernels.layout import (
     AXIS,
     CENTRE,
-    FRAME_WIDTH,
     GROUP,
     KIND,
     LO,
@@ -50,7 +47,7 @@ def composites(cols, F, bodies, inertias, origin, C):
         for k in range(COMPOSITE_WIDTH):
             C[n, k] = 0
     for i in range(bodies.shape[0]):
-        n = bodies[i]
+        n = bodies[i, 0]
         if n < 0:
             continue
         m = inertias[i, MASS]
@@ -173,19 +170,3 @@ def inertia_tables(cols, F, S, C, bodies, inertias, t):
     screws(cols, F, origin, S)
     christoffel(cols, S, C, t)
     balls(cols, t)
-
-
-@entry
-def inertia(cols, geometry, bodies, inertias, states, T):
-    """I* (M, M) and P* (M, M, M), side by side in each row of T, at a batch of postures.
-
-    bodies (n,) are the frames that carry the inertias (n, 10); what stands on ground does not count.
-    """
-    size = cols.shape[0]
-    F = np.empty((size, FRAME_WIDTH), states.dtype)
-    S = np.empty((size, 6), states.dtype)
-    C = np.empty((size, COMPOSITE_WIDTH), states.dtype)
-    for b in range(states.shape[0]):
-        motion(cols, geometry, states, b, F)
-        frames(cols, geometry, F)
-        inertia_tables(cols, F, S, C, bodies, inertias, T[b])

@@ -21,6 +21,7 @@ from kic.kernels.layout import (
     KIND,
     NONE,
     OMEGA,
+    ORDER,
     ORDERED,
     PARENT,
     PERPENDICULAR,
@@ -29,12 +30,16 @@ from kic.kernels.layout import (
     PRISMATIC,
     REVOLUTE,
     ROW,
+    ROWS,
+    SIZE,
     SPIN,
     STATE,
     UNIT,
     d_at,
     g_at,
     h_at,
+    items_part,
+    model_part,
     table_width,
 )
 from kic.kernels.products import product_row, root_row
@@ -187,12 +192,15 @@ def working_space(cols, X, size, order, states):
 
 
 @entry
-def kinematics(cols, geometry, items, vectors, states, X, size, order, rows, T):
+def kinematics(plan, numbers, states, X, T):
     """Points, angular velocities and coordinates at a batch of postures.
 
-    states (B, nq); the table T (B, width) of `rows` rows and `size` coordinates is overwritten up to
-    `order`. Values that do not exist (those of angular velocities) are zero.
+    states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
+    velocities) are zero.
     """
+    cols, geometry = model_part(plan, numbers)
+    items, vectors = items_part(plan, numbers)
+    order, rows, size = plan[1, ORDER], plan[1, ROWS], plan[1, SIZE]
     F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
     work = working_space(cols, X, size, order, states)
     for b in range(states.shape[0]):
@@ -202,8 +210,11 @@ def kinematics(cols, geometry, items, vectors, states, X, size, order, rows, T):
 
 
 @entry
-def products(cols, geometry, items, vectors, states, X, size, order, rows, T):
+def products(plan, numbers, states, X, T):
     """The rows that are products, into a table that `kinematics` has written before."""
+    cols, geometry = model_part(plan, numbers)
+    items, vectors = items_part(plan, numbers)
+    order, rows, size = plan[1, ORDER], plan[1, ROWS], plan[1, SIZE]
     F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
     work = working_space(cols, X, size, order, states)
     U = np.empty(table_width(3, size, order), states.dtype)

@@ -1,5 +1,9 @@
 """Layout of the packed tables that the kernels read and write: plain integers, one meaning each.
 
+Everything about a model and a question comes in two arrays, for passing an array to compiled code costs
+as much as computing a frame: `plan` (rows, 5) int64 and `numbers` (rows, 13) of the scalar in use. Their
+sections follow one another in the order of this file; the first two rows of the plan say how many there are.
+
 A *column* is one freedom of the spanning tree and, at the same time, one moving frame; columns are
 numbered so that a parent always comes before its children.
 
@@ -9,25 +13,32 @@ G (P, M), H (P, M, M) and D (P, M, M, M), each in C order, side by side.
 
 from kic.kernels.compiled import helper
 
-# cols (M, 5) int64: one row for each column of the tree
+PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
+
+# plan, row 0: lengths of the sections; row 1: what is asked
+COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
+ORDER, ROWS, SIZE, WANT = 0, 1, 2, 3
+HEADER = 2
+WANT_INERTIA, WANT_LOADS = 1, 2
+
+# plan, columns (M): one row for each column of the tree
 PARENT = 0  # column of the frame that carries this one, -1 for ground
 KIND = 1  # REVOLUTE, PRISMATIC or BALL
 LO = 2  # axis n is moved by the columns m of its path with m < LO[n]
 STATE = 3  # first entry of this column (of its ball joint) in the state
 GROUP = 4  # first column of its ball joint, else the column itself
-COLUMN_WIDTH = 5
 
 REVOLUTE, PRISMATIC, BALL = 0, 1, 2
 
-# geometry (M, 13): offset (3) from the parent's origin and zero rotation (9), both in the parent's
+# numbers, geometry (M): offset (3) from the parent's origin and zero rotation (9), both in the parent's
 # frame, then the value that the coordinate has in the drawing
-OFFSET, TURN0, DRAWN, GEOMETRY_WIDTH = 0, 3, 12, 13
+OFFSET, TURN0, DRAWN = 0, 3, 12
 
 # frames (M, 20): origin, axis, rotation (row-major), all in world axes; then the column g_n of the row
 # in work, and cosine and sine (length, quaternion) of the column's coordinate
 ORIGIN, AXIS, ROTATION, EFFECT, MOTION, FRAME_WIDTH = 0, 3, 6, 15, 18, 20
 
-# items (n, 5) int64: what is asked about, with vectors (n, 9): local B, local A, extra
+# plan, items: what is asked about; numbers, vectors: local B, local A, extra
 ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
 ORDERED = 4  # 1 where a ball joint is on a path: H and D are then not symmetric
 POINT = 0  # 3 rows: position of a point fixed in frame B, less that of one in A if A is given
@@ -41,12 +52,54 @@ REACH = 7  # 1 row: direction `extra` of A . (pB - pA)
 SPIN = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
 NONE = -2  # no frame A
 
-# inertias (n, 10): mass, centre of mass (3), inertia about it xx yy zz xy xz yz, in the frame's axes
-MASS, CENTRE, MOMENTS, INERTIA_WIDTH = 0, 1, 4, 10
+# plan, bodies: the frame that carries each; numbers, inertias: mass, centre of mass (3), inertia about it xx yy zz xy xz yz, in the frame's axes
+MASS, CENTRE, MOMENTS = 0, 1, 4
 
-# forces (n, 3) int64: frame, what, axes
+# plan, forces: frame, what, axes; numbers, places: the local point
 FORCE, MOMENT = 0, 1
 WORLD_AXES, BODY_AXES = 0, 1
+
+# plan, springs: frames of the two ends; numbers: the two local points, stiffness, free length, damping
+# numbers, laws (M): stiffness, free value, damping of each column; numbers, last row: gravity
+
+
+@helper
+def model_part(plan, numbers):
+    """Columns and geometry: the tree."""
+    mobile = plan[0, COLUMNS]
+    return plan[HEADER : HEADER + mobile], numbers[:mobile]
+
+
+@helper
+def items_part(plan, numbers):
+    """Items and vectors: the rows asked for."""
+    start = plan[0, COLUMNS]
+    stop = start + plan[0, ITEMS]
+    return plan[HEADER + start : HEADER + stop], numbers[start:stop]
+
+
+@helper
+def bodies_part(plan, numbers):
+    """Bodies and their inertias."""
+    start = plan[0, COLUMNS] + plan[0, ITEMS]
+    stop = start + plan[0, BODIES]
+    return plan[HEADER + start : HEADER + stop], numbers[start:stop]
+
+
+@helper
+def forces_part(plan, numbers):
+    """Forces and moments with their places."""
+    start = plan[0, COLUMNS] + plan[0, ITEMS] + plan[0, BODIES]
+    stop = start + plan[0, FORCES]
+    return plan[HEADER + start : HEADER + stop], numbers[start:stop]
+
+
+@helper
+def springs_part(plan, numbers):
+    """Springs with their numbers, then the laws of the columns, then gravity."""
+    start = plan[0, COLUMNS] + plan[0, ITEMS] + plan[0, BODIES] + plan[0, FORCES]
+    stop = start + plan[0, SPRINGS]
+    return plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
 
 
 @helper

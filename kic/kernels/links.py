@@ -11,7 +11,17 @@ from kic.kernels.compiled import entry, helper
 from kic.kernels.frames import carried_point, frames, motion
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.kinematics import carried, settled, working_space
-from kic.kernels.layout import CENTRE, FRAME_WIDTH, MASS, OMEGA, POINT, table_width
+from kic.kernels.layout import (
+    CENTRE,
+    FRAME_WIDTH,
+    MASS,
+    OMEGA,
+    POINT,
+    SIZE,
+    bodies_part,
+    model_part,
+    table_width,
+)
 from kic.kernels.products import column1, column2
 from kic.kernels.vectors import add, cross, dot, sub, symmetric, take
 
@@ -54,8 +64,11 @@ def body_tables(cols, F, work, frame, centre, ordered, X, b, size, L, A):
 
 
 @entry
-def links(cols, geometry, bodies, inertias, states, X, size, T):
+def links(plan, numbers, states, X, T):
     """Freeman's sums body by body: T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular."""
+    cols, geometry = model_part(plan, numbers)
+    bodies, inertias = bodies_part(plan, numbers)
+    size = plan[1, SIZE]
     F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
     work = working_space(cols, X, size, 2, states)
     L = np.empty(table_width(3, size, 2), states.dtype)
@@ -68,9 +81,9 @@ def links(cols, geometry, bodies, inertias, states, X, size, T):
             t = T[b, i]
             for place in range(2 * square + 2 * cube):
                 t[place] = 0
-            if bodies[i] >= 0:
-                body_tables(cols, F, work, bodies[i], take(inertias, i, CENTRE), True, X, b, size, L, A)
-                j = rotated_inertia(F, bodies[i], inertias, i)
+            if bodies[i, 0] >= 0:
+                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), True, X, b, size, L, A)
+                j = rotated_inertia(F, bodies[i, 0], inertias, i)
                 add_link(
                     L, A, inertias[i, MASS], j, False, size,
                     t, 0, square, 2 * square, 2 * square + cube,
@@ -78,8 +91,11 @@ def links(cols, geometry, bodies, inertias, states, X, size, T):
 
 
 @entry
-def contracted_inertia(cols, geometry, bodies, inertias, states, X, size, T):
+def contracted_inertia(plan, numbers, states, X, T):
     """I* and P* in other coordinates, side by side in each row of T, never forming the tree's P*."""
+    cols, geometry = model_part(plan, numbers)
+    bodies, inertias = bodies_part(plan, numbers)
+    size = plan[1, SIZE]
     F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
     work = working_space(cols, X, size, 2, states)
     L = np.empty(table_width(3, size, 2), states.dtype)
@@ -92,7 +108,7 @@ def contracted_inertia(cols, geometry, bodies, inertias, states, X, size, T):
         for place in range(square + cube):
             t[place] = 0
         for i in range(bodies.shape[0]):
-            if bodies[i] >= 0:
-                body_tables(cols, F, work, bodies[i], take(inertias, i, CENTRE), True, X, b, size, L, A)
-                j = rotated_inertia(F, bodies[i], inertias, i)
+            if bodies[i, 0] >= 0:
+                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), True, X, b, size, L, A)
+                j = rotated_inertia(F, bodies[i, 0], inertias, i)
                 add_link(L, A, inertias[i, MASS], j, True, size, t, 0, 0, square, square)

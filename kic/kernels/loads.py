@@ -1,14 +1,11 @@
-"""Entry: generalized loads of the tree by virtual work (2-125, 2-147), and its damping matrix."""
+"""Generalized loads of the tree by virtual work (2-125, 2-147), and its damping matrix."""
 
-import numpy as np
-
-from kic.kernels.compiled import entry, helper
-from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.compiled import helper
+from kic.kernels.frames import carried_point, carried_vector
 from kic.kernels.functions import root
 from kic.kernels.layout import (
     BODY_AXES,
     CENTRE,
-    FRAME_WIDTH,
     KIND,
     MASS,
     MOMENT,
@@ -36,9 +33,9 @@ def virtual_work(cols, F, frame, kind, p, force, t):
 def gravity_loads(cols, F, bodies, inertias, gravity, t):
     """Weights at the centres of mass."""
     for i in range(bodies.shape[0]):
-        if bodies[i] >= 0:
-            p = carried_point(F, bodies[i], take(inertias, i, CENTRE))
-            virtual_work(cols, F, bodies[i], POINT, p, scale(inertias[i, MASS], gravity), t)
+        if bodies[i, 0] >= 0:
+            p = carried_point(F, bodies[i, 0], take(inertias, i, CENTRE))
+            virtual_work(cols, F, bodies[i, 0], POINT, p, scale(inertias[i, MASS], gravity), t)
 
 
 @helper
@@ -94,25 +91,18 @@ def joint_loads(cols, laws, states, b, size, t):
         t[size + n * size + n] += laws[n, 2]
 
 
-@entry
-def loads(
-    cols, geometry, bodies, inertias, gravity, forces, places, applied, springs, numbers, laws, states, T
-):  # fmt: skip
-    """T^L (M,) and damping matrix (M, M), side by side in each row of T, at a batch of postures.
+@helper
+def load_tables(
+    cols, F, bodies, inertias, forces, places, applied, springs, numbers, rest, states, b, t, stretch
+):
+    """T^L (M,) and damping matrix (M, M), side by side, at one posture whose frames are known.
 
-    forces (n, 3) int64: frame, FORCE or MOMENT, WORLD_AXES or BODY_AXES; places (n, 3) local points.
+    `rest` holds the laws of the columns and, in its last row, gravity.
     """
     size = cols.shape[0]
-    F = np.empty((size, FRAME_WIDTH), states.dtype)
-    stretch = np.empty(size, states.dtype)
-    pull = take(gravity, 0, 0)
-    for b in range(states.shape[0]):
-        motion(cols, geometry, states, b, F)
-        frames(cols, geometry, F)
-        t = T[b]
-        for place in range(size + size * size):
-            t[place] = 0
-        gravity_loads(cols, F, bodies, inertias, pull, t)
-        applied_loads(cols, F, forces, places, applied, b, t)
-        spring_loads(cols, F, springs, numbers, size, t, stretch)
-        joint_loads(cols, laws, states, b, size, t)
+    for place in range(size + size * size):
+        t[place] = 0
+    gravity_loads(cols, F, bodies, inertias, take(rest, size, 0), t)
+    applied_loads(cols, F, forces, places, applied, b, t)
+    spring_loads(cols, F, springs, numbers, size, t, stretch)
+    joint_loads(cols, rest, states, b, size, t)

@@ -1,0 +1,49 @@
+"""Entry: I*, P*, loads and damping of the tree at a batch of postures."""
+
+import numpy as np
+
+from kic.kernels.compiled import entry
+from kic.kernels.frames import frames, motion
+from kic.kernels.inertia import COMPOSITE_WIDTH, inertia_tables
+from kic.kernels.layout import (
+    FRAME_WIDTH,
+    WANT,
+    WANT_INERTIA,
+    WANT_LOADS,
+    bodies_part,
+    forces_part,
+    model_part,
+    springs_part,
+)
+from kic.kernels.loads import load_tables
+
+
+@entry
+def dynamics(plan, numbers, states, applied, T):
+    """I* (M, M), P* (M, M, M), T^L (M,) and damping (M, M) side by side in each row of T.
+
+    applied (B or 1, n, 3) are the forces and moments. Only what the plan wants is written, the parts
+    not wanted being left out of T.
+    """
+    cols, geometry = model_part(plan, numbers)
+    bodies, inertias = bodies_part(plan, numbers)
+    forces, places = forces_part(plan, numbers)
+    springs, coils, rest = springs_part(plan, numbers)
+    want, size = plan[1, WANT], cols.shape[0]
+    F = np.empty((size, FRAME_WIDTH), states.dtype)
+    S = np.empty((size, 6), states.dtype)
+    C = np.empty((size, COMPOSITE_WIDTH), states.dtype)
+    stretch = np.empty(size, states.dtype)
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        start = 0
+        if want & WANT_INERTIA:
+            inertia_tables(cols, F, S, C, bodies, inertias, T[b])
+            start = size * size * (1 + size)
+        if want & WANT_LOADS:
+            t = T[b, start:]
+            load_tables(
+                cols, F, bodies, inertias, forces, places, applied, springs, coils, rest,
+                states, b, t, stretch,
+            )  # fmt: skip
