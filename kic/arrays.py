@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError
+from kic.errors import InputError, shown
+
+_EXACT = {int, float, Fraction, Decimal}
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
@@ -15,23 +19,50 @@ def numbers(name: str, value: Any) -> np.ndarray:
     Raises
     ------
     InputError
-        If it is no array of numbers.
+        If it is no array of numbers; texts and booleans are none, and masked entries are no numbers.
+
+    Examples
+    --------
+    >>> numbers("phi", [1, 2]).dtype
+    dtype('float64')
     """
+    a = as_numbers(value)
+    if a is None:
+        raise InputError(f"Expected `{name}` to be an array of numbers, got {shown(value)}.", name=name)
+    return a
+
+
+def as_numbers(value: Any) -> np.ndarray | None:
+    """The same, or None instead of an error."""
     try:
         a = np.asarray(value)
-    except ValueError as ragged:
-        raise InputError(
-            f"Expected `{name}` to be an array of numbers, got a ragged list: {ragged}."
-        ) from None
+        if a.dtype.kind == "O" and {type(x) for x in a.flat} <= _EXACT:
+            a = a.astype(np.float64)  # fractions and large integers are numbers, not symbols
+    except (ValueError, TypeError, OverflowError, RuntimeError):  # ragged, endless, or its own refusal
+        return None
+    if np.ma.is_masked(value):
+        return None
     if a.dtype == np.float64 or a.dtype == np.complex128:
         return a
     if a.dtype.kind in "fiu":
         return a.astype(np.float64)
     if a.dtype.kind == "c":
         return a.astype(np.complex128)
-    if a.dtype.kind == "O" and not any(x is None or isinstance(x, str | list | dict) for x in a.flat):
-        return a
-    raise InputError(f"Expected `{name}` to be an array of numbers, got {_shown(value)}.")
+    return a if a.dtype.kind == "O" and all(map(_is_symbol, a.flat)) else None
+
+
+def _is_symbol(x: Any) -> bool:
+    """Whether the kernels can calculate with it."""
+    kind = type(x)
+    if issubclass(kind, bool | np.bool_ | np.ndarray):
+        return False
+    return all(hasattr(kind, sign) for sign in ("__add__", "__mul__", "__neg__"))
+
+
+def reals(value: Any) -> np.ndarray | None:
+    """An array of finite float64, or None where that is not what came."""
+    a = as_numbers(value)
+    return a if a is not None and a.dtype == np.float64 and np.isfinite(a).all() else None
 
 
 def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndarray:
@@ -41,6 +72,11 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
     ------
     InputError
         For another shape, or entries that are not finite.
+
+    Examples
+    --------
+    >>> trailing("qd", [[0, 1], [2, 3]], 2).shape
+    (2, 2)
     """
     a = numbers(name, value)
     if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
@@ -53,7 +89,8 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
         where = ", ".join(map(str, map(tuple, bad[:4].tolist())))
         raise InputError(
             f"Expected `{name}` to be finite, got {a[tuple(bad[0])]} at {where}"
-            f"{' …' if len(bad) > 4 else ''} ({len(bad)} of {a.size} entries)."
+            f"{' …' if len(bad) > 4 else ''} ({len(bad)} of {a.size} entries).",
+            entries=bad,
         )
     return a
 
@@ -65,14 +102,14 @@ def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
     ------
     InputError
         If they do not go together.
+
+    Examples
+    --------
+    >>> broadcast_batches(qd=(3, 1), qdd=(2,))
+    (3, 2)
     """
     try:
         return np.broadcast_shapes(*batches.values())
     except ValueError:
-        shown = ", ".join(f"`{name}` {shape}" for name, shape in batches.items())
-        raise InputError(f"Batch shapes do not broadcast: {shown}.") from None
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 80 else text[:77] + "…"
+        them = ", ".join(f"`{name}` {shape}" for name, shape in batches.items())
+        raise InputError(f"Batch shapes do not broadcast: {them}.", batches=batches) from None

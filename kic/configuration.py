@@ -42,11 +42,18 @@ class Configuration:
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
     """
 
-    def __init__(self, model: Model, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray) -> None:
+    def __init__(
+        self, model: Model, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None
+    ) -> None:
         self._model = model
-        self._states = np.ascontiguousarray(states)
+        self._states = states
         self.batch = batch
-        self.ok = ok
+        self._ok = ok
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Members that have a posture, (...) bool."""
+        return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok
 
     @property
     def name(self) -> str:
@@ -74,9 +81,8 @@ class Configuration:
 
     def _masked(self, T: np.ndarray) -> np.ndarray:
         """NaN in every number of the members that have no posture."""
-        bad = ~self.ok.reshape(-1)
-        if bad.any():
-            T[bad] = np.nan
+        if self._ok is not None:
+            T[~self._ok.reshape(-1)] = np.nan
         return T
 
     def coefficients(self, of: str | Iterable[str], order: int = 2) -> Coefficients:
@@ -185,7 +191,7 @@ class Configuration:
         model.drawing.part(body, "bodies")
         if self._states.dtype != np.float64:
             raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
-        if not self.ok.all():
+        if self._ok is not None:
             raise InputError(
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
             )
@@ -223,18 +229,18 @@ class Configuration:
         """
         model = self._model
         force, batch = model.loads.applied(applied, self.name)
-        states, shape, ok = self._states, self.batch, self.ok
+        states, shape, ok = self._states, self.batch, self._ok
         if batch:
             shape = np.broadcast_shapes(batch, self.batch)
             states = np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
-            ok = np.broadcast_to(self.ok, shape)
+            ok = None if ok is None else np.broadcast_to(ok, shape)
             force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
         force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
         dtype = np.result_type(states, force)
         T = model.dynamics.table(np.require(states, dtype, ["C", "A", "W"]), force)
         parts = model.dynamics.split(T, shape)
         model.check_springs(parts[2], ok)
-        if not ok.all():
+        if ok is not None:
             T[~ok.reshape(-1)] = np.nan
         I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
         return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
@@ -271,7 +277,7 @@ class Configuration:
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
-        if not self.ok.all():
+        if self._ok is not None:
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
         if index is not None:
             sheet.matrix("coordinates", self.coordinates, ["value"], self.phi[index][:, None])

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from math import cos, isfinite, pi, sin
+from dataclasses import dataclass, fields, replace
+from math import cos, pi, sin
 from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import ModelError
+from kic.errors import ModelError, shown, unknown
 from kic.inertias import as_matrix
 from kic.mechanism import Mechanism
-from kic.parts import GROUND, STRICT, Body, Joint, Point, Units, Vector
+from kic.parts import (
+    GROUND,
+    STRICT,
+    Body,
+    Joint,
+    Point,
+    Vector,
+    assign,
+    check_name,
+    choice,
+    listed,
+    number,
+)
 
 Convention = Literal["freeman", "standard"]
 
@@ -43,13 +55,14 @@ class DHRow:
     """Angle about the joint axis (rad); of a revolute joint, the coordinate as drawn."""
 
     def __post_init__(self) -> None:
+        assign(self, joint=check_name("DH row", self.joint, "joint"))
+        who = f"DH row '{self.joint}'"
+        assign(self, body=check_name("DH row", self.body, "body"))
+        if self.body == GROUND:
+            raise ModelError(f"{who}: '{GROUND}' is the fixed world; name the link that moves.", key="body")
+        assign(self, type=choice(who, "type", self.type, ("revolute", "prismatic")))
         for key in ("a", "alpha", "s", "theta"):
-            if not isfinite(getattr(self, key)):
-                raise ModelError(f"DH row '{self.joint}': `{key}` must be finite, got {getattr(self, key)}.")
-        if self.type not in ("revolute", "prismatic"):
-            raise ModelError(
-                f"DH row '{self.joint}': a DH joint is revolute or prismatic, got '{self.type}'."
-            )
+            assign(self, **{key: number(who, key, getattr(self, key))})
 
 
 @dataclass(frozen=True)
@@ -128,54 +141,87 @@ def from_dh(
     >>> arm.at([0.0, 0.0]).value("tip")
     array([1.5, 0. , 0. ])
     """
-    if convention not in ("freeman", "standard"):
-        raise ModelError(f"Expected `convention` to be 'freeman' or 'standard', got {convention!r}.")
-    T = np.eye(4)
-    frames: dict[str, np.ndarray] = {GROUND: T}
-    joints = []
-    before = GROUND
-    for row in (DHRow(**row) if isinstance(row, dict) else row for row in rows):
-        moved = T @ _screw_x(row.a, row.alpha) if convention == "freeman" else T
-        joints.append(
-            Joint(
-                row.joint,
-                row.type,
-                (before, row.body),
-                at=tuple(moved[:3, 3]),
-                axis=tuple(moved[:3, 2]),
-                value=row.theta if row.type == "revolute" else row.s,
-            )
-        )
-        T = moved @ _screw_z(row.s, row.theta)
-        if convention == "standard":
-            T = T @ _screw_x(row.a, row.alpha)
-        if row.body in frames:
-            raise ModelError(f"'{name}': two DH rows move the body '{row.body}'.")
-        frames[row.body] = T
-        before = row.body
-    given = {body.name: body for body in bodies}
-    for body in given:
-        if body not in frames:
-            raise ModelError(f"'{name}': no DH row moves the body '{body}'. Rows move: {_list(frames)}.")
-    for point in (points := tuple(points)):
-        if point.body not in frames:
+    name = check_name("mechanism", name)
+    choice(f"'{name}'", "convention", convention, ("freeman", "standard"))
+    joints, frames = _chain(name, listed(f"'{name}'", "rows", rows, "DH rows"), convention)
+    links: dict[str, Body | None] = {link: None for link in frames if link != GROUND}
+    for i, body in enumerate(listed(f"'{name}'", "bodies", bodies, "Body parts")):
+        _part_of_arm(name, body, Body, f"bodies[{i}]")
+        if body.name not in links:
             raise ModelError(
-                f"Point '{point.name}': no body '{point.body}' in '{name}'. There are: {_list(frames)}."
+                f"'{name}': no DH row moves the body '{body.name}'. They move: {', '.join(links)}.",
+                key=f"bodies[{i}].name",
+                name=body.name,
             )
-    links = [link for link in frames if link != GROUND]
-    if isinstance(rest.get("units"), dict):
-        rest["units"] = Units(**rest["units"])
+        if links[body.name] is not None:
+            raise ModelError(
+                f"'{name}': two bodies are called '{body.name}'; rename one.",
+                key=f"bodies[{i}].name",
+                name=body.name,
+            )
+        links[body.name] = body
+    points = listed(f"'{name}'", "points", points, "Point parts")
+    for i, point in enumerate(points):
+        _part_of_arm(name, point, Point, f"points[{i}]")
+        if point.body not in frames:
+            error = unknown("body", point.body, name, frames)
+            raise ModelError(f"Point '{point.name}': {error}", key=f"points[{i}].body", name=point.body)
     return Mechanism(
         name,
-        bodies=tuple(_drawn_body(given.get(link, Body(link)), frames[link]) for link in links),
-        joints=tuple(joints),
+        bodies=tuple(_drawn_body(body or Body(link), frames[link]) for link, body in links.items()),
+        joints=joints,
         points=tuple(replace(p, at=_drawn(p.at, frames[p.body])) for p in points),
         **rest,
     )
 
 
-def _list(frames: dict[str, np.ndarray]) -> str:
-    return ", ".join(frames)
+def _chain(
+    name: str, rows: tuple[Any, ...], convention: Convention
+) -> tuple[tuple[Joint, ...], dict[str, np.ndarray]]:
+    """Joints of the rows as drawn, and the frame (4, 4) of ground and of each link."""
+    if not rows:
+        raise ModelError(f"'{name}': an arm needs at least one DH row.", key="rows")
+    T = np.eye(4)
+    frames = {GROUND: T}
+    joints = []
+    before = GROUND
+    for i, row in enumerate(map(_row, rows)):
+        if row.body in frames:
+            raise ModelError(
+                f"'{name}': two DH rows move the body '{row.body}'; each moves its own.",
+                key=f"rows[{i}].body",
+                name=row.body,
+            )
+        moved = T @ _screw_x(row.a, row.alpha) if convention == "freeman" else T
+        value = row.theta if row.type == "revolute" else row.s
+        ties = (before, row.body)
+        at, axis = tuple(moved[:3, 3]), tuple(moved[:3, 2])
+        joints.append(Joint(row.joint, row.type, ties, at=at, axis=axis, value=value))
+        T = moved @ _screw_z(row.s, row.theta)
+        if convention == "standard":
+            T = T @ _screw_x(row.a, row.alpha)
+        frames[row.body] = T
+        before = row.body
+    return tuple(joints), frames
+
+
+def _row(given: Any) -> DHRow:
+    """A row, from itself or from a dict of its fields."""
+    if isinstance(given, DHRow):
+        return given
+    keys = [f.name for f in fields(DHRow)]
+    if not isinstance(given, dict) or not {"joint", "body"} <= set(given) <= set(keys):
+        raise ModelError(
+            f"Expected a DHRow, or a dict of its fields ({', '.join(keys)}) with `joint` and `body` at "
+            f"least, got {shown(given)}.",
+            key="rows",
+        )
+    return DHRow(**given)
+
+
+def _part_of_arm(name: str, part: Any, expected: type, key: str) -> None:
+    if not isinstance(part, expected):
+        raise ModelError(f"'{name}': expected a {expected.__name__}, got {shown(part)}.", key=key)
 
 
 def _drawn(p: Vector, T: np.ndarray) -> Vector:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kic.errors import InputError, ModelError, UnknownNameError, unknown
+from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
 from kic.parts import (
     GROUND,
     STRICT,
@@ -21,10 +21,21 @@ from kic.parts import (
     Vector,
     assign,
     check_name,
+    listed,
+    text,
     vector,
 )
 
 KINDS = ("bodies", "joints", "points", "distances", "forces", "moments", "springs")
+_SINGULAR = {
+    "bodies": "body",
+    "joints": "joint",
+    "points": "point",
+    "distances": "distance",
+    "forces": "force",
+    "moments": "moment",
+    "springs": "spring",
+}
 Part = Body | Joint | Point | Distance | Force | Moment | Spring
 
 
@@ -65,23 +76,27 @@ class Drawing:
     """Names of the units."""
 
     def __post_init__(self) -> None:
-        check_name("mechanism", self.name)
+        assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
         types = (Body, Joint, Point, Distance, Force, Moment, Spring)
         for kind, expected in zip(KINDS, types, strict=True):
-            parts = tuple(getattr(self, kind))
-            for part in parts:
+            parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
+            for i, part in enumerate(parts):
                 if not isinstance(part, expected):
-                    raise ModelError(f"{who}: `{kind}` must hold {expected.__name__} parts, got {part!r}.")
+                    raise ModelError(
+                        f"{who}: `{kind}` must hold {expected.__name__} parts, got {shown(part)}.",
+                        key=f"{kind}[{i}]",
+                    )
             assign(self, **{kind: parts})
         assign(self, gravity=vector(who, "gravity", self.gravity))
-        if self.coordinates is not None:
-            if isinstance(self.coordinates, str):
-                raise ModelError(f"{who}: `coordinates` must be a list of names, got {self.coordinates!r}.")
-            assign(self, coordinates=tuple(self.coordinates))
+        for key in ("title", "about", "source", "drawing"):
+            assign(self, **{key: text(who, key, getattr(self, key))})
+        if not isinstance(self.units, Units):
+            raise ModelError(f"{who}: expected `units` to be Units, got {shown(self.units)}.", key="units")
         self._check_names()
         self._check_references()
         self._check_held()
+        self._check_coordinates(who)
 
     @cached_property
     def parts(self) -> dict[str, Part]:
@@ -89,72 +104,100 @@ class Drawing:
         return {part.name: part for kind in KINDS for part in getattr(self, kind)}
 
     def _check_names(self) -> None:
-        count = Counter(part.name for kind in KINDS for part in getattr(self, kind))
-        twice = [name for name, n in count.items() if n > 1]
-        if twice:
-            owners = [
-                f"{kind}[{i}]"
-                for kind in KINDS
-                for i, part in enumerate(getattr(self, kind))
-                if part.name == twice[0]
-            ]
-            raise ModelError(
-                f"'{self.name}': the name '{twice[0]}' is given to {' and '.join(owners)}. "
-                "Bodies, joints, points, distances and loads share one namespace.",
-                name=twice[0],
-            )
-        if GROUND in count:
-            raise ModelError(f"'{self.name}': '{GROUND}' is the fixed world; choose another name.")
+        owners: dict[str, str] = {}
+        for kind in KINDS:
+            for i, part in enumerate(getattr(self, kind)):
+                name, label = part.name, _SINGULAR[kind]
+                if name == GROUND:
+                    raise ModelError(
+                        f"'{self.name}': '{GROUND}' is the fixed world; give the {label} another name.",
+                        key=f"{kind}[{i}].name",
+                    )
+                if name in owners:
+                    both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
+                    raise ModelError(
+                        f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
+                        "distances and loads share one namespace; rename one.",
+                        key=f"{kind}[{i}].name",
+                        name=name,
+                    )
+                owners[name] = label
 
     def _check_references(self) -> None:
-        bodies = (GROUND, *(body.name for body in self.bodies))
-        points = tuple(point.name for point in self.points)
-        for joint in self.joints:
+        bodies = dict.fromkeys((GROUND, *(body.name for body in self.bodies)))
+        points = dict.fromkeys(point.name for point in self.points)
+        for i, joint in enumerate(self.joints):
             for body in joint.bodies:
-                self._known(f"joint '{joint.name}'", "body", body, bodies)
-        for holder in (*self.points, *self.moments):
-            kind = "point" if isinstance(holder, Point) else "moment"
-            self._known(f"{kind} '{holder.name}'", "body", holder.body, bodies)
-        for pair in (*self.distances, *self.springs):
-            for point in pair.points:
-                self._known(f"'{pair.name}'", "point", point, points)
-        for force in self.forces:
-            self._known(f"force '{force.name}'", "point", force.point, points)
-        if not self.joints:
-            raise ModelError(f"'{self.name}' has no joints; a mechanism needs one at least.")
-        named = [c for name in self.named_coordinates for c in self._components(name)]
-        twice = [name for name, n in Counter(named).items() if n > 1]
-        if twice:
-            raise ModelError(f"'{self.name}': coordinate '{twice[0]}' is named twice in `coordinates`.")
+                self._known(f"Joint '{joint.name}'", f"joints[{i}].bodies", "body", body, bodies)
+        for kind in ("points", "moments"):
+            for i, part in enumerate(getattr(self, kind)):
+                who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
+                self._known(who, f"{kind}[{i}].body", "body", part.body, bodies)
+        for kind in ("distances", "springs"):
+            for i, part in enumerate(getattr(self, kind)):
+                who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
+                for point in part.points:
+                    self._known(who, f"{kind}[{i}].points", "point", point, points)
+        for i, force in enumerate(self.forces):
+            self._known(f"Force '{force.name}'", f"forces[{i}].point", "point", force.point, points)
 
-    def _known(self, owner: str, kind: str, name: str, there: tuple[str, ...]) -> None:
+    def _known(self, who: str, key: str, kind: str, name: str, there: Collection[str]) -> None:
         if name not in there:
-            raise ModelError(f"{owner}: {unknown(kind, name, self.name, there)}", name=name)
-
-    def _components(self, name: str) -> tuple[str, ...]:
-        joints = {joint.name: joint.components for joint in self.joints}
-        singles = {c for components in joints.values() for c in components}
-        if name in joints:
-            return joints[name]
-        if name in singles:
-            return (name,)
-        raise ModelError(f"`coordinates`: {unknown('joint', name, self.name, joints)}", name=name)
+            error = unknown(kind, name, self.name, there)
+            raise ModelError(f"{who}: {error}", key=key, name=name, candidates=tuple(there))
 
     def _check_held(self) -> None:
         """Every body must hang on ground through joints: a free joint is written, not implied."""
-        held = {GROUND}
-        while True:
-            more = {b for joint in self.joints if held & set(joint.bodies) for b in joint.bodies}
-            if more <= held:
-                break
-            held |= more
+        if not self.joints:
+            raise ModelError(
+                f"'{self.name}' has no joints; a mechanism needs at least one, to '{GROUND}'.", key="joints"
+            )
+        beside: dict[str, list[str]] = {}
+        for joint in self.joints:
+            for one, other in (joint.bodies, joint.bodies[::-1]):
+                beside.setdefault(one, []).append(other)
+        held, front = {GROUND}, [GROUND]
+        while front:
+            new = {body for one in front for body in beside.get(one, ())} - held
+            held |= new
+            front = list(new)
         loose = [body.name for body in self.bodies if body.name not in held]
         if loose:
             raise ModelError(
-                f"'{self.name}': nothing holds {', '.join(map(repr, loose))}. Tie each body to "
-                f"'{GROUND}' through joints; one that moves freely gets a joint of type 'free'.",
+                f"'{self.name}': nothing holds {', '.join(map(repr, loose[:8]))}"
+                f"{' …' if len(loose) > 8 else ''}. Tie each body to '{GROUND}' through joints; one that "
+                "moves freely gets a joint of type 'free'.",
+                key=f"bodies[{[body.name for body in self.bodies].index(loose[0])}]",
                 bodies=tuple(loose),
             )
+
+    def _check_coordinates(self, who: str) -> None:
+        if self.coordinates is None:
+            return
+        assign(self, coordinates=listed(who, "coordinates", self.coordinates, "joint names"))
+        joints = {joint.name: joint.components for joint in self.joints}
+        singles = {c: (c,) for components in joints.values() for c in components}
+        seen: set[str] = set()
+        for i, name in enumerate(self.named_coordinates):
+            key = f"coordinates[{i}]"
+            components = joints.get(name, singles.get(name)) if isinstance(name, str) else None
+            if components is None:
+                error = unknown("joint", name, self.name, [*joints, *(c for c in singles if c not in joints)])
+                raise ModelError(
+                    f"`coordinates`: {error}", key=key, name=name, candidates=error.numbers["candidates"]
+                )
+            if not components:
+                raise ModelError(
+                    f"'{self.name}': joint '{name}' in `coordinates` is fixed and has none; leave it out.",
+                    key=key,
+                )
+            twice = seen.intersection(components)
+            if twice:
+                raise ModelError(
+                    f"'{self.name}': coordinate '{min(twice)}' is named twice in `coordinates`.", key=key
+                )
+            seen.update(components)
+        assign(self, coordinates=tuple(map(str, self.named_coordinates)))
 
     @property
     def named_coordinates(self) -> tuple[str, ...]:
@@ -166,7 +209,8 @@ class Drawing:
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the default coordinates, one for each freedom."""
-        return tuple(c for name in self.named_coordinates for c in self._components(name))
+        joints = {joint.name: joint.components for joint in self.joints}
+        return tuple(c for name in self.named_coordinates for c in joints.get(name, (name,)))
 
     def part(self, name: str, *kinds: str) -> Part:
         """The part of a name; of some kinds only, if any are given.
@@ -177,7 +221,7 @@ class Drawing:
             With the candidates.
         """
         if not isinstance(name, str):
-            raise InputError(f"Expected a name, got {name!r}.")
+            raise InputError(f"Expected a name, got {shown(name)}.")
         among = kinds or KINDS
         for kind in among:
             for part in getattr(self, kind):
@@ -196,14 +240,3 @@ class Drawing:
         """The error for a name that is not there."""
         there = [part.name for kind in (kinds or KINDS) for part in getattr(self, kind)]
         return unknown(label, name, self.name, there)
-
-
-_SINGULAR = {
-    "bodies": "body",
-    "joints": "joint",
-    "points": "point",
-    "distances": "distance",
-    "forces": "force",
-    "moments": "moment",
-    "springs": "spring",
-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any
 
 
@@ -30,11 +31,14 @@ class KicError(Exception):
 
 
 class ModelError(KicError, ValueError):
-    """A mechanism that can not be, or whose description contradicts itself."""
+    """A mechanism that can not be, or whose description contradicts itself.
+
+    Carries `key`, the argument at fault, where one is.
+    """
 
 
 class ModelFileError(ModelError):
-    """A model file that can not be read; carries `path` and, where there is one, `key`."""
+    """A model file that can not be read or written; carries `path` and, where there is one, `key`."""
 
 
 class UnknownNameError(KicError, LookupError):
@@ -65,14 +69,29 @@ class LoopError(KicError, ValueError):
     """A question about a mechanism with loops that only open chains can answer."""
 
 
-def unknown(kind: str, name: str, owner: str, candidates: Iterable[str]) -> UnknownNameError:
+def shown(value: Any) -> str:
+    """What came, on one line and short enough for a message."""
+    try:
+        text = " ".join(_SHORT.repr(value).split())
+    except Exception:  # the repr of a stranger
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
+_SHORT = Repr()
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 12
+_SHORT.maxstring = _SHORT.maxlong = 60
+_SHORT.maxother = 200
+
+
+def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> UnknownNameError:
     """Make the error for an unknown name: what there is, and what was probably meant."""
     there = tuple(candidates)
-    message = f"No {kind} '{name}' in '{owner}'."
-    close = get_close_matches(name, there, n=1)
+    label = shown(str(name) if isinstance(name, str) else name)
+    message = f"No {kind} {label} in '{owner}'."
+    close = get_close_matches(name, there, n=1) if isinstance(name, str) else []
     if close:
         message += f" Did you mean '{close[0]}'?"
-    if there:
-        shown = there if len(there) <= 24 else (*there[:22], "…", there[-1])
-        message += f" There are: {', '.join(shown)}."
+    few = there if len(there) <= 24 else (*there[:22], "…", there[-1])
+    message += f" There are: {', '.join(few)}." if there else " There are none."
     return UnknownNameError(message, name=name, candidates=there)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,38 +16,60 @@ from kic.model import Model
 _REAL = np.dtype(np.float64)
 
 
+class Rates:
+    """Arrays of one dependent: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
+
+    Those beyond the prepared order are None. Made when first looked at.
+    """
+
+    def __init__(self, results: Results, name: str) -> None:
+        self._results = results
+        self._name = name
+
+    def __getattr__(self, letter: str) -> Any:
+        # reached once for each array, which is kept as an ordinary attribute from then on
+        if letter not in _LETTERS:
+            raise AttributeError(letter)
+        made = self._results._evaluator._array(self._results, self._name, _LETTERS[letter])
+        self.__dict__[letter] = made
+        return made
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{k} {getattr(self, k).shape}" for k in _LETTERS if getattr(self, k) is not None)
+        return f"{self._name}: {shapes}"
+
+
+_LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
+_MODEL = {"I": 0, "P": 1, "load": 2, "damping": 3}
+
+
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
-    All are views of one block of memory; ``evaluator(state, out=r)`` fills them anew.
+    All look into one block of memory, which ``evaluator(state, out=r)`` fills anew.
     """
 
     def __init__(
-        self,
-        evaluator: Evaluator,
-        batch: tuple[int, ...],
-        rows: np.ndarray | None,
-        dynamics: np.ndarray | None,
+        self, evaluator: Evaluator, batch: tuple[int, ...], rows: np.ndarray | None, model: np.ndarray | None
     ) -> None:
         self._evaluator = evaluator
         self._batch = batch
         self._rows = rows
-        self._dynamics = dynamics
+        self._model = model
+        self._dtype = (rows if model is None else model).dtype  # type: ignore[union-attr]
 
     def __getattr__(self, name: str) -> Any:
-        # only reached before the views are made: they are kept as ordinary attributes
-        if name.startswith("_") or name in self.__dict__:
+        # reached once for each name, which is kept as an ordinary attribute from then on
+        if name[:1] == "_":
             raise AttributeError(name)
-        return self[name]
+        made = self._evaluator._part(self, name)
+        self.__dict__[name] = made
+        return made
 
-    def __getitem__(self, name: str) -> Any:
-        views = self.__dict__.get("_views")
-        if views is None:
-            views = self._views = self._evaluator.views(self._rows, self._dynamics, self._batch)
-            self.__dict__.update(views)
-        if name not in views:
-            raise unknown("result", name, "these results", views)
-        return views[name]
+    __getitem__ = __getattr__
+
+    def __repr__(self) -> str:
+        return f"results for {', '.join(self._evaluator.names)} of the batch {self._batch}"
 
 
 class Evaluator:
@@ -78,13 +99,13 @@ class Evaluator:
         self._dynamics = model.dynamics if dynamics else None
         self._applied = model.loads.constant[None] if dynamics else None
         self._size = model.tree.state_size
-        # columns in the order of the tree are answered in place
-        self._in_place = model.tree.to_coordinates is None and (
-            self._rows is None or (self._rows.rows.select is None and self._rows.rows.holonomic)
-        )
-        self._fast = self._rows is not None and not self._rows.rows.products and self._dynamics is None
-        if self._fast:
-            assert self._rows is not None  # for the type checker
+        self.names = (*names, *(_MODEL if dynamics else ()))
+        # what stands in the kernel's memory as it is asked for is looked at in place, else copied
+        self._in_place = model.tree.to_coordinates is None
+        self._fast = self._rows is not None and not self._rows.rows.products and not dynamics
+        if self._rows is not None:
+            rows = self._rows.rows
+            self._in_place = self._in_place and rows.select is None and rows.holonomic
             self._kernel = kernel("kinematics")
             self._plan, self._numbers = self._rows.plan, self._rows.numbers
             self._width = self._rows.width
@@ -118,8 +139,13 @@ class Evaluator:
         else:
             batch = shape[:-1]
             states = state if len(shape) == 2 else state.reshape(-1, self._size)
-        if out is not None and (out._evaluator is not self or out._batch != batch):
-            raise InputError(f"`out` must be results of this evaluator for the batch {batch}.")
+        if out is not None and (
+            out._evaluator is not self or out._batch != batch or out._dtype is not state.dtype
+        ):
+            raise InputError(
+                f"`out` must be results of this evaluator for the batch {batch} of {state.dtype}, "
+                f"got those for {out._batch} of {out._dtype}."
+            )
         if self._fast and batch == () and state.dtype is _REAL:
             T = np.empty((1, self._width)) if out is None else out._rows
             self._kernel(self._plan, self._numbers, states, None, T)
@@ -128,14 +154,15 @@ class Evaluator:
         if self._rows is not None:
             T = self._rows.table(states, out=None if out is None else out._rows)
         if self._dynamics is not None:
-            K = self._dynamics.table(states, self._applied, out=None if out is None else out._dynamics)
+            assert self._applied is not None  # for the type checker
+            K = self._dynamics.table(states, self._applied, out=None if out is None else out._model)
         return Results(self, batch, T, K) if out is None else self._refreshed(out)
 
     def _refreshed(self, out: Results) -> Results:
-        """Results whose memory was filled anew; copies made of it are dropped."""
-        if not self._in_place and "_views" in out.__dict__:
-            for name in out.__dict__.pop("_views"):
-                del out.__dict__[name]
+        """Results whose memory was filled anew; what was copied from it is dropped."""
+        if not self._in_place:
+            for name in self.names:
+                out.__dict__.pop(name, None)
         return out
 
     def _checked(self, state: Any) -> np.ndarray:
@@ -149,20 +176,25 @@ class Evaluator:
             )
         return a
 
-    def views(self, T: np.ndarray | None, K: np.ndarray | None, batch: tuple[int, ...]) -> dict[str, Any]:
-        """Named arrays of the answer's memory."""
-        model, views = self._model, dict[str, Any]()
-        if T is not None and self._rows is not None:
-            rows = self._rows.rows
-            c = model.assemble(rows, self._rows.split(T, batch))
-            for name, span in rows.spans.items():
-                views[name] = SimpleNamespace(
-                    value=None if c.values is None else c.values[..., span],
-                    G=c.G[..., span, :],
-                    H=None if c.H is None else c.H[..., span, :, :],
-                    D=None if c.D is None else c.D[..., span, :, :, :],
-                )
-        if K is not None and self._dynamics is not None:
-            parts = model.in_coordinates(self._dynamics.split(K, batch), (2, 3, 1, 2))
-            views.update(zip(("I", "P", "load", "damping"), parts, strict=True))
-        return views
+    def _part(self, results: Results, name: str) -> Any:
+        """What a name stands for in results."""
+        if self._rows is not None and name in self._rows.rows.spans:
+            return Rates(results, name)
+        if self._dynamics is not None and name in _MODEL:
+            k = _MODEL[name]
+            parts = self._dynamics.split(results._model, results._batch)  # type: ignore[arg-type]
+            return self._model.in_coordinates(parts, (2, 3, 1, 2))[k]
+        raise unknown("result", name, "these results", self.names)
+
+    def _array(self, results: Results, name: str, k: int) -> np.ndarray | None:
+        """Value (k = 0) or k-th order coefficients of a name."""
+        question = self._rows
+        assert question is not None  # for the type checker: there is a name
+        if k > question.order:
+            return None
+        span = question.rows.spans[name]
+        if self._in_place:
+            return question.part(results._rows, results._batch, k, span)  # type: ignore[arg-type]
+        c = self._model.assemble(question.rows, question.split(results._rows, results._batch))  # type: ignore[arg-type]
+        tensor = (c.values, c.G, c.H, c.D)[k]
+        return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)

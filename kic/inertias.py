@@ -6,20 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import ModelError
+from kic.arrays import reals
+from kic.errors import ModelError, shown
 
 Six = tuple[float, float, float, float, float, float]
+# published values are rounded
+SLACK = 1e-6
 
 
-def check_inertia(who: str, given: Any, exception: str = "") -> Six:
+def check_inertia(who: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
     """Bring an inertia into the order xx yy zz xy xz yz, and refuse one that no body can have.
+
+    The numbers are entries of the tensor, ∫ (r² 1 − r rᵀ) dm: the products of inertia carry the sign
+    xy = −∫ x y dm.
 
     Parameters
     ----------
     who : str
         Whose it is, for the message.
     given : (3,), (6,) or (3, 3) array_like
-        Principal values, six numbers xx yy zz xy xz yz, or the symmetric matrix.
+        Moments about the three axes, six numbers xx yy zz xy xz yz, or the symmetric matrix.
+    mass : float, optional
+        Mass of the body; without any, it has no inertia.
     exception : str
         A reason that allows what no body can have.
 
@@ -31,44 +39,54 @@ def check_inertia(who: str, given: Any, exception: str = "") -> Six:
     ------
     ModelError
         For another shape, a matrix that is not symmetric, or principal moments that are negative or
-        of which one exceeds the sum of the others.
+        of which one exceeds the sum of the others, or any without mass.
 
     Examples
     --------
     >>> check_inertia("Body 'rod'", (0, 1, 1))
     (0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
     """
-    try:
-        a = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        a = np.empty(0)
-    if a.shape not in ((3,), (6,), (3, 3)) or not np.isfinite(a).all():
+    a = reals(given)
+    if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
-            f"{who}: expected `inertia` to be 3 principal moments, 6 numbers (xx yy zz xy xz yz) or a "
-            f"3×3 matrix, all finite, got {given!r}."
+            f"{who}: expected `inertia` to be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
+            f"3×3 matrix, all finite, got {shown(given)}.",
+            key="inertia",
         )
     if a.shape == (3, 3):
-        if not np.allclose(a, a.T, rtol=0, atol=1e-12 * np.abs(a).max(initial=0)):
+        difference = float(np.abs(a - a.T).max())
+        if difference > 1e-12 * np.abs(a).max():
             raise ModelError(
                 f"{who}: `inertia` must be symmetric; the largest difference to its transpose is "
-                f"{np.abs(a - a.T).max():.3g}."
+                f"{difference:.3g}.",
+                key="inertia",
+                difference=difference,
             )
         a = a[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    elif a.shape == (3,):
-        a = np.concatenate([a, np.zeros(3)])
-    six = tuple(float(x) for x in a)
+    xx, yy, zz, *products = (float(x) for x in a)
+    xy, xz, yz = products or (0.0, 0.0, 0.0)
+    six = (xx, yy, zz, xy, xz, yz)
     if not exception:
-        principal = np.linalg.eigvalsh(as_matrix(six))
-        slack = 1e-6 * max(principal[2], 0.0)  # published values are rounded
-        if principal[0] < -slack or principal[2] > principal[0] + principal[1] + slack:
-            shown = ", ".join(f"{x:.6g}" for x in principal)
-            raise ModelError(
-                f"{who}: no body has the principal moments of inertia {shown}: none may be negative, and "
-                "none may exceed the sum of the other two. Mend `inertia`, or say in "
-                "`inertia_exception` why it is meant.",
-                principal=tuple(principal),
-            )
-    return six  # type: ignore[return-value]
+        _check_possible(who, six, mass)
+    return six
+
+
+def _check_possible(who: str, six: Six, mass: float | None) -> None:
+    """Refuse what no distribution of mass has."""
+    remedy = "Mend `inertia`, or say in `inertia_exception` why it is meant."
+    if mass == 0 and any(six):
+        raise ModelError(
+            f"{who}: a body with mass = 0 has no inertia, got {shown(six)}. {remedy}", key="inertia"
+        )
+    low, middle, high = (float(x) for x in np.linalg.eigvalsh(as_matrix(six)))
+    slack = SLACK * max(high, 0.0)
+    if low < -slack or high > low + middle + slack:
+        raise ModelError(
+            f"{who}: no body has the principal moments of inertia {low:.6g}, {middle:.6g}, {high:.6g}: none "
+            f"may be negative, and none may exceed the sum of the other two. {remedy}",
+            key="inertia",
+            principal=(low, middle, high),
+        )
 
 
 def as_matrix(six: Six) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -125,16 +126,37 @@ def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
         start += len(part)
 
 
-class RowsQuestion(Question):
+class TableQuestion(Question):
+    """A question whose answer is one table (B, width) with parts of given shapes side by side."""
+
+    def __init__(
+        self, tree: Tree, shapes: list[tuple[int, ...]], asked: tuple[int, int, int, int], **of: Any
+    ) -> None:
+        self.places: list[tuple[int, tuple[int, ...]]] = []
+        self._cuts: list[tuple[slice, tuple[int, ...]]] = []
+        start = 0
+        for shape in shapes:
+            self.places.append((start, shape))
+            stop = start + prod(shape)
+            self._cuts.append((slice(start, stop), shape))
+            start = stop
+        super().__init__(tree, asked=asked, width=start, **of)
+
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
+        """Views of the table's parts with the batch axes in front."""
+        return [T[:, cut].reshape(batch + shape) for cut, shape in self._cuts]
+
+
+class RowsQuestion(TableQuestion):
     """Values, G, H, D of rows, in the tree's coordinates or contracted with `size` others."""
 
     def __init__(self, tree: Tree, rows: Rows, order: int, size: int | None = None) -> None:
         columns = tree.size if size is None else size
-        width = sum(rows.height * columns**k for k in range(order + 1))
-        super().__init__(tree, rows=rows, asked=(order, rows.height, columns, 0), width=width)
+        shapes = [(rows.height, *(columns,) * k) for k in range(order + 1)]
+        super().__init__(tree, shapes, (order, rows.height, columns, 0), rows=rows)
         self.rows = rows
         self.order = order
-        self.shapes = [(rows.height, *(columns,) * k) for k in range(order + 1)]
+        self._columns = columns
 
     def table(
         self, states: np.ndarray, X: np.ndarray | None = None, out: np.ndarray | None = None
@@ -146,34 +168,29 @@ class RowsQuestion(Question):
             self.run("products", states, T, X)
         return T
 
-    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
-        """Views of a table as values, G, H, D with the batch axes in front."""
-        parts, start = [], 0
-        for shape in self.shapes:
-            width = 1
-            for n in shape:
-                width *= n
-            parts.append(T[:, start : start + width].reshape(batch + shape))
-            start += width
-        return parts
+    def part(self, T: np.ndarray, batch: tuple[int, ...], k: int, span: slice) -> np.ndarray:
+        """View of some rows of the values (k = 0) or of the k-th order."""
+        start, shape = self.places[k]
+        height = span.stop - span.start
+        width = self._columns**k
+        start += span.start * width
+        return T[:, start : start + height * width].reshape((*batch, height, *shape[1:]))
 
 
-class DynamicsQuestion(Question):
+class DynamicsQuestion(TableQuestion):
     """I*, P*, load and damping in the tree's coordinates."""
 
     def __init__(self, tree: Tree, masses: Masses, loads: Loads) -> None:
         M = tree.size
-        self.shapes = [(M, M), (M, M, M), (M,), (M, M)]
         asked = (2, 0, M, _WANT_INERTIA | _WANT_LOADS)
-        width = M * M * (1 + M) + M * (1 + M)
-        super().__init__(tree, masses=masses, loads=loads, asked=asked, width=width)
+        super().__init__(tree, [(M, M), (M, M, M), (M,), (M, M)], asked, masses=masses, loads=loads)
 
     def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """All four side by side, (B, width); applied forces are (B or 1, n, 3)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
-        return self.run("dynamics", states, T, np.require(applied, states.dtype, ["C", "A", "W"]))
-
-    split = RowsQuestion.split
+        if applied.dtype != states.dtype or not applied.flags.carray:
+            applied = np.require(applied, states.dtype, ["C", "A", "W"])
+        return self.run("dynamics", states, T, applied)
 
 
 class ContributionsQuestion(Question):
@@ -193,7 +210,7 @@ class ContributionsQuestion(Question):
         """Views of the four parts with the batch axes in front."""
         parts, start = [], 0
         for shape in self.shapes:
-            width = int(np.prod(shape[1:]))
+            width = prod(shape[1:])
             parts.append(T[..., start : start + width].reshape(batch + shape))
             start += width
         return parts

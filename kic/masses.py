@@ -35,7 +35,7 @@ def pack_masses(tree: Tree) -> Masses:
     names, frames, numbers = [], [], []
     for body in drawing.bodies:
         frame = tree.frame[body.name]
-        if frame < 0 or not (body.mass or any(body.inertia or ())):  # type: ignore[arg-type]
+        if frame < 0 or not (body.mass or any(body.inertia or ())):
             continue
         names.append(body.name)
         frames.append(frame)

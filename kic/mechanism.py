@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -118,15 +119,13 @@ class Mechanism(Drawing):
         model.check_open()
         a = coordinates_of(self, inputs)
         batch = a.shape[:-1]
-        phi = a.reshape(-1, a.shape[-1]) if a.size else a.reshape(_count(batch), a.shape[-1])
-        ok = np.ones(len(phi), dtype=bool)
-        if phi.dtype != object:
-            finite = np.isfinite(phi)
-            if not finite.all():
-                ok = finite.all(axis=-1)
-                phi = np.where(ok[:, None], phi, np.nan)
-        configuration = Configuration(model, batch, states_of(model.tree, phi.copy()), ok.reshape(batch))
-        if failures == "raise" and not ok.all():
+        phi = a.reshape(prod(batch), a.shape[-1]).copy()
+        if _finite(phi):
+            return Configuration(model, batch, states_of(model.tree, phi))
+        ok = np.isfinite(phi).all(axis=-1)
+        phi[~ok] = np.nan
+        configuration = Configuration(model, batch, states_of(model.tree, phi), ok.reshape(batch))
+        if failures == "raise":
             self._refuse(configuration, a)
         return configuration
 
@@ -199,8 +198,9 @@ class Mechanism(Drawing):
         return self.sheet().html()
 
 
-def _count(batch: tuple[int, ...]) -> int:
-    count = 1
-    for n in batch:
-        count *= n
-    return count
+def _finite(a: np.ndarray) -> bool:
+    """Whether every number is finite; symbols are taken to be."""
+    if a.dtype.kind == "O":
+        return True
+    square = np.vdot(a, a)  # several times faster than looking at each; an overflow only costs the look
+    return bool(square - square == 0) or bool(np.isfinite(a).all())

@@ -22,6 +22,7 @@ class Model:
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
         self._questions: dict[object, RowsQuestion] = {}
+        self._open = False
 
     @cached_property
     def tree(self) -> Tree:
@@ -51,6 +52,8 @@ class Model:
 
     def check_open(self) -> None:
         """Refuse what only an open chain can answer."""
+        if self._open:
+            return
         drawing, tree = self.drawing, self.tree
         if tree.cuts:
             cut = ", ".join(f"'{joint.name}'" for joint in tree.cuts)
@@ -66,6 +69,7 @@ class Model:
                 f"{', '.join(self.coordinates)}. Missing: {', '.join(free)}.",
                 missing=tuple(free),
             )
+        self._open = True
 
     def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
         """The question for rows of a name or of several, remembered."""
@@ -130,9 +134,11 @@ class Model:
             rows.holonomic and not self.tree.balls,
         )
 
-    def check_springs(self, load: np.ndarray, ok: np.ndarray) -> None:
+    def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Loads are NaN where the two ends of a spring meet, which leaves its direction open."""
-        if not self.drawing.springs or load.dtype.kind == "O" or not np.isnan(load[ok]).any():
+        if not self.drawing.springs or load.dtype.kind == "O":
+            return
+        if not np.isnan(load if ok is None else load[ok]).any():
             return
         names = ", ".join(s.name for s in self.drawing.springs if s.rest or s.damping)
         raise InputError(

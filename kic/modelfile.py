@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from dataclasses import MISSING, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kic.dh import DH, from_dh
 from kic.drawing import Drawing
-from kic.errors import KicError, ModelFileError, unknown
+from kic.errors import InputError, KicError, ModelFileError, shown, unknown
+from kic.inertias import Six
 from kic.mechanism import Mechanism
+from kic.parts import Vector
 
 
 def models_directory() -> Path:
@@ -43,12 +46,12 @@ def find(model: str | os.PathLike[str]) -> Path:
     UnknownNameError
         For a name that is not shipped.
     """
-    text = os.fspath(model)
+    if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
+        raise InputError(f"Expected the name of a shipped model or the path of a file, got {shown(model)}.")
     if isinstance(model, str) and not text.endswith(".toml") and not any(c in text for c in "/\\"):
-        path = models_directory() / f"{text}.toml"
-        if not path.is_file():
+        if text not in model_names():
             raise unknown("shipped model", text, "kic", model_names())
-        return path
+        return models_directory() / f"{text}.toml"
     return Path(text)
 
 
@@ -84,135 +87,171 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
 def _read(path: Path) -> dict[str, Any]:
     """The file's keys and values."""
     try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8"))
-        json.dumps(data, default=str)  # the same depth is walked again by the schema
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
-        raise ModelFileError(
-            f"No file '{path}'. Shipped models: {', '.join(model_names())}.", path=path
-        ) from None
+        rule = f"there is no such file. Shipped models: {', '.join(model_names())}"
     except OSError as error:
-        raise ModelFileError(f"{path}: can not be read: {error.strerror}.", path=path) from None
+        rule = f"can not be read: {error.strerror}"
     except UnicodeDecodeError as error:
-        raise ModelFileError(
-            f"{path}: is no text (byte {error.start} is not UTF-8). A model file is TOML.", path=path
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ModelFileError(f"{path}: is not TOML: {error}.", path=path) from None
+        rule = f"is no text (byte {error.start} is not UTF-8). A model file is TOML"
     except RecursionError:
-        raise ModelFileError(f"{path}: is nested too deeply to be a model.", path=path) from None
-    return data
+        rule = _TOO_DEEP
+    except ValueError as error:  # of tomllib, or of the path itself
+        rule = f"is not TOML: {error}"
+    raise ModelFileError(f"{path}: {rule}.", path=path)
+
+
+_TOO_DEEP = "is nested too deeply to be a model"
 
 
 @lru_cache(maxsize=2)
-def _adapter(kind: str) -> Any:
-    """Schema of a drawn file or of one with DH rows; the schema library is imported here."""
-    from pydantic import TypeAdapter
-
-    if kind == "drawn":
-        return TypeAdapter(Drawing)
+def _form(dh: bool) -> Any:
+    """What a file holds: a drawing, or one with DH rows in place of joints."""
+    if not dh:
+        return Drawing
     hints = get_type_hints(Drawing)
-    kept = [f for f in fields(Drawing) if f.name != "joints"]
-    made = make_dataclass(
+    kept = [(f.name, hints[f.name], f) for f in fields(Drawing) if f.name not in ("name", "joints")]
+    return make_dataclass(
         "DHFile",
-        [("name", str), ("dh", DH), *((f.name, hints[f.name], f) for f in kept if f.name != "name")],
+        [("name", str), ("dh", DH), *kept],
         frozen=True,
         namespace={"__pydantic_config__": Drawing.__pydantic_config__},
     )
-    return TypeAdapter(made)
+
+
+@lru_cache(maxsize=2)
+def _adapter(dh: bool) -> Any:
+    """Validator of a form; the schema library is imported here."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_form(dh))
 
 
 def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
     from pydantic import ValidationError
 
-    kind = "dh" if "dh" in data else "drawn"
-    if kind == "dh" and "joints" in data:
+    dh = "dh" in data
+    if dh and "joints" in data:
         raise ModelFileError(
             f"{path}: joints: a file has either `joints` as drawn or `dh` rows, not both.",
             path=path,
             key="joints",
         )
     try:
-        checked = _adapter(kind).validate_json(json.dumps(data, default=str), strict=True)
+        # a date becomes what no key takes
+        checked = _adapter(dh).validate_json(json.dumps(data, default=lambda date: True), strict=True)
         values = {f.name: getattr(checked, f.name) for f in fields(checked)}
-        if kind == "drawn":
+        if not dh:
             return Mechanism(**values)
-        dh = values.pop("dh")
-        return from_dh(values.pop("name"), dh.rows, dh.convention, **values)
+        arm = values.pop("dh")
+        return from_dh(values.pop("name"), arm.rows, arm.convention, **values)
+    except RecursionError:
+        raise ModelFileError(f"{path}: {_TOO_DEEP}.", path=path) from None
     except ValidationError as error:
-        raise _explained(path, kind, data, error.errors()) from None
+        raise _explained(path, _form(dh), data, error.errors()) from None
     except KicError as error:
-        raise ModelFileError(f"{path}: {error}", path=path, **error.numbers) from None
+        key = error.numbers.get("key", "")
+        if dh:  # what `from_dh` made of the rows
+            key = re.sub(r"^joints\[(\d+)\]\.name", r"rows[\1].joint", key)
+            key = re.sub(r"^(rows|convention)", r"dh.\1", key)
+        place = f"{key}: " if key else ""
+        raise ModelFileError(
+            f"{path}: {place}{error}", **{**error.numbers, "path": path, "key": key}
+        ) from None
 
 
-def _explained(path: Path, kind: str, data: dict[str, Any], found: list[Any]) -> ModelFileError:
+def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) -> ModelFileError:
     """What the schema library found, in kic's words: place, rule, what came."""
     seen: dict[str, str] = {}
     for error in found:
-        # names of union branches are no keys
-        where = [
-            x
-            for x in error["loc"]
-            if isinstance(x, int) or (x.isidentifier() and _follows(data, error["loc"], x))
-        ]
-        key = _spelled(where)
-        if error["type"] == "extra_forbidden":
+        if error["type"] == "json_invalid":  # the library's own limit of depth
+            return ModelFileError(f"{path}: {_TOO_DEEP}.", path=path)
+        key, here, hint, value = _place(form, data, error["loc"])
+        if error["type"] in ("unexpected_keyword_argument", "missing") and here is not None:
             name = str(error["loc"][-1])
-            key = _spelled([*error["loc"][:-1], name])
-            message = f"unknown key '{name}'."
-            keys = _keys(kind, error["loc"][:-1])
-            close = get_close_matches(name, keys, n=1)
-            if close:
-                message += f" Did you mean '{close[0]}'?"
-            if keys:
-                message += f" Keys here: {', '.join(keys)}."
-        elif error["type"] == "missing":
-            key = _spelled(error["loc"])
-            message = f"`{error['loc'][-1]}` is missing."
+            if error["type"] == "missing":
+                message = f"`{name}` is missing."
+            else:
+                keys = [f.name for f in fields(here)] + (["dh"] if here is Drawing else [])
+                close = get_close_matches(name, keys, n=1)
+                guess = f" Did you mean '{close[0]}'?" if close else ""
+                message = f"unknown key.{guess} Keys here: {', '.join(keys)}."
+            key = _joined(key, name)
         elif error["type"] == "value_error":
-            message = str(error["ctx"]["error"])
+            cause = error["ctx"]["error"]
+            message = str(cause)
+            key = (
+                _joined(key, *cause.numbers.get("key", "").split(".")) if isinstance(cause, KicError) else key
+            )
         else:
-            rule = error["msg"].replace("Input should be", "expected").replace("Unexpected", "unexpected")
-            message = f"{rule[0].lower()}{rule[1:]}, got {json.dumps(error['input'], default=str)[:80]}."
+            came = f"the date {value}" if hasattr(value, "isoformat") else shown(value)
+            message = f"expected {_rule(key, hint)}, got {came}."
         seen.setdefault(key, message)
     lines = [f"{key}: {message}" if key else message for key, message in seen.items()]
-    more = f" … and {len(lines) - 4} more." if len(lines) > 4 else ""
+    more = f"\n  … and {len(lines) - 4} more." if len(lines) > 4 else ""
     return ModelFileError(f"{path}: " + "\n  ".join(lines[:4]) + more, path=path, key=next(iter(seen)))
 
 
-def _follows(data: Any, loc: tuple[Any, ...], name: str) -> bool:
-    """Whether a part of a location is a key of the file."""
+def _place(form: Any, data: Any, loc: tuple[Any, ...]) -> tuple[str, Any, Any, Any]:
+    """Of a location: the key as a person writes it, the table that holds it, its type and its value.
+
+    What leads further, into a list of numbers or a branch of a union, is left out.
+    """
+    key, value = "", data
+    here: Any = form
+    hint: Any = form
     for part in loc:
-        if isinstance(data, dict) and part in data:
-            if part == name:
-                return True
-            data = data[part]
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            return False
-    return False
-
-
-def _spelled(where: Any) -> str:
-    """A location as a person writes it: bodies[0].mass."""
-    text = ""
-    for part in where:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def _keys(kind: str, loc: tuple[Any, ...]) -> list[str]:
-    """Keys that are allowed at a location."""
-    here: Any = DH if loc and loc[0] == "dh" else Drawing
-    for part in loc[1:] if here is DH else loc:
         if isinstance(part, int):
-            continue
-        hint = get_type_hints(here).get(part)
-        here = next((t for t in (hint, *getattr(hint, "__args__", ())) if is_dataclass(t)), None)
-        if here is None:
-            return []
-    names = [f.name for f in fields(here)]
-    return [*names, "dh"] if here is Drawing else names
+            if here is None or not isinstance(value, list):
+                break
+            key, hint, value = f"{key}[{part}]", here, value[part]
+        elif (
+            here is None
+            or part not in get_type_hints(here)
+            or not isinstance(value, dict)
+            or part not in value
+        ):
+            break
+        else:
+            hint = get_type_hints(here)[part]
+            key, value = _joined(key, part), value[part]
+            here = next((t for t in (hint, *get_args(hint)) if is_dataclass(t)), None)
+    return key, here, hint, value
+
+
+def _joined(key: str, *names: str) -> str:
+    """A key below another, quoted where TOML would."""
+    for name in names:
+        if name:
+            bare = re.fullmatch(r"[\w-]+(\[\d+\])?", name, re.ASCII)
+            key += ("." if key else "") + (name if bare else json.dumps(name, ensure_ascii=False))
+    return key
+
+
+_WORDS: dict[Any, str] = {
+    str: "text",
+    float: "a number",
+    Vector: "three numbers",
+    Six: "six numbers (xx yy zz xy xz yz)",
+    tuple[Vector, Vector, Vector]: "three rows of three numbers",
+    tuple[float, ...]: "a list of numbers",
+    tuple[str, str]: "two names",
+    tuple[str, ...]: "a list of names",
+}
+
+
+def _rule(key: str, hint: Any) -> str:
+    """A type in words."""
+    if hint in _WORDS:
+        return _WORDS[hint]
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(repr, get_args(hint)))
+    if is_dataclass(hint):
+        return "a table"
+    if any(map(is_dataclass, get_args(hint))):
+        return f"tables, each below [[{key}]]"
+    *rest, last = [_WORDS[t] for t in get_args(hint) if t in _WORDS]
+    return f"{', '.join(rest)} or {last}" if rest else last
 
 
 def schema() -> dict[str, Any]:
@@ -245,7 +284,12 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     mechanism : Mechanism
         What to write; values that are defaults are left out.
     path : path
-        File to write.
+        File to write; one that is there is replaced.
+
+    Raises
+    ------
+    ModelFileError
+        If the file can not be written.
 
     Examples
     --------
@@ -258,36 +302,48 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     """
     import tomlkit
 
-    document = tomlkit.document()
+    if not isinstance(mechanism, Drawing):
+        raise InputError(f"Expected a Mechanism to save, got {shown(mechanism)}.")
     values = _plain(mechanism)
-    tables = {key: value for key, value in values.items() if isinstance(value, list) and _of_tables(value)}
-    for key, value in values.items():
-        if key not in tables:
-            document[key] = _inline(value) if isinstance(value, dict) else value
-    for key, rows in tables.items():
-        array = tomlkit.aot()
-        for row in rows:
-            table = tomlkit.table()
-            table.update(row)
-            array.append(table)
-        document[key] = array
-    Path(path).write_text(tomlkit.dumps(document), encoding="utf-8")
+    document = tomlkit.document()
+    for key in sorted(values, key=_rank):
+        document[key] = _item(values[key])
+    try:
+        Path(path).write_bytes(tomlkit.dumps(document).encode("utf-8"))
+    except (OSError, TypeError, ValueError) as error:  # of the place, of the path, of a text without UTF-8
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
 
 
-def _inline(values: dict[str, Any]) -> Any:
+def _rank(key: str) -> int:
+    """Prose first, tables last, as in the shipped models."""
+    first = ("name", "title", "about", "source", "drawing", "units", "gravity", "coordinates")
+    return first.index(key) if key in first else len(first)
+
+
+def _item(value: Any) -> Any:
+    """A value as TOML writes it: tables below each other, prose of several lines as such."""
     import tomlkit
 
-    table = tomlkit.inline_table()
-    table.update(values)
-    return table
-
-
-def _of_tables(value: list[Any]) -> bool:
-    return bool(value) and isinstance(value[0], dict)
+    if isinstance(value, dict):
+        item = tomlkit.inline_table()
+        item.update(value)
+        return item
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        array = tomlkit.aot()
+        for row in value:
+            table = tomlkit.table()
+            table.update({key: _item(x) for key, x in row.items()})
+            array.append(table)
+        return array
+    if isinstance(value, str) and "\n" in value and all(c.isprintable() or c == "\n" for c in value):
+        escaped = re.sub(r'"(?="")|"\Z', r'\\"', value.replace("\\", "\\\\"))
+        return tomlkit.value(f'"""\n{escaped}"""')
+    return value
 
 
 def _plain(item: Any) -> Any:
-    """Dataclasses as dicts without their defaults, tuples as lists, one-number tuples as numbers."""
+    """Dataclasses as dicts without their defaults, tuples as lists, each in the shortest form."""
     if not is_dataclass(item):
         return [_plain(x) for x in item] if isinstance(item, tuple) else item
     values = {}
@@ -297,6 +353,8 @@ def _plain(item: Any) -> Any:
             if not any(value):
                 continue
             value = value[0] if len(value) == 1 else value
+        elif f.name == "inertia" and value and not any(value[3:]):
+            value = value[:3]
         default = f.default_factory() if f.default_factory is not MISSING else f.default
         if value != default:
             values[f.name] = _plain(value)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
+from math import hypot
 from typing import Any, Literal
 
-from kic.errors import ModelError
+import numpy as np
+
+from kic.arrays import reals
+from kic.errors import ModelError, shown
 from kic.inertias import check_inertia
 
 Vector = tuple[float, float, float]
@@ -18,38 +21,92 @@ FREEDOMS: dict[str, int] = {
     "fixed": 0, "revolute": 1, "prismatic": 1, "cylindrical": 2, "universal": 2,
     "spherical": 3, "planar": 3, "free": 6,
 }  # fmt: skip
+AXES = ("world", "body")
 GROUND = "ground"
 STRICT = {"extra": "forbid", "use_attribute_docstrings": True}
 
 
 def vector(owner: str, key: str, value: Any) -> Vector:
     """Three finite numbers, or an error that names whose they are."""
-    try:
-        v = tuple(float(x) for x in value)
-    except (TypeError, ValueError):
-        raise ModelError(f"{owner}: expected `{key}` to be three numbers, got {value!r}.") from None
-    if len(v) != 3 or not all(isfinite(x) for x in v):
-        raise ModelError(f"{owner}: expected `{key}` to be three finite numbers, got {value!r}.")
-    return v
+    a = reals(value)
+    if a is None or a.shape != (3,):
+        raise ModelError(
+            f"{owner}: expected `{key}` to be three finite numbers, got {shown(value)}.", key=key
+        )
+    x, y, z = a.tolist()
+    return (x, y, z)
 
 
 def number(owner: str, key: str, value: Any, least: float | None = None) -> float:
     """One finite number, not below `least`."""
-    try:
-        x = float(value)
-    except (TypeError, ValueError):
-        raise ModelError(f"{owner}: expected `{key}` to be a number, got {value!r}.") from None
-    if not isfinite(x) or (least is not None and x < least):
+    a = reals(value)
+    if a is None or a.shape != () or (least is not None and a < least):
         at_least = "" if least is None else f" of at least {least:g}"
-        raise ModelError(f"{owner}: expected `{key}` to be a finite number{at_least}, got {value!r}.")
-    return x
+        raise ModelError(
+            f"{owner}: expected `{key}` to be a finite number{at_least}, got {shown(value)}.", key=key
+        )
+    return float(a)
 
 
-def check_name(kind: str, value: Any) -> str:
-    """A name without dots, or an error."""
-    if not isinstance(value, str) or not value or "." in value or value != value.strip():
-        raise ModelError(f"A {kind}'s name must be a non-empty word without dots, got {value!r}.")
-    return value
+def direction(owner: str, key: str, value: Any) -> Vector:
+    """Three finite numbers that have a direction."""
+    v = vector(owner, key, value)
+    if not any(v):
+        raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)
+    if not 1e-100 < hypot(*v) < 1e100:
+        raise ModelError(
+            f"{owner}: expected `{key}` to have an ordinary length (any unit will do), got {shown(v)}.",
+            key=key,
+        )
+    return v
+
+
+def text(owner: str, key: str, value: Any) -> str:
+    """Prose, or an error."""
+    if not isinstance(value, str):
+        raise ModelError(f"{owner}: expected `{key}` to be text, got {shown(value)}.", key=key)
+    return str(value)
+
+
+def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
+    """One of a few words, or an error."""
+    words = tuple(among)
+    if not isinstance(value, str) or value not in words:
+        said = ", ".join(map(repr, words))
+        raise ModelError(f"{owner}: expected `{key}` to be one of {said}, got {shown(value)}.", key=key)
+    return str(value)
+
+
+def check_name(kind: str, value: Any, key: str = "name") -> str:
+    """A name, or an error; dots are kept for components and rows."""
+    word = isinstance(value, str) and value.isprintable() and value == value.strip()
+    if not word or not value or "." in value:
+        raise ModelError(
+            f"A {kind}'s `{key}` must be text without dots, line breaks or outer spaces, and not empty, "
+            f"got {shown(value)}.",
+            key=key,
+        )
+    return str(value)
+
+
+def listed(owner: str, key: str, value: Any, what: str) -> tuple[Any, ...]:
+    """The members of a list, tuple or other ordered collection; texts, dicts and sets are none."""
+    try:
+        if not isinstance(value, str | bytes | dict | set | frozenset):
+            return tuple(value)
+    except TypeError:
+        pass
+    raise ModelError(f"{owner}: expected `{key}` to be a list of {what}, got {shown(value)}.", key=key)
+
+
+def two_names(owner: str, key: str, value: Any, what: str) -> tuple[str, str]:
+    """Two different names."""
+    pair = listed(owner, key, value, f"two {what}")
+    if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
+        raise ModelError(
+            f"{owner}: expected `{key}` to name two different {what}, got {shown(value)}.", key=key
+        )
+    return (str(pair[0]), str(pair[1]))
 
 
 def assign(item: object, **values: Any) -> None:
@@ -72,17 +129,18 @@ class Body:
     inertia: (
         Vector | tuple[float, float, float, float, float, float] | tuple[Vector, Vector, Vector] | None
     ) = None
-    """Inertia about the centre of mass in the drawing's axes: 3 principal, 6 (xx yy zz xy xz yz) or 3×3."""
+    """Inertia about the centre of mass, in the drawing's axes: 3 moments (xx yy zz), 6 numbers
+    (xx yy zz xy xz yz, entries of the tensor: xy = −∫ x y dm) or the 3×3 matrix."""
     at: Vector | None = None
     """Reference point whose motion is the body's x y z; the centre of mass if left out."""
     inertia_exception: str = ""
     """Why an inertia is allowed that no real body can have, such as published partial data."""
 
     def __post_init__(self) -> None:
-        check_name("body", self.name)
+        assign(self, name=check_name("body", self.name))
         who = f"Body '{self.name}'"
         if self.name == GROUND:
-            raise ModelError(f"'{GROUND}' is the fixed world and can not be a body of its own.")
+            raise ModelError(f"'{GROUND}' is the fixed world and can not be a body of its own.", key="name")
         if self.mass is not None:
             assign(self, mass=number(who, "mass", self.mass, 0.0))
         if self.com is not None:
@@ -90,9 +148,13 @@ class Body:
         if self.at is not None:
             assign(self, at=vector(who, "at", self.at))
         if self.mass and self.com is None:
-            raise ModelError(f"{who} has mass {self.mass:g} but no `com`. Say where its centre of mass is.")
+            raise ModelError(
+                f"{who} has mass {self.mass:g} but no `com`. Say where its centre of mass is.", key="com"
+            )
+        reason = text(who, "inertia_exception", self.inertia_exception)
+        assign(self, inertia_exception=reason)
         if self.inertia is not None:
-            assign(self, inertia=check_inertia(who, self.inertia, self.inertia_exception))
+            assign(self, inertia=check_inertia(who, self.inertia, self.mass, reason))
 
     @property
     def reference(self) -> Vector | None:
@@ -120,21 +182,17 @@ class Joint:
     value: float | tuple[float, ...] = 0.0
     """What the coordinate reads in the drawing, one number for each freedom."""
     stiffness: float | tuple[float, ...] = 0.0
-    """Stiffness of a spring in the joint, for each freedom."""
+    """Stiffness of a spring in the joint, one number for each freedom, or one for them all."""
     rest: float | tuple[float, ...] = 0.0
-    """Coordinate at which that spring is free."""
+    """Coordinate at which that spring is free, one number for each freedom."""
     damping: float | tuple[float, ...] = 0.0
-    """Viscous damping in the joint, for each freedom."""
+    """Viscous damping in the joint, one number for each freedom, or one for them all."""
 
     def __post_init__(self) -> None:
-        check_name("joint", self.name)
+        assign(self, name=check_name("joint", self.name))
         who = f"Joint '{self.name}'"
-        if self.type not in FREEDOMS:
-            raise ModelError(f"{who}: no joint type '{self.type}'. Types: {', '.join(FREEDOMS)}.")
-        pair = tuple(self.bodies)
-        if len(pair) != 2 or pair[0] == pair[1]:
-            raise ModelError(f"{who} must tie two different bodies, got {self.bodies!r}.")
-        assign(self, bodies=pair)
+        assign(self, type=choice(who, "type", self.type, FREEDOMS))
+        assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
         self._geometry(who)
         for key in ("value", "stiffness", "rest", "damping"):
             assign(self, **{key: self._per_freedom(who, key)})
@@ -148,41 +206,47 @@ class Joint:
         for key, needed in (("at", needs_at), ("axis", needs_axis), ("axis2", needs_second)):
             given = getattr(self, key)
             if given is None and needed:
-                raise ModelError(f"{who}: a {self.type} joint needs `{key}`, three numbers in the drawing.")
+                raise ModelError(
+                    f"{who}: a {self.type} joint needs `{key}`, three numbers in the drawing.", key=key
+                )
             if given is not None and key != "at" and not needed:
-                raise ModelError(f"{who}: a {self.type} joint has no `{key}`; leave it out.")
+                raise ModelError(f"{who}: a {self.type} joint has no `{key}`; leave it out.", key=key)
             if given is not None:
-                v = vector(who, key, given)
-                if key != "at" and not any(v):
-                    raise ModelError(f"{who}: `{key}` is zero; give a direction.")
-                assign(self, **{key: v})
+                assign(self, **{key: (vector if key == "at" else direction)(who, key, given)})
         if needs_second:
-            a, b = self.axis, self.axis2
-            assert a is not None  # for the type checker: needed above
-            assert b is not None
-            inner = sum(x * y for x, y in zip(a, b, strict=True))
-            size = (sum(x * x for x in a) * sum(x * x for x in b)) ** 0.5
-            if abs(inner) > 1e-9 * size:
+            a, b = np.array(self.axis), np.array(self.axis2)
+            cosine = float(a / hypot(*a) @ b / hypot(*b))
+            if abs(cosine) > 1e-9:
                 raise ModelError(
                     f"{who}: the two axes of a {self.type} joint must be perpendicular; "
-                    f"their cosine is {inner / size:.3g}."
+                    f"their cosine is {cosine:.3g}.",
+                    key="axis2",
+                    cosine=cosine,
                 )
 
     def _per_freedom(self, who: str, key: str) -> tuple[float, ...]:
-        given = getattr(self, key)
-        count = FREEDOMS[self.type]
-        if isinstance(given, Sequence) and not isinstance(given, str):
-            values = tuple(number(who, key, x) for x in given)
-            if len(values) != count:
-                raise ModelError(
-                    f"{who}: expected `{key}` to have {count} numbers, one for each freedom, "
-                    f"got {len(values)}."
-                )
-        else:
-            values = (number(who, key, given),) * count
-        if key in ("stiffness", "damping") and any(x < 0 for x in values):
-            raise ModelError(f"{who}: `{key}` must not be negative, got {given!r}.")
-        return values
+        """One number for each freedom; a single stiffness or damping is that of each."""
+        given, count = getattr(self, key), self.freedoms
+        a = reals(given)
+        if a is None or a.ndim > 1:
+            raise ModelError(
+                f"{who}: expected `{key}` to be a finite number or {count} of them, one for each freedom, "
+                f"got {shown(given)}.",
+                key=key,
+            )
+        if count == 0 and a.any():
+            raise ModelError(f"{who}: a fixed joint has no freedom; leave `{key}` out.", key=key)
+        if a.ndim == 0 and (count == 1 or not a or key in ("stiffness", "damping")):
+            a = np.full(count, a)
+        if a.shape != (count,):
+            raise ModelError(
+                f"{who}: expected `{key}` to have {count} number{'s' if count > 1 else ''}, one for each "
+                f"freedom, got {shown(given)}.",
+                key=key,
+            )
+        if key in ("stiffness", "damping") and (a < 0).any():
+            raise ModelError(f"{who}: `{key}` must not be negative, got {shown(given)}.", key=key)
+        return tuple(a.tolist())
 
     def _no_angles(self, who: str) -> None:
         first = 3 if self.type == "free" else 0
@@ -190,7 +254,8 @@ class Joint:
             if any(getattr(self, key)[first:]):
                 raise ModelError(
                     f"{who}: the three turns of a {self.type} joint have no coordinates that `{key}` "
-                    "could refer to; the drawing is their zero."
+                    "could refer to; the drawing is their zero. Leave it out or 0.",
+                    key=key,
                 )
 
     @property
@@ -221,9 +286,10 @@ class Point:
     """Point mass there."""
 
     def __post_init__(self) -> None:
-        check_name("point", self.name)
+        assign(self, name=check_name("point", self.name))
         who = f"Point '{self.name}'"
-        assign(self, at=vector(who, "at", self.at), mass=number(who, "mass", self.mass, 0.0))
+        assign(self, body=text(who, "body", self.body), at=vector(who, "at", self.at))
+        assign(self, mass=number(who, "mass", self.mass, 0.0))
 
 
 @dataclass(frozen=True)
@@ -237,8 +303,8 @@ class Distance:
     """The two points."""
 
     def __post_init__(self) -> None:
-        check_name("distance", self.name)
-        assign(self, points=_two_points(f"Distance '{self.name}'", self.points))
+        assign(self, name=check_name("distance", self.name))
+        assign(self, points=two_names(f"Distance '{self.name}'", "points", self.points, "points"))
 
 
 @dataclass(frozen=True)
@@ -256,9 +322,10 @@ class Force:
     """Axes of the components: world, or turning with the body (as they are in the drawing)."""
 
     def __post_init__(self) -> None:
-        check_name("force", self.name)
+        assign(self, name=check_name("force", self.name))
         who = f"Force '{self.name}'"
-        assign(self, force=vector(who, "force", self.force), axes=_axes(who, self.axes))
+        assign(self, point=text(who, "point", self.point), force=vector(who, "force", self.force))
+        assign(self, axes=choice(who, "axes", self.axes, AXES))
 
 
 @dataclass(frozen=True)
@@ -276,9 +343,10 @@ class Moment:
     """Axes of the components: world, or turning with the body (as they are in the drawing)."""
 
     def __post_init__(self) -> None:
-        check_name("moment", self.name)
+        assign(self, name=check_name("moment", self.name))
         who = f"Moment '{self.name}'"
-        assign(self, moment=vector(who, "moment", self.moment), axes=_axes(who, self.axes))
+        assign(self, body=text(who, "body", self.body), moment=vector(who, "moment", self.moment))
+        assign(self, axes=choice(who, "axes", self.axes, AXES))
 
 
 @dataclass(frozen=True)
@@ -298,24 +366,11 @@ class Spring:
     """Force for each speed of stretch."""
 
     def __post_init__(self) -> None:
-        check_name("spring", self.name)
+        assign(self, name=check_name("spring", self.name))
         who = f"Spring '{self.name}'"
-        assign(self, points=_two_points(who, self.points))
+        assign(self, points=two_names(who, "points", self.points, "points"))
         for key in ("stiffness", "rest", "damping"):
             assign(self, **{key: number(who, key, getattr(self, key), 0.0)})
-
-
-def _two_points(who: str, given: Any) -> tuple[str, str]:
-    pair = tuple(given)
-    if len(pair) != 2 or pair[0] == pair[1]:
-        raise ModelError(f"{who} must name two different points, got {given!r}.")
-    return pair
-
-
-def _axes(who: str, given: str) -> str:
-    if given not in ("world", "body"):
-        raise ModelError(f"{who}: `axes` must be 'world' or 'body', got {given!r}.")
-    return given
 
 
 @dataclass(frozen=True)
@@ -331,3 +386,7 @@ class Units:
     """Unit of time."""
     force: str = "N"
     """Unit of force, length · mass / time²."""
+
+    def __post_init__(self) -> None:
+        for key in ("length", "mass", "time", "force"):
+            assign(self, **{key: text("Units", key, getattr(self, key))})

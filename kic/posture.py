@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from kic.arrays import broadcast_batches, numbers
 from kic.drawing import Drawing
-from kic.errors import InputError, unknown
+from kic.errors import InputError, shown, unknown
 from kic.parts import Joint
 from kic.rotations import (
     as_pose_vector,
@@ -30,13 +31,13 @@ def coordinates_of(drawing: Drawing, inputs: Any) -> np.ndarray:
     names = drawing.coordinate_names
     if inputs is None:
         return drawn_coordinates(drawing)
-    if isinstance(inputs, dict):
+    if isinstance(inputs, Mapping):
         return _from_names(drawing, inputs)
     a = numbers("phi", inputs)
     if a.ndim == 0 or a.shape[-1] != len(names):
         raise InputError(
             f"Expected `phi` to have shape (..., {len(names)}), got {a.shape}. "
-            f"The coordinates of '{drawing.name}' are {', '.join(names)}.",
+            f"The coordinates of '{drawing.name}' are {', '.join(names) or 'none'}.",
             expected=(len(names),),
             got=a.shape,
         )
@@ -53,57 +54,73 @@ def drawn_coordinates(drawing: Drawing) -> np.ndarray:
     return np.array([drawn[name] for name in drawing.coordinate_names])
 
 
-def _from_names(drawing: Drawing, inputs: dict[str, Any]) -> np.ndarray:
+def _from_names(drawing: Drawing, inputs: Mapping[Any, Any]) -> np.ndarray:
     """Array (..., M) from a dict of joints, components or rotations."""
     names = drawing.coordinate_names
     given: dict[str, np.ndarray] = {}
     for key, value in inputs.items():
         for name, x in _entries(drawing, key, value):
             if name in given:
-                raise InputError(f"Coordinate '{name}' of '{drawing.name}' is given twice.")
+                raise InputError(f"Coordinate '{name}' of '{drawing.name}' is given twice.", name=name)
             given[name] = x
     missing = [name for name in names if name not in given]
     surplus = [name for name in given if name not in names]
     if missing or surplus:
         raise InputError(
             f"'{drawing.name}' has mobility {len(names)}; {len(given)} coordinates were named: "
-            f"{', '.join(given)}."
+            f"{', '.join(given) or 'none'}."
             + (f" Missing: {', '.join(missing)}." if missing else "")
             + (f" Not among its coordinates: {', '.join(surplus)}." if surplus else ""),
             missing=tuple(missing),
             surplus=tuple(surplus),
         )
     batch = broadcast_batches(**{name: given[name].shape for name in names})
-    return np.stack([np.broadcast_to(given[name], batch) for name in names], axis=-1)
+    columns = [np.broadcast_to(given[name], batch) for name in names]
+    return np.stack(columns, axis=-1) if columns else np.zeros((0,))
 
 
-def _entries(drawing: Drawing, key: str, value: Any) -> list[tuple[str, np.ndarray]]:
+def _entries(drawing: Drawing, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
     """Single coordinates of one entry of the dict."""
+    if not isinstance(key, str):
+        raise InputError(f"Expected names of joints as keys, got {shown(key)}.")
     joints = {joint.name: joint for joint in drawing.joints}
-    single = {c for joint in drawing.joints for c in joint.components}
-    if key in joints and joints[key].freedoms != 1:
+    components = [c for joint in drawing.joints for c in joint.components]
+    if key in joints and not joints[key].freedoms:
+        raise InputError(f"Joint '{key}' is fixed; it has no coordinate. Leave it out.", name=key)
+    if key in joints and joints[key].freedoms > 1:
         joint = joints[key]
         a = numbers(key, _several(joint, value))
         if a.ndim == 0 or a.shape[-1] != joint.freedoms:
             raise InputError(
-                f"Expected `{key}` to have shape (..., {joint.freedoms}) for a {joint.type} joint, "
-                f"got {a.shape}."
+                f"Expected `{key}` to have shape (..., {joint.freedoms}) for a {joint.type} joint"
+                f"{_REMARKS.get(joint.type, '')}, got {a.shape}.",
+                expected=(joint.freedoms,),
+                got=a.shape,
             )
         return [(c, a[..., k]) for k, c in enumerate(joint.components)]
-    if key in single:
+    if key in components:
         return [(key, numbers(key, value))]
-    whole = key.partition(".")[0]
+    whole, _, part = key.partition(".")
     if whole in drawing.parts and whole not in joints:
-        if key.rpartition(".")[2] in ("wx", "wy", "wz"):
+        if part in ("wx", "wy", "wz"):
             raise InputError(
                 f"'{key}' is an angular velocity and has no value that could fix a posture. "
-                "Give joint coordinates."
+                "Give joint coordinates.",
+                name=key,
             )
         raise InputError(
             f"'{key}' can not be an input here: at() takes the joint coordinates of '{drawing.name}': "
-            f"{', '.join(drawing.coordinate_names)}."
+            f"{', '.join(drawing.coordinate_names)}.",
+            name=key,
         )
-    raise unknown("joint", key, drawing.name, [c for joint in drawing.joints for c in joint.components])
+    several = [joint.name for joint in drawing.joints if joint.freedoms > 1]
+    raise unknown("joint", key, drawing.name, [*components, *several])
+
+
+_REMARKS = {
+    "spherical": " (a rotation vector or a SciPy Rotation)",
+    "free": " (x y z and a rotation vector, or a SciPy RigidTransform)",
+}
 
 
 def _several(joint: Joint, value: Any) -> Any:

@@ -13,9 +13,14 @@ def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
     """Unit quaternion (..., 4) of a rotation vector (..., 3); analytic, so that complex steps pass."""
     if r.dtype == object:
         return _symbolic_quaternion(r)
-    square = np.einsum("...i,...i->...", r, r)
+    with np.errstate(over="ignore"):
+        square = np.einsum("...i,...i->...", r, r)
     small = np.abs(square) < 1e-4
-    angle = np.sqrt(np.where(small, 1.0, square))
+    if r.dtype.kind == "c":
+        angle = np.sqrt(np.where(small, 1.0, square))
+    else:  # no length is too large
+        angle = np.where(small, 1.0, np.hypot(np.hypot(r[..., 0], r[..., 1]), r[..., 2]))
+    square = np.where(small, square, 0.0)
     # sin(a/2)/a and cos(a/2), by their series where the angle is small
     s = np.where(small, 0.5 - square / 48 + square**2 / 3840 - square**3 / 645120, np.sin(angle / 2) / angle)
     c = np.where(small, 1 - square / 8 + square**2 / 384 - square**3 / 46080, np.cos(angle / 2))
@@ -32,16 +37,23 @@ def _symbolic_quaternion(r: np.ndarray) -> np.ndarray:
 
 
 def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
-    """Rotation vector (..., 3) of a unit quaternion (..., 4), of length at most π."""
+    """Rotation vector (..., 3) of a unit quaternion (..., 4), of length at most π; analytic too."""
     if q.dtype == object:
         return q[..., 1:] * 2
     q = np.where(q[..., :1].real < 0, -q, q)
     square = np.einsum("...i,...i->...", q[..., 1:], q[..., 1:])
     small = np.abs(square) < 1e-4
     size = np.sqrt(np.where(small, 1.0, square))
-    half = np.arctan2(size.real, q[..., 0].real) if q.dtype.kind != "c" else np.arctan(size / q[..., 0])
+    w = q[..., 0]
+    if q.dtype.kind == "c":  # there is no arctan2; from the smaller to the larger of the two
+        flat = np.abs(size) <= np.abs(w)
+        ratio = np.where(flat, size, w) / np.where(flat, w, size)
+        half = np.where(flat, np.arctan(ratio), np.pi / 2 - np.arctan(ratio))
+    else:
+        half = np.arctan2(size, w)
     # asin(s)/s by its series where s is small
-    series = 1 + square / 6 + 3 * square**2 / 40 + 15 * square**3 / 336
+    square = np.where(small, square, 0.0)
+    series = 1 + square / 6 + 3 * square**2 / 40 + 15 * square**3 / 336 + 105 * square**4 / 3456
     return q[..., 1:] * (2 * np.where(small, series, half / size))[..., None]
 
 

@@ -66,11 +66,7 @@ class Rows:
     vectors: np.ndarray
     height: int
     products: bool
-
-    @property
-    def holonomic(self) -> bool:
-        """Whether every row is the rate of something."""
-        return bool(self.valued.all())
+    holonomic: bool
 
 
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
@@ -124,6 +120,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         vectors=vectors,
         height=height,
         products=any(item.kind >= DISTANCE for item in items),
+        holonomic=all(valued),
     )
 
 
@@ -145,7 +142,7 @@ def plain_rows(tree: Tree, items: list[Item]) -> Rows:
     height = sum(item.height for item in items)
     table, vectors = pack(tree, items)
     products = any(item.kind >= DISTANCE for item in items)
-    return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, products)
+    return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, products, True)
 
 
 def _items(tree: Tree, key: str) -> tuple[list[Item], list[str], list[bool]]:

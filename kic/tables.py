@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 
+# beside the largest of its table such an entry is round-off: it can not be told from 0
+ROUNDOFF = 1e-14
+# wider tables are broken into blocks, longer prose into lines
+WIDTH = 100
 
-def cell(x: object, largest: float) -> str:
+
+def cell(x: Any, largest: float) -> str:
     """One entry with five significant digits; what is round-off beside the largest shows as 0."""
-    if isinstance(x, float | np.floating):
-        return "0" if abs(x) < 1e-15 * largest or x == 0 else f"{x:.5g}"
-    if isinstance(x, complex | np.complexfloating):
-        return "0" if abs(x) < 1e-15 * largest else f"{x:.5g}"
-    return str(x)
+    if not isinstance(x, float | complex | np.inexact):
+        return str(x)
+    size: Any = abs(x)
+    return "0" if size < ROUNDOFF * largest or size == 0 else f"{x:.5g}"
 
 
 def largest_of(a: np.ndarray) -> float:
@@ -25,35 +32,92 @@ def largest_of(a: np.ndarray) -> float:
     return float(np.max(size, initial=0.0, where=np.isfinite(size)))
 
 
+def column(a: Any, largest: float | None = None) -> list[str]:
+    """Numbers below each other as texts, their decimal points aligned."""
+    numbers = np.asarray(a)
+    top = largest_of(numbers) if largest is None else largest
+    texts = [cell(x, top) for x in numbers]
+    if numbers.dtype.kind != "f":
+        return texts
+    tails = [len(t) - min((t.index(c) for c in ".e" if c in t), default=len(t)) for t in texts]
+    deepest = max(tails, default=0)
+    return [t + " " * (deepest - tail) for t, tail in zip(texts, tails, strict=True)]
+
+
 def grid(a: np.ndarray, largest: float | None = None) -> list[list[str]]:
-    """A matrix as texts."""
+    """A matrix as texts, the decimal points of each column aligned."""
     top = largest_of(a) if largest is None else largest
-    return [[cell(x, top) for x in row] for row in a]
+    columns = [column(a[:, k], top) for k in range(a.shape[1])]
+    return [list(line) for line in zip(*columns, strict=True)] if columns else [[] for _ in a]
 
 
-def text_table(rows: Sequence[str], columns: Sequence[str], cells: list[list[str]], corner: str = "") -> str:
-    """Rows and columns with their labels, right-aligned."""
-    head = [corner, *columns]
-    body = [[label, *line] for label, line in zip(rows, cells, strict=True)]
-    widths = [max(len(line[k]) for line in [head, *body]) for k in range(len(head))]
+@dataclass(frozen=True)
+class Table:
+    """A caption, labels and ready cells; columns of words stand left, of numbers right."""
 
-    def line(texts: list[str]) -> str:
-        first = texts[0].ljust(widths[0])
-        return "  ".join([first, *(t.rjust(w) for t, w in zip(texts[1:], widths[1:], strict=True))]).rstrip()
+    caption: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: list[list[str]]
+    corner: str = ""
+    words: frozenset[int] = frozenset()
 
-    return "\n".join([line(head), *(line(b) for b in body)])
+    def text(self, width: int) -> str:
+        """For a terminal, with its columns in as many blocks as the width asks for."""
+        first = max(len(label) for label in (self.corner, *self.rows)) if self.rows else len(self.corner)
+        head = list(self.columns)
+        widths = [max(len(line[k]) for line in (head, *self.cells)) for k in range(len(head))]
+        blocks = []
+        for block in _blocks(widths, width - first):
+            lines = [] if not any(head[k] for k in block) else [(self.corner, head)]
+            lines += list(zip(self.rows, self.cells, strict=True))
+            blocks.append("\n".join(self._line(label, line, first, widths, block) for label, line in lines))
+        return "\n\n".join(blocks)
+
+    def _line(self, label: str, line: list[str], first: int, widths: list[int], block: list[int]) -> str:
+        placed = [line[k].ljust(widths[k]) if k in self.words else line[k].rjust(widths[k]) for k in block]
+        return "  ".join([label.ljust(first), *placed]).rstrip()
+
+    def html(self) -> str:
+        """For a notebook."""
+        head = "".join(f"<th>{escape(t)}</th>" for t in [self.corner, *self.columns])
+        head = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
+        body = "".join(
+            f"<tr><th style='text-align:left'>{escape(label)}</th>"
+            + "".join(
+                f"<td style='text-align:left'>{escape(t)}</td>"
+                if k in self.words
+                else f"<td>{escape(t.strip())}</td>"
+                for k, t in enumerate(line)
+            )
+            + "</tr>"
+            for label, line in zip(self.rows, self.cells, strict=True)
+        )
+        return f"<p>{escape(self.caption)}</p><table>{head}<tbody>{body}</tbody></table>"
 
 
-def html_table(rows: Sequence[str], columns: Sequence[str], cells: list[list[str]], corner: str = "") -> str:
-    """The same as an HTML table."""
-    head = "".join(f"<th>{escape(t)}</th>" for t in [corner, *columns])
-    body = "".join(
-        f"<tr><th style='text-align:left'>{escape(label)}</th>"
-        + "".join(f"<td>{escape(t)}</td>" for t in line)
-        + "</tr>"
-        for label, line in zip(rows, cells, strict=True)
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _blocks(widths: list[int], room: int) -> list[list[int]]:
+    """Columns that stand beside each other; each block has one at least."""
+    blocks: list[list[int]] = [[]]
+    used = 0
+    for k, width in enumerate(widths):
+        if blocks[-1] and used + width + 2 > room:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(k)
+        used += width + 2
+    return blocks
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Prose in lines of the width; line breaks of its own stay."""
+    lines = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += textwrap.wrap(
+            line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(lines)
 
 
 class Sheet:
@@ -61,7 +125,7 @@ class Sheet:
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self._parts: list[tuple[str, Sequence[str], Sequence[str], list[list[str]], str] | str] = []
+        self._parts: list[Table | str] = []
 
     def say(self, text: str) -> None:
         """Add a line of prose."""
@@ -77,35 +141,68 @@ class Sheet:
         largest: float | None = None,
     ) -> None:
         """Add a matrix (len(rows), len(columns)) with a caption."""
-        self._parts.append((caption, rows, columns, grid(a, largest), corner))
+        self._parts.append(Table(caption, rows, columns, grid(a, largest), corner))
 
     def texts(
-        self, caption: str, rows: Sequence[str], columns: Sequence[str], cells: list[list[str]]
+        self,
+        caption: str,
+        rows: Sequence[str],
+        columns: Sequence[str],
+        cells: list[list[str]],
+        corner: str = "",
     ) -> None:
-        """Add a table of ready texts."""
-        self._parts.append((caption, rows, columns, cells, ""))
+        """Add a table of ready texts; a column in which a word occurs stands left."""
+        words = {k for k in range(len(columns)) if any(line[k][:1].isalpha() for line in cells)}
+        self._parts.append(Table(caption, rows, columns, cells, corner, frozenset(words)))
 
-    def text(self) -> str:
-        """For a terminal."""
-        out = [self.title]
+    def planes(
+        self,
+        symbol: str,
+        labels: Sequence[str],
+        rows: Sequence[str],
+        columns: Sequence[str],
+        tensor: np.ndarray,
+        unit: str | Sequence[str] = "",
+        largest: float | None = None,
+    ) -> None:
+        """Add a tensor (len(labels), len(rows), len(columns)) as one matrix for each label.
+
+        Rows and columns that vanish in a matrix are left out, and matrices that vanish are named
+        together. The unit is that of all, or one for each label.
+        """
+        top = largest_of(tensor) if largest is None else largest
+        units = [unit] * len(labels) if isinstance(unit, str) else unit
+        empty = []
+        for label, of, plane in zip(labels, units, tensor, strict=True):
+            if plane.dtype == object:
+                there = np.ones(plane.shape, dtype=bool)
+            else:
+                there = ~(np.abs(plane) <= ROUNDOFF * top)  # NaN is there
+            down, across = (np.flatnonzero(there.any(axis=k)).tolist() for k in (1, 0))
+            if not down:
+                empty.append(label)
+                continue
+            caption = f"{symbol}[{label}]" + (f" ({of})" if of else "")
+            shown = plane[np.ix_(down, across)]
+            self.matrix(caption, [rows[i] for i in down], [columns[k] for k in across], shown, largest=top)
+        if empty:
+            self.say(f"\n{symbol} = 0: {('; ' if any(',' in x for x in empty) else ', ').join(empty)}")
+
+    def text(self, width: int = WIDTH) -> str:
+        """For a terminal of so many columns."""
+        out = [_wrapped(self.title, width)]
         for part in self._parts:
             if isinstance(part, str):
-                out.append(part)
+                out.append(_wrapped(part, width))
             else:
-                caption, rows, columns, cells, corner = part
-                table = text_table(rows, columns, cells, corner)
-                out.append(f"\n{caption}\n" + "\n".join("  " + line for line in table.splitlines()))
+                out.append("\n" + _wrapped(part.caption, width))
+                out += ["  " + line if line else "" for line in part.text(width - 2).splitlines()]
         return "\n".join(out)
 
     def html(self) -> str:
         """For a notebook."""
         out = [f"<p><b>{escape(self.title)}</b></p>"]
-        for part in self._parts:
-            if isinstance(part, str):
-                out.append(f"<p>{escape(part)}</p>")
-            else:
-                caption, rows, columns, cells, corner = part
-                out.append(f"<p>{escape(caption)}</p>" + html_table(rows, columns, cells, corner))
+        out += [f"<p>{escape(p)}</p>" if isinstance(p, str) else p.html() for p in self._parts]
         return "".join(out)
 
 

@@ -100,7 +100,7 @@ class Tree:
             self._append(joint, parent, child)
         self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, 5)
         self.geometry = self._geometry()
-        self.column: dict[str, int] = {name: n for n, name in enumerate(self.columns)}
+        self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
 
     @staticmethod
     def _span(drawing: Drawing) -> set[str]:

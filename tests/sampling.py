@@ -107,7 +107,7 @@ def stepped(c: Configuration, name: str) -> Configuration:
         e[n - group] = 0.5j * STEP
         w, v = q[:, :1], q[:, 1:]
         states[:, place : place + 4] += np.concatenate([-(v @ e)[:, None], w * e + np.cross(e, v)], axis=1)
-    return Configuration(c._model, c.batch, states, c.ok)
+    return Configuration(c._model, c.batch, states)
 
 
 def derivative(c: Configuration, question) -> np.ndarray:

@@ -153,7 +153,7 @@ def test_closure_rows_are_rows(kind: str) -> None:
     home = np.array([[drawn[c] for c in m.coordinate_names]])
     values = evaluate(states_of(model.tree, home), 1)[0]
     assert np.abs(values).max() < 1e-13
-    c = Configuration(model, (), states_of(model.tree, home + rng.normal(size=home.shape)), np.array(True))
+    c = Configuration(model, (), states_of(model.tree, home + rng.normal(size=home.shape)))
     exact = evaluate(c._states, 3)
     for k in range(3):
         steps = derivative(c, lambda x, k=k: evaluate(x._states, max(k, 1))[k][0])

@@ -10,7 +10,7 @@ import sys
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
@@ -20,7 +20,7 @@ from numba.misc.appdirs import AppDirs
 __all__ = ["cache_directory", "entry", "helper"]
 
 # contracted multiply-adds are the only liberty taken with IEEE arithmetic
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
 @lru_cache(maxsize=1)
@@ -67,7 +67,7 @@ class _Locator(_CacheLocator):
 
 
 class _Files(CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[type]] = [_Locator]
+    _locator_classes = [_Locator]  # noqa: RUF012
 
 
 class _Cache(FunctionCache):

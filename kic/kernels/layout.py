@@ -52,7 +52,8 @@ REACH = 7  # 1 row: direction `extra` of A . (pB - pA)
 SPIN = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
 NONE = -2  # no frame A
 
-# plan, bodies: the frame that carries each; numbers, inertias: mass, centre of mass (3), inertia about it xx yy zz xy xz yz, in the frame's axes
+# plan, bodies: the frame that carries each; numbers, inertias: mass, centre of mass (3), inertia about it
+# xx yy zz xy xz yz, in the frame's axes
 MASS, CENTRE, MOMENTS = 0, 1, 4
 
 # plan, forces: frame, what, axes; numbers, places: the local point

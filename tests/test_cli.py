@@ -1,0 +1,559 @@
+"""The command line: every command, good and bad input, JSON against kic's arrays, pipes."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kic
+from kic.cli import main
+from kic.report import coordinate_units, report, report_data, summary
+
+ROOT = Path(kic.__file__).parent.parent
+
+BARE = """
+name = "bare"
+[[bodies]]
+name = "rod"
+[[bodies]]
+name = "ear"
+[[joints]]
+name = "A"
+type = "revolute"
+bodies = ["ground", "rod"]
+at = [0, 0, 0]
+axis = [0, 0, 1]
+[[joints]]
+name = "weld"
+type = "fixed"
+bodies = ["rod", "ear"]
+"""
+
+# everything that loads, a ball, other units
+LOADED = """
+name = "loaded"
+gravity = [0, 0, -9810]
+units = { length = "mm", mass = "t" }
+[[bodies]]
+name = "bob"
+mass = 0.002
+com = [0, 0, -500]
+inertia = [1, 1, 1]
+[[bodies]]
+name = "car"
+mass = 0.001
+com = [0, 0, 0]
+inertia = [1, 1, 1]
+[[joints]]
+name = "rail"
+type = "prismatic"
+bodies = ["ground", "car"]
+axis = [1, 0, 0]
+stiffness = 2.0
+damping = 0.1
+[[joints]]
+name = "hip"
+type = "spherical"
+bodies = ["car", "bob"]
+at = [0, 0, 0]
+[[points]]
+name = "tip"
+body = "bob"
+at = [0, 0, -1000]
+[[points]]
+name = "hook"
+body = "ground"
+at = [0, 0, 1000]
+[[forces]]
+name = "wind"
+point = "tip"
+force = [3, 0, 0]
+[[moments]]
+name = "motor"
+body = "bob"
+moment = [0, 0, 5]
+axes = "body"
+[[springs]]
+name = "rope"
+points = ["hook", "tip"]
+stiffness = 0.5
+damping = 0.25
+"""
+
+LOOP = """
+name = "slab"
+coordinates = ["A"]
+[[bodies]]
+name = "slab"
+[[joints]]
+name = "A"
+type = "revolute"
+bodies = ["ground", "slab"]
+at = [0, 0, 0]
+axis = [0, 0, 1]
+[[joints]]
+name = "B"
+type = "spherical"
+bodies = ["slab", "ground"]
+at = [0, 0, 1]
+"""
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """The command line's KIC_VERBOSE ends with its test, and so does the width of the terminal."""
+    monkeypatch.setenv("KIC_VERBOSE", "0")
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a model file."""
+
+    def write(text, name="model.toml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def run(*arguments, code=0):
+    """What a command prints; a refusal prints on stderr only."""
+    result = CliRunner().invoke(main, list(arguments), prog_name="kic")
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    if code:
+        assert result.stdout == ""
+        assert "Traceback" not in result.stderr
+        return " ".join(result.stderr.split())
+    assert result.stderr == ""
+    return result.stdout
+
+
+def data(*arguments):
+    """The object that --json prints, and nothing else."""
+    return json.loads(run("report", *arguments, "--json"))
+
+
+def shell(*arguments, **environment):
+    """The same in a process of its own, warnings being errors."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": path} | environment,
+        timeout=120,
+    )
+
+
+# --- kic, kic list, kic schema
+
+
+def test_help_teaches_by_example():
+    text = run("--help")
+    assert "kic report puma560 --at shoulder=30deg" in text
+    for command in ("list", "report", "check", "schema"):
+        assert f"kic {command}" in text or f"  {command} " in text
+        assert f"kic {command}" in run(command, "--help")
+    assert "#:schema" in run("schema", "-h")
+
+
+def test_examples_of_the_help_run(file, monkeypatch):
+    arm = Path(file(BARE, "arm.toml"))
+    monkeypatch.chdir(arm.parent)
+    text = run("--help") + run("report", "--help") + run("list", "--help") + run("check", "--help")
+    lines = [line.strip().split("     ")[0] for line in text.splitlines() if line.startswith("    kic ")]
+    assert len(lines) > 9
+    for line in set(lines):
+        words = shlex.split(line.split(" > ")[0])
+        if words[-1] != "10deg, 0.5, -30deg":  # an arm of three joints
+            run(*words[1:])
+
+
+def test_version():
+    assert run("--version") == f"kic {kic.__version__}\n"
+
+
+def test_the_entry_point_is_main():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"kic": "kic.cli:main"}
+
+
+def test_list_has_a_line_for_each_model():
+    head, *lines = run("list").splitlines()
+    assert head.split() == ["model", "freedoms", "title"]
+    assert [line.split()[0] for line in lines] == list(kic.model_names())
+    for line in lines:
+        name, freedoms, title = line.split(maxsplit=2)
+        m = kic.load(name)
+        assert (int(freedoms), title) == (len(m.coordinate_names), m.title)
+        assert line.index(title) == head.index("title")
+
+
+def test_list_is_wrapped_at_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setattr("kic.cli._at_terminal", lambda: True)
+    lines = run("list").splitlines()
+    assert max(map(len, lines)) <= 70
+    assert len(lines) > 1 + len(kic.model_names())
+
+
+def test_schema_is_the_schema():
+    assert json.loads(run("schema")) == json.loads(json.dumps(kic.schema()))
+
+
+def test_the_first_compilation_is_told(monkeypatch):
+    monkeypatch.delenv("KIC_VERBOSE")
+    run("schema")
+    assert os.environ["KIC_VERBOSE"] == "1"
+    monkeypatch.setenv("KIC_VERBOSE", "0")
+    run("schema")
+    assert os.environ["KIC_VERBOSE"] == "0"
+
+
+# --- kic check
+
+
+def test_check_says_ok():
+    assert run("check", "horn-two-link") == (
+        "ok: horn-two-link, 2 freedoms, 2 bodies, 2 joints, 2 points, no loop.\n"
+    )
+
+
+def test_check_tells_exceptions_with_their_reason():
+    text = " ".join(run("check", "puma560").split())
+    assert "note: the inertia of link1 is an exception. Published partial data" in text
+    assert "note: the inertia of link3 is an exception. As published" in text
+
+
+def test_check_warns_of_missing_inertia(file):
+    text = run("check", file(BARE))
+    assert text.startswith("ok: bare, 1 freedom, 2 bodies, 2 joints, no loop.\nwarning: ")
+    assert "rod (mass)" in text
+
+
+def test_check_names_loops(file):
+    text = run("check", file(LOOP))
+    assert "1 loop (cut at B)" in text
+    assert "slab (mass)" in text
+
+
+def test_check_refuses(file):
+    assert "is not TOML" in run("check", file("name = "), code=1)
+    wrong = BARE.replace("axis", "axes")
+    assert "axes" in run("check", file(wrong), code=1)
+    assert "slab" in run("check", file(LOOP.replace('"A"]', '"C"]')), code=1)
+    few = BARE.replace('"bare"', '"bare"\ncoordinates = ["A"]').replace(
+        'type = "fixed"', 'type = "spherical"\nat = [1, 0, 0]'
+    )
+    assert "mobility 4" in run("check", file(few), code=1)
+
+
+def test_a_file_may_have_any_name(file):
+    assert run("check", file(BARE, "model.txt")).startswith("ok: bare")
+
+
+# --- kic report
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+@pytest.mark.parametrize("order", ["1", "3"])
+def test_every_model_is_told(name, order):
+    m = kic.load(name)
+    text = run("report", name, "--order", order)
+    lines = text.splitlines()
+    assert lines[0].startswith(f"{name} – ")
+    assert max(map(len, lines)) <= 100
+    assert not any(line != line.rstrip() for line in lines)
+    assert "\n\n\n" not in text
+    assert " ".join(m.about.split()) in " ".join(text.split())
+    assert summary(m) in text
+    for part in (*m.coordinate_names, *(p.name for p in (*m.bodies, *m.points, *m.distances))):
+        assert any(line.split()[:1] == [part] for line in lines), part
+    assert ("\nD = ∂H/∂q" in text) == (order == "3")
+    assert ("\nMore: " in text) == (order == "1")
+    small = len(m.coordinate_names) <= 6
+    assert ("P*[" in text) == (small or order == "3")
+    assert ("is left out: order 2 shows it" in text) == (order == "1" and not small)
+    assert "nan" not in text.split()
+
+
+def test_numbers_of_the_text():
+    text = run("report", "horn-two-link", "--at", "elbow=90deg", "--order", "2")
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    for line in (
+        "horn-two-link – Horn's planar two-link arm of equal thin sticks",
+        "elbow 1.5708 rad 90 revolute link1 – link2",
+        "link2 1 1 0.5 0 90 (0, 0, 1)",  # mass, centre, turn, axis
+        "tip link2 1 1 0",
+        "reach 1.4142 base – tip",
+        "tip (point of link2): value | G = ∂u/∂q, per rad",
+        "tip.x (m) 1 | -1 -1",
+        "tip.y (m) 1 | 1 0",
+        "H[tip.x] (m/rad²)",
+        "H = 0: tip.z",
+        "I* inertia (kg m²)",
+        "shoulder 1.6667 0.33333",
+        "Loads: gravity (0, -9.81, 0) m/s².",
+        "shoulder (N m) -14.715 14.715",
+        "elbow (N m) 0 0",
+    ):
+        assert line in lines, line
+    assert "coordinates as drawn" not in text
+    assert "coordinates as drawn" in run("report", "horn-two-link")
+
+
+def test_loads_are_told_apart(file):
+    path = file(LOADED)
+    m = kic.load(path)
+    text = run("report", path)
+    flat = " ".join(text.split())
+    for part in (
+        "gravity (0, 0, -9810) mm/s²",
+        "force wind at tip (3, 0, 0) N (world axes)",
+        "moment motor on bob (0, 0, 5) N mm (body axes)",
+        "spring rope from hook to tip (0.5 N/mm, free length 0 mm, damping 0.25 N s/mm)",
+        "springs in the joints rail",
+        "+ B q̇ −",
+        "B damping",
+        "t mm² turning, t sliding, t mm mixed",
+        "gravity others Tᴸ to hold it: −Tᴸ",
+        "rail (N) ",
+        "hip.2 (N mm) ",
+        "| /mm /rad /rad /rad",
+    ):
+        assert part in flat, part
+    at = ("--at", "rail=2, hip.1=20deg, hip.2=-0.3")
+    d = data(path, *at)
+    phi = [2.0, np.radians(20), -0.3, 0.0]
+    assert d["phi"] == pytest.approx(phi, abs=1e-15)
+    weight = m.at(d["phi"]).coefficients(["bob", "car"]).G
+    expected = -9810 * (0.002 * weight[2] + 0.001 * weight[8])
+    assert np.abs(np.array(d["gravity_load"]) - expected).max() < 1e-12 * np.abs(expected).max()
+    assert not d["holonomic"]
+
+
+def test_without_masses_the_rest_is_told(file):
+    path = file(BARE)
+    text = run("report", path)
+    assert "I*, P* and loads are left out. Dynamics of 'bare' needs the inertia" in text
+    assert "ear.wx, ear.wy, ear.wz (body): value | G = ∂u/∂q, per rad" in text
+    assert ["weld", "fixed", "rod", "–", "ear"] in [line.split() for line in text.splitlines()]
+    assert "rod          ?" in text
+    d = data(path)
+    assert d["rows"] == ["ear.wx", "ear.wy", "ear.wz"]
+    assert d["values"] == [None, None, None]
+    assert [d[key] for key in ("I", "P", "load", "gravity_load", "damping", "H", "D")] == [None] * 7
+    assert "rod (mass)" in d["dynamics_left_out"]
+
+
+def test_what_is_asked_by_default(file):
+    assert data("puma560")["rows"] == ["face.x", "face.y", "face.z"]
+    assert data("twin-arm")["rows"][0] == "eyes.x"  # the last point that holds no spring
+    only_held = LOADED.replace('body = "ground"', 'body = "car"')
+    assert data(file(only_held))["rows"][0] == "hook.x"
+    body = BARE.replace('name = "ear"', 'name = "ear"\nat = [1, 0, 0]')
+    assert data(file(body))["rows"] == [f"ear.{c}" for c in ("x", "y", "z", "wx", "wy", "wz")]
+
+
+def test_nothing_loads_some():
+    assert "Nothing loads it: no gravity, no forces, no springs." in run("report", "rrprrr")
+
+
+def test_of_takes_lists_and_repeats():
+    d = data("puma560", "--of", "tool, link6.wz", "--of", "reach", "--of", "tool")
+    assert d["rows"] == ["tool.x", "tool.y", "tool.z", "link6.wz", "reach"]
+    assert d["row_units"] == ["m", "m", "m", "rad", "m"]
+    text = run("report", "puma560", "--of", "tool.x,reach,waist,tool.z")
+    assert "tool.x, tool.z (point of link6): value" in text
+    assert "reach (distance centre – tool): value" in text
+    assert "waist (revolute joint): value" in text
+    assert "More:" not in text
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("name", ["rrprrr", "twin-arm"])
+def test_json_is_exact(name, order):
+    m = kic.load(name)
+    phi = np.linspace(-0.7, 0.9, len(m.coordinate_names))
+    of = ["link6", "hand", "F"] if name == "rrprrr" else ["span", "neck", "head.wy", "right_hand.y"]
+    at = ",".join(map(repr, phi.tolist()))
+    d = data(name, "--at", at, "--of", ",".join(of), "--order", str(order))
+    c = m.at(phi)
+    rows, dynamics = c.coefficients(of, order), c.dynamics()
+    assert d["coordinates"] == list(c.coordinates)
+    sliders = ("C", "lift", "left_slide", "right_slide")
+    assert d["coordinate_units"] == ["m" if q in sliders else "rad" for q in d["coordinates"]]
+    assert np.array_equal(d["phi"], phi)
+    assert d["rows"] == list(rows.rows)
+    values = [np.nan if v is None else v for v in d["values"]]
+    assert np.array_equal(values, rows.values, equal_nan=True)
+    for key in ("G", "H", "D"):
+        expected = getattr(rows, key)
+        assert (d[key] is None) == (expected is None)
+        assert expected is None or np.array_equal(d[key], expected)
+    for key in ("I", "P", "load", "damping"):
+        assert np.array_equal(d[key], getattr(dynamics, key))
+    for point in m.points:
+        assert np.array_equal(d["points"][point.name], c.value(point.name))
+    for body in m.bodies:
+        assert np.array_equal(d["poses"][body.name], c.pose(body.name).as_matrix())
+    assert d["gravity"] == list(m.gravity)
+    assert d["mobility"] == m.mobility
+    assert d["units"] == {"length": "m", "mass": "kg", "time": "s", "force": "N", "angle": "rad"}
+    assert (d["name"], d["title"], d["dynamics_left_out"]) == (m.name, m.title, None)
+
+
+def test_every_key_of_the_json_is_in_the_help():
+    text = run("report", "--help")
+    for key in data("horn-two-link"):
+        assert key in text
+
+
+# --- postures
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        (["0.1, -.2, 3e-1, +4., 1E1, 0"], [0.1, -0.2, 0.3, 4.0, 10.0, 0.0]),
+        (["-30deg,90 deg,0.5rad,45°,0,0"], [-np.pi / 6, np.pi / 2, 0.5, np.pi / 4, 0, 0]),
+        (["1,2", "3", "4,5,6"], [1, 2, 3, 4, 5, 6]),
+        (["waist=10deg", "elbow = 0.3"], [np.pi / 18, 0, 0.3, 0, 0, 0]),
+        (["flange=1,waist=-2"], [-2, 0, 0, 0, 0, 1]),
+    ],
+)
+def test_postures(at, expected):
+    given = [word for text in at for word in ("--at", text)]
+    assert data("puma560", *given)["phi"] == pytest.approx(expected, abs=1e-15)
+
+
+def test_what_is_not_named_stays_as_drawn():
+    drawn = kic.load("panda").at().phi
+    phi = data("panda", "--at", "joint2=0")["phi"]
+    assert phi == [x if k != 1 else 0.0 for k, x in enumerate(drawn)]
+    assert data("panda")["phi"] == drawn.tolist()
+
+
+def test_sliders_and_components():
+    d = data("twin-arm", "--at", "lift=0.9m, neck.2=5deg, left_slide=0.01")
+    c = dict(zip(d["coordinates"], d["phi"], strict=True))
+    assert (c["lift"], c["neck.1"], c["neck.2"], c["left_slide"]) == (0.9, 0.0, np.radians(5), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "at", "code", "message"),
+    [
+        ("puma560", ["1,2"], 1, "--at has 2 numbers, but the coordinates of 'puma560' are 6: waist, "),
+        ("puma560", ["1"], 1, "--at has 1 number, "),
+        ("puma560", ["waist=1,2"], 2, "mixes names and bare numbers"),
+        ("puma560", ["waist=ten"], 2, "'ten' for 'waist' is no number"),
+        ("puma560", ["waist="], 2, "'' for 'waist' is no number"),
+        ("puma560", ["0,0,,0,0,0"], 2, "'' for 'elbow' is no number"),
+        ("puma560", ["0,0,1.2.3,0,0,0"], 2, "'1.2.3' for 'elbow' is no number"),
+        ("puma560", ["waist=nan"], 2, "'nan' for 'waist' is no number"),
+        ("puma560", ["waist=1e999"], 2, "'1e999' for 'waist' is too large"),
+        ("puma560", ["waist=1m"], 1, "'waist' turns: '1m' must be in rad (the default) or deg"),
+        ("puma560", ["waist=1", "waist=2"], 1, "--at gives 'waist' twice"),
+        ("puma560", ["wiast=1"], 1, "No coordinate 'wiast' in 'puma560'. Did you mean 'waist'?"),
+        ("puma560", ["tool.x=1"], 1, "No coordinate 'tool.x' in 'puma560'"),
+        ("rrprrr", ["C=10deg"], 1, "'C' slides, so '10deg' must be a length in m"),
+        ("rrprrr", ["0,0,10rad,0,0,0"], 1, "'C' slides, so '10rad' must be a length in m"),
+        ("twin-arm", ["neck=1"], 1, "Joint 'neck' has 2 freedoms; name each: neck.1=…, neck.2=…"),
+    ],
+)
+def test_postures_that_are_refused(model, at, code, message):
+    given = [word for text in at for word in ("--at", text)]
+    assert message in run("report", model, *given, code=code)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["pum560"], 1, "No shipped model 'pum560' in 'kic'. Did you mean 'puma560'?"),
+        (["./no.toml"], 1, "no.toml"),
+        ([str(ROOT)], 1, "is a directory, a model is a TOML file"),
+        ([], 2, "Missing argument 'MODEL'"),
+        (["puma560", "--of", "nose"], 1, "No part 'nose' in 'puma560'"),
+        (["puma560", "--of", "tool.w"], 1, "There are: tool.x, tool.y, tool.z"),
+        (["puma560", "--of", "tool,"], 2, "there is an empty name in 'tool,'"),
+        (["puma560", "--order", "4"], 2, "4 is not in the range"),
+        (["puma560", "--json", "--of", "nose"], 1, "No part 'nose'"),
+    ],
+)
+def test_reports_that_are_refused(arguments, code, message):
+    assert message in run("report", *arguments, code=code)
+
+
+def test_loops_are_refused_for_now(file):
+    assert "'slab' has 1 loop" in run("report", file(LOOP), code=1)
+
+
+# --- the report from Python
+
+
+def test_report_from_python():
+    m = kic.load("horn-two-link")
+    c = m.at([0.1, 0.2])
+    assert "value | G" not in report(m, c).text()
+    assert "tip (point of link2)" in report(m, c, of="tip").html()
+    assert report_data(m, c)["rows"] == []
+    assert report_data(m, c)["G"] is None
+    assert coordinate_units(kic.load("twin-arm"))["lift"] == "m"
+    with pytest.raises(kic.InputError, match="about one posture, got a batch"):
+        report(m, m.at([[0.0, 0.0]]))
+    with pytest.raises(kic.InputError, match="about one posture, got a batch"):
+        report_data(m, m.at([[0.0, 0.0]]))
+    with pytest.raises(kic.UnknownNameError):
+        report(m, c, of=["nose"])
+
+
+# --- processes
+
+
+def test_python_m_kic():
+    result = shell("-m", "kic", "--version")
+    assert (result.returncode, result.stdout.split()) == (0, [b"kic", kic.__version__.encode()])
+    result = shell("-m", "kic", "report", "nobody")
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"Error: No shipped model 'nobody'")
+    assert result.stdout == b""
+
+
+def test_help_and_list_load_no_compiler():
+    code = (
+        "import sys; from kic.cli import main\n"
+        "for words in (['--help'], ['report', '--help'], ['list']):\n"
+        "    main(words, standalone_mode=False)\n"
+        "print([m for m in ('numba', 'pydantic', 'scipy') if m in sys.modules])"
+    )
+    result = shell("-c", code)
+    assert result.stdout.splitlines()[-1] == b"[]", result.stderr
+
+
+def test_a_closed_pipe_is_no_accident():
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    for unbuffered in ("", "1"):
+        with subprocess.Popen(
+            [sys.executable, "-m", "kic", "schema"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": unbuffered},
+        ) as process:
+            process.stdout.close()
+            assert process.stderr.read() == b""
+
+
+def test_streams_that_know_few_letters():
+    result = shell("-m", "kic", "report", "horn-two-link", PYTHONIOENCODING="latin-1")
+    assert result.returncode == 0, result.stderr
+    assert "kg m²".encode("latin-1") in result.stdout
+    assert b"T? applied load" in result.stdout

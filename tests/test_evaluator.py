@@ -1,0 +1,93 @@
+"""Prepared evaluators: the same numbers as the questions, plain arrays, memory reused."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sampling import random_posture, random_tree
+
+import kic
+
+TREES = [("RPRR", False), (["R", "spherical", "P"], True), (["free", "R"], False), ("RRRRRR", True)]
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
+@pytest.mark.parametrize(("kinds", "branched"), TREES, ids=str)
+def test_same_as_the_questions(kinds, branched: bool, batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    m = random_tree(rng, kinds, branched, loads=True)
+    of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
+    c, again = random_posture(rng, m, batch), random_posture(rng, m, batch)
+    for order in (1, 2, 3):
+        f = m.prepare(of=of, order=order, dynamics=True)
+        r = f(c.state)
+        for posture in (c, again):
+            if posture is again:
+                assert f(again.state, out=r) is r
+            d = posture.dynamics()
+            for name in of:
+                want, got = posture.coefficients(name, order=order), r[name]
+                np.testing.assert_array_equal(got.value, want.values)
+                for letter in "GHD":
+                    tensor = getattr(want, letter)
+                    if tensor is None:
+                        assert getattr(got, letter) is None
+                    else:
+                        np.testing.assert_array_equal(getattr(got, letter), tensor)
+            for name, want in (("I", d.I), ("P", d.P), ("load", d.load), ("damping", d.damping)):
+                np.testing.assert_array_equal(getattr(r, name), want)
+
+
+def test_alone_and_complex() -> None:
+    m = kic.load("puma560")
+    c = m.at(np.linspace(-1, 1, 6))
+    rows, model = m.prepare(of="face", order=3), m.prepare(dynamics=True)
+    r = rows(c.state)
+    assert np.array_equal(r.face.D, c.coefficients("face", order=3).D)
+    assert np.array_equal(model(c.state).P, c.dynamics().P)
+    stepped = c.state + 0j
+    stepped[2] += 1e-30j
+    assert np.allclose(rows(stepped).face.G.imag / 1e-30, r.face.H[:, 2], atol=1e-14)
+    # whatever the layout, the numbers are the same
+    wide = np.stack([c.state, c.state], axis=1)
+    assert np.array_equal(rows(wide[:, 0]).face.H, r.face.H)
+    assert np.array_equal(rows(c.state.tolist()).face.H, r.face.H)
+    fixed = c.state
+    fixed.flags.writeable = False
+    assert np.array_equal(rows(fixed).face.H, r.face.H)
+
+
+def test_many_threads_share_one_evaluator() -> None:
+    m = kic.load("panda")
+    f = m.prepare(of=["flange"], order=2)
+    states = np.random.default_rng(0).normal(size=(200, 7))
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda s: f(s).flange.H.copy(), states))
+    for s, H in zip(states, found, strict=True):
+        assert np.array_equal(H, f(s).flange.H)
+
+
+def test_refusals() -> None:
+    m = kic.load("puma560")
+    f = m.prepare(of=["face"])
+    r = f(m.at().state)
+    with pytest.raises(kic.InputError, match=r"Nothing was asked: name dependents in `of`, or set dynamics=True"):
+        m.prepare()
+    with pytest.raises(kic.InputError, match=r"Expected `state` to have shape \(\.\.\., 6\).*got \(5,\)"):
+        f(np.zeros(5))
+    with pytest.raises(kic.InputError, match=r"got \(\)"):
+        f(np.zeros(()))
+    with pytest.raises(kic.UnknownNameError, match=r"No result 'tip' in 'these results'.*face"):
+        r.tip  # noqa: B018
+    with pytest.raises(kic.UnknownNameError, match="No result 'I'"):
+        r["I"]
+    with pytest.raises(kic.InputError, match=r"`out` must be results of this evaluator for the batch \(2,\)"):
+        f(np.zeros((2, 6)), out=r)
+    with pytest.raises(kic.InputError, match=r"of complex128, got those for \(\) of float64"):
+        f(np.zeros(6, dtype=complex), out=r)
+    with pytest.raises(kic.InputError, match=r"Expected `order` to be 1, 2 or 3, got 4"):
+        m.prepare(of=["face"], order=4)
+    with pytest.raises(AttributeError):
+        r.face.K  # noqa: B018
