@@ -8,7 +8,7 @@ import numpy as np
 
 from kic.arrays import trailing
 from kic.errors import InputError, unknown
-from kic.tables import Sheet, largest_of, member
+from kic.tables import Sheet, member
 
 
 class Coefficients:
@@ -193,7 +193,8 @@ class Coefficients:
     def sheet(self, order: int | None = None) -> Sheet:
         """Labelled tables of everything up to an order (by default 2 at most), to print or to show."""
         upto = min(self.order, 2) if order is None else min(order, self.order)
-        sheet = Sheet(f"{len(self.rows)} rows with respect to {', '.join(self.columns)}")
+        count = f"{len(self.rows)} row{'s' if len(self.rows) > 1 else ''}"
+        sheet = Sheet(f"{count} with respect to {', '.join(self.columns)}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -210,27 +211,16 @@ class Coefficients:
                 )
         sheet.matrix("G = ∂u/∂q", self.rows, self.columns, self.G[index])
         if upto > 1:
-            self._planes(sheet, "H", "∂G/∂q", np.asarray(self.H)[index], self.rows)
+            sheet.say("\nH[u] = ∂G/∂q, rows: the differentiating coordinate")
+            sheet.planes("H", self.rows, self.columns, self.columns, np.asarray(self.H)[index])
         if upto > 2:
             D = np.asarray(self.D)[index]
-            for p, row in enumerate(self.rows):
-                self._planes(sheet, "D", "∂H/∂q", D[p], [f"{row}, {c}" for c in self.columns])
+            labels = [f"{row}, {c}" for row in self.rows for c in self.columns]
+            sheet.say("\nD[u, q_l] = ∂H/∂q_l")
+            sheet.planes("D", labels, self.columns, self.columns, D.reshape(-1, *D.shape[-2:]))
         elif self.D is not None:
             sheet.say(f"\nD {self.D.shape} is here too: print(….sheet(order=3).text())")
         return sheet
-
-    def _planes(self, sheet: Sheet, name: str, what: str, planes: np.ndarray, labels: Any) -> None:
-        """One matrix for each row; those that vanish are named together."""
-        top = largest_of(planes)
-        empty = []
-        for label, plane in zip(labels, planes, strict=True):
-            if plane.dtype != object and not np.abs(plane).max(initial=0) > 1e-15 * top:
-                empty.append(label)
-                continue
-            caption = f"{name}[{label}] = {what}, rows: the differentiating coordinate"
-            sheet.matrix(caption, self.columns, self.columns, plane, largest=top)
-        if empty:
-            sheet.say(f"\n{name} = 0: {', '.join(empty)}")
 
     def __repr__(self) -> str:
         return self.sheet().text()

@@ -235,9 +235,8 @@ class Dynamics:
         names = self.coordinates
         sheet.matrix("I* (inertia)", names, names, self.I[index])
         if power:
-            top = largest_of(self.P[index])
-            for name, plane in zip(names, self.P[index], strict=True):
-                sheet.matrix(f"P*[{name}] (inertia power)", names, names, plane, largest=top)
+            sheet.say("\nP* (inertia power)")
+            sheet.planes("P*", names, names, names, self.P[index])
         sheet.matrix("Tᴸ (applied load)", names, [""], self.load[index][:, None])
         if largest_of(self.damping[index]):
             sheet.matrix("B (damping)", names, names, self.damping[index])

@@ -102,7 +102,7 @@ class Evaluator:
         self.names = (*names, *(_MODEL if dynamics else ()))
         # what stands in the kernel's memory as it is asked for is looked at in place, else copied
         self._in_place = model.tree.to_coordinates is None
-        self._fast = self._rows is not None and not self._rows.rows.products and not dynamics
+        self._fast = self._rows is not None and not dynamics
         if self._rows is not None:
             rows = self._rows.rows
             self._in_place = self._in_place and rows.select is None and rows.holonomic
@@ -157,6 +157,9 @@ class Evaluator:
             assert self._applied is not None  # for the type checker
             K = self._dynamics.table(states, self._applied, out=None if out is None else out._model)
         return Results(self, batch, T, K) if out is None else self._refreshed(out)
+
+    def __repr__(self) -> str:
+        return f"evaluator of {', '.join(self.names)} for states (..., {self._size}) of '{self._model.drawing.name}'"
 
     def _refreshed(self, out: Results) -> Results:
         """Results whose memory was filled anew; what was copied from it is dropped."""

@@ -21,7 +21,7 @@ _REAL = np.dtype(np.float64)
 @cache
 def kernel(name: str) -> Any:
     """A kernel entry by name; the compiler is imported when the first is asked for."""
-    if name in ("kinematics", "products"):
+    if name == "kinematics":
         from kic.kernels import kinematics as module
     elif name == "dynamics":
         from kic.kernels import dynamics as module  # type: ignore[no-redef]
@@ -163,10 +163,7 @@ class RowsQuestion(TableQuestion):
     ) -> np.ndarray:
         """Table (B, width) at states (B, nq)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
-        self.run("kinematics", states, T, X)
-        if self.rows.products:
-            self.run("products", states, T, X)
-        return T
+        return self.run("kinematics", states, T, X)
 
     def part(self, T: np.ndarray, batch: tuple[int, ...], k: int, span: slice) -> np.ndarray:
         """View of some rows of the values (k = 0) or of the k-th order."""

@@ -150,8 +150,7 @@ def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:
 
 
 def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
-    """Coordinates (B, M), in the order of the coordinates, of states (B, S)."""
-    phi = states
+    """Coordinates (B, M), in the order of the coordinates, of states (B, S); always a copy."""
     if tree.balls:
         phi = np.empty((len(states), tree.size), states.dtype)
         for n in range(tree.size):
@@ -160,4 +159,6 @@ def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
                 phi[:, n : n + 3] = vector_from_quaternion(states[:, place : place + 4])
             elif place >= 0:
                 phi[:, n] = states[:, place]
+    else:
+        phi = states.copy()
     return phi if tree.to_coordinates is None else phi[:, tree.to_coordinates]

@@ -65,7 +65,6 @@ class Rows:
     items: np.ndarray
     vectors: np.ndarray
     height: int
-    products: bool
     holonomic: bool
 
 
@@ -119,7 +118,6 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         items=table,
         vectors=vectors,
         height=height,
-        products=any(item.kind >= DISTANCE for item in items),
         holonomic=all(valued),
     )
 
@@ -141,8 +139,7 @@ def plain_rows(tree: Tree, items: list[Item]) -> Rows:
     """Rows of a list of items, without names."""
     height = sum(item.height for item in items)
     table, vectors = pack(tree, items)
-    products = any(item.kind >= DISTANCE for item in items)
-    return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, products, True)
+    return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, True)
 
 
 def _items(tree: Tree, key: str) -> tuple[list[Item], list[str], list[bool]]:

@@ -73,7 +73,9 @@ def test_refusals() -> None:
     m = kic.load("puma560")
     f = m.prepare(of=["face"])
     r = f(m.at().state)
-    with pytest.raises(kic.InputError, match=r"Nothing was asked: name dependents in `of`, or set dynamics=True"):
+    with pytest.raises(
+        kic.InputError, match=r"Nothing was asked: name dependents in `of`, or set dynamics=True"
+    ):
         m.prepare()
     with pytest.raises(kic.InputError, match=r"Expected `state` to have shape \(\.\.\., 6\).*got \(5,\)"):
         f(np.zeros(5))

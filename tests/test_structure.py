@@ -47,7 +47,7 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kic":
             parts = node.module.split(".")[1:]
-            found |= {".".join(parts)} if parts else {alias.name for alias in node.names}
+            found |= {".".join(parts)} if parts else {a.name for a in node.names if a.name in LEVEL}
         elif isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("kic.")}
     return found

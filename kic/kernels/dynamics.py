@@ -30,10 +30,13 @@ def dynamics(plan, numbers, states, applied, T):
     forces, places = forces_part(plan, numbers)
     springs, coils, rest = springs_part(plan, numbers)
     want, size = plan[1, WANT], cols.shape[0]
-    F = np.empty((size, FRAME_WIDTH), states.dtype)
-    S = np.empty((size, 6), states.dtype)
-    C = np.empty((size, COMPOSITE_WIDTH), states.dtype)
-    stretch = np.empty(size, states.dtype)
+    # one allocation for all that one posture needs
+    widths = FRAME_WIDTH, FRAME_WIDTH + 6, FRAME_WIDTH + 6 + COMPOSITE_WIDTH
+    scratch = np.empty(size * (widths[2] + 1), states.dtype)
+    F = scratch[: size * widths[0]].reshape(size, FRAME_WIDTH)
+    S = scratch[size * widths[0] : size * widths[1]].reshape(size, 6)
+    C = scratch[size * widths[1] : size * widths[2]].reshape(size, COMPOSITE_WIDTH)
+    stretch = scratch[size * widths[2] :]
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)

@@ -60,27 +60,57 @@ def carried(cols, F, work, frame, kind, e, sign, order, ordered, X, b, size, t, 
 
 
 @helper
-def settled(ordered, X, order, kind, t, rows, size, row):
-    """Complete three rows once everything has been added: the plain ones leave out mirror images."""
-    if X is None and order > 1 and kind != OMEGA and not ordered:
-        mirror(t, rows, size, row, order)
+def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U, W):
+    """Everything that is made of carried vectors.
 
-
-@helper
-def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows):
-    """Points (absolute or relative) and angular velocities: three rows."""
+    Points and turnings are three rows of the table itself; a product leaves its two vectors as tables of
+    three rows, U of the one fixed in A, W of the other.
+    """
     kind, body, base, row = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A], items[i, ROW]
     ordered = items[i, ORDERED] != 0
-    p = carried_point(F, body, take(vectors, i, 0))
-    carried(cols, F, work, body, kind, p, 1, order, ordered, X, b, size, t, rows, row)
-    if base != NONE:
-        tail = carried_point(F, base, take(vectors, i, 3))
-        carried(cols, F, work, base, kind, tail, -1, order, ordered, X, b, size, t, rows, row)
-        p = sub(p, tail)
-    settled(ordered, X, order, kind, t, rows, size, row)
-    if kind == POINT:
+    product = kind >= DISTANCE
+    head = carried_point(F, body, take(vectors, i, 0))
+    tail = carried_point(F, base, take(vectors, i, 3))
+    u = carried_vector(F, base, take(vectors, i, 6))
+    w = sub(head, tail) if base != NONE else head
+    sort = kind
+    if product:
+        sort = POINT
+        if kind == PERPENDICULAR:
+            u = carried_vector(F, base, take(vectors, i, 3))
+            w = carried_vector(F, body, take(vectors, i, 0))
+            head, sort = w, DIRECTION
+        elif kind == SPIN:
+            sort = OMEGA
+        for place in range(table_width(3, size, order)):
+            U[place] = 0
+            W[place] = 0
+    target, height, first_row = (W, 3, 0) if product else (t, rows, row)
+    # one call for all parts: each place of call would be compiled into a copy of its own
+    for part in range(3):
+        frame, e, sign = body, head, 1
+        if part == 1:
+            if base == NONE or kind == PERPENDICULAR:
+                continue
+            frame, e, sign = base, tail, -1
+        elif part == 2:
+            if not product or kind == DISTANCE:
+                continue
+            frame, e, sort, target = base, u, DIRECTION, U
+        carried(cols, F, work, frame, sort, e, sign, order, ordered, X, b, size, target, height, first_row)
+    if X is None and order > 1 and not ordered:
+        # plain rows leave out their mirror images until everything has been added
+        if kind != OMEGA and kind != SPIN:
+            mirror(W if product else t, height, size, first_row, order)
+        if product and kind != DISTANCE:
+            mirror(U, 3, size, 0, order)
+    if product:
         for c in range(3):
-            t[row + c] = p[c]
+            U[c] = u[c]
+            W[c] = w[c]
+    elif kind == POINT:
+        for c in range(3):
+            t[row + c] = w[c]
 
 
 @helper
@@ -124,64 +154,6 @@ def linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows):
 
 
 @helper
-def simple_rows(cols, F, work, items, vectors, states, order, X, b, size, t, rows):
-    """Every row that is no product, at one posture whose frames are known; zeroes first."""
-    for place in range(table_width(rows, size, order)):
-        t[place] = 0
-    for i in range(items.shape[0]):
-        kind = items[i, ITEM]
-        if kind == UNIT or kind == PLANE_ANGLE:
-            linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows)
-        elif kind < DISTANCE:
-            vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows)
-
-
-@helper
-def two_vectors(cols, F, work, items, vectors, i, order, X, b, size, U, W):
-    """Tables of the two vectors of a product row: U of the one fixed in A, W of the other."""
-    kind, body, base = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A]
-    ordered = items[i, ORDERED] != 0
-    for place in range(table_width(3, size, order)):
-        U[place] = 0
-        W[place] = 0
-    head = carried_point(F, body, take(vectors, i, 0))
-    tail = carried_point(F, base, take(vectors, i, 3))
-    u, w = carried_vector(F, base, take(vectors, i, 6)), sub(head, tail)
-    sort = POINT
-    if kind == PERPENDICULAR:
-        u = carried_vector(F, base, take(vectors, i, 3))
-        w = carried_vector(F, body, take(vectors, i, 0))
-        head, sort = w, DIRECTION
-    elif kind == SPIN:
-        sort = OMEGA
-    carried(cols, F, work, body, sort, head, 1, order, ordered, X, b, size, W, 3, 0)
-    if kind != PERPENDICULAR:
-        carried(cols, F, work, base, sort, tail, -1, order, ordered, X, b, size, W, 3, 0)
-    settled(ordered, X, order, sort, W, 3, size, 0)
-    if kind != DISTANCE:
-        carried(cols, F, work, base, DIRECTION, u, 1, order, ordered, X, b, size, U, 3, 0)
-        settled(ordered, X, order, DIRECTION, U, 3, size, 0)
-    for c in range(3):
-        U[c] = u[c]
-        W[c] = w[c]
-
-
-@helper
-def product_rows(cols, F, work, items, vectors, order, X, b, size, U, W, t, rows):
-    """Distances, perpendicularities and projections at one posture whose frames are known."""
-    for i in range(items.shape[0]):
-        kind, row = items[i, ITEM], items[i, ROW]
-        if kind < DISTANCE:
-            continue
-        two_vectors(cols, F, work, items, vectors, i, order, X, b, size, U, W)
-        if kind == DISTANCE:
-            product_row(W, W, True, size, order, t, rows, row)
-            root_row(size, order, t, rows, row)
-        else:
-            product_row(U, W, kind != SPIN, size, order, t, rows, row)
-
-
-@helper
 def working_space(cols, X, size, order, states):
     """Scratch of the contraction, where there is one."""
     if X is None:
@@ -193,7 +165,7 @@ def working_space(cols, X, size, order, states):
 
 @entry
 def kinematics(plan, numbers, states, X, T):
-    """Points, angular velocities and coordinates at a batch of postures.
+    """Rows at a batch of postures.
 
     states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
     velocities) are zero.
@@ -201,25 +173,31 @@ def kinematics(plan, numbers, states, X, T):
     cols, geometry = model_part(plan, numbers)
     items, vectors = items_part(plan, numbers)
     order, rows, size = plan[1, ORDER], plan[1, ROWS], plan[1, SIZE]
-    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
     work = working_space(cols, X, size, order, states)
+    # one allocation for all that one posture needs
+    framed = cols.shape[0] * FRAME_WIDTH
+    width = 0
+    for i in range(items.shape[0]):
+        if items[i, ITEM] >= DISTANCE:
+            width = table_width(3, size, order)
+    scratch = np.empty(framed + 2 * width, states.dtype)
+    F = scratch[:framed].reshape(cols.shape[0], FRAME_WIDTH)
+    U, W = scratch[framed : framed + width], scratch[framed + width :]
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
-        simple_rows(cols, F, work, items, vectors, states, order, X, b, size, T[b], rows)
-
-
-@entry
-def products(plan, numbers, states, X, T):
-    """The rows that are products, into a table that `kinematics` has written before."""
-    cols, geometry = model_part(plan, numbers)
-    items, vectors = items_part(plan, numbers)
-    order, rows, size = plan[1, ORDER], plan[1, ROWS], plan[1, SIZE]
-    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
-    work = working_space(cols, X, size, order, states)
-    U = np.empty(table_width(3, size, order), states.dtype)
-    W = np.empty(table_width(3, size, order), states.dtype)
-    for b in range(states.shape[0]):
-        motion(cols, geometry, states, b, F)
-        frames(cols, geometry, F)
-        product_rows(cols, F, work, items, vectors, order, X, b, size, U, W, T[b], rows)
+        # what follows stands here and not in a helper: each level of calls is optimised once more
+        t = T[b]
+        for place in range(table_width(rows, size, order)):
+            t[place] = 0
+        for i in range(items.shape[0]):
+            kind, row = items[i, ITEM], items[i, ROW]
+            if kind == UNIT or kind == PLANE_ANGLE:
+                linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows)
+                continue
+            vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U, W)
+            if kind >= DISTANCE:
+                # |w| comes from w . w
+                product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, order, t, rows, row)
+                if kind == DISTANCE:
+                    root_row(size, order, t, rows, row)

@@ -10,7 +10,7 @@ import numpy as np
 from kic.kernels.compiled import entry, helper
 from kic.kernels.frames import carried_point, frames, motion
 from kic.kernels.inertia import rotated_inertia
-from kic.kernels.kinematics import carried, settled, working_space
+from kic.kernels.kinematics import carried, working_space
 from kic.kernels.layout import (
     CENTRE,
     FRAME_WIDTH,
@@ -52,15 +52,14 @@ def add_link(L, A, mass, j, compatible, size, t, linear_i, angular_i, linear_p, 
 
 
 @helper
-def body_tables(cols, F, work, frame, centre, ordered, X, b, size, L, A):
+def body_tables(cols, F, work, frame, centre, X, b, size, L, A):
     """Second-order tables of a body's centre of mass and angular velocity."""
-    for place in range(table_width(3, size, 2)):
-        L[place] = 0
-        A[place] = 0
     p = carried_point(F, frame, centre)
-    carried(cols, F, work, frame, POINT, p, 1, 2, ordered, X, b, size, L, 3, 0)
-    settled(ordered, X, 2, POINT, L, 3, size, 0)
-    carried(cols, F, work, frame, OMEGA, p, 1, 2, ordered, X, b, size, A, 3, 0)
+    for part in range(2):
+        target = A if part else L
+        for place in range(table_width(3, size, 2)):
+            target[place] = 0
+        carried(cols, F, work, frame, OMEGA if part else POINT, p, 1, 2, True, X, b, size, target, 3, 0)
 
 
 @entry
@@ -82,7 +81,7 @@ def links(plan, numbers, states, X, T):
             for place in range(2 * square + 2 * cube):
                 t[place] = 0
             if bodies[i, 0] >= 0:
-                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), True, X, b, size, L, A)
+                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), X, b, size, L, A)
                 j = rotated_inertia(F, bodies[i, 0], inertias, i)
                 add_link(
                     L, A, inertias[i, MASS], j, False, size,
@@ -109,6 +108,6 @@ def contracted_inertia(plan, numbers, states, X, T):
             t[place] = 0
         for i in range(bodies.shape[0]):
             if bodies[i, 0] >= 0:
-                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), True, X, b, size, L, A)
+                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), X, b, size, L, A)
                 j = rotated_inertia(F, bodies[i, 0], inertias, i)
                 add_link(L, A, inertias[i, MASS], j, True, size, t, 0, 0, square, square)

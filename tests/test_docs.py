@@ -1,0 +1,81 @@
+"""What is written is true: README's code runs, documented shapes are the shapes that come."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kic
+
+ROOT = Path(kic.__file__).parent.parent
+README = ROOT / "README.md"
+
+
+def readme() -> str:
+    if not README.is_file():
+        pytest.skip("README.md is not part of an installed package")
+    return README.read_text(encoding="utf-8")
+
+
+def test_readme_code_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", readme(), flags=re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)  # one block may go on from the one before
+    assert np.allclose(names["d"].acceleration(names["qd"], names["T"]), 0, atol=1e-9)
+
+
+def test_readme_has_its_two_commands() -> None:
+    start = "python3 -m venv .venv && .venv/bin/pip install -q -e "
+    commands = [line for line in readme().splitlines() if line.startswith("python3 -m venv")]
+    assert commands == [
+        f"{start}. && .venv/bin/kic report puma560",
+        f"{start}'.[test]' && .venv/bin/pytest",
+    ]
+
+
+def documented(text: str) -> dict[str, str]:
+    """Shapes in an Attributes section: name -> what stands between the parentheses."""
+    section = re.split(r"\n\s*[A-Z][a-z]+\n\s*-+\n", text.split("Attributes\n")[1])[0]
+    found = {}
+    for names, shape in re.findall(r"^\s*([\w, ]+) : \((\.\.\.[^)]*)\)", section, flags=re.MULTILINE):
+        for name in names.split(", "):
+            found[name] = shape
+    return found
+
+
+BATCH = (3, 1, 2)
+
+
+@pytest.mark.parametrize("cls", [kic.Coefficients, kic.Dynamics, kic.Contributions, kic.Configuration])
+def test_documented_shapes(cls: type) -> None:
+    m = kic.load("puma560")
+    c = m.at(np.random.default_rng(0).normal(size=(*BATCH, 6)))
+    things = {
+        kic.Coefficients: c.coefficients(["link6", "reach"], order=3),
+        kic.Dynamics: c.dynamics(),
+        kic.Contributions: c.contributions(),
+        kic.Configuration: c,
+    }
+    sizes = {"M": 6, "P": 7, "N": len(c.contributions().bodies), "S": 6}
+    shapes = documented(cls.__doc__)
+    assert shapes
+    for name, shape in shapes.items():
+        want = BATCH + tuple(sizes[s.strip()] for s in shape.split(",")[1:] if s.strip())
+        assert getattr(things[cls], name).shape == want, name
+
+
+def test_notation_table_names_what_exists() -> None:
+    for name in ("G", "H", "D"):
+        assert f"\n{name} " in kic.__doc__
+        assert name in kic.Coefficients.__doc__
+    assert f"`Coefficients.{'G'}`" in readme()
+    for line in readme().splitlines():
+        for owner, attribute in re.findall(r"`(\w+)\.(\w+)`", line):
+            if hasattr(kic, owner):
+                shown = getattr(kic, owner).__doc__ + "".join(dir(getattr(kic, owner)))
+                assert attribute in shown, line
