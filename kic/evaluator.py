@@ -159,7 +159,8 @@ class Evaluator:
         return Results(self, batch, T, K) if out is None else self._refreshed(out)
 
     def __repr__(self) -> str:
-        return f"evaluator of {', '.join(self.names)} for states (..., {self._size}) of '{self._model.drawing.name}'"
+        of = ", ".join(self.names)
+        return f"evaluator of {of} for states (..., {self._size}) of '{self._model.drawing.name}'"
 
     def _refreshed(self, out: Results) -> Results:
         """Results whose memory was filled anew; what was copied from it is dropped."""

@@ -144,9 +144,14 @@ def test_given_loads_replace_those_of_the_model() -> None:
 def test_joint_springs_and_dampers() -> None:
     m = kic.Mechanism(
         "sprung",
-        [kic.Body("a", mass=1, com=(1, 0, 0), inertia=(0, 0, 0)), kic.Body("b", mass=1, com=(1, 0, 0), inertia=(1, 1, 1))],
         [
-            kic.Joint("P", "prismatic", ("ground", "a"), axis=(1, 0, 0), value=0.5, stiffness=3, rest=0.2, damping=0.7),
+            kic.Body("a", mass=1, com=(1, 0, 0), inertia=(0, 0, 0)),
+            kic.Body("b", mass=1, com=(1, 0, 0), inertia=(1, 1, 1)),
+        ],
+        [
+            kic.Joint(
+                "P", "prismatic", ("ground", "a"), axis=(1, 0, 0), value=0.5, stiffness=3, rest=0.2, damping=0.7
+            ),
             kic.Joint("S", "spherical", ("a", "b"), at=(0, 0, 0), damping=(0.1, 0.2, 0.3)),
         ],
     )  # fmt: skip

@@ -130,5 +130,6 @@ def test_damaged_and_unwritable_caches_do_not_stop_the_work(tmp_path: Path) -> N
 
 def test_importing_is_light() -> None:
     """The compiler, SciPy and the schema library come when first needed."""
-    code = "import kic, sys; print([m for m in ('numba', 'scipy', 'pydantic', 'tomlkit', 'click') if m in sys.modules])"
+    heavy = ("numba", "scipy", "pydantic", "tomlkit", "click")
+    code = f"import kic, sys; print([m for m in {heavy} if m in sys.modules])"
     assert python(code).stdout.strip() == "[]"
