@@ -150,7 +150,8 @@ def test_joint_springs_and_dampers() -> None:
         ],
         [
             kic.Joint(
-                "P", "prismatic", ("ground", "a"), axis=(1, 0, 0), value=0.5, stiffness=3, rest=0.2, damping=0.7
+                "P", "prismatic", ("ground", "a"), axis=(1, 0, 0),
+                value=0.5, stiffness=3, rest=0.2, damping=0.7,
             ),
             kic.Joint("S", "spherical", ("a", "b"), at=(0, 0, 0), damping=(0.1, 0.2, 0.3)),
         ],
