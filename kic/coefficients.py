@@ -1,22 +1,28 @@
-"""Coefficients: G, H and D of named dependents with respect to named coordinates."""
+"""Coefficients: G, H and D of named dependents with respect to named coordinates, and their algebra."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from kic.arrays import trailing
-from kic.errors import InputError, unknown
+from kic import jets
+from kic.arrays import broadcast_batches, trailing
+from kic.errors import InputError, SingularError, shown, unknown
 from kic.tables import Sheet, member
 
 
-class Coefficients:
+class Coefficients(jets.Jet):
     """Kinematic influence coefficients of named dependents u with respect to named coordinates q.
 
     The differentiating index comes first: ``H[..., p, m, n]`` = ∂G[p, n]/∂q_m and
     ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Translational rows are symmetric; rows of angular velocity
     are not, and neither are rows with respect to angular velocities.
+
+    They are the third-order Taylor part of a map, and can be calculated with as maps: ``a @ b`` is a of b,
+    `inverse` turns round, `stack` puts rows together, ``c["tip"]`` and `columns_of` pick. Rows and columns
+    find each other by name.
 
     Attributes
     ----------
@@ -25,15 +31,18 @@ class Coefficients:
     columns : tuple of str
         Names of the M coordinates.
     values : (..., P)
-        Values of the dependents; NaN for angular velocities, which have none.
+        Values of the dependents; NaN for angular velocities, which have none. None where they are not
+        known, as those of an inverse.
     G : (..., P, M)
         First order (eq 2-6).
     H : (..., P, M, M) or None
         Second order (eq 2-17); None below order 2.
     D : (..., P, M, M, M) or None
         Third order (eq 2-42); None below order 3.
+    quasi : frozenset of str
+        Those rows and columns that are rates of nothing: angular velocities, turns of a ball joint.
     holonomic : bool
-        Whether all dependents and coordinates have values; H is then symmetric.
+        Whether there are none of those; H is then symmetric.
 
     Examples
     --------
@@ -47,148 +56,279 @@ class Coefficients:
 
     def __init__(
         self,
-        rows: tuple[str, ...],
-        columns: tuple[str, ...],
-        G: np.ndarray,
-        H: np.ndarray | None = None,
-        D: np.ndarray | None = None,
-        values: np.ndarray | None = None,
+        rows: Iterable[str],
+        columns: Iterable[str],
+        G: Any,
+        H: Any = None,
+        D: Any = None,
+        values: Any = None,
         holonomic: bool = True,
+        quasi: Iterable[str] | None = None,
     ) -> None:
-        self.rows = rows
-        self.columns = columns
-        self.G = G
-        self.H = H
-        self.D = D
-        self.values = values
-        self.holonomic = holonomic
+        self.rows, self.columns = tuple(rows), tuple(columns)
+        height, width = len(self.rows), len(self.columns)
+        if D is not None and H is None:
+            raise InputError("Expected H where D is given.")
+        super().__init__(
+            tensor("G", G, height, width),
+            None if H is None else tensor("H", H, height, width, width),
+            None if D is None else tensor("D", D, height, width, width, width),
+        )
+        self.values = None if values is None else tensor("values", values, height)
+        self._quasi = frozenset() if quasi is None and holonomic else quasi
 
     @property
-    def order(self) -> int:
-        """Highest order that is here: 1, 2 or 3."""
-        return 1 if self.H is None else 2 if self.D is None else 3
+    def quasi(self) -> frozenset[str]:
+        """Rows and columns that are rates of nothing; where nobody said which, all without a value."""
+        there = frozenset((*self.rows, *self.columns))
+        if self._quasi is None:
+            v: Any = np.full(len(self.rows), np.nan) if self.values is None else self.values
+            valued = (v == v).any(axis=tuple(range(v.ndim - 1)))  # NaN equals nothing
+            self._quasi = there.difference(np.compress(valued, self.rows).tolist())
+        return there.intersection(self._quasi)
 
     @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.G.shape[:-2]
+    def holonomic(self) -> bool:
+        """Whether no row and no column is the rate of nothing."""
+        return not self.quasi
 
-    def __getitem__(self, names: str | list[str] | tuple[str, ...]) -> Coefficients:
+    @classmethod
+    def identity(cls, names: Iterable[str], quasi: Iterable[str] = ()) -> Coefficients:
+        """Coefficients of coordinates with respect to themselves: G = 1, H = D = 0 (eqs 3-27, 3-28).
+
+        Examples
+        --------
+        >>> Coefficients.identity(["a", "b"])["b"].G
+        array([[0., 1.]])
+        """
+        names = tuple(names)
+        size = len(names)
+        return cls(names, names, np.eye(size), np.zeros((size,) * 3), np.zeros((size,) * 4), quasi=quasi)
+
+    def __getitem__(self, names: str | Iterable[str]) -> Coefficients:
         """Rows by name: one, several, or all of a part ("hand" for "hand.x", "hand.y" …)."""
-        asked = [names] if isinstance(names, str) else list(names)
-        picked: list[int] = []
-        for name in asked:
-            found = [i for i, row in enumerate(self.rows) if row == name or row.startswith(f"{name}.")]
-            if not found:
-                raise unknown("row", str(name), "these coefficients", self.rows)
-            picked += found
-        return Coefficients(
-            tuple(self.rows[i] for i in picked),
-            self.columns,
-            self.G[..., picked, :],
-            None if self.H is None else self.H[..., picked, :, :],
-            None if self.D is None else self.D[..., picked, :, :, :],
-            None if self.values is None else self.values[..., picked],
-            self.holonomic,
-        )
+        picked = _find("row", names, self.rows)
+        jet = jets.take(self.tensors, picked, None)
+        values = None if self.values is None else self.values[..., picked]
+        rows = [self.rows[i] for i in picked]
+        return Coefficients(rows, self.columns, *_three(jet), values, quasi=self.quasi)
 
-    def velocity(self, qd: Any) -> np.ndarray:
-        """Rates of the dependents, u̇ = G q̇ (eq 2-7).
+    def columns_of(self, names: str | Iterable[str]) -> Coefficients:
+        """Columns by name, in the order given; the other coordinates stand still (eqs 4-33, 4-34).
+
+        Raises
+        ------
+        UnknownNameError
+            For a name that is not there.
+
+        Examples
+        --------
+        >>> Coefficients.identity(["a", "b"]).columns_of("b").G
+        array([[0.],
+               [1.]])
+        """
+        picked = _find("column", names, self.columns)
+        jet, columns = jets.take(self.tensors, None, picked), [self.columns[i] for i in picked]
+        return Coefficients(self.rows, columns, *_three(jet), self.values, quasi=self.quasi)
+
+    def renamed(self, names: Mapping[str, str]) -> Coefficients:
+        """The same with new names for some rows and columns, by their old ones.
+
+        Raises
+        ------
+        UnknownNameError
+            For an old name that is not there.
+
+        Examples
+        --------
+        >>> Coefficients.identity(["a", "b"]).renamed({"a": "c"}).rows
+        ('c', 'b')
+        """
+        there = (*self.rows, *self.columns)
+        for name in names:
+            if name not in there:
+                raise unknown("row or column", name, "these coefficients", there)
+        rows, columns = ([names.get(x, x) for x in old] for old in (self.rows, self.columns))
+        quasi = {names.get(x, x) for x in self.quasi}
+        return Coefficients(rows, columns, *_three(self.tensors), self.values, quasi=quasi)
+
+    def stack(self, *others: Coefficients) -> Coefficients:
+        """Rows of several, one below the other: w = (α, e) from α and e (eqs 4-11, 4-56).
 
         Parameters
         ----------
-        qd : (..., M) array_like
-            Rates of the coordinates.
-
-        Returns
-        -------
-        (..., P)
+        *others : Coefficients
+            With the same columns, in any order. Batches broadcast; the result has the lowest order.
 
         Raises
         ------
         InputError
-            For another shape or entries that are not finite.
+            If columns differ, a row is there twice, or batches do not broadcast.
 
         Examples
         --------
         >>> import kic
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip").velocity([1.0, 0.0])
-        array([0., 2., 0.])
+        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> c.coefficients("tip").stack(c.coefficients("reach")).rows
+        ('tip.x', 'tip.y', 'tip.z', 'reach')
         """
-        v = trailing("qd", qd, len(self.columns))
-        return np.einsum("...pn,...n->...p", self.G, v)
+        parts = [self]
+        for other in others:
+            if set(other.columns) != set(self.columns):
+                raise InputError(
+                    f"Expected the same columns in a stack, got {', '.join(self.columns)} and "
+                    f"{', '.join(other.columns)}. Compose (@) first."
+                )
+            parts.append(other if other.columns == self.columns else other.columns_of(self.columns))
+        rows = [row for part in parts for row in part.rows]
+        twice = sorted({row for row in rows if rows.count(row) > 1})
+        if twice:
+            raise InputError(f"Expected rows to have their own names, got twice {', '.join(twice)}.")
+        batch = broadcast_batches(**{f"part {k}": part.batch for k, part in enumerate(parts)})
+        values = None
+        if any(part.values is not None for part in parts):
+            each = [np.full(len(p.rows), np.nan) if p.values is None else p.values for p in parts]
+            values = np.concatenate([np.broadcast_to(v, batch + v.shape[-1:]) for v in each], axis=-1)
+        quasi = {name for part in parts for name in part.quasi}
+        jet = jets.stack([part.tensors for part in parts], batch)
+        return Coefficients(rows, self.columns, *_three(jet), values, quasi=quasi)
 
-    def acceleration(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Accelerations of the dependents, ü = G q̈ + q̇ᵀ H q̇ (eq 2-27).
+    def compose(self, inner: Coefficients) -> Coefficients:
+        """Coefficients of u(φ(q)): these, u(φ), after the inner ones, φ(q). Also written ``self @ inner``.
+
+        With an inverse as the inner ones this is (3-22), (3-26), and (3-47) for general dependents.
 
         Parameters
         ----------
-        qd, qdd : (..., M) array_like
-            Rates and accelerations of the coordinates.
-
-        Returns
-        -------
-        (..., P)
+        inner : Coefficients
+            Whose rows include all columns of these, in any order. Batches broadcast; the result has the
+            lower order.
 
         Raises
         ------
         InputError
-            For another shape, entries that are not finite, or coefficients of order 1.
+            If the inner ones lack a row, or batches do not broadcast.
 
         Examples
         --------
         >>> import kic
-        >>> tip = kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip")
-        >>> tip.acceleration([1.0, 0.0], [0.0, 0.0])
-        array([-2.,  0.,  0.])
+        >>> c = kic.load("horn-two-link").at([0.3, 0.5])
+        >>> reach = c.coefficients("reach") @ c.coefficients(["tip.x", "tip.y"]).inverse()
+        >>> reach.columns, (reach.G**2).sum().round(12)  # the radius grows by 1 along itself
+        (('tip.x', 'tip.y'), np.float64(1.0))
         """
-        H = self._needed("H", 2)
-        v = trailing("qd", qd, len(self.columns))
-        a = trailing("qdd", qdd, len(self.columns))
-        return np.einsum("...pn,...n->...p", self.G, a) + np.einsum("...pmn,...m,...n->...p", H, v, v)
+        between = expect("inner", inner).matched(self.columns)
+        broadcast_batches(outer=self.batch, inner=inner.batch)
+        jet, quasi = jets.compose(self.tensors, between.tensors), self.quasi | inner.quasi
+        return Coefficients(self.rows, inner.columns, *_three(jet), self.values, quasi=quasi)
 
-    def jerk(self, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
-        """Jerks of the dependents, u⃛ = G q⃛ + q̈ᵀ (H + 2Hᵀ) q̇ + D(q̇, q̇, q̇) (eq 2-44, corrected).
+    def __matmul__(self, inner: Coefficients) -> Coefficients:
+        return self.compose(inner) if isinstance(inner, Coefficients) else NotImplemented
 
-        Parameters
-        ----------
-        qd, qdd, qddd : (..., M) array_like
-            Rates, accelerations and jerks of the coordinates.
+    def inverse(self) -> Coefficients:
+        """Coefficients of the columns with respect to the rows (eqs 3-15, 3-19, 3-47).
+
+        Its `velocity` is the resolved rate (3-14), its `acceleration` (3-16), its `jerk` (3-46).
 
         Returns
         -------
-        (..., P)
+        Coefficients
+            Rows and columns exchanged, of the same order; values None.
 
         Raises
         ------
         InputError
-            For another shape, entries that are not finite, or coefficients below order 3.
+            If there are not as many rows as columns.
+        SingularError
+            If G is singular or nearly so; carries `condition`, `rows`, `columns` and `failed` members.
 
         Examples
         --------
         >>> import kic
-        >>> tip = kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip", order=3)
-        >>> tip.jerk([1.0, 0.0], [0.0, 0.0], [0.0, 0.0])
-        array([ 0., -2.,  0.])
+        >>> tip = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
+        >>> inverse = tip.inverse()
+        >>> inverse.rows == tip.columns, (tip @ inverse).H.round(12).any()
+        (True, np.False_)
         """
-        H, D = self._needed("H", 2), self._needed("D", 3)
-        size = len(self.columns)
-        v, a, j = trailing("qd", qd, size), trailing("qdd", qdd, size), trailing("qddd", qddd, size)
-        weighted = H + 2 * np.swapaxes(H, -1, -2)
-        return (
-            np.einsum("...pn,...n->...p", self.G, j)
-            + np.einsum("...pmn,...m,...n->...p", weighted, a, v)
-            + np.einsum("...plmn,...l,...m,...n->...p", D, v, v, v)
-        )
-
-    def _needed(self, name: str, order: int) -> np.ndarray:
-        tensor = getattr(self, name)
-        if tensor is None:
+        height, width = self.G.shape[-2:]
+        if height != width:
             raise InputError(
-                f"This needs {name}, of order {order}; these coefficients have order={self.order}. "
-                f"Ask with order={order}."
+                f"Only as many rows as columns have an inverse; there are {height} rows "
+                f"({', '.join(self.rows)}) and {width} columns ({', '.join(self.columns)}). "
+                f"Choose (or stack) {width} rows."
             )
-        return tensor
+        self._check_regular()
+        return Coefficients(self.columns, self.rows, *_three(jets.invert(self.tensors)), quasi=self.quasi)
+
+    def matched(self, names: tuple[str, ...]) -> Coefficients:
+        """Rows of exactly these names, in this order, as a composition needs them.
+
+        Raises
+        ------
+        InputError
+            If some are missing; carries `missing`.
+        """
+        if names == self.rows:
+            return self
+        missing = tuple(name for name in names if name not in self.rows)
+        if missing:
+            raise InputError(
+                f"Rows are needed for {', '.join(names)}; missing: {', '.join(missing)}. "
+                f"There are: {', '.join(self.rows)}.",
+                missing=missing,
+            )
+        picked = [self.rows.index(name) for name in names]
+        jet = jets.take(self.tensors, picked, None)
+        return Coefficients(names, self.columns, *_three(jet), quasi=self.quasi)
+
+    def condition(self) -> np.ndarray:
+        """Condition of G, each row and column scaled to like size first: units do not matter.
+
+        Returns
+        -------
+        (...,)
+            inf where rows depend on each other, or one is only round-off; NaN where G is.
+
+        Raises
+        ------
+        InputError
+            For symbols.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]])
+        >>> c.coefficients(["tip.x", "tip.y"]).condition().round(1)
+        array([inf, 1.8])
+        """
+        if self.G.dtype == object:
+            raise InputError("Symbols have no condition; put numbers in.")
+        return jets.diagnose(self.G, self.H)[0]
+
+    def _check_regular(self) -> None:
+        """Refuse a G without inverse, naming the rows that depend on each other and the motion lost."""
+        if self.G.dtype == object:
+            return
+        condition, rows, columns = jets.diagnose(self.G, self.H)
+        failed = np.argwhere(condition > jets.WORST_CONDITION)
+        if not len(failed):
+            return
+        worst = tuple(max(failed.tolist(), key=lambda member: condition[tuple(member)]))
+        lost, still = (
+            [name for name, x in zip(names, share[worst], strict=True) if x > 0.1 * share[worst].max()]
+            for names, share in ((self.rows, rows), (self.columns, columns))
+        )
+        where = f" in member {list(worst)}, one of {len(failed)} that fail" if worst else ""
+        depend = "depend on each other" if len(lost) > 1 else "does not change"
+        raise SingularError(
+            f"{', '.join(self.rows)} can not be coordinates here (condition {condition[worst]:.1e}{where}): "
+            f"{', '.join(lost)} {depend}, and a motion of {', '.join(still)} moves none of the rows. Choose "
+            "other rows or another posture.",
+            condition=float(condition[worst]),
+            rows=tuple(lost),
+            columns=tuple(still),
+            failed=failed,
+        )
 
     def sheet(self, order: int | None = None) -> Sheet:
         """Labelled tables of everything up to an order (by default 2 at most), to print or to show."""
@@ -201,14 +341,10 @@ class Coefficients:
         if index is None:
             return sheet
         if self.values is not None:
-            known = [i for i in range(len(self.rows)) if not _is_nan(self.values[index][i])]
-            if known:
-                sheet.matrix(
-                    "value",
-                    [self.rows[i] for i in known],
-                    [""],
-                    self.values[index][known][:, None],
-                )
+            values = self.values[index]
+            known = np.flatnonzero(values == values)  # NaN equals nothing
+            if known.size:
+                sheet.matrix("value", [self.rows[i] for i in known], [""], values[known][:, None])
         sheet.matrix("G = ∂u/∂q", self.rows, self.columns, self.G[index])
         if upto > 1:
             sheet.say("\nH[u] = ∂G/∂q, rows: the differentiating coordinate")
@@ -229,5 +365,36 @@ class Coefficients:
         return self.sheet().html()
 
 
-def _is_nan(x: object) -> bool:
-    return isinstance(x, float | complex | np.number) and bool(np.isnan(x))
+def expect(name: str, value: Any) -> Coefficients:
+    """Refuse what is no `Coefficients`."""
+    if not isinstance(value, Coefficients):
+        raise InputError(
+            f"Expected `{name}` to be Coefficients, got {shown(value)}. Arrays become some by "
+            "kic.Coefficients(rows, columns, G, H, D).",
+            name=name,
+        )
+    return value
+
+
+def tensor(name: str, value: Any, *shape: int) -> np.ndarray:
+    """An array that ends in a shape; what the kernels made is not looked at twice."""
+    if type(value) is np.ndarray and value.dtype.char in "dDO" and value.shape[-len(shape) :] == shape:
+        return value
+    return trailing(name, value, *shape, finite=False)
+
+
+def _three(jet: jets.Tensors) -> tuple[Any, Any, Any]:
+    """G, H and D, None for what is not there."""
+    G, H, D = (*jet, None, None)[:3]
+    return G, H, D
+
+
+def _find(kind: str, names: str | Iterable[str], there: tuple[str, ...]) -> list[int]:
+    """Places of names, or of all components of a part."""
+    picked: list[int] = []
+    for name in [names] if isinstance(names, str) else names:
+        found = [i for i, x in enumerate(there) if x == name or x.startswith(f"{name}.")]
+        if not found:
+            raise unknown(kind, str(name), "these coefficients", there)
+        picked += found
+    return picked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +10,11 @@ import numpy as np
 from kic.coefficients import Coefficients
 from kic.dynamics import Contributions, Dynamics
 from kic.errors import InputError
+from kic.kinematics import ContributionsQuestion
 from kic.model import Model
 from kic.posture import phi_of
 from kic.tables import Sheet, member
+from kic.transfer import Transfer
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -72,9 +74,9 @@ class Configuration:
 
     @property
     def phi(self) -> np.ndarray:
-        """Coordinates of the spanning tree in the order of `coordinates`, (..., M).
+        """Coordinates of the spanning tree, (..., M); of an open chain in the order of `coordinates`.
 
-        Balls appear as rotation vectors. ``mechanism.at(c.phi)`` is the same posture again.
+        Balls appear as rotation vectors. For an open chain, ``mechanism.at(c.phi)`` is the same posture.
         """
         phi = phi_of(self._model.tree, self._states)
         return phi.reshape(*self.batch, self._model.tree.size)
@@ -85,8 +87,20 @@ class Configuration:
             T[~self._ok.reshape(-1)] = np.nan
         return T
 
-    def coefficients(self, of: str | Iterable[str], order: int = 2) -> Coefficients:
-        """G, H and D of anything that moves, with respect to the mechanism's coordinates.
+    def _filled(self, width: tuple[int, ...], answer: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """An answer (B, …) for the members that have a posture, NaN for the others."""
+        if self._ok is None:
+            return answer(self._states)
+        ok = self._ok.reshape(-1)
+        T = np.full((len(ok), *width), np.nan, self._states.dtype)
+        if ok.any():
+            T[ok] = answer(self._states[ok])
+        return T
+
+    def coefficients(
+        self, of: str | Iterable[str], order: int = 2, wrt: str | Iterable[str] | None = None
+    ) -> Coefficients:
+        """G, H and D of anything that moves, with respect to any coordinates.
 
         Parameters
         ----------
@@ -95,6 +109,9 @@ class Configuration:
             distances, or single rows of them ("tip.x", "hand.wz", "hand.angle" of a planar mechanism).
         order : {1, 2, 3}
             Highest order.
+        wrt : str or list of str, optional
+            The coordinates: joints, points, body motion, distances, or single rows of them, as many as
+            the mechanism has freedoms. By default the mechanism's own.
 
         Returns
         -------
@@ -107,7 +124,10 @@ class Configuration:
         UnknownNameError
             For a name that is not there, with the candidates.
         InputError
-            For an order that is none, or a part that has no such rows.
+            For an order that is none, a part that has no such rows, or another number of coordinates
+            than freedoms.
+        SingularError
+            Where the coordinates can not drive the mechanism; it names some that can.
 
         Examples
         --------
@@ -119,9 +139,17 @@ class Configuration:
                [0., 0.]])
         """
         model = self._model
-        question = model.rows(of, check_order(order))
-        T = self._masked(question.table(self._states))
-        return model.assemble(question.rows, question.split(T, self.batch))
+        transfer = model.asked(wrt)
+        if transfer is None:
+            question = model.rows(of, check_order(order))
+            T = self._masked(question.table(self._states))
+            return model.assemble(question.rows, question.split(T, self.batch))
+        chosen = transfer
+        question = model.rows(of, check_order(order), transfer.first)
+        T = self._filled(
+            (question.width,), lambda states: question.table(states, chosen.solve(states, order).X)
+        )
+        return model.assemble(question.rows, question.split(T, self.batch), transfer)
 
     def value(self, name: str) -> np.ndarray:
         """Values of a point, a joint, a distance or a single row.
@@ -154,7 +182,7 @@ class Configuration:
                 f"'{name}' includes angular velocities, which have no value. "
                 f"Ask for a point, or for pose('{name.partition('.')[0]}')."
             )
-        values = question.split(self._masked(question.table(self._states)), self.batch)[0]
+        values = rows.complete(question.split(self._masked(question.table(self._states)), self.batch)[0])
         if rows.select is not None:
             values = values[..., rows.select]
         return values[..., 0] if len(rows.labels) == 1 else values
@@ -201,11 +229,15 @@ class Configuration:
         matrix = np.swapaxes(p[..., 1:, :] - p[..., :1, :], -1, -2)
         return RigidTransform.from_components(p[..., 0, :], Rotation.from_matrix(matrix))
 
-    def dynamics(self, applied: dict[str, Any] | None = None) -> Dynamics:
-        """I*, P* and loads in the mechanism's coordinates.
+    def dynamics(
+        self, wrt: str | Iterable[str] | None = None, applied: dict[str, Any] | None = None
+    ) -> Dynamics:
+        """I*, P* and loads in any coordinates.
 
         Parameters
         ----------
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, instead of those of the model.
 
@@ -237,16 +269,49 @@ class Configuration:
             force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
         force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
         dtype = np.result_type(states, force)
-        T = model.dynamics.table(np.require(states, dtype, ["C", "A", "W"]), force)
-        parts = model.dynamics.split(T, shape)
-        model.check_springs(parts[2], ok)
-        if ok is not None:
-            T[~ok.reshape(-1)] = np.nan
-        I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
-        return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
+        states = np.require(states, dtype, ["C", "A", "W"])
+        transfer = model.asked(wrt)
+        if transfer is None:
+            T = model.dynamics.table(states, force)
+            parts = model.dynamics.split(T, shape)
+            model.check_springs(parts[2], ok)
+            if ok is not None:
+                T[~ok.reshape(-1)] = np.nan
+            I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
+            return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
+        return self._transferred(transfer, states, shape, ok, force)
 
-    def contributions(self) -> Contributions:
+    def _transferred(
+        self,
+        transfer: Transfer,
+        states: np.ndarray,
+        shape: tuple[int, ...],
+        ok: np.ndarray | None,
+        force: np.ndarray,
+    ) -> Dynamics:
+        """Dynamics in chosen coordinates: I* and P* by contraction, loads by Aᵀ (3-34 to 3-36)."""
+        model, count = self._model, len(states)
+        good = np.ones(count, dtype=bool) if ok is None else ok.reshape(-1)
+        states = states[good]
+        parts = model.transferred(
+            transfer, states, transfer.solve(states, 2).X, force if len(force) == 1 else force[good]
+        )
+        model.check_springs(parts[2], None)
+        full = []
+        for part in parts:
+            whole = np.full((count, *part.shape[1:]), np.nan, part.dtype)
+            whole[good] = part
+            full.append(whole.reshape(*shape, *part.shape[1:]))
+        I, P, load, damping = full
+        return Dynamics(transfer.labels, I, P, load, damping, holonomic=transfer.holonomic)
+
+    def contributions(self, wrt: str | Iterable[str] | None = None) -> Contributions:
         """Freeman's sums: what each body contributes to I* and P*, by linear and angular momentum.
+
+        Parameters
+        ----------
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
 
         Returns
         -------
@@ -266,10 +331,18 @@ class Configuration:
         np.float64(2.6666666666666665)
         """
         model = self._model
-        question = model.contributions
-        parts = question.split(self._masked(question.table(self._states)), self.batch)
-        parts = model.in_coordinates(parts, (2, 2, 3, 3))
-        return Contributions(model.masses.names, model.coordinates, *parts)
+        transfer = model.asked(wrt)
+        if transfer is None:
+            question = model.contributions
+            T = self._masked(question.table(self._states))
+            parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
+            return Contributions(model.masses.names, model.coordinates, *parts)
+        chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
+        T = self._filled(
+            (len(model.masses.names), question.width),
+            lambda states: question.table(states, chosen.solve(states, 2).X),
+        )
+        return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
 
     def sheet(self) -> Sheet:
         """Labelled table of the posture, to print or to show."""
@@ -280,7 +353,8 @@ class Configuration:
         if self._ok is not None:
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
         if index is not None:
-            sheet.matrix("coordinates", self.coordinates, ["value"], self.phi[index][:, None])
+            names = self.coordinates if self._model.direct else self._model.tree.columns
+            sheet.matrix("coordinates", names, ["value"], self.phi[index][:, None])
         return sheet
 
     def __repr__(self) -> str:

@@ -62,6 +62,8 @@ class Drawing:
     """Springs and dampers between points."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
+    closure_tolerance: float = 0.0
+    """Relative length within which a redundant loop may contradict itself, for rounded dimensions."""
     coordinates: tuple[str, ...] | None = None
     """Joints whose coordinates are meant where none are named; by default all, as written."""
     title: str = ""

@@ -1,13 +1,17 @@
-"""Dynamics: I*, P* and loads in named coordinates, efforts and accelerations."""
+"""Dynamics: I*, P* and loads in named coordinates, efforts and accelerations, transfer and sum."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from kic import jets
 from kic.arrays import broadcast_batches, trailing
-from kic.errors import SingularError
+from kic.coefficients import Coefficients, expect, tensor
+from kic.contributions import Contributions as Contributions
+from kic.errors import InputError, SingularError
 from kic.tables import Sheet, largest_of, member
 
 # an inertia matrix worse than this has no digit left in its inverse
@@ -36,6 +40,9 @@ class Dynamics:
         Matrix B of the dampers, whose load is −B q̇.
     holonomic : bool
         Whether all coordinates have values.
+    efforts : tuple of str
+        Names of the coordinates at which the efforts come: those of the model, unless a transfer had
+        another left side. Then I*, P*, damping have a row, the load an entry, for each of these names.
 
     Examples
     --------
@@ -48,18 +55,25 @@ class Dynamics:
 
     def __init__(
         self,
-        coordinates: tuple[str, ...],
-        I: np.ndarray,
-        P: np.ndarray,
-        load: np.ndarray,
-        damping: np.ndarray,
+        coordinates: Iterable[str],
+        I: Any,
+        P: Any,
+        load: Any = None,
+        damping: Any = None,
         holonomic: bool = True,
+        efforts: Iterable[str] | None = None,
     ) -> None:
-        self.coordinates = coordinates
-        self.I = I
-        self.P = P
-        self.load = load
-        self.damping = damping
+        self.coordinates = tuple(coordinates)
+        self.efforts = self.coordinates if efforts is None else tuple(efforts)
+        height, width = len(self.efforts), len(self.coordinates)
+        self.I = tensor("I", I, height, width)
+        self.P = tensor("P", P, height, width, width)
+        if load is None:
+            load = np.zeros_like(self.I, shape=self.I.shape[:-1])
+        if damping is None:
+            damping = np.zeros_like(self.I)
+        self.load = tensor("load", load, height)
+        self.damping = tensor("damping", damping, height, width)
         self.holonomic = holonomic
 
     @property
@@ -67,8 +81,14 @@ class Dynamics:
         """Shape of the batch."""
         return self.I.shape[:-2]
 
-    def _motion(self, **given: Any) -> list[np.ndarray]:
-        """Arguments of shape (..., M) whose batches go with the model's."""
+    def _motion(self, own: bool = True, **given: Any) -> list[np.ndarray]:
+        """Arguments of shape (..., M) whose batches go with the model's; efforts at its `own` coordinates."""
+        if own and self.efforts != self.coordinates:
+            raise InputError(
+                f"This needs efforts at the coordinates, {', '.join(self.coordinates)}; here they come at "
+                f"{', '.join(self.efforts)}. Transfer without `left`.",
+                efforts=self.efforts,
+            )
         size = len(self.coordinates)
         arrays = [trailing(name, value, size) for name, value in given.items()]
         batches = {name: a.shape[:-1] for name, a in zip(given, arrays, strict=True)}
@@ -99,7 +119,7 @@ class Dynamics:
         >>> d.effort([0.0, 0.0], [0.0, 0.0])  # holds the weight
         array([19.62 ,  4.905])
         """
-        v, a = self._motion(qd=qd, qdd=qdd)
+        v, a = self._motion(own=False, qd=qd, qdd=qdd)
         return np.einsum("...kn,...n->...k", self.I, a) + self._bias(v)
 
     def _bias(self, v: np.ndarray) -> np.ndarray:
@@ -163,6 +183,96 @@ class Dynamics:
                 coordinates=tuple(names),
             )
 
+    def transfer(self, coefficients: Coefficients, left: Coefficients | None = None) -> Dynamics:
+        """The same mechanism in other coordinates q (eqs 3-34 to 3-36), or fewer (4-32), or dependent ones.
+
+        With A = G^φ_q, B = H^φ_qq and L = A::
+
+            I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
+
+        Dampers go as I* does. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, for angular velocities too.
+
+        Parameters
+        ----------
+        coefficients : Coefficients
+            Of all coordinates φ of this model (rows, in any order) with respect to the new ones (columns):
+            an inverse, or any of full rank. Order 2 at least.
+        left : Coefficients, optional
+            Of the φ with respect to the coordinates at which efforts are wanted, where these are not the
+            new ones: with all of w = (y, c), and motion of y only, the efforts of (4-31), those that hold
+            the constraints c among them. Only `effort` can be asked of such a model.
+
+        Returns
+        -------
+        Dynamics
+            I* (..., K, M), P* (..., K, M, M), load (..., K): K efforts, M new coordinates.
+
+        Raises
+        ------
+        InputError
+            If a coordinate is no row of the coefficients, or these have order 1.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.3, 1.5])
+        >>> d = c.dynamics().transfer(c.coefficients(["tip.x", "tip.y"]).inverse())
+        >>> d.coordinates, d.effort([0.0, 0.0], [0.0, 0.0]).round(3)  # at the tip, it holds the weight
+        (('tip.x', 'tip.y'), array([-2.135, 14.055]))
+        """
+        right = expect("coefficients", coefficients).matched(self.coordinates)
+        if left is None and self.efforts != self.coordinates:
+            raise InputError(
+                f"Efforts come at {', '.join(self.efforts)} here: say with `left` where they shall go, with "
+                "kic.Coefficients.identity(…) if they stay."
+            )
+        other = right if left is None else expect("left", left).matched(self.efforts)
+        batch = broadcast_batches(model=self.batch, coefficients=right.batch, left=other.batch)
+        right.needed("H", 2)
+        # efforts are functions of the motion like any others: composed first, then weighed
+        I, P = jets.compose((self.I, self.P), right.tensors)
+        L = np.broadcast_to(np.swapaxes(other.G, -1, -2), (*batch, len(other.columns), len(self.efforts)))
+        return Dynamics(
+            right.columns,
+            L @ I,
+            jets.contract(L, P, 1, 2),
+            jets.contract(L, self.load, 1, 0),
+            L @ self.damping @ right.G,
+            holonomic=right.quasi.isdisjoint(right.columns),
+            efforts=other.columns,
+        )
+
+    def __add__(self, other: Dynamics) -> Dynamics:
+        """Several mechanisms that move the same coordinates, such as legs and their platform (eq 4-48).
+
+        Names find each other; batches broadcast.
+        """
+        if not isinstance(other, Dynamics):
+            return NotImplemented
+        places = []
+        for mine, its in ((self.efforts, other.efforts), (self.coordinates, other.coordinates)):
+            if set(mine) != set(its):
+                raise InputError(
+                    f"Expected models in the same coordinates, got {', '.join(mine)} and {', '.join(its)}. "
+                    "Transfer one of them first."
+                )
+            places.append([its.index(name) for name in mine])
+        k, m = places
+        broadcast_batches(first=self.batch, second=other.batch)
+        I, P = jets.take((other.I, other.P), k, m)
+        return Dynamics(
+            self.coordinates,
+            self.I + I,
+            self.P + P,
+            self.load + other.load[..., k],
+            self.damping + other.damping[..., k, :][..., m],
+            self.holonomic and other.holonomic,
+            self.efforts,
+        )
+
+    def __radd__(self, other: Any) -> Dynamics:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # where sum() starts
+
     def kinetic_energy(self, qd: Any) -> np.ndarray:
         """Kinetic energy ½ q̇ᵀ I* q̇ (eq 2-140).
 
@@ -221,6 +331,7 @@ class Dynamics:
         >>> d.inertia_gradient().shape
         (2, 2, 2)
         """
+        self._motion()
         lmn = np.swapaxes(self.P, -1, -2)
         return lmn + np.swapaxes(lmn, -3, -2)
 
@@ -232,69 +343,14 @@ class Dynamics:
             sheet.say(remark)
         if index is None:
             return sheet
-        names = self.coordinates
-        sheet.matrix("I* (inertia)", names, names, self.I[index])
+        names, efforts = self.coordinates, self.efforts
+        sheet.matrix("I* (inertia)", efforts, names, self.I[index])
         if power:
             sheet.say("\nP* (inertia power)")
-            sheet.planes("P*", names, names, names, self.P[index])
-        sheet.matrix("Tᴸ (applied load)", names, [""], self.load[index][:, None])
+            sheet.planes("P*", efforts, names, names, self.P[index])
+        sheet.matrix("Tᴸ (applied load)", efforts, [""], self.load[index][:, None])
         if largest_of(self.damping[index]):
-            sheet.matrix("B (damping)", names, names, self.damping[index])
-        return sheet
-
-    def __repr__(self) -> str:
-        return self.sheet().text()
-
-    def _repr_html_(self) -> str:
-        return self.sheet().html()
-
-
-class Contributions:
-    """What each body contributes to I* and P*: Freeman's sums, split by linear and angular momentum.
-
-    The parts of P* are Freeman's own, with the gyroscopic term (II g_a)·(g_k × g_b): summed and made
-    symmetric in the last two indices they give the P* of `Dynamics` in holonomic coordinates.
-
-    Attributes
-    ----------
-    bodies : tuple of str
-        Names of the N bodies (and of points that carry a mass).
-    coordinates : tuple of str
-        Names of the M coordinates.
-    I_linear, I_angular : (..., N, M, M)
-        Shares of the inertia by linear and angular momentum (eqs 2-157, 2-193).
-    P_linear, P_angular : (..., N, M, M, M)
-        Shares of the inertia power (eqs 2-158, 2-194).
-    """
-
-    def __init__(
-        self,
-        bodies: tuple[str, ...],
-        coordinates: tuple[str, ...],
-        I_linear: np.ndarray,
-        I_angular: np.ndarray,
-        P_linear: np.ndarray,
-        P_angular: np.ndarray,
-    ) -> None:
-        self.bodies = bodies
-        self.coordinates = coordinates
-        self.I_linear = I_linear
-        self.I_angular = I_angular
-        self.P_linear = P_linear
-        self.P_angular = P_angular
-
-    def sheet(self) -> Sheet:
-        """How much of each diagonal entry of I* is whose."""
-        sheet = Sheet("shares of the diagonal of I*, linear | angular momentum")
-        index, remark = member(self.I_linear.shape[:-3])
-        if remark:
-            sheet.say(remark)
-        if index is None:
-            return sheet
-        linear = np.einsum("bnn->bn", self.I_linear[index])
-        angular = np.einsum("bnn->bn", self.I_angular[index])
-        sheet.matrix("linear", self.bodies, self.coordinates, linear)
-        sheet.matrix("angular", self.bodies, self.coordinates, angular)
+            sheet.matrix("B (damping)", efforts, names, self.damping[index])
         return sheet
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from kic.configuration import check_order
 from kic.errors import InputError, unknown
 from kic.kinematics import kernel
 from kic.model import Model
+from kic.transfer import Transfer, side_by_side
 
 _REAL = np.dtype(np.float64)
 
@@ -88,24 +90,38 @@ class Evaluator:
     ((3, 2), (3, 2, 2), (2, 2), (2, 2, 2), (2,))
     """
 
-    def __init__(self, model: Model, of: str | Iterable[str], order: int, dynamics: bool) -> None:
-        model.check_open()
+    def __init__(
+        self,
+        model: Model,
+        of: str | Iterable[str],
+        order: int,
+        dynamics: bool,
+        wrt: str | Iterable[str] | None = None,
+    ) -> None:
         names = (of,) if isinstance(of, str) else tuple(of)
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
         self._model = model
-        self._rows = model.rows(names, order) if names else None
+        self._transfer = model.asked(wrt)
+        size = None if self._transfer is None else self._transfer.first
+        self._rows = model.rows(names, order, size) if names else None
         self._dynamics = model.dynamics if dynamics else None
         self._applied = model.loads.constant[None] if dynamics else None
         self._size = model.tree.state_size
         self.names = (*names, *(_MODEL if dynamics else ()))
         # what stands in the kernel's memory as it is asked for is looked at in place, else copied
-        self._in_place = model.tree.to_coordinates is None
-        self._fast = self._rows is not None and not dynamics
+        self._in_place = model.tree.to_coordinates is None or self._transfer is not None
+        self._fast = self._rows is not None and not dynamics and self._transfer is None
         if self._rows is not None:
             rows = self._rows.rows
-            self._in_place = self._in_place and rows.select is None and rows.holonomic
+            self._in_place = (
+                self._in_place
+                and rows.select is None
+                and rows.holonomic
+                and not rows.angles
+                and not rows.offsets
+            )
             self._kernel = kernel("kinematics")
             self._plan, self._numbers = self._rows.plan, self._rows.numbers
             self._width = self._rows.width
@@ -151,12 +167,38 @@ class Evaluator:
             self._kernel(self._plan, self._numbers, states, None, T)
             return Results(self, batch, T, None) if out is None else self._refreshed(out)
         T = K = None
+        if self._transfer is not None:
+            T, K = self._elsewhere(self._transfer, states)
+            if out is None:
+                return Results(self, batch, T, K)
+            for kept, new in ((out._rows, T), (out._model, K)):
+                if kept is not None:
+                    kept[:] = new
+            return self._refreshed(out)
         if self._rows is not None:
             T = self._rows.table(states, out=None if out is None else out._rows)
         if self._dynamics is not None:
             assert self._applied is not None  # for the type checker
             K = self._dynamics.table(states, self._applied, out=None if out is None else out._model)
         return Results(self, batch, T, K) if out is None else self._refreshed(out)
+
+    def _elsewhere(
+        self, transfer: Transfer, states: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Both tables in chosen coordinates, from one transfer."""
+        order = 0 if self._rows is None else self._rows.order
+        X = transfer.solve(states, max(order, 1 if self._dynamics is None else 2)).X
+        T = K = None
+        if self._rows is not None:
+            # the table of lower order stands in front of that of higher
+            mobile, size = self._model.tree.size, transfer.first
+            T = self._rows.table(
+                states, np.ascontiguousarray(X[:, : sum(mobile * size**k for k in range(order + 1))])
+            )
+        if self._applied is not None:
+            parts = self._model.transferred(transfer, states, X, self._applied)
+            K = side_by_side(parts)
+        return T, K
 
     def __repr__(self) -> str:
         of = ", ".join(self.names)
@@ -186,6 +228,13 @@ class Evaluator:
             return Rates(results, name)
         if self._dynamics is not None and name in _MODEL:
             k = _MODEL[name]
+            if self._transfer is not None:
+                m = self._transfer.first
+                shape, start = (
+                    ((m, m), (m, m, m), (m,), (m, m))[k],
+                    (0, m**2, m**2 + m**3, m**2 + m**3 + m)[k],
+                )
+                return results._model[:, start : start + prod(shape)].reshape(results._batch + shape)  # type: ignore[index]
             parts = self._dynamics.split(results._model, results._batch)  # type: ignore[arg-type]
             return self._model.in_coordinates(parts, (2, 3, 1, 2))[k]
         raise unknown("result", name, "these results", self.names)
@@ -199,6 +248,6 @@ class Evaluator:
         span = question.rows.spans[name]
         if self._in_place:
             return question.part(results._rows, results._batch, k, span)  # type: ignore[arg-type]
-        c = self._model.assemble(question.rows, question.split(results._rows, results._batch))  # type: ignore[arg-type]
+        c = self._model.assemble(question.rows, question.split(results._rows, results._batch), self._transfer)  # type: ignore[arg-type]
         tensor = (c.values, c.G, c.H, c.D)[k]
         return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)

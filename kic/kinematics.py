@@ -175,33 +175,45 @@ class RowsQuestion(TableQuestion):
 
 
 class DynamicsQuestion(TableQuestion):
-    """I*, P*, load and damping in the tree's coordinates."""
+    """I*, P*, load and damping in the tree's coordinates; load and damping alone with `only_loads`."""
 
-    def __init__(self, tree: Tree, masses: Masses, loads: Loads) -> None:
+    def __init__(self, tree: Tree, masses: Masses, loads: Loads, only_loads: bool = False) -> None:
         M = tree.size
-        asked = (2, 0, M, _WANT_INERTIA | _WANT_LOADS)
-        super().__init__(tree, [(M, M), (M, M, M), (M,), (M, M)], asked, masses=masses, loads=loads)
+        shapes: list[tuple[int, ...]] = [(M, M), (M, M, M), (M,), (M, M)]
+        asked = (2, 0, M, _WANT_LOADS if only_loads else _WANT_INERTIA | _WANT_LOADS)
+        super().__init__(tree, shapes[2:] if only_loads else shapes, asked, masses=masses, loads=loads)
 
     def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """All four side by side, (B, width); applied forces are (B or 1, n, 3)."""
+        """The parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         if applied.dtype != states.dtype or not applied.flags.carray:
             applied = np.require(applied, states.dtype, ["C", "A", "W"])
         return self.run("dynamics", states, T, applied)
 
 
-class ContributionsQuestion(Question):
-    """Each body's shares of I* and P* in the tree's coordinates."""
+class InertiaQuestion(TableQuestion):
+    """I* and P* in `size` other coordinates, by contraction."""
 
-    def __init__(self, tree: Tree, masses: Masses) -> None:
-        M, N = tree.size, len(masses.names)
+    def __init__(self, tree: Tree, masses: Masses, size: int) -> None:
+        super().__init__(tree, [(size, size), (size,) * 3], (2, 0, size, 0), masses=masses)
+
+    def table(self, states: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """I* and P* side by side, (B, width), with the table X of the tree's coordinates."""
+        return self.run("contracted_inertia", states, np.empty((len(states), self.width), states.dtype), X)
+
+
+class ContributionsQuestion(Question):
+    """Each body's shares of I* and P*, in the tree's coordinates or in `size` others."""
+
+    def __init__(self, tree: Tree, masses: Masses, size: int | None = None) -> None:
+        M, N = tree.size if size is None else size, len(masses.names)
         self.shapes = [(N, M, M), (N, M, M), (N, M, M, M), (N, M, M, M)]
         super().__init__(tree, masses=masses, asked=(2, 0, M, 0), width=2 * M * M * (1 + M))
 
-    def table(self, states: np.ndarray) -> np.ndarray:
+    def table(self, states: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """I linear, I angular, P linear, P angular side by side, (B, N, width)."""
         T = np.empty((len(states), self.plan[0, 2], self.width), states.dtype)
-        return self.run("links", states, T, None)
+        return self.run("links", states, T, X)
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
         """Views of the four parts with the batch axes in front."""

@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arrays import broadcast_batches
 from kic.configuration import Configuration
 from kic.drawing import Drawing
 from kic.errors import InputError, PostureError
 from kic.evaluator import Evaluator
 from kic.model import Model
 from kic.parts import STRICT
-from kic.posture import coordinates_of, states_of
+from kic.posture import coordinates_of, only_coordinates, states_of, targets_of
 from kic.tables import Sheet
 
 
@@ -68,13 +69,7 @@ class Mechanism(Drawing):
 
     @property
     def mobility(self) -> int:
-        """Number of freedoms (of an open chain, in this version).
-
-        Raises
-        ------
-        LoopError
-            For a mechanism with loops.
-        """
+        """Number of freedoms, at the posture of the drawing."""
         return self._model.mobility
 
     @property
@@ -82,15 +77,25 @@ class Mechanism(Drawing):
         """Joints at which the loops are opened; none for an open chain."""
         return tuple(joint.name for joint in self._model.tree.cuts)
 
-    def at(self, inputs: Any = None, failures: Literal["raise", "mask"] = "raise") -> Configuration:
-        """Posture, or batch of postures, that has these joint coordinates.
+    def at(
+        self,
+        inputs: Any = None,
+        near: Configuration | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Configuration:
+        """Posture, or batch of postures, that has these values: closes the loops.
 
         Parameters
         ----------
         inputs : (..., M) array_like, dict of str to array_like, or None
             Coordinates in the order of `coordinates`, or by name; batches broadcast. A spherical joint
             takes a rotation vector or a SciPy `Rotation` from the drawing, a free one x y z and a
-            rotation vector or a `RigidTransform`. None means as drawn.
+            rotation vector or a `RigidTransform`. None means as drawn. For a mechanism with loops, and for
+            the inverse position of an arm, any rows with a value may be named: joints, points ("tip",
+            "tip.x"), distances, angles of a planar mechanism; as many as there are freedoms.
+        near : Configuration, optional
+            A posture from which the wanted one is led, so that its assembly is kept; by default the
+            drawing.
         failures : {"raise", "mask"}
             What becomes of members without a posture (NaN or infinite input): an error that says which,
             or NaN in every answer and False in ``.ok``.
@@ -104,7 +109,7 @@ class Mechanism(Drawing):
         InputError
             For a wrong shape, or coordinates that are missing, surplus or of another kind.
         PostureError
-            For members that fail; it carries which, why, and the rest.
+            For members that fail or do not close; it carries which, why, and the rest.
 
         Examples
         --------
@@ -116,7 +121,10 @@ class Mechanism(Drawing):
         if failures not in ("raise", "mask"):
             raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {failures!r}.")
         model = self._model
-        model.check_open()
+        if inputs is None and near is None:
+            return Configuration(model, (), model.drawn.copy())
+        if not model.direct or near is not None or not only_coordinates(self, inputs):
+            return self._closed(inputs, near, failures)
         a = coordinates_of(self, inputs)
         batch = a.shape[:-1]
         phi = a.reshape(prod(batch), a.shape[-1]).copy()
@@ -127,6 +135,49 @@ class Mechanism(Drawing):
         configuration = Configuration(model, batch, states_of(model.tree, phi), ok.reshape(batch))
         if failures == "raise":
             self._refuse(configuration, a)
+        return configuration
+
+    def _closed(self, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
+        """The position problem: lead a closed posture to the values of the inputs."""
+        model = self._model
+        names, target, batch = targets_of(model.drawing, model.value_rows, inputs)
+        model.check_number(names)
+        start: np.ndarray = model.drawn
+        around: tuple[int, ...] = ()
+        if near is not None:
+            if near._model is not model:
+                raise InputError(f"`near` must be a posture of '{self.name}', got one of '{near.name}'.")
+            start, around = near._states, near.batch
+        shape = broadcast_batches(inputs=batch, near=around)
+        count = prod(shape)
+        begin = _members(start.reshape(*around, start.shape[-1]), shape, count)
+        goal = _members(target, shape, count)
+        finite = np.isfinite(goal).all(axis=1) & np.isfinite(begin).all(axis=1)
+        states = np.full(begin.shape, np.nan)
+        reasons = ["inputs must be finite"] * count
+        if finite.any():
+            outcome = model.closure(names).solve(np.ascontiguousarray(begin[finite]), goal[finite])
+            closed = np.array([not reason for reason in outcome.reasons])
+            states[finite] = np.where(closed[:, None], outcome.states, np.nan)
+            for b, reason in zip(np.flatnonzero(finite), outcome.reasons, strict=True):
+                reasons[b] = reason
+        ok = np.array([not reason for reason in reasons], dtype=bool).reshape(shape)
+        configuration = Configuration(model, shape, states, None if ok.all() else ok)
+        if failures == "raise" and not ok.all():
+            failed = [tuple(index) for index in np.argwhere(~ok).tolist()]
+            why = [reason for reason in reasons if reason]
+            where = (
+                "; ".join(f"{i}: {r}" for i, r in list(zip(failed, why, strict=True))[:3])
+                if shape
+                else why[0]
+            )
+            raise PostureError(
+                f"'{self.name}' has no such posture near the start: {where}. Give `near=` a posture closer to "
+                "the wanted assembly, or failures='mask' to keep the others.",
+                failed=failed,
+                reasons=why,
+                configuration=configuration,
+            )
         return configuration
 
     def _refuse(self, configuration: Configuration, inputs: np.ndarray) -> None:
@@ -146,7 +197,13 @@ class Mechanism(Drawing):
             )
         raise PostureError(message, failed=failed, reasons=reasons, configuration=configuration)
 
-    def prepare(self, of: str | Iterable[str] = (), order: int = 2, dynamics: bool = False) -> Evaluator:
+    def prepare(
+        self,
+        of: str | Iterable[str] = (),
+        order: int = 2,
+        dynamics: bool = False,
+        wrt: str | Iterable[str] | None = None,
+    ) -> Evaluator:
         """Evaluator for hot loops: plain arrays in and out, all names resolved beforehand.
 
         Parameters
@@ -157,6 +214,8 @@ class Mechanism(Drawing):
             Highest order.
         dynamics : bool
             Also I*, P*, the load and the damping.
+        wrt : str or list of str, optional
+            The coordinates, as in `Configuration.coefficients`.
 
         Returns
         -------
@@ -176,7 +235,7 @@ class Mechanism(Drawing):
         >>> f(arm.at([0.0, 0.0]).state).tip.G[1].tolist()
         [2.0, 1.0]
         """
-        return Evaluator(self._model, of, order, dynamics)
+        return Evaluator(self._model, of, order, dynamics, wrt)
 
     def sheet(self) -> Sheet:
         """Labelled account of the parts, to print or to show."""
@@ -196,6 +255,11 @@ class Mechanism(Drawing):
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
+
+
+def _members(a: np.ndarray, shape: tuple[int, ...], count: int) -> np.ndarray:
+    """Rows (count, …) of an array (..., n) over a batch of a shape."""
+    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(count, a.shape[-1])
 
 
 def _finite(a: np.ndarray) -> bool:

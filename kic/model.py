@@ -7,12 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
+from kic.closure import Closure
 from kic.coefficients import Coefficients
 from kic.drawing import Drawing
-from kic.errors import InputError, LoopError
-from kic.kinematics import ContributionsQuestion, DynamicsQuestion, RowsQuestion
+from kic.errors import InputError
+from kic.items import Item
+from kic.kinematics import ContributionsQuestion, DynamicsQuestion, InertiaQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
-from kic.rows import Item, Rows, make_rows, plain_rows
+from kic.posture import drawn_states
+from kic.rows import Rows, make_rows, plain_rows
+from kic.transfer import Transfer
 from kic.tree import Tree
 
 
@@ -22,7 +26,8 @@ class Model:
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
         self._questions: dict[object, RowsQuestion] = {}
-        self._open = False
+        self._transfers: dict[tuple[str, ...], Transfer] = {}
+        self._closures: dict[tuple[str, ...], Closure] = {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -45,39 +50,73 @@ class Model:
         return self.drawing.coordinate_names
 
     @cached_property
+    def direct(self) -> bool:
+        """Whether the coordinates are all those of the tree: an open chain in its own coordinates."""
+        return not self.tree.cuts and len(self.coordinates) == self.tree.size
+
+    @cached_property
+    def length(self) -> float:
+        """Characteristic length: the extent of the drawing's joints and points."""
+        places = [joint.at for joint in self.drawing.joints if joint.at]
+        places += [point.at for point in self.drawing.points]
+        extent = float(np.ptp(np.array(places), axis=0).max()) if len(places) > 1 else 0.0
+        return extent if extent > 0 else 1.0
+
+    @cached_property
+    def drawn(self) -> np.ndarray:
+        """State (1, S) of the drawing."""
+        return drawn_states(self.tree)
+
+    @cached_property
     def mobility(self) -> int:
-        """Freedoms of an open chain."""
-        self.check_open()
-        return self.tree.size
+        """Freedoms: the tree's, less the independent closure rows of the drawing."""
+        return self.tree.size - self.transfer(()).rank(self.drawn)
 
-    def check_open(self) -> None:
-        """Refuse what only an open chain can answer."""
-        if self._open:
-            return
-        drawing, tree = self.drawing, self.tree
-        if tree.cuts:
-            cut = ", ".join(f"'{joint.name}'" for joint in tree.cuts)
-            raise LoopError(
-                f"'{drawing.name}' has {len(tree.cuts)} loop{'s' if len(tree.cuts) > 1 else ''}, cut at "
-                f"{cut}. This version answers for open chains; leave the joint out to study the open chain.",
-                cuts=tuple(joint.name for joint in tree.cuts),
-            )
-        if len(self.coordinates) != tree.size:
-            free = [c for c in tree.columns if c not in self.coordinates]
+    @cached_property
+    def redundant(self) -> int:
+        """Closure rows of the drawing that follow from the others."""
+        transfer = self.transfer(())
+        return len(transfer.owners) - transfer.rank(self.drawn)
+
+    def value_rows(self, name: str) -> tuple[int, bool]:
+        """How many rows a name has, and whether they all have values."""
+        rows = self.rows(name, 1).rows
+        return len(rows.labels), rows.holonomic
+
+    def transfer(self, names: tuple[str, ...]) -> Transfer:
+        """The transfer to the coordinates of some names, remembered."""
+        found = self._transfers.get(names)
+        if found is None:
+            tolerance = self.drawing.closure_tolerance
+            found = self._transfers[names] = Transfer(self.tree, names, self.length, tolerance)
+        return found
+
+    def closure(self, names: tuple[str, ...]) -> Closure:
+        """The position problem for the values of some names, remembered."""
+        found = self._closures.get(names)
+        if found is None:
+            found = self._closures[names] = Closure(self.transfer(names))
+        return found
+
+    def check_number(self, names: tuple[str, ...]) -> None:
+        """As many coordinates as freedoms, or an error that says how many."""
+        count = len(self.transfer(names).labels)
+        if count != self.mobility:
+            missing = "" if count > self.mobility else f" Name {self.mobility - count} more."
             raise InputError(
-                f"'{drawing.name}' has mobility {tree.size}; {len(self.coordinates)} coordinates were named: "
-                f"{', '.join(self.coordinates)}. Missing: {', '.join(free)}.",
-                missing=tuple(free),
+                f"'{self.drawing.name}' has mobility {self.mobility}; {count} coordinates were named: "
+                f"{', '.join(self.transfer(names).labels) or 'none'}.{missing}"
+                + (f" Name {self.mobility}." if count > self.mobility else ""),
+                mobility=self.mobility,
             )
-        self._open = True
 
-    def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
-        """The question for rows of a name or of several, remembered."""
-        key = (of if isinstance(of, str) else tuple(of), order)
+    def rows(self, of: str | Iterable[str], order: int, size: int | None = None) -> RowsQuestion:
+        """The question for rows of a name or of several, remembered; with `size`, in other coordinates."""
+        key = (of if isinstance(of, str) else tuple(of), order, size)
         found = self._questions.get(key)
         if found is None:
             names = (of,) if isinstance(of, str) else key[0]
-            found = self._questions[key] = RowsQuestion(self.tree, make_rows(self.tree, names), order)
+            found = self._questions[key] = RowsQuestion(self.tree, make_rows(self.tree, names), order, size)
         return found
 
     def pose(self, body: str) -> RowsQuestion:
@@ -102,6 +141,43 @@ class Model:
         """The question for each body's shares."""
         return ContributionsQuestion(self.tree, self.masses)
 
+    @cached_property
+    def loading(self) -> DynamicsQuestion:
+        """The question for load and damping of the tree alone."""
+        return DynamicsQuestion(self.tree, self.masses, self.loads, only_loads=True)
+
+    @cached_property
+    def inertias(self) -> dict[int, InertiaQuestion]:
+        """The questions for I* and P* in other coordinates, by their number."""
+        return {}
+
+    def inertia(self, size: int) -> InertiaQuestion:
+        """The question for I* and P* in so many other coordinates."""
+        if size not in self.inertias:
+            self.inertias[size] = InertiaQuestion(self.tree, self.masses, size)
+        return self.inertias[size]
+
+    def transferred(
+        self, transfer: Transfer, states: np.ndarray, X: np.ndarray, force: np.ndarray
+    ) -> list[np.ndarray]:
+        """I*, P*, load and damping (B, …) in chosen coordinates (3-34 to 3-36): loads by Aᵀ."""
+        question = self.inertia(transfer.first)
+        I, P = question.split(question.table(states, X), (len(states),))
+        load, damping = self.loading.split(self.loading.table(states, force), (len(states),))
+        A = transfer.first_part(X)
+        return [I, P, np.einsum("bna,bn->ba", A, load), np.swapaxes(A, 1, 2) @ damping @ A]
+
+    def asked(self, wrt: str | Iterable[str] | None) -> Transfer | None:
+        """The transfer to the coordinates asked for; None for the tree's own."""
+        if wrt is None:
+            if self.direct:
+                return None
+            names = self.coordinates
+        else:
+            names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+        self.check_number(names)
+        return self.transfer(names)
+
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
         """Tensors whose last `rank` axes are the tree's columns, in the order of the coordinates."""
         order = self.tree.to_coordinates
@@ -114,25 +190,22 @@ class Model:
             turned.append(tensor)
         return turned
 
-    def assemble(self, rows: Rows, parts: list[np.ndarray]) -> Coefficients:
-        """Coefficients of the rows asked for, columns in the order of the coordinates."""
+    def assemble(self, rows: Rows, parts: list[np.ndarray], wrt: Transfer | None = None) -> Coefficients:
+        """Coefficients of the rows asked for; columns in the order of the coordinates."""
         values, *tensors = parts
+        if rows.angles or rows.offsets:
+            values = rows.complete(values.copy())
         if rows.select is not None:
             values = values[..., rows.select]
             tensors = [t.take(rows.select, axis=t.ndim - k - 2) for k, t in enumerate(tensors)]
-        tensors = self.in_coordinates(tensors, range(1, 4)[: len(tensors)])
+        if wrt is None:
+            tensors = self.in_coordinates(tensors, range(1, 4)[: len(tensors)])
         if not rows.holonomic:
             values = np.where(rows.valued, values, np.nan)
         G, H, D = (*tensors, None, None)[:3]
-        return Coefficients(
-            rows.labels,
-            self.coordinates,
-            G,  # type: ignore[arg-type]
-            H,
-            D,
-            values,
-            rows.holonomic and not self.tree.balls,
-        )
+        holonomic = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
+        columns = self.coordinates if wrt is None else wrt.labels
+        return Coefficients(rows.labels, columns, G, H, D, values, holonomic)  # type: ignore[arg-type]
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Loads are NaN where the two ends of a spring meet, which leaves its direction open."""

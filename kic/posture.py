@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from kic.parts import Joint
 from kic.rotations import (
     as_pose_vector,
     as_rotation_vector,
+    product,
     quaternion_from_vector,
     vector_from_quaternion,
 )
@@ -42,6 +43,60 @@ def coordinates_of(drawing: Drawing, inputs: Any) -> np.ndarray:
             got=a.shape,
         )
     return a
+
+
+def only_coordinates(drawing: Drawing, inputs: Any) -> bool:
+    """Whether inputs are an array, or name joints only: no position problem for an open chain."""
+    if not isinstance(inputs, Mapping):
+        return True
+    others = {part.name for kind in ("points", "distances", "bodies") for part in getattr(drawing, kind)}
+    return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
+
+
+def targets_of(
+    drawing: Drawing, rows: Callable[[str], tuple[int, bool]], inputs: Any
+) -> tuple[tuple[str, ...], np.ndarray, tuple[int, ...]]:
+    """Names, their wanted values (..., P) and the batch, from an array or a dict of rows with values.
+
+    `rows` tells of a name how many rows it has, and whether they all have values.
+    """
+    if not isinstance(inputs, Mapping):
+        inputs = {} if inputs is None else inputs
+        names = drawing.coordinate_names
+        if not isinstance(inputs, Mapping):
+            a = numbers("inputs", inputs)
+            if a.ndim == 0 or a.shape[-1] != len(names):
+                raise InputError(
+                    f"Expected `inputs` to have shape (..., {len(names)}), got {a.shape}. "
+                    f"The coordinates of '{drawing.name}' are {', '.join(names)}.",
+                    expected=(len(names),),
+                    got=a.shape,
+                )
+            inputs = {name: a[..., k] for k, name in enumerate(names)}
+    columns: list[np.ndarray] = []
+    batches: dict[str, tuple[int, ...]] = {}
+    for key, value in inputs.items():
+        height, valued = rows(key)
+        if not valued:
+            raise InputError(
+                f"'{key}' includes angular velocities, which have no value that could fix a posture. "
+                "Give points of the body instead.",
+                name=key,
+            )
+        a = numbers(key, value)
+        if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
+            raise InputError(f"Expected `{key}` to have shape (..., {height}), got {a.shape}.", got=a.shape)
+        parts = [a] if height == 1 else [a[..., k] for k in range(height)]
+        columns += parts
+        batches[key] = parts[0].shape
+    batch = broadcast_batches(**batches) if batches else ()
+    target = np.stack([np.broadcast_to(c, batch) for c in columns], axis=-1) if columns else np.zeros(0)
+    return tuple(inputs), target.astype(float), batch
+
+
+def drawn_states(tree: Tree) -> np.ndarray:
+    """State (1, S) of the drawing."""
+    return columns_to_states(tree, tree.geometry[None, :, 12].copy())
 
 
 def drawn_coordinates(drawing: Drawing) -> np.ndarray:
@@ -137,6 +192,11 @@ def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:
         columns = np.empty_like(phi)
         columns[:, tree.to_coordinates] = phi
         phi = columns
+    return columns_to_states(tree, phi)
+
+
+def columns_to_states(tree: Tree, phi: np.ndarray) -> np.ndarray:
+    """States (B, S) of coordinates (B, M) in the order of the tree."""
     if not tree.balls:
         return phi
     states = np.empty((len(phi), tree.state_size), phi.dtype)
@@ -162,3 +222,20 @@ def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
     else:
         phi = states.copy()
     return phi if tree.to_coordinates is None else phi[:, tree.to_coordinates]
+
+
+def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """States (B, S) moved by small steps (B, M) of the tree's own coordinates."""
+    if not tree.balls:
+        return states + step
+    moved = states.copy()
+    for n in range(tree.size):
+        place = tree.cols[n, 3]
+        if n in tree.balls:
+            # a turn about axes of the first body, before what stands there already
+            turn = quaternion_from_vector(step[:, n : n + 3])
+            q = product(turn, states[:, place : place + 4])
+            moved[:, place : place + 4] = q / np.sqrt(np.einsum("bi,bi->b", q, q))[:, None]
+        elif place >= 0:
+            moved[:, place] += step[:, n]
+    return moved

@@ -71,3 +71,11 @@ def as_pose_vector(name: str, value: Any) -> Any:
     if hasattr(value, "rotation") and hasattr(value, "translation"):
         return np.concatenate([value.translation, value.rotation.as_rotvec()], axis=-1)
     return value
+
+
+def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Product (..., 4) of quaternions: the turn q, then the turn p."""
+    w, v = p[..., :1], p[..., 1:]
+    x, u = q[..., :1], q[..., 1:]
+    scalar = w * x - np.einsum("...i,...i->...", v, u)[..., None]
+    return np.concatenate([scalar, w * u + x * v + np.cross(v, u)], axis=-1)

@@ -203,7 +203,9 @@ class Tree:
 
     @cached_property
     def to_coordinates(self) -> np.ndarray | None:
-        """Column of each default coordinate; None where they are the columns as they stand."""
+        """Column of each default coordinate; None where they are the columns as they stand, or not all."""
+        if self.cuts or len(self.drawing.coordinate_names) != self.size:
+            return None
         order = np.array([self.column[name] for name in self.drawing.coordinate_names], dtype=np.intp)
         return None if np.array_equal(order, np.arange(self.size)) else order
 

@@ -8,9 +8,10 @@ from sampling import derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
+from kic.cuts import closure_items
 from kic.kinematics import Question, RowsQuestion
 from kic.posture import states_of
-from kic.rows import closure_items, make_rows, plain_rows
+from kic.rows import make_rows, plain_rows
 
 SIZES = [1, 2, 6]
 

@@ -1,0 +1,191 @@
+"""Coefficients and dynamics in chosen coordinates, for open arms and for loops, and closing itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sampling import mismatch, random_posture, random_tree
+
+import kic
+
+AT = [(0.0, 0, 0), (0.3, 1, 0), (2, 1.5, 0), (2.2, 0, 0)]
+
+
+def four_bar(coordinates=("A",), kinds=("revolute",) * 4, swap: int = 0) -> kic.Mechanism:
+    """A planar linkage drawn in space; two of its loop's five conditions follow from the others."""
+    names = ["ground", "a", "b", "c"]
+    com = [tuple(np.array(p) + [0.5, 0.2, 0.0]) for p in AT]
+    joints = []
+    for k in range(4):
+        pair = (names[k], names[(k + 1) % 4])
+        joints.append(
+            kic.Joint(
+                "ABCD"[k], kinds[k], pair[::-1] if swap >> k & 1 else pair, at=AT[k],
+                axis=None if kinds[k] == "spherical" else (0, 0, 1 - 2 * (swap >> k & 1)),
+            )
+        )  # fmt: skip
+    return kic.Mechanism(
+        "four-bar",
+        [kic.Body(n, mass=1, com=com[k], inertia=(0.1, 0.1, 0.2)) for k, n in enumerate(names[1:])],
+        joints,
+        [kic.Point("tip", "b", (1, 2, 0)), kic.Point("post", "ground", (3, 3, 0))],
+        [kic.Distance("gap", ("tip", "post"))],
+        gravity=(0, -9.81, 0),
+        coordinates=coordinates,
+    )
+
+
+OF = ["tip", "gap", "A", "B", "C", "D", "b.angle", "c.wz"]
+
+
+def test_mobility_and_redundant_conditions() -> None:
+    m = four_bar()
+    assert (m.mobility, m.cuts) == (1, ("D",))
+    assert m._model.redundant == 3  # of five, in space
+    assert four_bar(kinds=("revolute", "spherical", "revolute", "revolute")).mobility == 1
+
+
+@pytest.mark.parametrize("coordinates", [("A",), ("B",), ("D",)])
+@pytest.mark.parametrize("swap", [0, 5, 15])
+def test_the_same_answers_wherever_the_loop_is_cut(coordinates: tuple[str, ...], swap: int) -> None:
+    base, other = four_bar(), four_bar(coordinates, swap=swap)
+    c = base.at({"A": 0.3})
+    d = other.at({"A": 0.3})
+    for wrt in ("A", "C", "D", "tip.x", "gap", "b.angle", "c.wz"):
+        a, b = c.coefficients(OF, order=3, wrt=wrt), d.coefficients(OF, order=3, wrt=wrt)
+        assert a.rows == b.rows
+        for letter in "GHD":
+            assert mismatch(getattr(b, letter), getattr(a, letter)) < 1e-11, (wrt, letter)
+        p, q = c.dynamics(wrt=wrt), d.dynamics(wrt=wrt)
+        for letter in ("I", "P", "load"):
+            assert mismatch(getattr(q, letter), getattr(p, letter)) < 1e-11, (wrt, letter)
+
+
+def test_orders_against_the_closed_position() -> None:
+    """Differences of closed postures, of sixth order in the step."""
+    m = four_bar()
+    h = 2e-3
+    weights = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60
+    steps = m.at({"A": 0.3 + h * np.arange(-3, 4)})
+    exact = m.at({"A": 0.3}).coefficients(OF, order=3)
+    path = steps.coefficients(OF, order=3)
+    valued = [i for i, row in enumerate(exact.rows) if row != "c.wz"]
+    for lower, upper in (("values", "G"), ("G", "H"), ("H", "D")):
+        pick = valued if lower == "values" else slice(None)
+        slope = np.tensordot(weights, getattr(path, lower), axes=1) / h
+        want = getattr(exact, upper)
+        got = slope.reshape(want.shape)
+        assert mismatch(got[pick], want[pick]) < 1e-10
+
+
+def test_power_and_inertia_along_the_motion() -> None:
+    m = four_bar()
+    h = 2e-3
+    weights = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60
+    c = m.at({"A": 0.3})
+    for wrt in ("A", "D", "tip.x"):
+        at = c.coefficients(wrt).values[0]
+        steps = m.at({wrt: at + h * np.arange(-3, 4)}, near=c).dynamics(wrt=wrt)
+        slope = np.tensordot(weights, steps.I, axes=1) / h
+        d = c.dynamics(wrt=wrt)
+        assert mismatch(d.inertia_gradient()[..., 0], slope) < 1e-9
+        # transfer by hand from one coordinate to another
+        phi = c.coefficients("A", wrt=wrt, order=2)
+        base = c.dynamics()
+        assert mismatch(d.I, base.I * phi.G**2) < 1e-12
+        assert mismatch(d.P, base.P * phi.G**3 + base.I * phi.G * phi.H) < 1e-12
+        assert mismatch(d.load, base.load * phi.G[0]) < 1e-12
+
+
+@pytest.mark.parametrize("kinds", ["RRRRRR", "RPRRPR", ["free"], ["spherical", "P", "R", "R"]], ids=str)
+def test_open_arms_in_task_coordinates(kinds) -> None:
+    """(v, ω) of the last body as coordinates: to third order the inverse map of the arm's own."""
+    rng = np.random.default_rng(2)
+    m = random_tree(rng, kinds, loads=True)
+    c = random_posture(rng, m, (2,))
+    hand = m.bodies[-1].name
+    own = c.coefficients(hand, order=3)
+    task = c.coefficients([hand, *c.coordinates], order=3, wrt=hand)
+    size = 6
+    identity = task.G[..., :size, :]
+    assert np.abs(identity - np.eye(size)).max() < 1e-11
+    scale = max(np.abs(task.H).max(), 1)
+    assert np.abs(task.H[..., :size, :, :]).max() < 1e-11 * scale
+    assert np.abs(task.D[..., :size, :, :, :]).max() < 1e-11 * max(np.abs(task.D).max(), 1)
+    A = task.G[..., size:, :]
+    assert mismatch(own.G @ A, identity) < 1e-11
+    d, e = c.dynamics(), c.dynamics(wrt=hand)
+    assert not e.holonomic
+    v, a = rng.normal(size=(2, size))
+    rates = np.einsum("bna,a->bn", A, v)
+    acc = np.einsum("bna,a->bn", A, a) + np.einsum("bnac,a,c->bn", task.H[..., size:, :, :], v, v)
+    pulled = np.einsum("bna,bn->ba", A, d.effort(rates, acc))
+    assert mismatch(e.effort(v, a), pulled) < 1e-10
+
+
+def test_inverse_position_of_an_arm() -> None:
+    m = kic.load("horn-two-link")
+    near = m.at([0.5, 0.9])
+    c = m.at({"tip.x": 1.2, "tip.y": 0.7}, near=near)
+    assert c.value("tip") == pytest.approx([1.2, 0.7, 0], abs=1e-13)
+    assert c.value("elbow") > 0
+    other = m.at({"tip.x": 1.2, "tip.y": 0.7}, near=m.at([1.0, -0.9]))
+    assert other.value("elbow") == pytest.approx(-c.value("elbow"), abs=1e-12)
+    with pytest.raises(kic.PostureError, match=r"'horn-two-link' has no such posture near the start"):
+        m.at({"tip.x": 2.2, "tip.y": 0.0}, near=near)
+
+
+def test_batches_of_which_some_fail() -> None:
+    m = four_bar()
+    # the distance can not be arbitrarily large
+    gaps = [m.at().value("gap"), 50.0, np.nan]
+    with pytest.raises(kic.PostureError) as caught:
+        m.at({"gap": gaps})
+    assert caught.value.failed == [(1,), (2,)]
+    c = m.at({"gap": gaps}, failures="mask")
+    assert c.ok.tolist() == [True, False, False]
+    for order in (1, 2, 3):
+        u = c.coefficients(OF, order=order)
+        assert np.isnan(u.G[1:]).all()
+        assert np.isfinite(u.G[0]).all()
+    d = c.dynamics(wrt="D")
+    assert np.isnan(d.P[1:]).all()
+    assert mismatch(d.I[0], m.at().dynamics(wrt="D").I) < 1e-12
+    assert np.isnan(c.value("tip")[1:]).all()
+    assert np.isnan(c.contributions().I_linear[1]).all()
+
+
+def test_refusals() -> None:
+    m = four_bar()
+    c = m.at({"A": 0.3})
+    with pytest.raises(kic.InputError, match=r"has mobility 1; 2 coordinates were named: A, D\. Name 1\."):
+        m.at({"A": 0.1, "D": 0.2})
+    with pytest.raises(kic.InputError, match=r"has mobility 1; 3 coordinates were named: tip.x, tip.y, tip.z"):
+        c.dynamics(wrt="tip")
+    with pytest.raises(kic.InputError, match=r"'c.wz' includes angular velocities"):
+        m.at({"c.wz": 1.0})
+    with pytest.raises(kic.InputError, match=r"`near` must be a posture of 'four-bar', got one of 'horn-two-link'"):
+        m.at({"A": 0.2}, near=kic.load("horn-two-link").at())
+    # the tip never leaves its plane: its z drives nothing
+    with pytest.raises(kic.SingularError, match=r"Coordinates tip\.z cannot drive 'four-bar' here .*Possible here: ") as caught:
+        c.dynamics(wrt="tip.z")
+    assert caught.value.possible
+
+
+def test_prepared_for_loops() -> None:
+    m = four_bar()
+    for wrt in (None, "D", "tip.x"):
+        f = m.prepare(of=["tip", "D"], order=3, dynamics=True, wrt=wrt)
+        for batch in ((), (2, 1), (0,)):
+            c = m.at({"A": np.full(batch, 0.3)})
+            r = f(c.state)
+            for posture in (c, m.at({"A": np.full(batch, 0.4)})):
+                if posture is not c:
+                    assert f(posture.state, out=r) is r
+                for name in ("tip", "D"):
+                    u = posture.coefficients(name, order=3, wrt=wrt)
+                    for letter in "GHD":
+                        np.testing.assert_array_equal(getattr(r[name], letter), getattr(u, letter))
+                d = posture.dynamics(wrt=wrt)
+                for name in ("I", "P", "load", "damping"):
+                    np.testing.assert_array_equal(r[name], getattr(d, name))
