@@ -16,6 +16,7 @@ from kic.model import Model
 from kic.transfer import Transfer, side_by_side
 
 _REAL = np.dtype(np.float64)
+_ndarray = np.ndarray
 
 
 class Rates:
@@ -58,6 +59,7 @@ class Results:
         self._batch = batch
         self._rows = rows
         self._model = model
+        self._states = evaluator._memory()
         self._dtype = (rows if model is None else model).dtype  # type: ignore[union-attr]
 
     def __getattr__(self, name: str) -> Any:
@@ -109,6 +111,7 @@ class Evaluator:
         self._dynamics = model.dynamics if dynamics else None
         self._applied = model.loads.constant[None] if dynamics else None
         self._size = model.tree.state_size
+        self._one = (self._size,)
         self.names = (*names, *(_MODEL if dynamics else ()))
         # what stands in the kernel's memory as it is asked for is looked at in place, else copied
         self._in_place = model.tree.to_coordinates is None or self._transfer is not None
@@ -145,7 +148,18 @@ class Evaluator:
         InputError
             For a state of another length, or an `out` that does not fit.
         """
-        if type(state) is not np.ndarray or state.dtype is not _REAL or not state.flags.carray:
+        # one real state is the hot path: copied into memory of our own, so that its layout does not matter
+        if self._fast and type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
+            if out is None:
+                out = Results(self, (), np.empty((1, self._width)), None)
+            elif out._evaluator is not self or out._batch != () or out._dtype is not _REAL:
+                self._refuse(out, (), _REAL)
+            elif not self._in_place:
+                self._refreshed(out)
+            out._states[0] = state
+            self._kernel(self._plan, self._numbers, out._states, None, out._rows)
+            return out
+        if type(state) is not _ndarray or state.dtype is not _REAL or not state.flags.carray:
             state = self._checked(state)
         shape = state.shape
         if not shape or shape[-1] != self._size:
@@ -156,16 +170,9 @@ class Evaluator:
             batch = shape[:-1]
             states = state if len(shape) == 2 else state.reshape(-1, self._size)
         if out is not None and (
-            out._evaluator is not self or out._batch != batch or out._dtype is not state.dtype
+            out._evaluator is not self or out._batch != batch or out._dtype != state.dtype
         ):
-            raise InputError(
-                f"`out` must be results of this evaluator for the batch {batch} of {state.dtype}, "
-                f"got those for {out._batch} of {out._dtype}."
-            )
-        if self._fast and batch == () and state.dtype is _REAL:
-            T = np.empty((1, self._width)) if out is None else out._rows
-            self._kernel(self._plan, self._numbers, states, None, T)
-            return Results(self, batch, T, None) if out is None else self._refreshed(out)
+            self._refuse(out, batch, state.dtype)
         T = K = None
         if self._transfer is not None:
             T, K = self._elsewhere(self._transfer, states)
@@ -203,6 +210,16 @@ class Evaluator:
     def __repr__(self) -> str:
         of = ", ".join(self.names)
         return f"evaluator of {of} for states (..., {self._size}) of '{self._model.drawing.name}'"
+
+    def _memory(self) -> np.ndarray:
+        """Room for one state."""
+        return np.empty((1, self._size))
+
+    def _refuse(self, out: Results, batch: tuple[int, ...], dtype: np.dtype) -> None:
+        raise InputError(
+            f"`out` must be results of this evaluator for the batch {batch} of {dtype}, "
+            f"got those for {out._batch} of {out._dtype}."
+        )
 
     def _refreshed(self, out: Results) -> Results:
         """Results whose memory was filled anew; what was copied from it is dropped."""

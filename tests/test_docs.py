@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,21 @@ def test_readme_has_its_two_commands() -> None:
         f"{start}. && .venv/bin/kic report puma560",
         f"{start}'.[test]' && .venv/bin/pytest",
     ]
+
+
+def test_readme_shows_real_output() -> None:
+    from click.testing import CliRunner
+
+    from kic.cli import main
+
+    shown = re.findall(r"```text\n\$ kic ([^\n]*)\n(.*?)```", readme(), flags=re.DOTALL)
+    assert shown
+    for command, output in shown:
+        result = CliRunner().invoke(main, shlex.split(command))
+        assert result.exit_code == 0
+        lines = iter(result.stdout.splitlines())
+        for line in output.splitlines():
+            assert line == "…" or line in lines, line  # in this order
 
 
 def documented(text: str) -> dict[str, str]:
