@@ -37,8 +37,9 @@ The differentiating index comes first::
 from kic import products
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
+from kic.contributions import Contributions
 from kic.dh import DHRow, from_dh
-from kic.dynamics import Contributions, Dynamics
+from kic.dynamics import Dynamics
 from kic.errors import (
     InertiaError,
     InputError,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.coefficients import Coefficients
-from kic.dynamics import Contributions, Dynamics
+from kic.contributions import Contributions
+from kic.dynamics import Dynamics
 from kic.errors import InputError
 from kic.kinematics import ContributionsQuestion
 from kic.model import Model

@@ -22,6 +22,7 @@ from kic.parts import (
     assign,
     check_name,
     listed,
+    number,
     text,
     vector,
 )
@@ -91,6 +92,7 @@ class Drawing:
                     )
             assign(self, **{kind: parts})
         assign(self, gravity=vector(who, "gravity", self.gravity))
+        assign(self, closure_tolerance=number(who, "closure_tolerance", self.closure_tolerance, 0.0))
         for key in ("title", "about", "source", "drawing"):
             assign(self, **{key: text(who, key, getattr(self, key))})
         if not isinstance(self.units, Units):

@@ -10,7 +10,6 @@ import numpy as np
 from kic import jets
 from kic.arrays import broadcast_batches, trailing
 from kic.coefficients import Coefficients, expect, tensor
-from kic.contributions import Contributions as Contributions
 from kic.errors import InputError, SingularError
 from kic.tables import Sheet, largest_of, member
 
@@ -190,7 +189,7 @@ class Dynamics:
 
             I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
 
-        Dampers go as I* does. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, for angular velocities too.
+        Dampers go as I* does. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for ω.
 
         Parameters
         ----------

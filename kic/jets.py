@@ -18,8 +18,9 @@ from kic.errors import InputError, SingularError
 
 Tensors = tuple[np.ndarray, ...]
 
-# rows or columns that small beside all others hold round-off: lengths and angles differ by less
-NOTHING = 1e-12
+# a row or column is round-off when so small beside all others (lengths and angles differ by less), or when
+# so small beside the largest entry of all
+NOTHING, ROUNDOFF = 1e-12, 1e-14
 # kic promises 100 eps condition: beyond this, two digits are no more sure
 WORST_CONDITION = 1e12
 _EPS = float(np.finfo(float).eps)
@@ -27,6 +28,8 @@ _EPS = float(np.finfo(float).eps)
 
 class Jet:
     """First to third order of a map, G, H and D, and the motion that they give; see `Coefficients`."""
+
+    __array_ufunc__ = None  # an array beside @ is refused, not taken apart
 
     def __init__(self, G: np.ndarray, H: np.ndarray | None = None, D: np.ndarray | None = None) -> None:
         self.G = G
@@ -326,9 +329,9 @@ def _trace(a: np.ndarray) -> np.ndarray:
 def diagnose(G: np.ndarray, H: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Condition of G whatever the units of its rows and columns are, and who is to blame.
 
-    Rows and columns are divided by their own size in turn, three times. What is only round-off would be
-    blown up by that, and counts as zero before: a row or column below 1e-12 of all others, or, where H is
-    given, below what a change of the coordinates by their rounding makes of it.
+    Rows and columns are divided by their own size in turn, five times. What is only round-off would be
+    blown up by that, and counts as zero before: a row or column below 1e-12 of all others, below 1e-14 of
+    the largest entry, or, where H is given, below what a rounding of the coordinates makes of it.
 
     Parameters
     ----------
@@ -360,14 +363,14 @@ def diagnose(G: np.ndarray, H: np.ndarray | None = None) -> tuple[np.ndarray, np
         return condition.reshape(batch), rows.reshape(*batch, height), columns.reshape(*batch, width)
     signed = every[known]
     a = np.abs(signed)
-    blank = (a <= NOTHING * a.max(axis=1, keepdims=True)).all(axis=2)[:, :, None]
-    blank = blank | (a <= NOTHING * a.max(axis=2, keepdims=True)).all(axis=1)[:, None, :]
+    least = ROUNDOFF * a.max(axis=(1, 2), keepdims=True)
     if H is not None:
-        change = np.abs(np.real(H)).sum(axis=-2).reshape(every.shape)[known]
-        small = a <= 8 * _EPS * change
-        blank = blank | small.all(axis=2)[:, :, None] | small.all(axis=1)[:, None, :]
+        least = np.maximum(least, 8 * _EPS * np.abs(np.real(H)).sum(axis=-2).reshape(every.shape)[known])
+    row = (a <= NOTHING * a.max(axis=1, keepdims=True)) | (a <= least)
+    column = (a <= NOTHING * a.max(axis=2, keepdims=True)) | (a <= least)
+    blank = row.all(axis=2)[:, :, None] | column.all(axis=1)[:, None, :]
     scaled = np.where(blank, 0.0, signed)
-    for axis in (2, 1) * 3:
+    for axis in (2, 1) * 5:
         size = np.sqrt((scaled**2).sum(axis=axis, keepdims=True))
         scaled = scaled / np.where(size > 0, size, 1.0)
     left, s, right = np.linalg.svd(scaled, full_matrices=False)

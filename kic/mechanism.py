@@ -172,8 +172,8 @@ class Mechanism(Drawing):
                 else why[0]
             )
             raise PostureError(
-                f"'{self.name}' has no such posture near the start: {where}. Give `near=` a posture closer to "
-                "the wanted assembly, or failures='mask' to keep the others.",
+                f"'{self.name}' has no such posture near the start: {where}. Give `near=` a posture closer "
+                "to the wanted assembly, or failures='mask' to keep the others.",
                 failed=failed,
                 reasons=why,
                 configuration=configuration,

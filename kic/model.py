@@ -203,9 +203,18 @@ class Model:
         if not rows.holonomic:
             values = np.where(rows.valued, values, np.nan)
         G, H, D = (*tensors, None, None)[:3]
-        holonomic = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
         columns = self.coordinates if wrt is None else wrt.labels
-        return Coefficients(rows.labels, columns, G, H, D, values, holonomic)  # type: ignore[arg-type]
+        whole = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
+        quasi = () if whole else self._quasi(rows, wrt)
+        return Coefficients(rows.labels, columns, G, H, D, values, quasi=quasi)
+
+    def _quasi(self, rows: Rows, wrt: Transfer | None) -> set[str]:
+        """Names, among rows and columns, that have rates but no values."""
+        turns = {name for name, n in self.tree.column.items() if self.tree.cols[n, 1] > 1}
+        asked = [rows] if wrt is None else [rows, wrt.chosen]
+        for of in asked:
+            turns |= {label for label, has in zip(of.labels, of.valued, strict=True) if not has}
+        return turns
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Loads are NaN where the two ends of a spring meet, which leaves its direction open."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kic.dh import DH, from_dh
-from kic.drawing import Drawing
+from kic.drawing import KINDS, Drawing
 from kic.errors import InputError, KicError, ModelFileError, shown, unknown
 from kic.inertias import Six
 from kic.mechanism import Mechanism
@@ -317,8 +317,8 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 
 def _rank(key: str) -> int:
     """Prose first, tables last, as in the shipped models."""
-    first = ("name", "title", "about", "source", "drawing", "units", "gravity", "coordinates")
-    return first.index(key) if key in first else len(first)
+    first = ("name", "title", "about", "source", "drawing", "units", "gravity")
+    return first.index(key) if key in first else len(first) + (key in KINDS)
 
 
 def _item(value: Any) -> Any:

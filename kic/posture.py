@@ -76,6 +76,8 @@ def targets_of(
     columns: list[np.ndarray] = []
     batches: dict[str, tuple[int, ...]] = {}
     for key, value in inputs.items():
+        if not isinstance(key, str):
+            raise InputError(f"Expected names of rows as keys, got {shown(key)}.")
         height, valued = rows(key)
         if not valued:
             raise InputError(
@@ -84,6 +86,8 @@ def targets_of(
                 name=key,
             )
         a = numbers(key, value)
+        if a.dtype != np.float64:
+            raise InputError(f"Expected `{key}` to be real numbers, got {a.dtype}.", name=key)
         if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
             raise InputError(f"Expected `{key}` to have shape (..., {height}), got {a.shape}.", got=a.shape)
         parts = [a] if height == 1 else [a[..., k] for k in range(height)]
@@ -91,7 +95,7 @@ def targets_of(
         batches[key] = parts[0].shape
     batch = broadcast_batches(**batches) if batches else ()
     target = np.stack([np.broadcast_to(c, batch) for c in columns], axis=-1) if columns else np.zeros(0)
-    return tuple(inputs), target.astype(float), batch
+    return tuple(inputs), target, batch
 
 
 def drawn_states(tree: Tree) -> np.ndarray:
@@ -155,17 +159,9 @@ def _entries(drawing: Drawing, key: Any, value: Any) -> list[tuple[str, np.ndarr
         return [(c, a[..., k]) for k, c in enumerate(joint.components)]
     if key in components:
         return [(key, numbers(key, value))]
-    whole, _, part = key.partition(".")
-    if whole in drawing.parts and whole not in joints:
-        if part in ("wx", "wy", "wz"):
-            raise InputError(
-                f"'{key}' is an angular velocity and has no value that could fix a posture. "
-                "Give joint coordinates.",
-                name=key,
-            )
+    if (whole := key.partition(".")[0]) in drawing.parts and whole not in joints:
         raise InputError(
-            f"'{key}' can not be an input here: at() takes the joint coordinates of '{drawing.name}': "
-            f"{', '.join(drawing.coordinate_names)}.",
+            f"'{key}' is a load and can not be an input; at() takes joints, points, distances and angles.",
             name=key,
         )
     several = [joint.name for joint in drawing.joints if joint.freedoms > 1]

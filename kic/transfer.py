@@ -25,7 +25,7 @@ from kic.tree import PRISMATIC, Tree
 # a pivot below this share of the largest is no row of its own: closed postures are known to about 1e-13
 RANK_SHARE = 1e-9
 # a system worse than this has lost too many digits to be called an answer
-WORST_CONDITION = 1e11
+WORST_CONDITION = 1e12
 _EPS = float(np.finfo(float).eps)
 
 

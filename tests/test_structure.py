@@ -17,8 +17,9 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables"],
     ["arrays"],
-    ["products", "inertias", "rotations"],
-    ["parts", "coefficients", "dynamics"],
+    ["products", "inertias", "rotations", "jets", "contributions"],
+    ["parts", "coefficients"],
+    ["dynamics"],
     ["drawing"],
     ["tree"],
     ["items", "masses", "posture"],

@@ -14,7 +14,7 @@ AT = [(0.0, 0, 0), (0.3, 1, 0), (2, 1.5, 0), (2.2, 0, 0)]
 def four_bar(coordinates=("A",), kinds=("revolute",) * 4, swap: int = 0) -> kic.Mechanism:
     """A planar linkage drawn in space; two of its loop's five conditions follow from the others."""
     names = ["ground", "a", "b", "c"]
-    com = [tuple(np.array(p) + [0.5, 0.2, 0.0]) for p in AT]
+    com = [(x + 0.5, y + 0.2, z) for x, y, z in AT]
     joints = []
     for k in range(4):
         pair = (names[k], names[(k + 1) % 4])
@@ -160,14 +160,20 @@ def test_refusals() -> None:
     c = m.at({"A": 0.3})
     with pytest.raises(kic.InputError, match=r"has mobility 1; 2 coordinates were named: A, D\. Name 1\."):
         m.at({"A": 0.1, "D": 0.2})
-    with pytest.raises(kic.InputError, match=r"has mobility 1; 3 coordinates were named: tip.x, tip.y, tip.z"):
+    with pytest.raises(
+        kic.InputError, match=r"has mobility 1; 3 coordinates were named: tip.x, tip.y, tip.z"
+    ):
         c.dynamics(wrt="tip")
     with pytest.raises(kic.InputError, match=r"'c.wz' includes angular velocities"):
         m.at({"c.wz": 1.0})
-    with pytest.raises(kic.InputError, match=r"`near` must be a posture of 'four-bar', got one of 'horn-two-link'"):
+    with pytest.raises(
+        kic.InputError, match=r"`near` must be a posture of 'four-bar', got one of 'horn-two-link'"
+    ):
         m.at({"A": 0.2}, near=kic.load("horn-two-link").at())
     # the tip never leaves its plane: its z drives nothing
-    with pytest.raises(kic.SingularError, match=r"Coordinates tip\.z cannot drive 'four-bar' here .*Possible here: ") as caught:
+    with pytest.raises(
+        kic.SingularError, match=r"Coordinates tip\.z cannot drive 'four-bar' here .*Possible here: "
+    ) as caught:
         c.dynamics(wrt="tip.z")
     assert caught.value.possible
 
