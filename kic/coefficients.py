@@ -392,9 +392,12 @@ def _three(jet: jets.Tensors) -> tuple[Any, Any, Any]:
 def _find(kind: str, names: str | Iterable[str], there: tuple[str, ...]) -> list[int]:
     """Places of names, or of all components of a part."""
     picked: list[int] = []
-    for name in [names] if isinstance(names, str) else names:
+    asked = [names] if isinstance(names, str) or not isinstance(names, Iterable) else names
+    for name in asked:
+        if not isinstance(name, str):
+            raise InputError(f"Expected names of {kind}s, got {shown(name)}.")
         found = [i for i, x in enumerate(there) if x == name or x.startswith(f"{name}.")]
         if not found:
-            raise unknown(kind, str(name), "these coefficients", there)
+            raise unknown(kind, name, "these coefficients", there)
         picked += found
     return picked

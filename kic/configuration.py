@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kic.arrays import broadcast_batches
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
-from kic.errors import InputError
+from kic.errors import InputError, shown
 from kic.kinematics import ContributionsQuestion
 from kic.model import Model
 from kic.posture import phi_of
@@ -56,7 +57,7 @@ class Configuration:
     @property
     def ok(self) -> np.ndarray:
         """Members that have a posture, (...) bool."""
-        return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok
+        return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok.copy()
 
     @property
     def name(self) -> str:
@@ -144,12 +145,14 @@ class Configuration:
         if transfer is None:
             question = model.rows(of, check_order(order))
             T = self._masked(question.table(self._states))
+            model.check_distances(question.rows, T, self._ok)
             return model.assemble(question.rows, question.split(T, self.batch))
         chosen = transfer
         question = model.rows(of, check_order(order), transfer.first)
         T = self._filled(
             (question.width,), lambda states: question.table(states, chosen.solve(states, order).X)
         )
+        model.check_distances(question.rows, T, self._ok)
         return model.assemble(question.rows, question.split(T, self.batch), transfer)
 
     def value(self, name: str) -> np.ndarray:
@@ -264,7 +267,7 @@ class Configuration:
         force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self._ok
         if batch:
-            shape = np.broadcast_shapes(batch, self.batch)
+            shape = broadcast_batches(applied=batch, posture=self.batch)
             states = np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
             ok = None if ok is None else np.broadcast_to(ok, shape)
             force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
@@ -367,6 +370,6 @@ class Configuration:
 
 def check_order(order: Any) -> int:
     """An order of coefficients."""
-    if order not in (1, 2, 3):
-        raise InputError(f"Expected `order` to be 1, 2 or 3, got {order!r}.")
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2, 3):
+        raise InputError(f"Expected `order` to be 1, 2 or 3, got {shown(order)}.")
     return int(order)

@@ -10,9 +10,10 @@ import numpy as np
 
 from kic.arrays import numbers
 from kic.configuration import check_order
-from kic.errors import InputError, unknown
+from kic.errors import InputError, shown, unknown
 from kic.kinematics import kernel
 from kic.model import Model
+from kic.rows import names_of
 from kic.transfer import Transfer, side_by_side
 
 _REAL = np.dtype(np.float64)
@@ -100,7 +101,7 @@ class Evaluator:
         dynamics: bool,
         wrt: str | Iterable[str] | None = None,
     ) -> None:
-        names = (of,) if isinstance(of, str) else tuple(of)
+        names = names_of(of)
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
@@ -152,7 +153,7 @@ class Evaluator:
         if self._fast and type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
             if out is None:
                 out = Results(self, (), np.empty((1, self._width)), None)
-            elif out._evaluator is not self or out._batch != () or out._dtype is not _REAL:
+            elif getattr(out, "_evaluator", None) is not self or out._batch != () or out._dtype is not _REAL:
                 self._refuse(out, (), _REAL)
             elif not self._in_place:
                 self._refreshed(out)
@@ -170,7 +171,7 @@ class Evaluator:
             batch = shape[:-1]
             states = state if len(shape) == 2 else state.reshape(-1, self._size)
         if out is not None and (
-            out._evaluator is not self or out._batch != batch or out._dtype != state.dtype
+            getattr(out, "_evaluator", None) is not self or out._batch != batch or out._dtype != state.dtype
         ):
             self._refuse(out, batch, state.dtype)
         T = K = None
@@ -217,8 +218,8 @@ class Evaluator:
 
     def _refuse(self, out: Results, batch: tuple[int, ...], dtype: np.dtype) -> None:
         raise InputError(
-            f"`out` must be results of this evaluator for the batch {batch} of {dtype}, "
-            f"got those for {out._batch} of {out._dtype}."
+            f"`out` must be results of this evaluator for the batch {batch} of {dtype}, got "
+            + (f"those for {out._batch} of {out._dtype}." if isinstance(out, Results) else f"{shown(out)}.")
         )
 
     def _refreshed(self, out: Results) -> Results:

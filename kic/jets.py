@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import trailing
+from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError, SingularError
 
 Tensors = tuple[np.ndarray, ...]
@@ -74,8 +74,14 @@ class Jet:
         >>> kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip").velocity([1.0, 0.0])
         array([0., 2., 0.])
         """
-        v = trailing("qd", qd, self.G.shape[-1])
+        (v,) = self._motion(qd=qd)
         return np.einsum("...pn,...n->...p", self.G, v)
+
+    def _motion(self, **given: Any) -> list[np.ndarray]:
+        """Arguments of shape (..., M) whose batches go with the tensors'."""
+        arrays = {name: trailing(name, value, self.G.shape[-1]) for name, value in given.items()}
+        broadcast_batches(coefficients=self.batch, **{name: a.shape[:-1] for name, a in arrays.items()})
+        return list(arrays.values())
 
     def acceleration(self, qd: Any, qdd: Any) -> np.ndarray:
         """Accelerations of the dependents, ü = G q̈ + q̇ᵀ H q̇ (eq 2-27).
@@ -102,8 +108,7 @@ class Jet:
         array([-2.,  0.,  0.])
         """
         H = self.needed("H", 2)
-        v = trailing("qd", qd, self.G.shape[-1])
-        a = trailing("qdd", qdd, self.G.shape[-1])
+        v, a = self._motion(qd=qd, qdd=qdd)
         return np.einsum("...pn,...n->...p", self.G, a) + np.einsum("...pmn,...m,...n->...p", H, v, v)
 
     def jerk(self, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
@@ -131,8 +136,7 @@ class Jet:
         array([ 0., -2.,  0.])
         """
         H, D = self.needed("H", 2), self.needed("D", 3)
-        size = self.G.shape[-1]
-        v, a, j = trailing("qd", qd, size), trailing("qdd", qdd, size), trailing("qddd", qddd, size)
+        v, a, j = self._motion(qd=qd, qdd=qdd, qddd=qddd)
         weighted = H + 2 * np.swapaxes(H, -1, -2)
         return (
             np.einsum("...pn,...n->...p", self.G, j)

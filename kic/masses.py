@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kic.arrays import trailing
-from kic.errors import InertiaError, InputError
+from kic.arrays import broadcast_batches, trailing
+from kic.errors import InertiaError, InputError, shown, unknown
 from kic.inertias import as_matrix
 from kic.tree import Tree
 
@@ -91,15 +92,16 @@ class Loads:
 
     def applied(self, given: dict[str, Any] | None, owner: str) -> tuple[np.ndarray, tuple[int, ...]]:
         """Forces and moments (…, n, 3) with those that the caller gives, and their batch shape."""
-        if not given:
+        if given is None:
             return self.constant, ()
+        if not isinstance(given, Mapping):
+            raise InputError(f"Expected `applied` to be a dict of forces and moments, got {shown(given)}.")
         arrays = {}
         for name, value in given.items():
             if name not in self.names:
-                there = ", ".join(self.names) or "none"
-                raise InputError(f"No force or moment '{name}' in '{owner}'. There are: {there}.", name=name)
+                raise unknown("force or moment", name, owner, self.names)
             arrays[name] = trailing(name, value, 3)
-        batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
+        batch = broadcast_batches(**{name: a.shape[:-1] for name, a in arrays.items()})
         full = np.broadcast_to(self.constant, (*batch, *self.constant.shape)).astype(
             np.result_type(self.constant, *arrays.values())
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 from kic.arrays import broadcast_batches
 from kic.configuration import Configuration
 from kic.drawing import Drawing
-from kic.errors import InputError, PostureError
+from kic.errors import InputError, PostureError, shown
 from kic.evaluator import Evaluator
 from kic.model import Model
 from kic.parts import STRICT
@@ -118,8 +119,8 @@ class Mechanism(Drawing):
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
         """
-        if failures not in ("raise", "mask"):
-            raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {failures!r}.")
+        if not isinstance(failures, str) or failures not in ("raise", "mask"):
+            raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {shown(failures)}.")
         model = self._model
         if inputs is None and near is None:
             return Configuration(model, (), model.drawn.copy())
@@ -189,10 +190,10 @@ class Mechanism(Drawing):
         if not configuration.batch:
             message = f"Coordinates of '{self.name}' must be finite, got {reasons[0]}."
         else:
-            shown = "; ".join(f"{i}: {why}" for i, why in list(zip(failed, reasons, strict=True))[:4])
+            some = "; ".join(f"{i}: {why}" for i, why in list(zip(failed, reasons, strict=True))[:4])
             message = (
                 f"{len(failed)} of {configuration.ok.size} members of the batch have no posture, coordinates "
-                f"must be finite: {shown}{'; …' if len(failed) > 4 else ''}. "
+                f"must be finite: {some}{'; …' if len(failed) > 4 else ''}. "
                 "failures='mask' keeps the others."
             )
         raise PostureError(message, failed=failed, reasons=reasons, configuration=configuration)
@@ -267,4 +268,4 @@ def _finite(a: np.ndarray) -> bool:
     if a.dtype.kind == "O":
         return True
     square = np.vdot(a, a)  # several times faster than looking at each; an overflow only costs the look
-    return bool(square - square == 0) or bool(np.isfinite(a).all())
+    return cmath.isfinite(square) or bool(np.isfinite(a).all())

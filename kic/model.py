@@ -15,7 +15,7 @@ from kic.items import Item
 from kic.kinematics import ContributionsQuestion, DynamicsQuestion, InertiaQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
 from kic.posture import drawn_states
-from kic.rows import Rows, make_rows, plain_rows
+from kic.rows import Rows, make_rows, names_of, plain_rows
 from kic.transfer import Transfer
 from kic.tree import Tree
 
@@ -112,7 +112,7 @@ class Model:
 
     def rows(self, of: str | Iterable[str], order: int, size: int | None = None) -> RowsQuestion:
         """The question for rows of a name or of several, remembered; with `size`, in other coordinates."""
-        key = (of if isinstance(of, str) else tuple(of), order, size)
+        key = (of if isinstance(of, str) else names_of(of), order, size)
         found = self._questions.get(key)
         if found is None:
             names = (of,) if isinstance(of, str) else key[0]
@@ -174,7 +174,7 @@ class Model:
                 return None
             names = self.coordinates
         else:
-            names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+            names = names_of(wrt, "wrt")
         self.check_number(names)
         return self.transfer(names)
 
@@ -215,6 +215,17 @@ class Model:
         for of in asked:
             turns |= {label for label, has in zip(of.labels, of.valued, strict=True) if not has}
         return turns
+
+    def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
+        """Coefficients of a distance are NaN where its two points meet: it has no direction there."""
+        if not rows.distances or T.dtype.kind == "O":
+            return
+        if np.isnan(T if ok is None else T[ok.reshape(-1)]).any():
+            raise InputError(
+                f"A distance of '{self.drawing.name}' is zero here ({', '.join(rows.distances)}), where it has "
+                "no derivatives. Ask for the points themselves, or move them apart.",
+                distances=rows.distances,
+            )
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Loads are NaN where the two ends of a spring meet, which leaves its direction open."""

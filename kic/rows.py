@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kic.cuts import cut_joint_part
-from kic.errors import InputError, unknown
+from kic.errors import InputError, shown, unknown
 from kic.items import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT, Item, Part, pack, point_item
 from kic.parts import GROUND, Body, Distance, Joint, Point
 from kic.tree import Tree
@@ -50,6 +51,7 @@ class Rows:
     source: tuple[Item, ...]
     angles: tuple[tuple[int, int, int, float], ...] = ()
     offsets: tuple[tuple[int, float], ...] = ()
+    distances: tuple[str, ...] = ()
 
     def complete(self, values: np.ndarray) -> np.ndarray:
         """Values (..., height) of the table, with those of cut joints put in: angles by sine and cosine."""
@@ -62,6 +64,23 @@ class Rows:
                 angle += 1j * (c.real * s.imag - s.real * c.imag) / (c.real**2 + s.real**2)
             values[..., row] = drawn + angle
         return values
+
+
+def names_of(of: Any, argument: str = "of") -> tuple[str, ...]:
+    """Names as a tuple, from one or from several.
+
+    Raises
+    ------
+    InputError
+        If something is no name.
+    """
+    if isinstance(of, str):
+        return (of,)
+    names = tuple(of) if isinstance(of, Iterable) else (of,)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"Expected names in `{argument}`, got {shown(name)}.")
+    return names
 
 
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
@@ -83,8 +102,6 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     height = 0
     known: dict[str, tuple[int, Part]] = {}
     for name in names:
-        if not isinstance(name, str):
-            raise InputError(f"Expected names in `of`, got {name!r}.")
         whole, _, part = name.partition(".")
         group = "omega" if part in _OMEGA else "angle" if part == "angle" else ""
         key = f"{whole}.{group}" if group else whole
@@ -94,7 +111,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
             items += made.items
             height += sum(item.height for item in made.items)
         start, made = known[key]
-        if not part or key == name:
+        if key == name or name == whole:
             picked = list(range(len(made.labels)))
         elif name in made.labels:
             picked = [made.labels.index(name)]
@@ -122,6 +139,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
             for row, sine, cosine, drawn in made.angles
         ),
         offsets=tuple((start + row, drawn) for start, made in known.values() for row, drawn in made.offsets),
+        distances=tuple(key for key, (_, made) in known.items() if made.items[0].kind == DISTANCE),
     )
 
 

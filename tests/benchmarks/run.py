@@ -1,0 +1,382 @@
+"""One table: kic beside its peers, in one run on one machine.
+
+Run with ``python tests/benchmarks`` (``--output FILE`` also writes it, ``--quick`` takes a minute and is
+rough). Each row first checks that kic and the peer agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import kic
+from benchmarks import peers, starts
+from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro
+
+BATCH = 4096
+CURVE = (6, 12, 24, 36, 48, 60)
+CURVE_BATCH = 256
+
+
+def one_thread(work: Callable[[], object]) -> Callable[[], object]:
+    """The same on one core."""
+
+    def alone() -> None:
+        before = os.environ.get("KIC_THREADS")
+        os.environ["KIC_THREADS"] = "1"
+        try:
+            work()
+        finally:
+            if before is None:
+                del os.environ["KIC_THREADS"]
+            else:
+                os.environ["KIC_THREADS"] = before
+
+    return alone
+
+
+def fill_of(size: int, fresh: bool = False) -> Callable[[], object]:
+    """Plain filling of as much memory, the same or new."""
+    count = size // 8
+    if fresh:
+        return lambda: np.empty(count).fill(1.0)
+    block = np.zeros(count)
+    return lambda: block.fill(1.0)
+
+
+class Arm:
+    """A mechanism with its peer, postures, and the questions of the table."""
+
+    def __init__(self, mechanism: kic.Mechanism, hand: str, seconds: float) -> None:
+        self.mechanism, self.hand, self.seconds = mechanism, hand, seconds
+        rng = np.random.default_rng(1)
+        names = mechanism.at().coordinates
+        self.phi = rng.uniform(-1.5, 1.5, size=len(names))
+        self.batch = rng.uniform(-1.5, 1.5, size=(BATCH, len(names)))
+        self.state = mechanism.at(self.phi).state
+        self.states = mechanism.at(self.batch).state
+        self.peer = peers.PinocchioPeer(mechanism) if peers.pinocchio is not None else None
+        if self.peer is not None:
+            self.q, self.qs = self.peer.q(self.phi), self.peer.q(self.batch[:256])
+            self.frame = self.peer.frame(hand)
+            self.qd = rng.normal(size=len(names))
+            self.v = self.peer.v(self.qd)
+
+    # what a caller does with an evaluator
+
+    def getter(self, order: int) -> Callable[..., Any]:
+        """Evaluate and have the arrays in hand."""
+        evaluate, hand = self.mechanism.prepare(of=[self.hand], order=order), self.hand
+        if order == 2:
+
+            def get(state: np.ndarray, out: Any = None) -> Any:
+                r = evaluate(state, out)
+                rates = r[hand]
+                _ = rates.G, rates.H
+                return r
+        else:
+
+            def get(state: np.ndarray, out: Any = None) -> Any:
+                r = evaluate(state, out)
+                rates = r[hand]
+                _ = rates.G, rates.H, rates.D
+                return r
+
+        return get
+
+    def modeller(self) -> Callable[..., Any]:
+        """Evaluate I* and P* and have them in hand."""
+        evaluate = self.mechanism.prepare(dynamics=True)
+
+        def get(state: np.ndarray, out: Any = None) -> Any:
+            r = evaluate(state, out)
+            _ = r.I, r.P
+            return r
+
+        return get
+
+    def works(self, get: Callable[..., Any]) -> dict[str, Callable[[], object]]:
+        """One posture and a batch, in new memory and in memory used again."""
+        state, states = self.state, self.states
+        once, many = get(state), get(states)
+        return {
+            "one": lambda: get(state),
+            "one, out": lambda: get(state, once),
+            "batch": lambda: get(states),
+            "batch, out": lambda: get(states, many),
+            "batch, out, 1 thread": one_thread(lambda: get(states, many)),
+        }
+
+    # the peer's side
+
+    def peer_rates(self) -> dict[str, Callable[[], object]]:
+        """Jacobian and Hessian, one posture and a loop over postures."""
+        if self.peer is None:
+            return {}
+        raw, q, qs, frame = self.peer.raw_rates, self.q, self.qs, self.frame
+
+        def loop() -> None:
+            for row in qs:
+                raw(row, frame)
+
+        return {"peer": lambda: raw(q, frame), "peer loop": loop}
+
+    def peer_dynamics(self) -> dict[str, Callable[[], object]]:
+        """Mass matrix and Coriolis matrix, one posture and a loop over postures."""
+        if self.peer is None:
+            return {}
+        raw, q, qs, v = self.peer.raw_dynamics, self.q, self.qs, self.v
+
+        def loop() -> None:
+            for row in qs:
+                raw(row, v)
+
+        return {"peer": lambda: raw(q, v), "peer loop": loop}
+
+    def rows(
+        self,
+        title: str,
+        works: dict[str, Callable[[], object]],
+        peer: dict[str, Callable[[], object]],
+        width: int,
+        targets: dict[str, str],
+        worst: float | None,
+    ) -> list[Row]:
+        """Rows of one question, all timed together."""
+        size = 8 * width
+        fills = {
+            "fill one": fill_of(size),
+            "fill batch": fill_of(size * BATCH),
+            "fill batch, fresh": fill_of(size * BATCH, fresh=True),
+        }
+        times = interleaved({**works, **peer, **fills}, self.seconds)
+        rows = []
+        for name in works:
+            batch = name.startswith("batch")
+            fill = "fill one" if not batch else "fill batch" if "out" in name else "fill batch, fresh"
+            rows.append(
+                self.row(f"{title}, {name}", times, name, peer, size, fill, targets.get(name, ""), worst)
+            )
+        return rows
+
+    def row(
+        self,
+        title: str,
+        times: Times,
+        name: str,
+        peer: dict[str, Any],
+        size: int,
+        fill: str,
+        target: str,
+        worst: float | None,
+    ) -> Row:
+        count = BATCH if name.startswith("batch") else 1
+        row = Row(title, times.best(name) / count * 1e6, target=target, size=size, worst=worst)
+        if peer:
+            theirs, many = ("peer loop", len(self.qs)) if count > 1 else ("peer", 1)
+            row.peer = times.best(theirs) / many * 1e6
+            row.ratio = times.ratio(name, theirs) * many / count
+        row.fill = size * count / times.best(fill) / 1e9
+        return row
+
+    # questions
+
+    def rates_rows(self, title: str) -> list[Row]:
+        """G, H and G, H, D of the hand."""
+        get, third = self.getter(2), self.getter(3)
+        worst = self.agreement(lambda: peers.check_rates(self.mechanism, self.peer, self.hand, self.phi))
+        P, M = get(self.state)[self.hand].G.shape
+        targets = {"one": "≤ 1.0", "one, out": "≤ 1.0", "batch": "≤ 0.15", "batch, out": "≤ 0.15"}
+        width = P * (1 + M + M**2)
+        rows = self.rows(f"{title} G, H", self.works(get), self.peer_rates(), width, targets, worst)
+        worst = self.agreement(lambda: peers.check_third(self.mechanism, self.peer, self.hand, self.phi))
+        targets = {"one": "≤ 2.0", "one, out": "≤ 2.0", "batch": "≤ 0.3", "batch, out": "≤ 0.3"}
+        width += P * M**3
+        return rows + self.rows(
+            f"{title} G, H, D", self.works(third), self.peer_rates(), width, targets, worst
+        )
+
+    def dynamics_rows(self, title: str) -> list[Row]:
+        """I* and P* (with load and damping, which come along) against mass and Coriolis matrix."""
+        worst = self.agreement(lambda: peers.check_dynamics(self.mechanism, self.peer, self.phi))
+        targets = {"one": "≤ 1.0", "one, out": "≤ 1.0", "batch": "≤ 0.25", "batch, out": "≤ 0.25"}
+        M = len(self.phi)
+        width = M + 2 * M**2 + M**3
+        works = self.works(self.modeller())
+        rows = self.rows(f"{title} I*, P*, Tᴸ", works, self.peer_dynamics(), width, targets, worst)
+        return [*rows, self.effort_row(title)]
+
+    def effort_row(self, title: str) -> Row:
+        """An effort from I*, P*, Tᴸ against recursive Newton-Euler."""
+        evaluate, state = self.mechanism.prepare(dynamics=True), self.state
+        qd = qdd = np.linspace(0.1, 1, len(self.phi))
+
+        def effort() -> np.ndarray:
+            r = evaluate(state)
+            return r.I @ qdd + r.P @ qd @ qd - r.load
+
+        works: dict[str, Callable[[], object]] = {"one": effort}
+        if self.peer is not None:
+            pin, model, data, q, v = peers.pinocchio, self.peer.model, self.peer.data, self.q, self.peer.v(qd)
+            works["peer"] = lambda: pin.rnea(model, data, q, v, v)
+        times = interleaved(works, self.seconds / 2)
+        row = Row(f"{title} effort, one (peer: rnea)", times.best("one") * 1e6)
+        if self.peer is not None:
+            row.worst = peers.check(1e-11, effort=(effort(), self.peer.effort(self.phi, qd, qdd)))["effort"]
+            row.peer, row.ratio = times.best("peer") * 1e6, times.ratio("one", "peer")
+        return row
+
+    def everyday_rows(self, title: str) -> list[Row]:
+        """The readable way, with labels and checks."""
+        m, phi, hand = self.mechanism, self.phi, self.hand
+        works = {
+            "at().coefficients()": lambda: m.at(phi).coefficients(hand),
+            "at().dynamics()": lambda: m.at(phi).dynamics(),
+        }
+        times = interleaved(works, self.seconds / 2)
+        targets = {"at().coefficients()": "≤ 15 µs"}
+        return [Row(f"{title} {k}", times.best(k) * 1e6, target=targets.get(k, "")) for k in works]
+
+    def toolbox_row(self, title: str) -> Row | None:
+        """G and H against roboticstoolbox."""
+        if peers.toolbox is None:
+            return None
+        peer = peers.ToolboxPeer(self.mechanism, self.hand)
+        worst = max(peers.check_rates(self.mechanism, peer, self.hand, self.phi).values())
+        get, state, q = self.getter(2), self.state, peer.q(self.phi)
+        times = interleaved({"one": lambda: get(state), "peer": lambda: peer.raw_rates(q)}, self.seconds / 2)
+        row = Row(f"{title} G, H, one (peer: jacob0, hessian0)", times.best("one") * 1e6, worst=worst)
+        row.peer, row.ratio = times.best("peer") * 1e6, times.ratio("one", "peer")
+        return row
+
+    def agreement(self, check: Callable[[], dict[str, float]]) -> float | None:
+        """Worst mismatch, where there is a peer."""
+        return None if self.peer is None else max(check().values())
+
+
+def curve(report: Report, seconds: float, shape: str, make: Callable[[int], kic.Mechanism]) -> None:
+    """Cost against the number of joints."""
+    columns: dict[str, list[float]] = {}
+    for size in CURVE:
+        m = make(size)
+        rng = np.random.default_rng(2)
+        phi = rng.uniform(-1.5, 1.5, size=size)
+        states = m.at(rng.uniform(-1.5, 1.5, size=(CURVE_BATCH, size))).state
+        arm = Arm.__new__(Arm)
+        arm.mechanism, arm.hand = m, "hand"
+        rates, model = arm.getter(2), arm.modeller()
+        state = m.at(phi).state
+        works: dict[str, Callable[[], object]] = {
+            "G, H": lambda rates=rates, state=state: rates(state),
+            "G, H, batch": lambda rates=rates, states=states: rates(states),
+            "I*, P*": lambda model=model, state=state: model(state),
+            "I*, P*, batch": lambda model=model, states=states: model(states),
+        }
+        if peers.pinocchio is not None:
+            peer = peers.PinocchioPeer(m)
+            peers.check_rates(m, peer, "hand", phi)
+            peers.check_dynamics(m, peer, phi)
+            q, v, frame = peer.q(phi), np.ones(size), peer.frame("hand")
+            works["peer G, H"] = lambda peer=peer, q=q, frame=frame: peer.raw_rates(q, frame)
+            works["peer M, C"] = lambda peer=peer, q=q, v=v: peer.raw_dynamics(q, v)
+        times = interleaved(works, seconds)
+        for name in works:
+            count = CURVE_BATCH if name.endswith("batch") else 1
+            columns.setdefault(name, []).append(times.best(name) / count * 1e6)
+    cells = [[f"{n} joints", *(micro(c[i]) for c in columns.values())] for i, n in enumerate(CURVE)]
+    fitted = [f"{exponent(CURVE[1:], c[1:]):.2f}" for c in columns.values()]
+    report.table([f"{shape}, µs", *columns], [*cells, ["exponent, 12 to 60", *fitted]])
+
+
+def header(report: Report) -> None:
+    """Date, processor, versions."""
+    report.say("# Benchmarks")
+    report.say()
+    report.say(f"- {datetime.date.today().isoformat()}, {_processor()}, {_cores()}")
+    names = ["numpy", "numba", "pin", "roboticstoolbox-python"]
+    report.say(
+        f"- kic {kic.__version__}, Python {platform.python_version()}, {', '.join(map(_version, names))}"
+    )
+    report.say(
+        "- Times: best of many interleaved rounds, in µs for one configuration; kic/peer: median of the ratios "
+        f"within a round; batches of {BATCH}; `out`: memory used again."
+    )
+    report.say(
+        "- Peer, unless said otherwise: Pinocchio, computeJointJacobians + getFrameJacobian + "
+        "computeJointKinematicHessians + getFrameKinematicHessian, or crba + computeCoriolisMatrix, from Python."
+    )
+    report.say("- bytes: written for one configuration; fill: plain `ndarray.fill` of as much memory.")
+    for line in peers.missing():
+        report.say(f"- {line}")
+    report.say()
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> str:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{usable} cores{load}"
+
+
+def _version(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return f"no {name}"
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, help="also write the table to this file")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--only", choices=["arms", "curves", "starts"], help="one part of it")
+    given = parser.parse_args()
+    seconds = 0.4 if given.quick else 3.0
+    report = Report()
+    header(report)
+    if given.only in (None, "arms"):
+        rows: list[Row] = []
+        for title, mechanism, hand in (
+            ("6R", peers.serial_arm(6), "hand"),
+            ("puma560", kic.load("puma560"), "link6"),
+        ):
+            arm = Arm(mechanism, hand, seconds)
+            rows += arm.rates_rows(title)
+            rows += arm.dynamics_rows(title)
+            rows += arm.everyday_rows(title)
+            extra = arm.toolbox_row(title)
+            rows += [extra] if extra else []
+        report.table(HEADINGS, [row.cells() for row in rows])
+    if given.only in (None, "curves"):
+        curve(report, seconds, "serial chain", peers.serial_arm)
+        curve(report, seconds, "binary tree", peers.binary_tree)
+    if given.only in (None, "starts"):
+        starts.table(report)
+    if given.output:
+        given.output.write_text("\n".join(report.lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

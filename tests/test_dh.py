@@ -1,0 +1,276 @@
+"""Arms from Denavit-Hartenberg rows: frames of both conventions, the drawing, right angles, bad rows."""
+
+from __future__ import annotations
+
+from math import pi
+
+import numpy as np
+import pytest
+from arms import DATA, arm, frames
+from sampling import mismatch
+
+import kic
+
+CONVENTIONS = ["freeman", "standard"]
+
+
+def along_x(a: float, alpha: float) -> np.ndarray:
+    c, s = np.cos(alpha), np.sin(alpha)
+    return np.array([[1, 0, 0, a], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
+
+
+def along_z(s: float, theta: float) -> np.ndarray:
+    c, si = np.cos(theta), np.sin(theta)
+    return np.array([[c, -si, 0, 0], [si, c, 0, 0], [0, 0, 1, s], [0, 0, 0, 1]])
+
+
+def link_frames(rows: list[kic.DHRow], convention: str, phi: np.ndarray) -> list[np.ndarray]:
+    """Frames (4, 4) of the links, multiplied out."""
+    T, out = np.eye(4), []
+    for row, q in zip(rows, phi, strict=True):
+        s, theta = (row.s, q) if row.type == "revolute" else (q, row.theta)
+        link, joint = along_x(row.a, row.alpha), along_z(s, theta)
+        T = T @ link @ joint if convention == "freeman" else T @ joint @ link
+        out.append(T)
+    return out
+
+
+def drawn(rows: list[kic.DHRow]) -> np.ndarray:
+    return np.array([row.theta if row.type == "revolute" else row.s for row in rows])
+
+
+def random_rows(rng: np.random.Generator, kinds: str) -> list[kic.DHRow]:
+    numbers = rng.uniform(-2, 2, (len(kinds), 4))
+    words = {"R": "revolute", "P": "prismatic"}
+    return [
+        kic.DHRow(f"j{i}", f"l{i}", words[kind], *row)
+        for i, (kind, row) in enumerate(zip(kinds, numbers.tolist(), strict=True))
+    ]
+
+
+# ------------------------------------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize("case", [*DATA["chains"], DATA["transfer_hand"]], ids=lambda c: c["chain"]["types"])
+def test_freeman_frames(case: dict) -> None:
+    """The reference's T^j, P and the axes of all links, in the dissertation's convention (2-45 to 2-50)."""
+    chain, phi = case["chain"], np.array(case["phi"])
+    m = arm(chain, hand=case["P_local"])
+    c = m.at(phi)
+    Ts, Rs = frames(chain, phi)
+    start, origin = frames(chain, np.zeros(len(phi)))  # as `arm` draws it
+    if "P" in case:
+        assert c.value("hand") == pytest.approx(np.array(case["P"]), abs=1e-14)
+        assert Ts[-1] == pytest.approx(np.array(case["T_j"]), abs=1e-14)
+    for n, (T, R) in enumerate(zip(Ts, Rs, strict=True)):
+        pose = c.pose(f"l{n + 1}")
+        assert pose.rotation.as_matrix() @ start[n] == pytest.approx(T, abs=1e-14)
+        assert pose.apply(origin[n]) == pytest.approx(R, abs=1e-14)
+        turning = T[:, 2] if chain["types"][n] == "R" else np.zeros(3)  # about s^j
+        assert c.coefficients(f"l{n + 1}", order=1).G[3:, n] == pytest.approx(turning, abs=1e-14)
+    if "trans" in case:
+        assert mismatch(c.coefficients("hand", order=1).G, np.array(case["trans"]["G"])) < 1e-14
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("kinds", ["R", "P", "RR", "RP", "PR", "PP", "RPRRPR", "PRPPRR", "R" * 9])
+def test_frames_of_random_rows(kinds: str, convention: str) -> None:
+    rng = np.random.default_rng(len(kinds) * 7 + kinds.count("P"))
+    for _ in range(5):
+        rows = random_rows(rng, kinds)
+        local = rng.normal(size=(len(rows), 3))
+        points = [kic.Point(f"p{i}", row.body, tuple(local[i])) for i, row in enumerate(rows)]
+        points.append(kic.Point("base", "ground", (0.1, 0.2, 0.3)))
+        m = kic.from_dh("random", rows, convention, points=points)
+        assert m.at().phi == pytest.approx(drawn(rows), abs=0)
+        assert m.at().value("base").tolist() == [0.1, 0.2, 0.3]
+        start = link_frames(rows, convention, drawn(rows))
+        phi = rng.uniform(-3, 3, (2, len(rows)))
+        c = m.at(phi)
+        for b in range(2):
+            for i, T in enumerate(link_frames(rows, convention, phi[b])):
+                place = T[:3, :3] @ local[i] + T[:3, 3]
+                assert c.value(f"p{i}")[b] == pytest.approx(place, abs=1e-13)
+                assert c.pose(f"l{i}")[b].as_matrix() @ start[i] == pytest.approx(T, abs=1e-13)
+
+
+def test_standard_rows_are_freeman_rows_shifted_by_one_link() -> None:
+    rng = np.random.default_rng(5)
+    standard = random_rows(rng, "RPRRPR")
+    before = [(0.0, 0.0), *((row.a, row.alpha) for row in standard)]
+    freeman = [
+        kic.DHRow(row.joint, row.body, row.type, a, alpha, row.s, row.theta)
+        for row, (a, alpha) in zip(standard, before[:-1], strict=True)
+    ]
+    tool = along_x(*before[-1]) @ [0.3, -0.2, 0.5, 1.0]
+    one = kic.from_dh("one", standard, "standard", points=[kic.Point("hand", "l5", (0.3, -0.2, 0.5))])
+    two = kic.from_dh("two", freeman, points=[kic.Point("hand", "l5", tuple(tool[:3]))])
+    phi = rng.normal(size=(4, 6))
+    a, b = (m.at(phi).coefficients("hand", order=3) for m in (one, two))
+    for letter in ("values", "G", "H", "D"):
+        assert getattr(a, letter) == pytest.approx(getattr(b, letter), abs=1e-13)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_bodies_are_given_in_link_frames_and_the_drawn_posture_does_not_matter(convention: str) -> None:
+    rng = np.random.default_rng(11)
+    rows = random_rows(rng, "RPRR")
+    bodies, points = [], []
+    for row in rows:
+        r = rng.normal(size=(6, 3))
+        r -= r.mean(axis=0)
+        inertia = (np.eye(3) * (r**2).sum(-1)[:, None, None] - r[:, :, None] * r[:, None]).sum(0)
+        at, com, place = rng.normal(size=(3, 3))
+        bodies.append(kic.Body(row.body, 6.0, tuple(com), tuple(map(tuple, inertia)), at=tuple(at)))
+        points.append(kic.Point(f"p_{row.body}", row.body, tuple(place), mass=0.3))
+    given = dict(bodies=bodies[::-1], points=points, gravity=(1.0, -9.0, 2.0))
+    m = kic.from_dh("arm", rows, convention, **given)
+    assert [body.name for body in m.bodies] == ["l0", "l1", "l2", "l3"]
+    for i, T in enumerate(link_frames(rows, convention, drawn(rows))):
+        R, p = T[:3, :3], T[:3, 3]
+        body = m.bodies[i]
+        xx, yy, zz, xy, xz, yz = body.inertia
+        assert np.array(body.com) == pytest.approx(R @ bodies[i].com + p, abs=1e-14)
+        assert np.array(body.at) == pytest.approx(R @ bodies[i].at + p, abs=1e-14)
+        a, b, c, d, e, f = bodies[i].inertia
+        local = np.array([[a, d, e], [d, b, f], [e, f, c]])
+        world = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        assert world == pytest.approx(R @ local @ R.T, abs=1e-13)
+    redrawn = [
+        kic.DHRow(
+            row.joint, row.body, row.type, row.a, row.alpha,
+            s=row.s if row.type == "revolute" else row.s + 0.7,
+            theta=row.theta if row.type == "prismatic" else row.theta - 1.9,
+        )
+        for row in rows
+    ]  # fmt: skip
+    phi = rng.normal(size=(3, 4))
+    one, two = m.at(phi), kic.from_dh("arm", redrawn, convention, **given).at(phi)
+    names = [body.name for body in bodies] + [point.name for point in points]
+    a, b = one.coefficients(names, order=3), two.coefficients(names, order=3)
+    for letter in "GHD":
+        assert getattr(a, letter) == pytest.approx(getattr(b, letter), abs=1e-12)
+    a, b = one.dynamics(), two.dynamics()
+    for letter in ("I", "P", "load"):
+        assert getattr(a, letter) == pytest.approx(getattr(b, letter), abs=1e-12)
+
+
+def test_links_without_a_body_have_no_mass_given() -> None:
+    m = kic.from_dh("bare", [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)])
+    assert m.bodies == (kic.Body("upper"), kic.Body("fore"))
+    with pytest.raises(kic.InertiaError, match=r"missing: upper \(mass\), fore \(mass\)"):
+        m.at().dynamics()
+
+
+def test_rows_may_be_dicts_and_come_from_a_generator() -> None:
+    rows = [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", "prismatic", a=1.0, s=0.5)]
+    same = (dict(joint=r.joint, body=r.body, type=r.type, a=r.a, s=r.s) for r in rows)
+    assert kic.from_dh("arm", rows) == kic.from_dh("arm", same)
+    assert kic.from_dh("arm", rows, gravity=(0, 0, -1)).gravity == (0.0, 0.0, -1.0)
+
+
+# ------------------------------------------------------------------------------------- right angles
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_right_angles_are_exact(convention: str) -> None:
+    """Quarter turns, in radians as rounded, leave no dust: every axis is exactly one of ±x, ±y, ±z."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        quarters = rng.integers(-5, 6, (6, 2)) * (pi / 2)
+        lengths = rng.integers(-3, 4, (6, 2)).astype(float)
+        rows = [
+            kic.DHRow(f"j{i}", f"l{i}", "revolute", a, alpha, s, theta)
+            for i, ((a, s), (alpha, theta)) in enumerate(zip(lengths, quarters, strict=True))
+        ]
+        m = kic.from_dh("square", rows, convention, points=[kic.Point("tip", "l5", (1, 2, 3))])
+        for joint in m.joints:
+            assert sorted(map(abs, joint.axis)) == [0.0, 0.0, 1.0]
+            assert all(x == round(x) for x in joint.at)
+        assert all(x == round(x) for x in m.points[0].at)
+
+
+@pytest.mark.parametrize("off", [1e-14, -1e-14, 1e-9, 1e-3])
+def test_what_is_no_right_angle_is_not_made_one(off: float) -> None:
+    m = kic.from_dh("skew", [kic.DHRow("A", "l1"), kic.DHRow("B", "l2", alpha=pi / 2 + off)])
+    assert m.joints[1].axis[2] == pytest.approx(np.cos(pi / 2 + off), abs=1e-16)
+    assert m.joints[1].axis[2] != 0
+
+
+def test_a_shipped_arm_stands_on_exact_axes() -> None:
+    for joint in kic.load("puma560").joints:
+        assert sorted(map(abs, joint.axis)) == [0.0, 0.0, 1.0]
+
+
+# ----------------------------------------------------------------------------------------- bad rows
+
+
+ROW = kic.DHRow("A", "l1")
+BAD_ROWS = [
+    (dict(joint="A", body="l1", a="x"), "a", r"DH row 'A': expected `a` to be a finite number, got 'x'"),
+    (dict(joint="A", body="l1", alpha=np.nan), "alpha", "expected `alpha` to be a finite number, got nan"),
+    (dict(joint="A", body="l1", s=np.inf), "s", "expected `s` to be a finite number, got inf"),
+    (dict(joint="A", body="l1", theta=[1.0]), "theta", r"expected `theta` to be a finite number, got \[1"),
+    (dict(joint="A", body="l1", theta=True), "theta", "expected `theta` to be a finite number, got True"),
+    (
+        dict(joint="A", body="l1", type="spherical"), "type",
+        "expected `type` to be one of 'revolute', 'prismatic', got 'spherical'",
+    ),
+    (dict(joint="A.1", body="l1"), "joint", "A DH row's `joint` must be text without dots.*got 'A.1'"),
+    (dict(joint="A", body=None), "body", "A DH row's `body` must be text .*got None"),
+    (dict(joint="A", body="ground"), "body", "'ground' is the fixed world; name the link that moves"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "key", "text"), BAD_ROWS)
+def test_bad_row(row: dict, key: str, text: str) -> None:
+    with pytest.raises(kic.ModelError, match=text) as caught:
+        kic.DHRow(**row)
+    assert caught.value.key == key
+    with pytest.raises(kic.ModelError, match=text):
+        kic.from_dh("arm", [row])
+
+
+BAD_ARMS = [
+    (dict(name="a.b", rows=[ROW]), "name", "A mechanism's `name` must be text without dots"),
+    (
+        dict(name="arm", rows=[ROW], convention="craig"), "convention",
+        "'arm': expected `convention` to be one of 'freeman', 'standard', got 'craig'",
+    ),
+    (dict(name="arm", rows=[]), "rows", "'arm': an arm needs at least one DH row"),
+    (dict(name="arm", rows=None), "rows", "'arm': expected `rows` to be a list of DH rows, got None"),
+    (dict(name="arm", rows="rows"), "rows", "expected `rows` to be a list of DH rows, got 'rows'"),
+    (dict(name="arm", rows=[3]), "rows", "Expected a DHRow, or a dict of its fields .* got 3"),
+    (dict(name="arm", rows=[{"joint": "A"}]), "rows", "with `joint` and `body` at least"),
+    (dict(name="arm", rows=[{"joint": "A", "body": "b", "d": 1}]), "rows", "a, alpha, s, theta"),
+    (
+        dict(name="arm", rows=[ROW, kic.DHRow("B", "l1")]), "rows[1].body",
+        "'arm': two DH rows move the body 'l1'; each moves its own",
+    ),
+    (
+        dict(name="arm", rows=[ROW, kic.DHRow("A", "l2")]), "joints[1].name",
+        "the name 'A' is given to two joints",
+    ),
+    (
+        dict(name="arm", rows=[ROW], bodies=[kic.Body("l2")]), "bodies[0].name",
+        "'arm': no DH row moves the body 'l2'. They move: l1",
+    ),
+    (
+        dict(name="arm", rows=[ROW], bodies=[kic.Body("l1"), kic.Body("l1")]), "bodies[1].name",
+        "'arm': two bodies are called 'l1'; rename one",
+    ),
+    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "'arm': expected a Body, got 'l1'"),
+    (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies", "expected `bodies` to be a list of Body"),
+    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "'arm': expected a Point, got Body"),
+    (
+        dict(name="arm", rows=[ROW], points=[kic.Point("p", "l2", (0, 0, 0))]), "points[0].body",
+        "Point 'p': No body 'l2' in 'arm'. There are: ground, l1",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "key", "text"), BAD_ARMS)
+def test_bad_arm(call: dict, key: str, text: str) -> None:
+    with pytest.raises(kic.ModelError, match=text) as caught:
+        kic.from_dh(**call)
+    assert caught.value.key == key

@@ -1,0 +1,594 @@
+"""Every refusal: the rule, what came, the remedy, and the numbers as attributes."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import kic
+from kic.errors import shown, unknown
+
+DEEP: list = []
+for _ in range(10000):
+    DEEP = [DEEP]
+
+
+def body(**more) -> kic.Body:
+    return kic.Body(**{"name": "b", "mass": 1.0, "com": (0.5, 0, 0), "inertia": (0, 0.1, 0.1), **more})
+
+
+def joint(**more) -> kic.Joint:
+    plain = {"name": "A", "type": "revolute", "bodies": ("ground", "b"), "at": (0, 0, 0), "axis": (0, 0, 1)}
+    return kic.Joint(**{**plain, **more})
+
+
+def mechanism(**more) -> kic.Mechanism:
+    points = [kic.Point("tip", "b", (1, 0, 0)), kic.Point("nail", "ground", (0, 0, 0))]
+    return kic.Mechanism(**{"name": "m", "bodies": [body()], "joints": [joint()], "points": points, **more})
+
+
+def refuses(kind: type, make, key: str | None, text: str) -> kic.KicError:
+    with pytest.raises(kind) as caught:
+        make()
+    error = caught.value
+    assert text in str(error), str(error)
+    assert "\n" not in str(error)
+    assert len(str(error)) < 400
+    if key is not None:
+        assert error.key == key
+    return error
+
+
+# --------------------------------------------------------------------------------------- the family
+
+
+def test_one_family() -> None:
+    for name in kic.__all__:
+        kind = getattr(kic, name)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            assert issubclass(kind, kic.KicError)
+    for kind, builtin in (
+        (kic.ModelError, ValueError), (kic.ModelFileError, kic.ModelError),
+        (kic.UnknownNameError, LookupError),
+        (kic.InputError, ValueError), (kic.PostureError, kic.InputError), (kic.InertiaError, ValueError),
+        (kic.SingularError, ArithmeticError), (kic.LoopError, ValueError),
+    ):  # fmt: skip
+        assert issubclass(kind, builtin)
+
+
+def test_errors_carry_their_numbers_and_travel() -> None:
+    error = kic.SingularError("no inverse", condition=1e16, coordinates=("A",))
+    assert str(error) == error.message == "no inverse"
+    assert (error.condition, error.coordinates) == (1e16, ("A",))
+    assert error.numbers == {"condition": 1e16, "coordinates": ("A",)}
+    twin = pickle.loads(pickle.dumps(error))
+    assert type(twin) is kic.SingularError
+    assert (str(twin), twin.condition) == ("no inverse", 1e16)
+    with pytest.raises(kic.PostureError) as caught:  # a posture travels with it
+        kic.load("horn-two-link").at([[0, 0], [np.nan, 0]])
+    twin = pickle.loads(pickle.dumps(caught.value))
+    assert twin.failed == [(1,)]
+    assert twin.configuration.value("tip")[0].tolist() == [2.0, 0.0, 0.0]
+
+
+def test_unknown_names_list_the_candidates() -> None:
+    assert str(unknown("body", "hnd", "arm", ["hand", "base"])) == (
+        "No body 'hnd' in 'arm'. Did you mean 'hand'? There are: hand, base."
+    )
+    assert str(unknown("load", "x", "arm", [])) == "No load 'x' in 'arm'. There are none."
+    many = [f"p{i}" for i in range(1000)]
+    error = unknown("point", "qqq", "arm", many)
+    assert str(error).endswith("p20, p21, …, p999.")
+    assert len(str(error)) < 200
+    assert error.candidates == tuple(many)
+    assert str(unknown("point", 5, "arm", ["a"])) == "No point 5 in 'arm'. There are: a."
+    assert str(unknown("point", np.str_("b"), "arm", ["a"])).startswith("No point 'b' in")
+
+
+class Silent:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+def test_what_came_is_shown_on_one_short_line() -> None:
+    assert shown(1.5) == "1.5"
+    assert shown("x") == "'x'"
+    assert shown(np.zeros(3)) == "array([0., 0., 0.])"
+    assert shown(DEEP) == "[[[[[[[...]]]]]]]"
+    assert shown(Silent()).startswith("<")
+    assert shown([Silent()])
+    for long in ("y" * 10**6, list(range(10**6)), np.zeros((100, 100)), 10**5000, {i: i for i in range(999)}):
+        assert len(shown(long)) <= 100
+        assert "\n" not in shown(long)
+
+
+# -------------------------------------------------------------------------------------------- parts
+
+
+BAD_NUMBERS = [
+    "1", True, None, 1j, np.nan, np.inf, [], [1], [[1]], {}, object(), 10**400, np.array([1.0]), DEEP, b"1",
+    np.True_,
+]  # fmt: skip
+BAD_VECTORS = [
+    "123", ["1", "2", "3"], [True, False, True], 5, [1, 2], [1, 2, 3, 4], [[1, 2, 3]], {1, 2, 3}, {"x": 1},
+    [1, 2, None], [1, 2, np.nan], [1, 2, np.inf], [1, 2, [3]], [1, 2, 3j], iter([1, 2, 3]), b"abc", DEEP,
+    np.zeros((3, 1)), object(), np.ma.array([1.0, 2, 3], mask=[0, 0, 1]), [1, 2, 10**400],
+]  # fmt: skip
+BAD_NAMES = [
+    "",
+    " b",
+    "b ",
+    "b.1",
+    "a.b",
+    "a\nb",
+    "a\tb",
+    "a\0",
+    "\ud800",
+    "\u200b",
+    5,
+    None,
+    True,
+    b"b",
+    ["b"],
+    DEEP,
+]
+
+
+@pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda v: shown(v)[:20])
+def test_numbers_of_parts(value) -> None:
+    least = "to be a finite number of at least 0, got "
+    if value is not None:
+        refuses(kic.ModelError, lambda: body(mass=value), "mass", f"Body 'b': expected `mass` {least}")
+    point, pair = ("p", "b", (0, 0, 0)), ("s", ("p", "q"))
+    refuses(kic.ModelError, lambda: kic.Point(*point, value), "mass", f"Point 'p': expected `mass` {least}")
+    for key in ("stiffness", "rest", "damping"):
+        text = f"Spring 's': expected `{key}` {least}"
+        refuses(kic.ModelError, lambda key=key: kic.Spring(*pair, **{key: value}), key, text)
+    for key in ("value", "stiffness", "rest", "damping"):
+        if shown(value) not in ("[1]", "array([1.])"):  # which is one number for each freedom
+            refuses(
+                kic.ModelError, lambda key=key: joint(**{key: value}), key, f"Joint 'A': expected `{key}` to "
+            )
+
+
+@pytest.mark.parametrize("value", BAD_VECTORS, ids=lambda v: shown(v)[:20])
+def test_vectors_of_parts(value) -> None:
+    text = "to be three finite numbers, got "
+    refuses(kic.ModelError, lambda: body(com=value), "com", f"Body 'b': expected `com` {text}")
+    refuses(kic.ModelError, lambda: body(at=value), "at", f"Body 'b': expected `at` {text}")
+    refuses(kic.ModelError, lambda: joint(at=value), "at", f"Joint 'A': expected `at` {text}")
+    refuses(kic.ModelError, lambda: joint(axis=value), "axis", f"Joint 'A': expected `axis` {text}")
+    refuses(kic.ModelError, lambda: kic.Point("p", "b", value), "at", f"Point 'p': expected `at` {text}")
+    refuses(
+        kic.ModelError, lambda: kic.Force("f", "p", value), "force", f"Force 'f': expected `force` {text}"
+    )
+    refuses(
+        kic.ModelError, lambda: kic.Moment("t", "b", value), "moment", f"Moment 't': expected `moment` {text}"
+    )
+    refuses(
+        kic.ModelError,
+        lambda: mechanism(gravity=value),
+        "gravity",
+        f"Mechanism 'm': expected `gravity` {text}",
+    )
+    text = "Body 'b': expected `inertia` to be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a 3×3"
+    refuses(kic.ModelError, lambda: body(inertia=value), "inertia", text)
+
+
+@pytest.mark.parametrize("name", BAD_NAMES, ids=lambda v: shown(v)[:20])
+def test_names_of_parts(name) -> None:
+    makers = {
+        "body": lambda: body(name=name), "joint": lambda: joint(name=name),
+            "point": lambda: kic.Point(name, "b", (0, 0, 0)),
+        "distance": lambda: kic.Distance(name, ("p", "q")), "force": lambda: kic.Force(name, "p"),
+        "moment": lambda: kic.Moment(name, "b"), "spring": lambda: kic.Spring(name, ("p", "q")),
+        "mechanism": lambda: mechanism(name=name),
+    }  # fmt: skip
+    for kind, make in makers.items():
+        refuses(
+            kic.ModelError,
+            make,
+            "name",
+            f"A {kind}'s `name` must be text without dots, line breaks or outer spaces",
+        )
+
+
+@pytest.mark.parametrize("value", [5, None, ["b"], b"b", True, DEEP], ids=lambda v: shown(v)[:20])
+def test_texts_of_parts(value) -> None:
+    cases = [
+        (lambda: kic.Point("p", value, (0, 0, 0)), "body", "Point 'p': expected `body` to be text, got "),
+        (lambda: kic.Force("f", value), "point", "Force 'f': expected `point` to be text, got "),
+        (lambda: kic.Moment("t", value), "body", "Moment 't': expected `body` to be text, got "),
+        (
+            lambda: body(inertia_exception=value),
+            "inertia_exception",
+            "expected `inertia_exception` to be text, got ",
+        ),
+        (lambda: mechanism(title=value), "title", "Mechanism 'm': expected `title` to be text, got "),
+        (lambda: mechanism(about=value), "about", "expected `about` to be text"),
+        (lambda: mechanism(source=value), "source", "expected `source` to be text"),
+        (lambda: mechanism(drawing=value), "drawing", "expected `drawing` to be text"),
+        (lambda: kic.Units(value), "length", "Units: expected `length` to be text, got "),
+        (lambda: mechanism(units=value), "units", "Mechanism 'm': expected `units` to be Units, got "),
+        (lambda: joint(type=value), "type", "Joint 'A': expected `type` to be one of 'fixed', 'revolute', "),
+        (
+            lambda: kic.Force("f", "p", axes=value),
+            "axes",
+            "expected `axes` to be one of 'world', 'body', got ",
+        ),
+        (
+            lambda: kic.Moment("t", "b", axes=value),
+            "axes",
+            "expected `axes` to be one of 'world', 'body', got ",
+        ),
+    ]
+    for make, key, text in cases:
+        refuses(kic.ModelError, make, key, text)
+
+
+PAIRS = [
+    "gb",
+    None,
+    5,
+    ("b",),
+    ("b", "c", "d"),
+    ("b", "b"),
+    ("b", 5),
+    (["b"], "c"),
+    {"b", "c"},
+    {"b": 1, "c": 2},
+    DEEP,
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda v: shown(v)[:20])
+def test_pairs_of_names(pair) -> None:
+    for make, who, key in (
+        (lambda: joint(bodies=pair), "Joint 'A'", "bodies"),
+        (lambda: kic.Distance("d", pair), "Distance 'd'", "points"),
+        (lambda: kic.Spring("s", pair), "Spring 's'", "points"),
+    ):
+        error = refuses(kic.ModelError, make, key, f"{who}: expected `{key}` to ")
+        assert f"list of two {key}" in str(error) or f"name two different {key}" in str(error)
+
+
+GEOMETRY = [
+    ({"axis": (0, 0, 0)}, "axis", "Joint 'A': `axis` is zero; give a direction."),
+    ({"axis": (0, 0, 1e-200)}, "axis",
+        "expected `axis` to have an ordinary length (any unit will do), got (0.0, 0.0, 1e-200)"),
+    ({"axis": (1e300, 1e300, 0)}, "axis", "expected `axis` to have an ordinary length"),
+    ({"at": None}, "at", "Joint 'A': a revolute joint needs `at`, three numbers in the drawing."),
+    ({"axis": None}, "axis", "a revolute joint needs `axis`"),
+    ({"axis2": (1, 0, 0)}, "axis2", "a revolute joint has no `axis2`; leave it out."),
+    ({"type": "prismatic", "axis": None}, "axis", "a prismatic joint needs `axis`"),
+    ({"type": "fixed"}, "axis", "a fixed joint has no `axis`; leave it out."),
+    ({"type": "spherical"}, "axis", "a spherical joint has no `axis`"),
+    ({"type": "free"}, "axis", "a free joint has no `axis`"),
+    ({"type": "universal"}, "axis2", "a universal joint needs `axis2`"),
+    ({"type": "planar"}, "axis2", "a planar joint needs `axis2`"),
+    ({"type": "universal", "axis2": (0, 0, 0)}, "axis2", "`axis2` is zero; give a direction."),
+    ({"type": "planar", "axis2": (1, 0, 1)}, "axis2",
+        "axes of a planar joint must be perpendicular; their cosine is 0.707."),
+    ({"type": "universal", "axis2": (0, 0, -3)}, "axis2", "must be perpendicular; their cosine is -1."),
+    ({"type": "screw"}, "type",
+        "expected `type` to be one of 'fixed', 'revolute', 'prismatic', 'cylindrical', 'universal'"),
+    ({"value": (1, 2)}, "value", "expected `value` to have 1 number, one for each freedom, got (1, 2)."),
+    ({"value": np.zeros(0)}, "value",
+        "expected `value` to have 1 number, one for each freedom, got array([]"),
+    ({"type": "cylindrical", "value": 1}, "value",
+        "expected `value` to have 2 numbers, one for each freedom, got 1."),
+    ({"type": "cylindrical", "rest": 1}, "rest",
+        "expected `rest` to have 2 numbers, one for each freedom, got 1."),
+    ({"type": "cylindrical", "stiffness": (1, 2, 3)}, "stiffness",
+        "to have 2 numbers, one for each freedom, got (1, 2, 3)."),
+    ({"stiffness": -1}, "stiffness", "Joint 'A': `stiffness` must not be negative, got -1."),
+    ({"type": "cylindrical", "damping": (0, -1)}, "damping", "`damping` must not be negative, got (0, -1)."),
+    ({"type": "fixed", "axis": None, "value": 1}, "value",
+        "a fixed joint has no freedom; leave `value` out."),
+    ({"type": "fixed", "axis": None, "damping": 2}, "damping",
+        "a fixed joint has no freedom; leave `damping` out."),
+    ({"type": "spherical", "axis": None, "value": (0, 0, 1)}, "value",
+        "three turns of a spherical joint have no coordinates"),
+    ({"type": "spherical", "axis": None, "stiffness": 1}, "stiffness",
+        "the drawing is their zero. Leave it out or 0."),
+    ({"type": "free", "axis": None, "rest": (0, 0, 0, 1, 0, 0)}, "rest",
+        "three turns of a free joint have no coordinates"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "key", "text"), GEOMETRY)
+def test_joints(given: dict, key: str, text: str) -> None:
+    error = refuses(kic.ModelError, lambda: joint(**given), key, text)
+    if "cosine" in text:
+        assert error.cosine == pytest.approx(np.sqrt(0.5) if "0.707" in text else -1)
+
+
+def test_bodies() -> None:
+    refuses(
+        kic.ModelError,
+        lambda: kic.Body("ground"),
+        "name",
+        "'ground' is the fixed world and can not be a body",
+    )
+    text = "Body 'b' has mass 2 but no `com`. Say where its centre of mass is."
+    refuses(kic.ModelError, lambda: kic.Body("b", mass=2), "com", text)
+    text = "Body 'b': a body with mass = 0 has no inertia, got (1.0, 1.0, 1.0, 0.0, 0.0, 0.0). Mend `inertia`"
+    refuses(kic.ModelError, lambda: kic.Body("b", mass=0, inertia=(1, 1, 1)), "inertia", text)
+    assert kic.Body("b", mass=0, inertia=(1, 1, 1), inertia_exception="a rotor as the table has it").inertia
+    skew = ((1, 0.1, 0), (0, 1, 0), (0, 0, 1))
+    text = "Body 'b': `inertia` must be symmetric; the largest difference to its transpose is 0.1."
+    assert refuses(kic.ModelError, lambda: body(inertia=skew), "inertia", text).difference == 0.1
+    assert body(mass=None, com=None, inertia=None).mass is None
+
+
+# ------------------------------------------------------------------------------------------ drawing
+
+
+@pytest.mark.parametrize("kind", ["bodies", "joints", "points", "distances", "forces", "moments", "springs"])
+def test_lists_of_parts(kind: str) -> None:
+    for value in (None, 5, "parts", b"ab", {"b": 1}, {1, 2}, 1j, object(), body()):
+        refuses(
+            kic.ModelError,
+            lambda value=value: mechanism(**{kind: value}),
+            kind,
+            f"Mechanism 'm': expected `{kind}` to be a",
+        )
+    wrong = joint() if kind == "bodies" else body()
+    for value in ("part", None, {"name": "b"}, wrong, DEEP):
+        parts = [*getattr(mechanism(), kind), value]
+        where = f"{kind}[{len(parts) - 1}]"
+        refuses(kic.ModelError, lambda parts=parts: mechanism(**{kind: parts}), where, f"`{kind}` must hold ")
+
+
+DRAWINGS = [
+    ({"bodies": [body(), body()]}, "bodies[1].name",
+        "'m': the name 'b' is given to two bodies. Bodies, joints, points, "),
+    ({"points": [kic.Point("A", "b", (0, 0, 0))]}, "points[0].name",
+        "the name 'A' is given to a joint and a point."),
+    ({"forces": [kic.Force("tip", "tip")]}, "forces[0].name",
+        "the name 'tip' is given to a point and a force."),
+    ({"moments": [kic.Moment("b", "b")]}, "moments[0].name", "the name 'b' is given to a body and a moment."),
+    ({"springs": [kic.Spring("A", ("tip", "nail"))]}, "springs[0].name", "is given to a joint and a spring."),
+    ({"distances": [kic.Distance("nail", ("tip", "nail"))]}, "distances[0].name",
+        "is given to a point and a distance."),
+    ({"joints": [joint(name="ground")]}, "joints[0].name",
+        "'ground' is the fixed world; give the joint another name."),
+    ({"joints": [joint(bodies=("ground", "c"))]}, "joints[0].bodies",
+        "Joint 'A': No body 'c' in 'm'. There are: ground, b."),
+    ({"points": [kic.Point("p", "c", (0, 0, 0))]}, "points[0].body",
+        "Point 'p': No body 'c' in 'm'. There are: ground, b."),
+    ({"moments": [kic.Moment("t", "c")]}, "moments[0].body", "Moment 't': No body 'c' in 'm'."),
+    ({"forces": [kic.Force("f", "tp")]}, "forces[0].point",
+        "Force 'f': No point 'tp' in 'm'. Did you mean 'tip'? There are: "),
+    ({"distances": [kic.Distance("d", ("tip", "b"))]}, "distances[0].points",
+        "Distance 'd': No point 'b' in 'm'."),
+    ({"springs": [kic.Spring("s", ("A", "tip"))]}, "springs[0].points", "Spring 's': No point 'A' in 'm'."),
+    ({"joints": []}, "joints", "'m' has no joints; a mechanism needs at least one, to 'ground'."),
+    ({"bodies": [body(), body(name="c")]}, "bodies[1]",
+        "'m': nothing holds 'c'. Tie each body to 'ground' through joints;"),
+    ({"coordinates": ["B"]}, "coordinates[0]", "`coordinates`: No joint 'B' in 'm'. There are: A."),
+    ({"coordinates": ["A.1"]}, "coordinates[0]", "`coordinates`: No joint 'A.1' in 'm'."),
+    ({"coordinates": ["b"]}, "coordinates[0]", "`coordinates`: No joint 'b' in 'm'."),
+    ({"coordinates": [5]}, "coordinates[0]", "`coordinates`: No joint 5 in 'm'."),
+    ({"coordinates": [["A"]]}, "coordinates[0]", "`coordinates`: No joint ['A'] in 'm'."),
+    ({"coordinates": ["A", "A"]}, "coordinates[1]", "'m': coordinate 'A' is named twice in `coordinates`."),
+    ({"coordinates": "A"}, "coordinates",
+        "Mechanism 'm': expected `coordinates` to be a list of joint names, got 'A'."),
+    ({"coordinates": 5}, "coordinates", "expected `coordinates` to be a list of joint names, got 5."),
+    ({"closure_tolerance": -1}, "closure_tolerance", "to be a finite number of at least 0, got -1."),
+    ({"coordinates": {"A"}}, "coordinates", "expected `coordinates` to be a list of joint names, got {'A'}."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "key", "text"), DRAWINGS)
+def test_drawings(given: dict, key: str, text: str) -> None:
+    error = refuses(kic.ModelError, lambda: mechanism(**given), key, text)
+    if "No " in text:
+        assert error.name not in error.candidates
+    if "is given to" in text:
+        assert f"the name '{error.name}' is given to" in str(error)
+
+
+def test_drawings_of_several_joints() -> None:
+    m = kic.load("twin-arm")
+    text = "coordinate 'neck.1' is named twice in `coordinates`."
+    refuses(kic.ModelError, lambda: replace(m, coordinates=["neck", "neck.1"]), "coordinates[1]", text)
+    bolted = (*m.joints[:-1], kic.Joint("neck", "fixed", ("torso", "head")))
+    text = "joint 'neck' in `coordinates` is fixed and has none; leave it out."
+    refuses(kic.ModelError, lambda: replace(m, joints=bolted, coordinates=["neck"]), "coordinates[0]", text)
+    floating = [j for j in m.joints if j.name != "yaw"]
+    error = refuses(
+        kic.ModelError,
+        lambda: replace(m, joints=floating),
+        "bodies[1]",
+        "nothing holds 'torso', 'left_upper'",
+    )
+    assert error.bodies == tuple(b.name for b in m.bodies[1:])
+
+
+# ---------------------------------------------------------------------------------------- questions
+
+
+ARM = kic.load("horn-two-link")
+STRETCHED = ARM.at([0.0, 0.0])
+
+
+def test_names_of_rows() -> None:
+    c = STRETCHED
+    unknowns = [
+        (
+            "tp",
+            "No part 'tp' in 'horn-two-link'. Did you mean 'tip'? There are: link1, link2, shoulder, ",
+        ),
+        ("tip.w", "No row 'tip.w' in 'horn-two-link'. Did you mean 'tip.z'? There are: tip.x, tip.y, tip.z."),
+        ("link1.q", "There are: link1.x, link1.y, link1.z, link1.wx, link1.wy, link1.wz."),
+        ("elbow.1", "No row 'elbow.1' in 'horn-two-link'. Did you mean 'elbow'?"),
+        ("", "No part '' in 'horn-two-link'."),
+        (".x", "No part '' in 'horn-two-link'."),
+    ]
+    for name, text in unknowns:
+        for ask in (c.coefficients, c.value, ARM.prepare):
+            error = refuses(kic.UnknownNameError, lambda ask=ask, name=name: ask(name), None, text)
+            assert error.candidates
+    inputs = [
+        ([], "Expected at least one name in `of`, got none."),
+        (["tip", 5], "Expected names in `of`, got 5."),
+        ("ground", "'ground' does not move; ask about a point, a body or a joint."),
+        ("tip.angle", "'tip' is no body; only bodies of planar mechanisms have an `.angle`."),
+    ]
+    for name, text in inputs:
+        refuses(kic.InputError, lambda name=name: c.coefficients(name), None, text)
+    loads = mechanism(forces=[kic.Force("f", "tip")], springs=[kic.Spring("s", ("tip", "nail"))])
+    for name in ("f", "s"):
+        text = f"'{name}' is a load; it has no motion. Ask about its point or body."
+        refuses(kic.InputError, lambda name=name: loads.at().coefficients(name), None, text)
+    bare = mechanism(bodies=[kic.Body("b")], joints=[joint(axis=(0, 1, 1))])
+    text = (
+        "Body 'b' has no reference point: give it `at` (or `com`), or ask for 'b.wx' … through a point of it."
+    )
+    refuses(kic.InputError, lambda: bare.at().coefficients("b"), None, text)
+    assert bare.at().coefficients(["b.wx", "b.wz"]).rows == ("b.wx", "b.wz")
+    bolted = mechanism(joints=[kic.Joint("A", "fixed", ("ground", "b"))])
+    refuses(
+        kic.InputError, lambda: bolted.at().coefficients("A"), None, "Joint 'A' is fixed; it has no motion."
+    )
+    arm = kic.load("puma560")
+    text = "'puma560' is not planar, so 'link2' has no `.angle`. Ask for 'link2.wx', 'link2.wy', 'link2.wz'."
+    refuses(kic.InputError, lambda: arm.at().value("link2.angle"), None, text)
+    text = "'link2' includes angular velocities, which have no value. Ask for a point, or for pose('link2')."
+    refuses(kic.InputError, lambda: arm.at().value("link2"), None, text)
+    text = (
+        "'link2.wx' includes angular velocities, which have no value. Ask for a point, or for pose('link2')."
+    )
+    refuses(kic.InputError, lambda: arm.at().value("link2.wx"), None, text)
+
+
+def test_poses() -> None:
+    for name in ("tip", "ground", "elbow", "lnk1", ""):
+        error = refuses(
+            kic.UnknownNameError, lambda name=name: STRETCHED.pose(name), None, f"No body '{name}' in 'horn-"
+        )
+        assert error.candidates == ("link1", "link2")
+    refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "Expected a name, got 5.")
+    text = "pose() needs real numbers; this posture holds complex128."
+    refuses(kic.InputError, lambda: ARM.at([1j, 0]).pose("link1"), None, text)
+
+
+@pytest.mark.parametrize("order", [0, 4, -1, None, "2", 1.5, [1]], ids=str)
+def test_orders(order) -> None:
+    for ask in (lambda: STRETCHED.coefficients("tip", order=order), lambda: ARM.prepare("tip", order=order)):
+        refuses(kic.InputError, ask, None, "Expected `order` to be 1, 2 or 3, got ")
+
+
+def test_coefficients() -> None:
+    tip = STRETCHED.coefficients("tip", order=1)
+    for names in ("tp", "tip.w", ["tip.x", "nope"], "tip.x.y", ""):
+        error = refuses(kic.UnknownNameError, lambda names=names: tip[names], None, "No row '")
+        assert error.candidates == ("tip.x", "tip.y", "tip.z")
+    text = "This needs H, of order 2; these coefficients have order=1. Ask with order=2."
+    refuses(kic.InputError, lambda: tip.acceleration([0, 0], [0, 0]), None, text)
+    text = "This needs D, of order 3; these coefficients have order=2. Ask with order=3."
+    refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").jerk([0, 0], [0, 0], [0, 0]), None, text)
+    many = ARM.at(np.zeros((3, 2))).dynamics()
+    text = "Batch shapes do not broadcast: `model` (3,), `qd` (2,), `qdd` ()."
+    refuses(kic.InputError, lambda: many.effort(np.zeros((2, 2)), [0, 0]), None, text)
+
+
+# ----------------------------------------------------------------------------------------- dynamics
+
+
+def test_unknown_masses_and_inertias() -> None:
+    m = replace(ARM, bodies=[kic.Body("link1", mass=1, com=(0.5, 0, 0)), kic.Body("link2")])
+    text = (
+        "Dynamics of 'horn-two-link' needs the inertia of every moving body; missing: link2 (mass), "
+        "link1 (inertia). A body without any is written mass = 0, a point-like one inertia = [0, 0, 0]."
+    )
+    for ask in (m.at().dynamics, m.at().contributions, lambda: m.prepare(dynamics=True)):
+        error = refuses(kic.InertiaError, ask, None, text)
+        assert error.bodies == ("link2", "link1")
+    assert m.at().coefficients("tip").G.any()  # the motion is known all the same
+    # what stands on ground may be as it likes
+    foot = kic.Body("foot")
+    m = replace(
+        ARM, bodies=[*ARM.bodies, foot], joints=[*ARM.joints, kic.Joint("bolt", "fixed", ("ground", "foot"))]
+    )
+    assert m.at().dynamics().I.tolist() == STRETCHED.dynamics().I.tolist()
+
+
+def test_a_massless_chain() -> None:
+    m = replace(ARM, bodies=[kic.Body("link1", mass=0), kic.Body("link2", mass=0, inertia=(0, 0, 0))])
+    text = (
+        "Nothing that moves in 'horn-two-link' has mass; its dynamics would be 0 = T. "
+        "Give bodies `mass`, `com` and `inertia`."
+    )
+    for ask in (m.at().dynamics, m.at().contributions, lambda: m.prepare("tip", dynamics=True)):
+        assert refuses(kic.InertiaError, ask, None, text).bodies == ("link1", "link2")
+    tip = [replace(point, mass=2.0) if point.name == "tip" else point for point in m.points]
+    half = replace(m, points=tip)  # a point mass is mass enough, but a stretched arm can not throw it
+    d = half.at([0.0, 0.0]).dynamics()
+    error = refuses(
+        kic.SingularError, lambda: d.acceleration([0, 0], [0, 0]), None, "I* has no inverse (condition "
+    )
+    assert "moves no mass. Give the bodies beyond it mass and inertia." in str(error)
+    assert error.condition > 1e15
+    assert set(error.coordinates) <= {"shoulder", "elbow"}
+    assert np.isfinite(half.at([0.0, 1.0]).dynamics().acceleration([0, 0], [0, 0])).all()
+
+
+def test_springs_without_direction() -> None:
+    m = mechanism(springs=[kic.Spring("s", ("tip", "nail"), stiffness=1, rest=0.5)])
+    home = replace(m, points=[kic.Point("tip", "b", (0, 0, 0)), kic.Point("nail", "ground", (0, 0, 0))])
+    assert np.isfinite(m.at().dynamics().load).all()
+    text = "A spring of 'm' has no direction here: the ends of one of s coincide while it has a free length"
+    refuses(kic.InputError, home.at().dynamics, None, text)
+    soft = replace(home, springs=[kic.Spring("s", ("tip", "nail"), stiffness=1)])
+    assert soft.at().dynamics().load.tolist() == [0.0]
+
+
+def test_forces_of_the_caller() -> None:
+    m = mechanism(forces=[kic.Force("push", "tip")], moments=[kic.Moment("twist", "b")])
+    c = m.at([0.0])
+    text = "No force or moment 'puhs' in 'm'."
+    error = refuses(kic.KicError, lambda: c.dynamics(applied={"puhs": (0, 0, 0)}), None, text)
+    assert "There are: push, twist." in str(error)
+    assert error.name == "puhs"
+    text = "No force or moment 'tip' in 'horn-two-link'."
+    refuses(kic.KicError, lambda: STRETCHED.dynamics(applied={"tip": (0, 0, 0)}), None, text)
+    text = "Expected `push` to have shape (..., 3), got (2,)."
+    assert refuses(kic.InputError, lambda: c.dynamics(applied={"push": (0, 0)}), None, text).got == (2,)
+    text = "Expected `push` to be an array of numbers, got 'up'."
+    refuses(kic.InputError, lambda: c.dynamics(applied={"push": "up"}), None, text)
+    text = "Expected `twist` to be finite, got nan at (1,) (1 of 3 entries)."
+    refuses(kic.InputError, lambda: c.dynamics(applied={"twist": (0, np.nan, 0)}), None, text)
+
+
+# ---------------------------------------------------------------------------------------- evaluator
+
+
+def test_evaluators() -> None:
+    refuses(
+        kic.InputError,
+        lambda: ARM.prepare(),
+        None,
+        "Nothing was asked: name dependents in `of`, or set dynamics=True.",
+    )
+    f = ARM.prepare("tip")
+    r = f(STRETCHED.state)
+    for ask in (lambda: r.nope, lambda: r["nope"], lambda: r.I):
+        assert refuses(kic.UnknownNameError, ask, None, "in 'these results'. There are: tip.").candidates == (
+            "tip",
+        )
+    text = "Expected `state` to have shape (..., 2), as `Configuration.state` has it, got (3,)."
+    refuses(kic.InputError, lambda: f([0, 0, 0]), None, text)
+    many = ARM.at(np.zeros((3, 2)))
+    text = "`out` must be results of this evaluator for the batch (3,)"
+    refuses(kic.InputError, lambda: f(many.state, out=r), None, text)
+    refuses(
+        kic.InputError,
+        lambda: f(STRETCHED.state, out=ARM.prepare("tip")(STRETCHED.state)),
+        None,
+        "of this evaluator",
+    )

@@ -1,0 +1,512 @@
+"""What `at` takes: forms, batches, rotations, the way back; failed members; what is refused."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import sympy
+from sampling import mismatch, random_tree
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+from kic.arrays import broadcast_batches, numbers, trailing
+from kic.rotations import quaternion_from_vector, vector_from_quaternion
+
+BATCHES = [(), (1,), (3, 1, 2), (0,), (2, 0)]
+
+
+def make_zoo() -> kic.Mechanism:
+    """Every kind of joint, branched, with loads; free and spherical joints also written backwards."""
+    kinds = ["revolute", "spherical", "fixed", "universal", "free", "planar", "cylindrical", "prismatic"]
+    return random_tree(np.random.default_rng(21), kinds, branched=True, loads=True)
+
+
+ZOO = make_zoo()
+ARM = kic.load("horn-two-link")
+KERNELS = [f"{letter}{order}" for order in (1, 2, 3) for letter in "GHD"[:order]] + [
+    "I",
+    "P",
+    "load",
+    "damping",
+]
+NAMES = ["b5", "b4", "p7", "gap"]
+
+
+def postures(batch: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(*batch, ZOO.mobility))
+
+
+def answers(c) -> dict[str, np.ndarray]:
+    """Everything that a posture can be asked, as arrays with the batch in front."""
+    found = {}
+    for order in (1, 2, 3):
+        rows = c.coefficients(NAMES, order=order)
+        for letter in ("values", "G", "H", "D")[: order + 1]:
+            found[f"{letter}{order}"] = getattr(rows, letter)
+    for name in ("p0", "p3.y", *c.coordinates[:1]):
+        found[f"value {name}"] = c.value(name)
+    d = c.dynamics()
+    qd = np.linspace(-1, 1, len(c.coordinates))
+    found |= {"I": d.I, "P": d.P, "load": d.load, "damping": d.damping}
+    found |= {"effort": d.effort(qd, qd), "energy": d.kinetic_energy(qd), "coriolis": d.coriolis(qd)}
+    found |= {"acceleration": d.acceleration(qd, qd), "gradient": d.inertia_gradient()}
+    found |= {"velocity": rows.velocity(qd), "jerk": rows.jerk(qd, qd, qd), "phi": c.phi, "state": c.state}
+    parts = c.contributions()
+    for name in ("I_linear", "I_angular", "P_linear", "P_angular"):
+        found[name] = getattr(parts, name)
+    return found
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True)
+
+
+# ----------------------------------------------------------------------------------- forms of input
+
+
+def test_arrays_dicts_and_the_drawing_are_the_same_posture() -> None:
+    phi = [0.3, -0.4]
+    wanted = ARM.at(phi).value("tip").tolist()
+    by_name = {"elbow": -0.4, "shoulder": 0.3}
+    forms = [
+        np.array(phi), tuple(phi), np.array(phi, dtype=np.longdouble), by_name, OrderedDict(by_name),
+        MappingProxyType(by_name), {"shoulder": np.float64(0.3), "elbow": np.array(-0.4)},
+        [Fraction(3, 10), Decimal("-0.4")], np.array(phi, dtype=object),
+    ]  # fmt: skip
+    for form in forms:
+        c = ARM.at(form)
+        assert c.batch == ()
+        assert c.value("tip").tolist() == wanted
+    assert ARM.at([0, 1]).state.dtype == np.float64
+    assert ARM.at(np.array([0, 1], dtype=np.uint8)).phi.tolist() == [0.0, 1.0]
+    assert ARM.at().phi.tolist() == [0.0, 0.0]
+    assert kic.load("panda").at().phi == pytest.approx(kic.load("panda").at(None).phi, abs=0)
+    assert ARM.at([0.3 + 0j, -0.4]).value("tip").tolist() == pytest.approx(wanted, abs=1e-15)
+
+
+def test_several_freedoms_by_joint_or_by_component() -> None:
+    m = kic.load("twin-arm")
+    rest = {name: 0.1 for name in m.coordinate_names if not name.startswith("neck")}
+    whole = m.at({**rest, "neck": [0.3, 0.7]})
+    for parts in ({"neck.1": 0.3, "neck.2": 0.7}, {"neck.2": 0.7, "neck.1": 0.3}):
+        assert m.at({**rest, **parts}).phi.tolist() == whole.phi.tolist()
+    many = m.at({**rest, "neck": [[0.3, 0.7], [0.4, 0.8]]})
+    assert many.batch == (2,)
+    assert many.phi[0].tolist() == whole.phi.tolist()
+
+
+def test_batches_of_a_dict_broadcast() -> None:
+    shoulder, elbow = np.linspace(0, 1, 3)[:, None], np.linspace(0, 2, 2)
+    c = ARM.at({"shoulder": shoulder, "elbow": elbow})
+    assert c.batch == (3, 2)
+    for i in range(3):
+        for j in range(2):
+            assert c.phi[i, j].tolist() == [shoulder[i, 0], elbow[j]]
+    assert ARM.at({"shoulder": np.zeros((0,)), "elbow": 1.0}).batch == (0,)
+    assert ARM.at({"shoulder": np.zeros((0, 1)), "elbow": np.zeros(4)}).batch == (0, 4)
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_every_answer_has_the_batch_in_front(batch: tuple[int, ...]) -> None:
+    phi = postures(batch)
+    found = answers(ZOO.at(phi))
+    one = answers(ZOO.at(postures(())))
+    for name, array in found.items():
+        assert array.shape == (*batch, *one[name].shape), name
+        assert array.dtype == np.float64, name
+        assert np.isfinite(array).all() or name.startswith("values"), name
+    asked = {name: array for name, array in found.items() if name in KERNELS}
+    prepared = ZOO.prepare(NAMES, order=3, dynamics=True)(ZOO.at(phi).state)
+    for name in "IP":
+        assert same(getattr(prepared, name), found[name])
+    for name in "GHD":
+        assert same(
+            getattr(prepared.b5, name), found[f"{name}3"][..., :6, *[slice(None)] * "_GHD".index(name)]
+        )
+    for index in np.ndindex(batch):
+        alone = answers(ZOO.at(phi[index]))
+        for name, array in asked.items():
+            assert same(array[index], alone[name]), name
+    poses = ZOO.at(phi).pose("b2").as_matrix()
+    assert poses.shape == (*batch, 4, 4)
+
+
+# ------------------------------------------------------------------------------- rotations and poses
+
+
+def ball(kind: str, pair: tuple[str, str] = ("ground", "b")) -> kic.Mechanism:
+    joint = kic.Joint("S", kind, pair, at=(0.1, 0.2, -0.3))
+    corners = [kic.Point(f"p{k}", "b", row) for k, row in enumerate(np.eye(3))]
+    return kic.Mechanism("ball", [kic.Body("b", at=(1, 0, 0))], [joint], corners)
+
+
+def corners(c) -> np.ndarray:
+    return np.stack([c.value(f"p{k}") for k in range(3)], axis=-2)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 1, 2), (0,)])
+def test_scipy_rotations_and_transforms(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    R = Rotation.from_rotvec(rng.normal(size=(*shape, 3)))
+    m, at = ball("spherical"), np.array([0.1, 0.2, -0.3])
+    for given in (R, R.as_rotvec()):
+        c = m.at({"S": given})
+        assert c.batch == shape
+        for k, e in enumerate(np.eye(3)):
+            assert c.value(f"p{k}") == pytest.approx(R.apply(e - at) + at, abs=1e-14)
+    t = rng.normal(size=(*shape, 3))
+    T = RigidTransform.from_components(t, R)
+    m = ball("free")
+    for given in (T, np.concatenate([t, R.as_rotvec()], axis=-1)):
+        c = m.at({"S": given})
+        assert c.batch == shape
+        for k, e in enumerate(np.eye(3)):
+            assert c.value(f"p{k}") == pytest.approx(R.apply(e - at) + at + t, abs=1e-14)
+
+
+def test_rotations_broadcast_with_other_joints() -> None:
+    m = kic.Mechanism(
+        "m",
+        [kic.Body("a"), kic.Body("b")],
+        [
+            kic.Joint("A", "prismatic", ("ground", "a"), axis=(1, 0, 0)),
+            kic.Joint("S", "spherical", ("a", "b"), at=(0, 0, 0)),
+        ],
+        [kic.Point("tip", "b", (1, 0, 0))],
+    )
+    R = Rotation.from_rotvec([[0, 0, 0.1], [0, 0, 0.2]])
+    c = m.at({"A": [[0.0], [5.0], [7.0]], "S": R})
+    assert c.batch == (3, 2)
+    assert c.value("tip.x")[1] == pytest.approx(5 + np.cos([0.1, 0.2]), abs=1e-15)
+
+
+SIZES = [
+    0.0, 1e-300, 1e-160, 1e-20, 1e-8, 1e-3, 0.0099999, 0.0100001, 0.5, 3.0, np.pi - 1e-9, np.pi, np.pi + 1e-9,
+    4.0, 2 * np.pi - 1e-9, 2 * np.pi, 2 * np.pi + 1e-9, 9.0, 100.0, 1e6, 1e155, 1e300,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_rotation_vectors_of_every_length(size: float) -> None:
+    axes = np.random.default_rng(1).normal(size=(30, 3))
+    axes = np.concatenate([axes, np.eye(3), -np.eye(3)])
+    r = size * axes / np.linalg.norm(axes, axis=-1)[:, None]
+    q = quaternion_from_vector(r)
+    assert np.linalg.norm(q, axis=-1) == pytest.approx(1.0, abs=1e-15)
+    if size < 1e5:  # beyond, the length itself is known to some turns only
+        wanted = Rotation.from_rotvec(r).as_quat(scalar_first=True)
+        assert np.abs(np.abs((q * wanted).sum(-1)) - 1).max() < 1e-15 * max(1, size)
+    back = vector_from_quaternion(q)
+    assert np.linalg.norm(back, axis=-1).max() < np.pi + 1e-14
+    if size < 3.1:
+        assert back == pytest.approx(r, rel=1e-14, abs=0)
+    # and as complex numbers, for derivatives by complex step
+    if size < 1e5:
+        forth = quaternion_from_vector(r + 1e-30j * axes[::-1])
+        assert np.abs(forth.real - q).max() < 1e-15 * max(1, size)
+        if size < 3.1:
+            assert mismatch(vector_from_quaternion(forth).imag * 1e30, axes[::-1]) < 1e-12
+    for kind, pair in (("spherical", ("ground", "b")), ("free", ("b", "ground"))):
+        if size > 1e100:
+            break
+        m = ball(kind, pair)
+        phi = r if kind == "spherical" else np.concatenate([axes, r], axis=-1)
+        c = m.at(phi)
+        assert mismatch(corners(m.at(c.phi)), corners(c)) < 1e-13
+
+
+def test_both_signs_of_a_quaternion_are_one_rotation() -> None:
+    q = np.random.default_rng(1).normal(size=(50, 4))
+    q = np.concatenate([q, np.eye(4), -np.eye(4)])
+    q /= np.linalg.norm(q, axis=-1)[:, None]
+    r = Rotation.from_quat(q, scalar_first=True).as_matrix()
+    for found in (vector_from_quaternion(q), vector_from_quaternion(-q), vector_from_quaternion(q + 0j).real):
+        assert Rotation.from_rotvec(found).as_matrix() == pytest.approx(r, abs=1e-14)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
+def test_there_and_back(batch: tuple[int, ...], scale: float) -> None:
+    """at(c.phi) is the same posture, however the joints were turned before."""
+    c = ZOO.at(scale * postures(batch))
+    again = ZOO.at(c.phi)
+    assert again.batch == batch
+    a, b = c.coefficients(NAMES, order=2), again.coefficients(NAMES, order=2)
+    holonomic = ~np.isnan(a.values)
+    assert mismatch(b.values[holonomic], a.values[holonomic]) < 1e-12
+    assert mismatch(b.G, a.G) < 1e-12
+    assert mismatch(b.H, a.H) < 1e-12
+    assert mismatch(again.phi, c.phi) < 1e-12
+    if scale <= 1:
+        assert mismatch(c.phi, scale * postures(batch)) < 1e-14
+
+
+# ----------------------------------------------------------------------------------- failed members
+
+
+def broken(batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Postures of which some can not be, and which can."""
+    phi = postures(batch, 5)
+    ok = np.ones(batch, dtype=bool)
+    flat, good = phi.reshape(-1, ZOO.mobility), ok.reshape(-1)
+    for k, (column, value) in enumerate([(0, np.nan), (3, np.inf), (ZOO.mobility - 1, -np.inf)]):
+        member = 2 * k + 1
+        if member < len(flat):
+            flat[member, column] = value
+            good[member] = False
+    return phi, ok
+
+
+@pytest.mark.parametrize("batch", [(2,), (7,), (3, 1, 2), (4, 10)])
+def test_masked_members_are_nan_everywhere_and_the_others_as_ever(batch: tuple[int, ...]) -> None:
+    phi, ok = broken(batch)
+    c = ZOO.at(phi, failures="mask")
+    assert c.ok.tolist() == ok.tolist()
+    assert c.batch == batch
+    found = answers(c)
+    whole = answers(ZOO.at(np.where(ok[..., None], phi, 0.1)))
+    for name, array in found.items():
+        assert np.isnan(array[~ok]).all(), name
+        assert same(array[ok], whole[name][ok]), name
+    with pytest.raises(kic.InputError, match=r"pose\(\) needs every member, but \d of \d+ have no posture"):
+        c.pose("b0")
+    assert f"{(~ok).sum()} of {ok.size} members have no posture" in repr(c)
+
+
+def test_a_single_posture_may_be_masked_too() -> None:
+    c = ARM.at([0.0, np.nan], failures="mask")
+    assert c.ok.shape == ()
+    assert not c.ok
+    assert np.isnan(c.value("tip")).all()
+    assert np.isnan(c.dynamics().I).all()
+    assert ARM.at([0.0, 0.1], failures="mask").ok
+    assert ARM.at(np.zeros((0, 2)), failures="mask").ok.shape == (0,)
+
+
+def test_user_given_forces_and_masks() -> None:
+    m = kic.Mechanism("m", ARM.bodies, ARM.joints, ARM.points, forces=[kic.Force("push", "tip")])
+    phi = np.array([[0.1, 0.2], [np.nan, 0.0], [0.3, 0.4]])
+    many = np.random.default_rng(0).normal(size=(5, 1, 3))
+    found = m.at(phi, failures="mask").dynamics(applied={"push": many})
+    wanted = m.at(phi[[0, 2]]).dynamics(applied={"push": many})
+    assert found.load.shape == (5, 3, 2)
+    assert np.isnan(found.load[:, 1]).all()
+    assert found.load[:, [0, 2]].tolist() == wanted.load.tolist()
+    assert found.I[:, [0, 2]].tolist() == wanted.I.tolist()
+
+
+def test_the_error_carries_what_failed_and_the_rest() -> None:
+    phi = np.zeros((3, 2, 2))
+    phi[0, 1, 0], phi[2, 0] = np.nan, [np.inf, -np.inf]
+    with pytest.raises(kic.PostureError) as caught:
+        ARM.at(phi)
+    error = caught.value
+    assert str(error) == (
+        "2 of 6 members of the batch have no posture, coordinates must be finite: "
+        "(0, 1): shoulder = nan; (2, 0): shoulder = inf, elbow = -inf. failures='mask' keeps the others."
+    )
+    assert error.failed == [(0, 1), (2, 0)]
+    assert error.reasons == ["shoulder = nan", "shoulder = inf, elbow = -inf"]
+    rest = error.configuration
+    assert rest.ok.tolist() == [[True, False], [True, True], [False, True]]
+    assert np.isnan(rest.value("tip.x")).tolist() == (~rest.ok).tolist()
+    with pytest.raises(
+        kic.PostureError, match=r"Coordinates of 'horn-two-link' must be finite, got elbow = nan"
+    ):
+        ARM.at({"shoulder": 0.0, "elbow": np.nan})
+    with pytest.raises(
+        kic.PostureError, match=r"^9 of 9 members.*\(3,\): shoulder = nan, elbow = nan; …\. failures="
+    ) as many:
+        ARM.at(np.full((9, 2), np.nan))
+    assert len(many.value.failed) == len(many.value.reasons) == 9
+    assert isinstance(error, kic.InputError)
+    with pytest.raises(kic.PostureError, match=r"S\.2 = nan"):
+        ball("spherical").at({"S": [0, np.nan, 0]})
+    with pytest.raises(kic.InputError, match=r"Expected `failures` to be 'raise' or 'mask', got 'ignore'"):
+        ARM.at([0, 0], failures="ignore")
+
+
+# ---------------------------------------------------------------------------------- what is refused
+
+
+DEEP: list = []
+for _ in range(10000):
+    DEEP = [DEEP]
+
+NO_NUMBERS = {
+    "text": "0.5", "texts": ["0", "1"], "bytes": b"ab", "booleans": [True, False],
+    "array of booleans": np.ones(2, bool), "None": [None, 0.0], "ragged": [[0.0, 1.0], [2.0]], "deep": DEEP,
+    "objects": [object(), object()],
+    "mixed": [0.0, "x"], "set": {1, 2}, "generator": (x for x in (0, 1)), "function": len, "module": kic,
+    "dates": np.array(["2020", "2021"], dtype="M8[Y]"), "masked": np.ma.array([0.0, 1.0], mask=[0, 1]),
+    "structured": np.zeros(2, dtype="f4,f4"), "rotation": Rotation.identity(), "large": [10**400, 0],
+    "rotations": [Rotation.identity()] * 2, "lists in an array": np.array([[1], [2, 3]], dtype=object),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_what_are_no_numbers(kind: str) -> None:
+    value = NO_NUMBERS[kind]
+    c = ARM.at([0.0, 0.5])
+    tip, d = c.coefficients("tip", order=3), c.dynamics()
+    calls = {
+        "phi": lambda: ARM.at(value),
+        "elbow": lambda: ARM.at({"shoulder": 0.0, "elbow": value}),
+        "qd": lambda: tip.velocity(value),
+        "qdd": lambda: d.effort([0, 0], value),
+        "effort": lambda: d.acceleration([0, 0], value),
+        "state": lambda: ARM.prepare("tip")(value),
+        "S": lambda: ball("free").at({"S": value}),
+    }
+    for name, call in calls.items():
+        with pytest.raises(
+            kic.InputError, match=f"Expected `{name}` to be an array of numbers, got "
+        ) as caught:
+            call()
+        assert len(str(caught.value)) < 200
+        assert "\n" not in str(caught.value)
+
+
+SHAPES = [
+    (0.5, r"\(\)"), ([0.5], r"\(1,\)"), ([1, 2, 3], r"\(3,\)"), ([], r"\(0,\)"), ([[]], r"\(1, 0\)"),
+    (np.zeros((2, 3)), r"\(2, 3\)"), (np.zeros((0, 3)), r"\(0, 3\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "shape"), SHAPES)
+def test_wrong_shapes(value, shape: str) -> None:
+    text = rf"Expected `phi` to have shape \(\.\.\., 2\), got {shape}\. The coordinates .* shoulder, elbow"
+    with pytest.raises(kic.InputError, match=text) as caught:
+        ARM.at(value)
+    assert caught.value.expected == (2,)
+    assert caught.value.got == np.shape(value)
+    c = ARM.at([0.0, 0.5])
+    for name, call in (
+        ("qd", lambda: c.coefficients("tip").velocity(value)),
+        ("qd", lambda: c.dynamics().kinetic_energy(value)),
+        ("state", lambda: ARM.prepare("tip")(value)),
+    ):
+        with pytest.raises(
+            kic.InputError, match=rf"Expected `{name}` to have shape \(\.\.\., 2\).*, got {shape}"
+        ):
+            call()
+
+
+BAD_DICTS = [
+    ({}, r"mobility 2; 0 coordinates were named: none\. Missing: shoulder, elbow"),
+    ({"shoulder": 0}, r"mobility 2; 1 coordinates were named: shoulder\. Missing: elbow\."),
+    ({1: 0}, r"Expected names of joints as keys, got 1"),
+    (
+        {"shoulder": [1, 2], "elbow": [1, 2, 3]},
+        r"Batch shapes do not broadcast: `shoulder` \(2,\), `elbow` \(3,\)",
+    ),
+    ({"tip": 0}, r"Expected `tip` to have shape \(\.\.\., 3\), got \(\)"),
+    ({"tip.x": 0}, r"'horn-two-link' has mobility 2; 1 coordinates were named: tip.x\. Name 1 more"),
+    ({"tip": (0, 0, 0)}, r"mobility 2; 3 coordinates were named: tip.x, tip.y, tip.z\. Name 2"),
+    ({"tip.x": "far", "tip.y": 0}, r"Expected `tip.x` to be an array of numbers, got 'far'"),
+    ({"tip.x": 1j, "tip.y": 0}, r"Expected `tip.x` to be real numbers, got complex128"),
+    ({"tip.x": 0, 5: 0}, r"Expected names of rows as keys, got 5"),
+    (
+        {"link1.wz": 0},
+        r"'link1.wz' includes angular velocities, which have no value that could fix a posture",
+    ),
+]
+
+
+@pytest.mark.parametrize(("inputs", "text"), BAD_DICTS)
+def test_bad_dicts(inputs: dict, text: str) -> None:
+    with pytest.raises(kic.InputError, match=text):
+        ARM.at(inputs)
+
+
+def test_bad_dicts_carry_names() -> None:
+    with pytest.raises(kic.InputError) as caught:
+        ARM.at({"shoulder": 0})
+    assert caught.value.missing == ("elbow",)
+    assert caught.value.surplus == ()
+    with pytest.raises(kic.UnknownNameError, match=r"No joint 'elbw' .* Did you mean 'elbow'\?") as caught:
+        ARM.at({"shoulder": 0, "elbw": 0})
+    assert caught.value.name == "elbw"
+    assert caught.value.candidates == ("shoulder", "elbow")
+    m = kic.load("twin-arm")
+    full = dict.fromkeys((j.name for j in m.joints if j.freedoms == 1), 0.0)
+    with pytest.raises(kic.InputError, match=r"Coordinate 'neck.1' of 'twin-arm' is given twice") as caught:
+        m.at({**full, "neck": [0, 0], "neck.1": 0})
+    assert caught.value.name == "neck.1"
+    with pytest.raises(kic.UnknownNameError, match=r"No joint 'neck.3' .* Did you mean 'neck"):
+        m.at({**full, "neck.3": 0})
+    with pytest.raises(
+        kic.UnknownNameError, match=r"No joint 'ground' in 'twin-arm'\. There are: lift, .*neck"
+    ):
+        m.at({"ground": 0})
+    with pytest.raises(
+        kic.InputError, match=r"Expected `neck` to have shape \(\.\.\., 2\) for a universal joint, got"
+    ):
+        m.at({**full, "neck": 0.0})
+
+
+def test_loads_are_no_inputs() -> None:
+    text = "'push' is a load and can not be an input; at\\(\\) takes joints, points, distances and angles"
+    with pytest.raises(kic.InputError, match=text) as caught:
+        ZOO.at({"push": 0})
+    assert caught.value.name == "push"
+
+
+def test_turns_of_balls_are_no_symbols() -> None:
+    x = sympy.Symbol("x")
+    with pytest.raises(
+        kic.InputError, match=r"turns of ball and free joints can not be symbols; leave them as"
+    ):
+        ball("spherical").at([x, 0, 0])
+    c = ball("free").at([x, 0, 0, 0, 0, 0])
+    assert c.phi.tolist() == [x, 0, 0, 0, 0, 0]
+
+
+def test_bad_balls_and_fixed_joints() -> None:
+    with pytest.raises(
+        kic.InputError, match=r"spherical joint \(a rotation vector or a SciPy Rotation\), got \(2,\)"
+    ):
+        ball("spherical").at({"S": [0, 0]})
+    with pytest.raises(
+        kic.InputError, match=r"\(x y z and a rotation vector, or a SciPy RigidTransform\), got \(3,\)"
+    ):
+        ball("free").at({"S": [0, 0, 0]})
+    for kind, given in (("spherical", RigidTransform.identity()), ("free", Rotation.identity())):
+        with pytest.raises(kic.InputError, match="Expected `S` to be an array of numbers, got R"):
+            ball(kind).at({"S": given})
+    fixed = next(joint.name for joint in ZOO.joints if joint.type == "fixed")
+    with pytest.raises(
+        kic.InputError, match=rf"Joint '{fixed}' is fixed; it has no coordinate\. Leave it out"
+    ):
+        ZOO.at({fixed: 0.0})
+
+
+def test_arrays_by_themselves() -> None:
+    assert numbers("x", [1, 2]).dtype == np.float64
+    assert numbers("x", [1j]).dtype == np.complex128
+    assert numbers("x", np.array([1j], dtype=np.complex64)).dtype == np.complex128
+    assert numbers("x", []).shape == (0,)
+    given = np.zeros(3)
+    assert numbers("x", given) is given
+    assert trailing("x", np.full((2, 3), np.nan), 3, finite=False).shape == (2, 3)
+    many = np.zeros((3, 2))
+    many[1:] = np.nan
+    text = r"Expected `qd` to be finite, got nan at \(1, 0\), \(1, 1\), \(2, 0\), \(2, 1\) \(4 of 6 entries\)"
+    with pytest.raises(kic.InputError, match=text) as caught:
+        trailing("qd", many, 2)
+    assert caught.value.entries.tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
+    with pytest.raises(kic.InputError, match=r"got inf at \(0,\) \(1 of 2 entries\)"):
+        ARM.at([0, 0]).dynamics().effort([np.inf, 0], [0, 0])
+    with pytest.raises(kic.InputError, match=r"\(1, 1\) … \(50 of 50 entries\)"):
+        trailing("qd", np.full((25, 2), np.inf), 2)
+    assert broadcast_batches() == ()
+    with pytest.raises(
+        kic.InputError, match=r"Batch shapes do not broadcast: `qd` \(2,\), `qdd` \(3,\)"
+    ) as caught:
+        broadcast_batches(qd=(2,), qdd=(3,))
+    assert caught.value.batches == {"qd": (2,), "qdd": (3,)}

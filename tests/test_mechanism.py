@@ -1,0 +1,472 @@
+"""The mechanism as drawn: every joint against its displacement written out, trees, loads, immutability."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, fields, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sampling import mismatch, random_body, random_joint, random_tree
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+from kic.inertias import as_matrix, check_inertia
+from kic.parts import FREEDOMS
+
+MOVING = [kind for kind in FREEDOMS if kind != "fixed"]
+PAIRS = [("ground", "b"), ("b", "ground")]
+
+
+def about(axis, angle, at) -> RigidTransform:
+    """The turn about an axis through a point."""
+    axis, at = np.asarray(axis, float), np.asarray(at, float)
+    R = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis))
+    return RigidTransform.from_components(at - R.apply(at), R)
+
+
+def along(axis, length) -> RigidTransform:
+    axis = np.asarray(axis, float)
+    return RigidTransform.from_translation(length * axis / np.linalg.norm(axis))
+
+
+def displacement(joint: kic.Joint, q) -> RigidTransform:
+    """What a joint does to its second body, seen from its first, in the axes of the drawing."""
+    q = np.asarray(q, float) - np.array(joint.value)
+    a, b, p = joint.axis, joint.axis2, joint.at
+    if joint.type == "fixed":
+        return RigidTransform.identity()
+    if joint.type == "revolute":
+        return about(a, q[0], p)
+    if joint.type == "prismatic":
+        return along(a, q[0])
+    if joint.type == "cylindrical":
+        return about(a, q[0], p) * along(a, q[1])
+    if joint.type == "universal":
+        return about(a, q[0], p) * about(b, q[1], p)
+    if joint.type == "planar":
+        return along(a, q[0]) * along(b, q[1]) * about(np.cross(a, b), q[2], p)
+    turn = about(q[-3:], np.linalg.norm(q[-3:]), p)
+    return turn if joint.type == "spherical" else RigidTransform.from_translation(q[:3]) * turn
+
+
+def same(a, b, within: float = 1e-13) -> bool:
+    return bool(np.abs(a.as_matrix() - b.as_matrix()).max() < within)
+
+
+# ------------------------------------------------------------------------------------------- joints
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0])
+@pytest.mark.parametrize("kind", FREEDOMS)
+def test_one_joint(kind: str, pair: tuple[str, str]) -> None:
+    rng = np.random.default_rng(sum(map(ord, kind)))
+    joint = replace(random_joint(rng, "J", kind, "ground", "b"), bodies=pair)
+    m = kic.Mechanism("one", [kic.Body("b")], [joint], [kic.Point("tip", "b", (0.3, -0.2, 0.5))])
+    assert m.mobility == FREEDOMS[kind]
+    assert same(m.at().pose("b"), RigidTransform.identity(), 1e-15)
+    assert m.at().value("tip").tolist() == pytest.approx([0.3, -0.2, 0.5], abs=1e-15)
+    phi = rng.normal(size=(5, FREEDOMS[kind]))
+    c = m.at(phi)
+    for b in range(5):
+        D = displacement(joint, phi[b])
+        wanted = D if pair[1] == "b" else D.inv()
+        assert same(c.pose("b")[b], wanted)
+        assert c.value("tip")[b] == pytest.approx(wanted.apply((0.3, -0.2, 0.5)), abs=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_branched_tree_of_all_joints(seed: int) -> None:
+    """Poses along every branch, joints written in either order, walked from either side."""
+    rng = np.random.default_rng(seed)
+    m = random_tree(rng, [*rng.permutation(list(FREEDOMS)), "revolute", "prismatic"], branched=seed > 1)
+    q = {name: x for name, x in zip(m.coordinate_names, rng.normal(size=m.mobility), strict=True)}
+    c = m.at(q)
+    poses = {"ground": RigidTransform.identity()}
+    todo = list(m.joints)
+    while todo:
+        for joint in list(todo):
+            first, second = joint.bodies
+            if first in poses or second in poses:
+                D = displacement(joint, [q[name] for name in joint.components])
+                if first in poses:
+                    poses[second] = poses[first] * D
+                else:
+                    poses[first] = poses[second] * D.inv()
+                todo.remove(joint)
+    for body in m.bodies:
+        assert same(c.pose(body.name), poses[body.name], 1e-12)
+        assert c.value(f"{body.name}.x") == pytest.approx(poses[body.name].apply(body.com)[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", MOVING)
+def test_axes_need_no_unit_length_and_coordinates_are_lengths_and_radians(kind: str) -> None:
+    rng = np.random.default_rng(2)
+    joint = random_joint(rng, "J", kind, "ground", "b")
+    scaled = {
+        key: tuple(f * np.array(getattr(joint, key)))
+        for key, f in (("axis", 1e-60), ("axis2", 1e60))
+        if getattr(joint, key)
+    }
+    tip = [kic.Point("tip", "b", (0.3, -0.2, 0.5))]
+    one, two = (kic.Mechanism("m", [kic.Body("b")], [j], tip) for j in (joint, replace(joint, **scaled)))
+    phi = rng.normal(size=(3, one.mobility))
+    a, b = one.at(phi).coefficients("tip"), two.at(phi).coefficients("tip")
+    assert a.values == pytest.approx(b.values, abs=1e-14)
+    assert mismatch(a.H, b.H) < 1e-14
+
+
+def test_the_value_is_what_the_coordinate_reads_in_the_drawing() -> None:
+    def arm(value: float) -> kic.Mechanism:
+        joint = kic.Joint("A", "revolute", ("ground", "b"), at=(0, 0, 0), axis=(0, 0, 1), value=value)
+        return kic.Mechanism("arm", [kic.Body("b")], [joint], [kic.Point("tip", "b", (1, 0, 0))])
+
+    assert arm(0.5).at().phi.tolist() == [0.5]
+    assert arm(0.5).at([0.5]).value("tip").tolist() == [1.0, 0.0, 0.0]
+    assert arm(0.5).at([0.7]).value("tip") == pytest.approx(arm(0.0).at([0.2]).value("tip"), abs=1e-15)
+
+
+def test_points_distances_and_what_stands_on_ground() -> None:
+    m = kic.Mechanism(
+        "post",
+        [kic.Body("foot"), kic.Body("arm", com=(0, 0, 0), at=(0.5, 0, 0))],
+        [
+            kic.Joint("bolt", "fixed", ("ground", "foot")),
+            kic.Joint("A", "revolute", ("foot", "arm"), at=(0, 0, 0), axis=(0, 0, 1)),
+        ],
+        points=[
+            kic.Point("tip", "arm", (1, 0, 0)),
+            kic.Point("nail", "ground", (0, 2, 0)),
+            kic.Point("toe", "foot", (3, 0, 4)),
+        ],
+        distances=[kic.Distance("gap", ("nail", "tip")), kic.Distance("span", ("nail", "toe"))],
+    )
+    c = m.at([[0.0], [np.pi / 2]])
+    assert c.value("gap") == pytest.approx([np.sqrt(5), 1.0], abs=1e-15)
+    assert c.value("span") == pytest.approx([np.sqrt(29)] * 2, abs=1e-15)
+    assert not c.coefficients(["span", "nail", "toe"], order=3).D.any()
+    assert c.value("arm.x") == pytest.approx([0.5, 0.0], abs=1e-15)  # `at`, not the centre of mass
+    assert c.value("arm.angle") == pytest.approx([0.0, np.pi / 2], abs=1e-15)
+
+
+# -------------------------------------------------------------------------------- coordinates, trees
+
+
+def test_coordinates_in_any_order_single_components_too() -> None:
+    m = kic.load("twin-arm")
+    names = list(m.coordinate_names)
+    assert names[-2:] == ["neck.1", "neck.2"]
+    turned = ["neck.2", *names[:4][::-1], "neck.1", *names[4:-2]]
+    n = replace(m, coordinates=turned)
+    rng = np.random.default_rng(0)
+    q = dict(zip(names, rng.normal(size=10), strict=True))
+    a, b = m.at(q), n.at(q)
+    assert n.coordinate_names == tuple(turned) == b.coordinates
+    assert b.phi.tolist() == [q[name] for name in turned]
+    place = [names.index(name) for name in turned]
+    for letter, rank in (("G", 1), ("H", 2), ("D", 3)):
+        x = getattr(a.coefficients(["eyes", "left_hand"], order=3), letter)
+        y = getattr(b.coefficients(["eyes", "left_hand"], order=3), letter)
+        assert mismatch(y, x[(..., *np.ix_(*[place] * rank))]) < 1e-14
+    assert mismatch(b.dynamics().load, a.dynamics().load[place]) < 1e-14
+    assert replace(m, coordinates=["lift", *[j.name for j in m.joints if j.name != "lift"]]) != m
+
+
+def loop() -> kic.Mechanism:
+    """A four-bar whose loop is part of the drawing."""
+    ends = [(0, 0, 0), (0, 1, 0), (2, 1.5, 0), (2, 0, 0)]
+    bodies = ["ground", "crank", "coupler", "rocker", "ground"]
+    return kic.Mechanism(
+        "four-bar",
+        [kic.Body(name) for name in bodies[1:4]],
+        [
+            kic.Joint(name, "revolute", pair, at=at, axis=(0, 0, 1))
+            for name, pair, at in zip("ABCD", pairwise(bodies), ends, strict=True)
+        ],
+        coordinates=["A"],
+    )
+
+
+def test_loops_are_drawn_and_named() -> None:
+    m = loop()
+    assert len(m.cuts) == 1
+    assert "A" not in m.cuts
+    assert m.mobility == 1
+    opened = replace(m, joints=[j for j in m.joints if j.name not in m.cuts], coordinates=None)
+    assert opened.cuts == ()
+    assert opened.mobility == 3
+
+
+def test_cuts_keep_wanted_joints_and_take_those_with_most_freedoms() -> None:
+    def ring(coordinates: list[str]) -> kic.Mechanism:
+        return kic.Mechanism(
+            "ring",
+            [kic.Body("a"), kic.Body("b")],
+            [
+                kic.Joint("S", "spherical", ("ground", "a"), at=(0, 0, 0)),
+                kic.Joint("R", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1)),
+                kic.Joint("C", "cylindrical", ("b", "ground"), at=(2, 0, 0), axis=(0, 0, 1)),
+            ],
+            coordinates=coordinates,
+        )
+
+    assert ring(["R"]).cuts == ("S",)
+    assert ring(["S", "R"]).cuts == ("C",)
+    assert ring(["S.2"]).cuts == ("C",)
+
+
+def test_a_mechanism_without_freedom() -> None:
+    m = kic.Mechanism(
+        "rock",
+        [kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))],
+        [kic.Joint("bolt", "fixed", ("ground", "b"))],
+        [kic.Point("tip", "b", (1, 2, 3))],
+    )
+    assert m.mobility == 0
+    assert m.coordinate_names == ()
+    for inputs in (None, [], {}, np.zeros((4, 0))):
+        c = m.at(inputs)
+        assert c.coefficients("tip", order=3).D.shape == (*c.batch, 3, 0, 0, 0)
+        assert c.value("tip").shape == (*c.batch, 3)
+    assert c.value("tip")[2].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_long_chain_written_backwards_is_checked_in_no_time() -> None:
+    """Written from the tip on, so that no body is held by what comes before it."""
+    count = 3000
+    names = ["ground", *(f"b{i}" for i in range(count))]
+    joints = [
+        kic.Joint(f"j{i}", "prismatic", (names[i], names[i + 1]), axis=(1, 0, 0))
+        for i in reversed(range(count))
+    ]
+    m = kic.Mechanism("chain", [kic.Body(name) for name in names[1:]], joints)
+    assert len(m.coordinate_names) == count
+    with pytest.raises(kic.ModelError, match=r"nothing holds 'b10', 'b11', .* …\. Tie each body") as caught:
+        replace(m, joints=[j for j in joints if j.name != "j10"])
+    assert len(caught.value.bodies) == count - 10
+
+
+# --------------------------------------------------------------------------------------------- loads
+
+
+def loaded(**more) -> kic.Mechanism:
+    rng = np.random.default_rng(8)
+    bodies = [random_body(rng, "a"), random_body(rng, "b")]
+    joints = [
+        random_joint(rng, "U", "universal", "ground", "a"),
+        random_joint(rng, "C", "cylindrical", "a", "b"),
+    ]
+    points = [kic.Point("tip", "b", (0.3, -0.2, 0.5)), kic.Point("nail", "ground", (2, 2, 2))]
+    return kic.Mechanism("loaded", bodies, joints, points, **more)
+
+
+PHI = np.random.default_rng(9).normal(size=(3, 4))
+
+
+@pytest.mark.parametrize("gravity", [(0, 0, -9.81), (3, 0, 0), (1.0, -2.0, 0.5)])
+def test_gravity_in_any_direction(gravity: tuple[float, ...]) -> None:
+    m = loaded(gravity=gravity)
+    c = m.at(PHI)
+    G = c.coefficients(["a", "b"], order=1)
+    wanted = sum(
+        body.mass * np.einsum("bpn,p->bn", G[[f"{body.name}.{x}" for x in "xyz"]].G, gravity)
+        for body in m.bodies
+    )
+    assert mismatch(c.dynamics().load, wanted) < 1e-14
+
+
+@pytest.mark.parametrize("axes", ["world", "body"])
+def test_forces_and_moments_of_the_model_and_of_the_caller(axes: str) -> None:
+    m = loaded(
+        forces=[kic.Force("push", "tip", (1, 2, 3), axes)],
+        moments=[kic.Moment("twist", "a", (-1, 0.5, 2), axes)],
+    )
+    c = m.at(PHI)
+    at_tip = c.coefficients("tip", order=1).G
+    on_a = c.coefficients(["a.wx", "a.wy", "a.wz"], order=1).G
+
+    def wanted(push, twist) -> np.ndarray:
+        push, twist = (np.broadcast_to(x, (3, 3)).astype(float) for x in (push, twist))
+        if axes == "body":  # as they are in the drawing, turned with the body
+            push, twist = c.pose("b").rotation.apply(push), c.pose("a").rotation.apply(twist)
+        return np.einsum("bpn,bp->bn", at_tip, push) + np.einsum("bpn,bp->bn", on_a, twist)
+
+    assert mismatch(c.dynamics().load, wanted((1, 2, 3), (-1, 0.5, 2))) < 1e-14
+    assert mismatch(c.dynamics(applied={"push": (0, 0, 7)}).load, wanted((0, 0, 7), (-1, 0.5, 2))) < 1e-14
+    many = np.random.default_rng(1).normal(size=(3, 3))
+    assert (
+        mismatch(c.dynamics(applied={"push": many, "twist": (1, 1, 1)}).load, wanted(many, (1, 1, 1))) < 1e-14
+    )
+    # one posture, many forces
+    alone = m.at(PHI[0]).dynamics(applied={"push": many}).load
+    for k in range(3):
+        assert mismatch(alone[k], m.at(PHI[0]).dynamics(applied={"push": many[k]}).load) < 1e-14
+
+
+def test_springs_and_dampers() -> None:
+    laws = dict(stiffness=(3.0, 5.0), rest=(0.2, -0.1), damping=(0.4, 0.6))
+    plain = loaded()
+    joints = [plain.joints[0], replace(plain.joints[1], **laws)]
+    spring = kic.Spring("s", ("tip", "nail"), stiffness=7.0, rest=0.3, damping=0.9)
+    m = replace(plain, joints=joints, springs=[spring], distances=[kic.Distance("d", ("nail", "tip"))])
+    c = m.at(PHI)
+    stretch = c.coefficients("d", order=1).G[:, 0]
+    pull = 7.0 * (c.value("d") - 0.3)
+    wanted = -pull[:, None] * stretch
+    wanted[:, 2:] -= np.array(laws["stiffness"]) * (PHI[:, 2:] - laws["rest"])
+    assert mismatch(c.dynamics().load, wanted) < 1e-14
+    damping = 0.9 * stretch[:, :, None] * stretch[:, None] + np.diag([0, 0, 0.4, 0.6])
+    assert mismatch(c.dynamics().damping, damping) < 1e-14
+
+
+# ------------------------------------------------------------------------------------------ inertias
+
+
+def test_products_of_inertia_are_entries_of_the_tensor() -> None:
+    """A body and the cloud of point masses that it stands for move alike: signs and places are right."""
+    rng = np.random.default_rng(4)
+    mass, r = rng.uniform(0.5, 2, 5), rng.normal(size=(5, 3))
+    com = mass @ r / mass.sum()
+    d = r - com
+    tensor = np.einsum(
+        "p,pij->ij", mass, np.eye(3) * (d**2).sum(-1)[:, None, None] - d[:, :, None] * d[:, None]
+    )
+    assert tensor[0, 1] == pytest.approx(-(mass * d[:, 0] * d[:, 1]).sum())
+    six = tuple(tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
+    joints = [random_joint(rng, "S", "spherical", "ground", "b")]
+    cloud = kic.Mechanism(
+        "cloud",
+        [kic.Body("b", mass=0)],
+        joints,
+        [kic.Point(f"p{i}", "b", r[i], mass=mass[i]) for i in range(5)],
+        gravity=(1, 2, 3),
+    )
+    massless = replace(cloud, bodies=[kic.Body("b", mass=0, inertia=(0, 0, 0))])
+    for inertia in (tensor, six, tuple(map(tuple, tensor))):
+        solid = kic.Mechanism("solid", [kic.Body("b", mass.sum(), com, inertia)], joints, gravity=(1, 2, 3))
+        phi = rng.normal(size=(3, 3))
+        a, b = solid.at(phi).dynamics(), massless.at(phi).dynamics()
+        for letter in ("I", "P", "load"):
+            assert mismatch(getattr(a, letter), getattr(b, letter)) < 1e-13
+
+
+POSSIBLE = [
+    (0, 0, 0),
+    (0, 1, 1),
+    (1, 1, 2),
+    (2, 1, 1),
+    (1, 1, 1),
+    (1e-300, 1e-300, 1e-300),
+    (0, 2, 2, 0, 0, 0),
+]
+IMPOSSIBLE = [
+    (1, 1, 2.1), (0, 1, 1.1), (1, 0, 0), (-1, 1, 1), (-1, -1, -1), (-1e-9, 1, 1.1), (1, 1, 1, 1, 0, 0),
+    (1, 1, 1, 0, 0.9, 0.9), ((1, 0, 0), (0, 1, 0), (0, 0, 3)), (0, 0, 0, 0, 0, 1e-9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inertia", POSSIBLE)
+def test_possible_inertias(inertia: tuple[float, ...]) -> None:
+    six = check_inertia("Body 'b'", inertia)
+    assert len(six) == 6
+    assert as_matrix(six).tolist() == as_matrix(six).T.tolist()
+    assert kic.Body("b", 1.0, (0, 0, 0), inertia).inertia == six
+    # turned about, it stays possible
+    for R in Rotation.random(20, rng=1).as_matrix():
+        turned = R @ as_matrix(six) @ R.T
+        check_inertia("Body 'b'", (turned + turned.T) / 2)
+
+
+@pytest.mark.parametrize("inertia", IMPOSSIBLE)
+def test_impossible_inertias(inertia: tuple) -> None:
+    with pytest.raises(kic.ModelError, match="no body has the principal moments of inertia") as caught:
+        kic.Body("b", 1.0, (0, 0, 0), inertia)
+    assert caught.value.key == "inertia"
+    low, middle, high = caught.value.principal
+    assert low < 0 or high > low + middle
+    kept = kic.Body("b", 1.0, (0, 0, 0), inertia, inertia_exception="printed so in table 3")
+    matrix = as_matrix(kept.inertia)
+    assert np.linalg.eigvalsh(matrix) == pytest.approx([low, middle, high])
+
+
+def test_rounded_tables_pass() -> None:
+    """Six printed digits of a flat body: the sum may be missed by half a unit of the last."""
+    check_inertia("Body 'plate'", (0.123456, 0.234567, 0.358023 + 1e-7))
+    with pytest.raises(kic.ModelError, match="none may exceed the sum of the other two"):
+        check_inertia("Body 'plate'", (0.123456, 0.234567, 0.358023 + 1e-6))
+
+
+# -------------------------------------------------------------------------------------- immutability
+
+
+PARTS = [
+    kic.Body("b", 1.0, [0, 0, 0], np.eye(3), at=np.zeros(3)),
+    kic.Joint("U", "universal", ["a", "b"], [0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 2], [3, 4], [5, 6], 7),
+    kic.Point("p", "b", [1, 2, 3], 1),
+    kic.Distance("d", ["p", "o"]),
+    kic.Force("f", "p", [1, 2, 3], "body"),
+    kic.Moment("t", "b", np.ones(3)),
+    kic.Spring("s", ["p", "o"], 1, 2, 3),
+    kic.Units("mm"),
+    kic.DHRow("A", "b"),
+    kic.load("twin-arm"),
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
+def test_parts_are_immutable_values(part) -> None:
+    for f in fields(part):
+        with pytest.raises(FrozenInstanceError):
+            setattr(part, f.name, getattr(part, f.name))
+        with pytest.raises(FrozenInstanceError):
+            delattr(part, f.name)
+        value = getattr(part, f.name)
+        assert value is None or isinstance(value, str | float | tuple | kic.Units), f.name
+    with pytest.raises(FrozenInstanceError):
+        part.surplus = 1
+    for twin in (copy.copy(part), copy.deepcopy(part), pickle.loads(pickle.dumps(part)), replace(part)):
+        assert twin == part
+        assert hash(twin) == hash(part)
+    assert part != replace(part, **{fields(part)[0].name: "other"})
+
+
+def test_what_was_given_may_change_afterwards() -> None:
+    at, bodies = np.array([1.0, 0.0, 0.0]), [kic.Body("b")]
+    joints = [kic.Joint("A", "revolute", ("ground", "b"), at=(0, 0, 0), axis=(0, 0, 1))]
+    points = [kic.Point("tip", "b", at)]
+    m = kic.Mechanism("m", bodies, joints, points, coordinates=(names := ["A"]))
+    before = m.at([0.3]).value("tip")
+    at[:] = 9
+    for given in (bodies, joints, points, names):
+        given.clear()
+    assert m.at([0.3]).value("tip").tolist() == before.tolist()
+    assert m == kic.Mechanism("m", m.bodies, m.joints, m.points, coordinates=["A"])
+
+
+def test_a_posture_can_not_be_overwritten() -> None:
+    phi = np.array([0.1, 0.2])
+    m = kic.load("horn-two-link")
+    c = m.at(phi)
+    phi[:] = 5
+    assert c.phi.tolist() == [0.1, 0.2]
+    # an answer is the asker's own
+    c.state[:] = 6
+    c.phi[:] = 6
+    tip = c.coefficients("tip")
+    tip.G[:] = 7
+    assert c.phi.tolist() == c.state.tolist() == [0.1, 0.2]
+    assert c.coefficients("tip").G.max() < 7
+
+
+def test_a_used_mechanism_travels() -> None:
+    m = kic.load("rrprrr")
+    phi = np.full(6, 0.3)
+    before = m.at(phi).dynamics().I
+    twin = pickle.loads(pickle.dumps(m))
+    assert twin == m
+    assert twin.at(phi).dynamics().I.tolist() == before.tolist()
+    other = replace(m, gravity=(0, 0, -9.81))
+    assert other.at(phi).dynamics().load.any()
+    assert not m.at(phi).dynamics().load.any()

@@ -1,0 +1,516 @@
+"""Model files: what loads, what is written, the schema, and every refusal with file, key and rule."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kic
+from kic.modelfile import find, models_directory
+
+BASE = """\
+name = "m"
+
+[[bodies]]
+name = "b"
+mass = 1.0
+com = [0.5, 0, 0]
+inertia = [0, 0.1, 0.1]
+
+[[joints]]
+name = "A"
+type = "revolute"
+bodies = ["ground", "b"]
+at = [0, 0, 0]
+axis = [0, 0, 1]
+
+[[points]]
+name = "tip"
+body = "b"
+at = [1, 0, 0]
+"""
+ARM = 'name = "m"\n[dh]\n[[dh.rows]]\njoint = "A"\nbody = "b"\n'
+
+
+def swap(old: str, new: str, text: str = BASE) -> str:
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
+@pytest.fixture
+def refused(tmp_path: Path):
+    """Load a text or bytes that must be refused; the error, and its message without the folder."""
+
+    def load(content: str | bytes) -> tuple[kic.ModelFileError, str]:
+        path = tmp_path / "arm.toml"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(kic.ModelFileError) as caught:
+            kic.load(path)
+        error = caught.value
+        assert type(error) is kic.ModelFileError
+        assert error.path == path
+        assert error.__suppress_context__ or error.__context__ is None  # nobody else's traceback
+        message = str(error)
+        assert message.startswith(f"{path}: ")
+        assert len(message) < 1200
+        return error, message.removeprefix(f"{path}: ")
+
+    return load
+
+
+# ---------------------------------------------------------------------------------------- what loads
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_shipped_models(name: str, tmp_path: Path) -> None:
+    m = kic.load(name)
+    assert m.name == name
+    assert m == kic.load(find(name)) == kic.load(str(find(name)))
+    assert all((m.title, m.about, m.source, m.drawing))
+    kic.save(m, tmp_path / "again.toml")
+    assert kic.load(tmp_path / "again.toml") == m
+
+
+def test_names_of_shipped_models() -> None:
+    assert kic.model_names() == tuple(sorted(p.stem for p in models_directory().glob("*.toml")))
+    assert len(kic.model_names()) >= 5
+
+
+@pytest.mark.parametrize("dress", ["crlf", "bom", "comments", "inline", "str path"])
+def test_dresses_of_one_file(dress: str, tmp_path: Path) -> None:
+    path = tmp_path / "arm.toml"
+    text = {
+        "crlf": BASE.replace("\n", "\r\n"),
+        "bom": "\ufeff" + BASE,
+        "comments": BASE.replace("\n", " # ünï\n\n"),
+        "inline": """name = "m"
+            bodies = [{name = "b", mass = 1, com = [0.5, 0.0, 0.0], inertia = [0.0, 0.1, 0.1]}]
+            joints = [{name="A", type="revolute", bodies=["ground", "b"], at=[0, 0, 0], axis=[0, 0, 1]}]
+            points = [{name = "tip", body = "b", at = [1, 0, 0]}]""",
+        "str path": BASE,
+    }[dress]  # fmt: skip
+    path.write_bytes(text.encode())
+    wanted = kic.Mechanism(
+        "m",
+        [kic.Body("b", 1, (0.5, 0, 0), (0, 0.1, 0.1))],
+        [kic.Joint("A", "revolute", ("ground", "b"), (0, 0, 0), (0, 0, 1))],
+        [kic.Point("tip", "b", (1, 0, 0))],
+    )
+    assert kic.load(str(path) if dress == "str path" else path) == wanted
+
+
+def test_every_shape_of_an_inertia_and_of_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+
+    def body(inertia: str) -> Any:
+        path.write_text(swap("inertia = [0, 0.1, 0.1]", f"inertia = {inertia}"), encoding="utf-8")
+        return kic.load(path).bodies[0].inertia
+
+    assert body("[1, 2, 3]") == body("[1, 2, 3, 0, 0, 0]") == body("[[1,0,0],[0,2,0],[0,0,3]]")
+    assert body("[2, 2, 2, 0.1, 0.2, 0.3]") == (2.0, 2.0, 2.0, 0.1, 0.2, 0.3)
+    for value in ("0.5", "[0.5]", "5e-1"):
+        path.write_text(swap("axis = [0, 0, 1]", f"axis = [0, 0, 1]\nvalue = {value}"), encoding="utf-8")
+        assert kic.load(path).joints[0].value == (0.5,)
+
+
+def test_rows_of_an_arm(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+    more = '[[bodies]]\nname = "b"\nmass = 2\ncom = [1, 0, 0]\ninertia = [0, 1, 1]\n'
+    path.write_text(ARM + "a = 1\ntheta = 0.5\n" + more, encoding="utf-8")
+    body = kic.Body("b", 2, (1, 0, 0), (0, 1, 1))
+    assert kic.load(path) == kic.from_dh("m", [kic.DHRow("A", "b", a=1, theta=0.5)], bodies=[body])
+    path.write_text(swap("[dh]", '[dh]\nconvention = "standard"', ARM) + "a = 1\n", encoding="utf-8")
+    assert kic.load(path) == kic.from_dh("m", [kic.DHRow("A", "b", a=1)], "standard")
+
+
+# -------------------------------------------------------------------------------------- what is saved
+
+
+PROSE = [
+    "one line", "", "two\nlines", "\nfirst empty", "last empty\n",
+    "\n\n", '"', '"""', 'a "quoted" word\nin lines',
+    'ends with "\n"', '"""\n"""', '"\n""', '"' * 7 + "\n" + '"' * 7, "'''\n", "back\\slash",
+    "back\\\nslash\\", "\\u0041\n",
+    "tab\tand\nline", "carriage\r\nreturn", "\r", "nul\0", "bell\x07\n", "\x7f\n", "ünï\n😀", "\ufeff\n",
+    "\u2028\n",
+    "trailing  \n  leading", "# no comment\n[no.table]\nno = key",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("prose", PROSE)
+def test_prose_comes_back(prose: str, tmp_path: Path) -> None:
+    m = replace(
+        kic.load("horn-two-link"),
+        title=prose,
+        about=prose,
+        source=prose,
+        drawing=prose,
+        units=kic.Units(prose),
+    )
+    m = replace(m, bodies=[replace(body, inertia_exception=prose) for body in m.bodies])
+    kic.save(m, tmp_path / "m.toml")
+    assert kic.load(tmp_path / "m.toml") == m
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", '"q"', "it's", "[x]", "ünï", "a=b", "#", "a,b", "😀", "\\", "1", "true", "ß"]
+)
+def test_names_come_back(name: str, tmp_path: Path) -> None:
+    m = kic.Mechanism(
+        name,
+        [kic.Body(name)],
+        [kic.Joint(f"{name} j", "prismatic", ("ground", name), axis=(0, 0, 1))],
+        [kic.Point(f"{name} p", name, (1e-300, 5e-324, -1.7976931348623157e308))],
+        coordinates=[f"{name} j"],
+    )
+    kic.save(m, tmp_path / "m.toml")
+    assert kic.load(tmp_path / "m.toml") == m
+
+
+def everything() -> kic.Mechanism:
+    """A drawing that uses every part and every field."""
+    bodies = ["ground", *"abcdefgh"]
+    place: dict[str, Any] = dict(at=(0.1, -0.2, 1 / 3))
+    joints = [
+        kic.Joint(
+            "R", "revolute", ("ground", "a"), axis=(0, 0, 2), value=0.1, stiffness=1, rest=0.2, damping=3,
+            **place,
+        ),
+        kic.Joint("P", "prismatic", ("b", "a"), axis=(1, 1, 0), value=-0.5),
+        kic.Joint("X", "fixed", ("b", "c")),
+        kic.Joint("C", "cylindrical", ("d", "c"), axis=(0, 1, 0), value=(0.1, 0), damping=2, **place),
+        kic.Joint("U", "universal", ("d", "e"), axis=(0, 1, 0), axis2=(1, 0, 0), rest=(0, 1), **place),
+        kic.Joint("S", "spherical", ("e", "f"), damping=(1, 0, 2), **place),
+        kic.Joint(
+            "E", "planar", ("f", "g"), axis=(0, 1, 0), axis2=(1, 0, 0), value=(1, 2, 3), stiffness=4, **place,
+        ),
+        kic.Joint(
+            "F", "free", ("ground", "h"), value=(1, 2, 3, 0, 0, 0), stiffness=(1, 1, 1, 0, 0, 0), **place,
+        ),
+    ]  # fmt: skip
+    shapes: list[dict] = [
+        dict(mass=1, com=(1, 2, 3), inertia=(1, 1, 1, 0.1, 0, 0)), dict(mass=0),
+        dict(mass=0, inertia=(0, 0, 0)), dict(mass=2, com=(0, 0, 0), inertia=(1, 2, 3), at=(1, 1, 1)),
+        dict(com=(1, 1, 1)), dict(at=(0, 0, 0)), {},
+        dict(mass=1, com=(0, 0, 0), inertia=(0, 0, 5), inertia_exception='printed so,\nin "table 3"'),
+    ]  # fmt: skip
+    return kic.Mechanism(
+        "everything",
+        [kic.Body(name, **shape) for name, shape in zip(bodies[1:], shapes, strict=True)],
+        joints,
+        [kic.Point("p", "g", (1, 2, 3), 0.5), kic.Point("o", "ground", (0, 0, 0)), kic.Point("q",
+            "h", (1, 0, 0))],
+        [kic.Distance("d1", ("p", "o"))],
+        [kic.Force("f1", "p", (1, 2, 3), "body"), kic.Force("f2", "q")],
+        [kic.Moment("m1", "h", (1, 2, 3), "body"), kic.Moment("m2", "a", (0, 0, 1))],
+        [kic.Spring("s1", ("p", "q"), 1, 2, 3), kic.Spring("s2", ("q", "o"))],
+        gravity=(0, 0, -386.0886),
+        closure_tolerance=1e-4,
+        coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
+        title="all at once",
+        about="of\nmany\nlines\n",
+        source="made up",
+        drawing="as it stands",
+        units=kic.Units("in", "lbf s²/in", "s", "lbf"),
+    )  # fmt: skip
+
+
+def test_a_drawing_with_everything_comes_back(tmp_path: Path) -> None:
+    m = everything()
+    path = tmp_path / "m.toml"
+    kic.save(m, path)
+    again = kic.load(path)
+    for f in fields(m):
+        assert getattr(again, f.name) == getattr(m, f.name), f.name
+    assert again == m
+    assert again.at().value("p").tolist() == m.at().value("p").tolist()
+    first = path.read_bytes()
+    kic.save(again, path)
+    assert path.read_bytes() == first
+    # nothing of the drawing stands at its default, so that nothing was forgotten here
+    for f in fields(m):
+        default = f.default_factory() if f.default_factory is not MISSING else f.default
+        assert getattr(m, f.name) != default, f.name
+
+
+def test_saved_files_are_pleasant_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+    kic.save(everything(), path)
+    text = path.read_text(encoding="utf-8")
+    head = '''\
+name = "everything"
+title = "all at once"
+about = """
+of
+many
+lines
+"""
+source = "made up"
+drawing = "as it stands"
+units = {length = "in", mass = "lbf s²/in", force = "lbf"}
+gravity = [0.0, 0.0, -386.0886]
+closure_tolerance = 0.0001
+coordinates = ["F", "U.2", "R", "U.1", "P", "C", "S", "E"]
+
+[[bodies]]
+name = "a"
+mass = 1.0
+com = [1.0, 2.0, 3.0]
+inertia = [1.0, 1.0, 1.0, 0.1, 0.0, 0.0]
+
+[[bodies]]
+name = "b"
+mass = 0.0
+
+[[bodies]]
+name = "c"
+mass = 0.0
+inertia = [0.0, 0.0, 0.0]
+'''
+    assert text.startswith(head)
+    assert (
+        '\n\n[[joints]]\nname = "R"\ntype = "revolute"\nbodies = ["ground", "a"]\nat = [0.1, -0.2, 0.333'
+        in text
+    )
+    assert "\nvalue = 0.1\nstiffness = 1.0\nrest = 0.2\ndamping = 3.0\n" in text
+    assert text.endswith('[[springs]]\nname = "s2"\npoints = ["q", "o"]\n')
+    assert "\r" not in text
+    for line in text.splitlines():
+        assert line.count("[") == line.count("]")  # arrays stand on one line
+    assert tomllib.loads(text)["joints"][2] == {"name": "X", "type": "fixed", "bodies": ["b", "c"]}
+
+
+def test_what_can_not_be_saved(tmp_path: Path) -> None:
+    m = kic.load("horn-two-link")
+    with pytest.raises(kic.InputError, match="Expected a Mechanism to save, got 'horn-two-link'"):
+        kic.save("horn-two-link", tmp_path / "m.toml")
+    places = [
+        (tmp_path, "Is a directory"), (tmp_path / "no" / "m.toml", "No such file"),
+        (5, "expected str, bytes or"),
+        (None, "expected str, bytes or"), ("a\0b", "null byte"),
+    ]  # fmt: skip
+    for place, rule in places:
+        with pytest.raises(kic.ModelFileError, match=f"can not be written: .*{rule}") as caught:
+            kic.save(m, place)
+        assert caught.value.path == place
+    path = tmp_path / "m.toml"
+    kic.save(m, path)
+    with pytest.raises(kic.ModelFileError, match=r"can not be written: .*surrogates not allowed"):
+        kic.save(replace(m, about="\ud800"), path)
+    assert kic.load(path) == m  # the old file is still whole
+
+
+# ------------------------------------------------------------------------------------------ refusals
+
+
+NO_TEXT = {
+    "binary": (bytes(range(256)), "is no text (byte 128 is not UTF-8). A model file is TOML."),
+    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0", "is no text (byte 0 is not UTF-8)"),
+    "utf-16": (BASE.encode("utf-16"), "is no text (byte 0 is not UTF-8)"),
+    "zeros": (b"\0" * 999, "is not TOML: Invalid statement (at line 1, column 1)."),
+    "latin-1": (swap('"tip"', '"Spitze für"').encode("latin-1"), "is no text (byte "),
+    "json": ('{"name": "m"}', "is not TOML: "),
+    "old mac": (BASE.replace("\n", "\r"), "is not TOML: Expected newline"),
+    "twice": (
+        swap("mass = 1.0", "mass = 1.0\nmass = 2.0"),
+        "is not TOML: Cannot overwrite a value (at line 6",
+    ),
+    "unclosed": ('name = "m', "is not TOML: Unterminated string"),
+    "huge integer": (swap("1.0", "9" * 5000), "is not TOML: Exceeds the limit (4300 digits)"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_TEXT)
+def test_no_toml(kind: str, refused) -> None:
+    content, rule = NO_TEXT[kind]
+    _, message = refused(content)
+    assert message.startswith(rule)
+
+
+ENDLESS = {
+    "arrays": "x = " + "[" * 10000 + "]" * 10000,
+    "arrays of a key": swap("1.0", "[" * 400 + "1" + "]" * 400),
+    "library's limit": swap("1.0", "[" * 250 + "1" + "]" * 250),
+    "inline tables": "x = " + "{a = " * 10000 + "1" + "}" * 10000,
+    "dotted key": "a" + ".a" * 10000 + " = 1",
+    "table header": "[" + "a." * 9999 + "a]\nb = 1",
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_endless_nesting(kind: str, refused) -> None:
+    _, message = refused(ENDLESS[kind])
+    assert message == "is nested too deeply to be a model."
+
+
+CASES = tomllib.loads((Path(__file__).parent / "data" / "bad_models.toml").read_text(encoding="utf-8"))[
+    "case"
+]
+
+
+def content_of(case: dict) -> str:
+    text = ARM if case.get("arm") else BASE
+    if "file" in case:
+        return case["file"]
+    if "swap" in case:
+        return swap(*case["swap"], text)
+    return case.get("before", "") + "\n" + text + case.get("after", "")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["what"])
+def test_bad_file(case: dict, refused) -> None:
+    error, message = refused(content_of(case))
+    assert message.startswith(case["says"]), message
+    assert error.key == case["says"].partition(": ")[0]
+    assert "\n" not in message
+
+
+def test_large_values(refused) -> None:
+    for number in ("9" * 400, "1e400", "-1e400"):
+        error, message = refused(swap("1.0", number))
+        assert error.key == "bodies[0].mass"
+        assert "expected `mass` to be a finite number of at least 0, got " in message
+    _, message = refused(swap("1.0", "[" + "1, " * 9999 + "]"))
+    assert message == "bodies[0].mass: expected a number, got [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]."
+    _, message = refused(swap('"tip"', '"' + "t" * 9999 + '.x"'))
+    assert "got 'ttttttttt" in message
+    assert len(message) < 250
+
+
+def test_several_errors_at_once(refused) -> None:
+    points = "".join(f"[[points]]\nname = 'p{i}'\nbody = 3\n" for i in range(7))
+    error, message = refused(BASE + points)
+    assert error.key == "points[1].body"
+    assert message == (
+        "points[1].body: expected text, got 3.\n  points[1].at: `at` is missing.\n"
+        "  points[2].body: expected text, got 3.\n  points[2].at: `at` is missing.\n  … and 10 more."
+    )
+
+
+def test_numbers_of_the_error_come_along(refused) -> None:
+    error, _ = refused(f'{BASE}[[bodies]]\nname = "c"')
+    assert isinstance(error, kic.ModelError)
+    assert error.key == "bodies[1]"
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(
+        kic.ModelFileError, match=r"no\.toml: there is no such file\. Shipped models: .*puma560"
+    ) as caught:
+        kic.load(tmp_path / "no.toml")
+    assert caught.value.path == tmp_path / "no.toml"
+    with pytest.raises(kic.ModelFileError, match="can not be read: Is a directory"):
+        kic.load(tmp_path)
+    with pytest.raises(kic.ModelFileError, match="can not be read: File name too long"):
+        kic.load("x" * 300 + ".toml")
+    with pytest.raises(kic.ModelFileError, match="null byte"):
+        kic.load("a\0b.toml")
+    with pytest.raises(
+        kic.UnknownNameError, match=r"No shipped model 'puma506' in 'kic'\. Did you mean 'puma560'\?"
+    ) as caught:
+        kic.load("puma506")
+    assert caught.value.name == "puma506"
+    assert caught.value.candidates == kic.model_names()
+    for name in ("", "PUMA560", "x" * 300, "a\0b", "ground"):
+        with pytest.raises(kic.UnknownNameError, match="No shipped model"):
+            kic.load(name)
+    for nothing in (5, None, b"puma560", ["puma560"], kic):
+        with pytest.raises(
+            kic.InputError, match="Expected the name of a shipped model or the path of a file, got "
+        ):
+            kic.load(nothing)
+
+
+# -------------------------------------------------------------------------------------------- schema
+
+
+def problems(schema: dict, value: Any, root: dict, place: str = "") -> list[str]:
+    """What a value breaks of a JSON Schema; every keyword that the schema uses, and no other."""
+    known = {
+        "$ref", "$defs", "$schema", "title", "description", "default", "type", "properties", "required",
+        "additionalProperties", "items", "prefixItems", "minItems", "maxItems", "anyOf", "oneOf", "enum",
+    }  # fmt: skip
+    assert set(schema) <= known, set(schema) - known
+    if "$ref" in schema:
+        return problems(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root, place)
+    found = []
+    kinds = {"object": dict, "array": list, "string": str, "number": int | float, "null": type(None)}
+    if "type" in schema and not (isinstance(value, kinds[schema["type"]]) and not isinstance(value, bool)):
+        return [f"{place}: no {schema['type']}"]
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{place}: not in {schema['enum']}")
+    for key, rule in (("anyOf", lambda n: n >= 1), ("oneOf", lambda n: n == 1)):
+        if key in schema and not rule(sum(not problems(s, value, root, place) for s in schema[key])):
+            found.append(f"{place}: {key}")
+    if isinstance(value, dict):
+        given = schema.get("properties", {})
+        found += [f"{place}: {key} missing" for key in schema.get("required", ()) if key not in value]
+        if schema.get("additionalProperties") is False:
+            found += [f"{place}: {key} unknown" for key in value if key not in given]
+        for key in value.keys() & given.keys():
+            found += problems(given[key], value[key], root, f"{place}.{key}")
+    if isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            return [*found, f"{place}: {len(value)} items"]
+        first = schema.get("prefixItems", [])
+        for i, item in enumerate(value):
+            rule = first[i] if i < len(first) else schema.get("items", {})
+            found += problems(rule, item, root, f"{place}[{i}]")
+    return found
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_the_schema_takes_the_shipped_models(name: str) -> None:
+    schema = kic.schema()
+    assert problems(schema, tomllib.loads(find(name).read_text(encoding="utf-8")), schema) == []
+
+
+def test_the_schema_takes_what_is_saved_and_refuses_what_is_refused(tmp_path: Path) -> None:
+    schema = kic.schema()
+    kic.save(everything(), tmp_path / "m.toml")
+    assert problems(schema, tomllib.loads((tmp_path / "m.toml").read_text(encoding="utf-8")), schema) == []
+    assert problems(schema, tomllib.loads(BASE), schema) == []
+    assert problems(schema, tomllib.loads(ARM), schema) == []
+    refused = [case["what"] for case in CASES if problems(schema, tomllib.loads(content_of(case)), schema)]
+    assert len(refused) > 40
+    assert {"empty", "unknown key", "text", "date as name", "inertia of 7", "both", "dh type"} <= set(refused)
+    # what only the mechanism as a whole can tell
+    assert {"unknown body", "zero axis", "one name", "loose", "inertia of no body"}.isdisjoint(refused)
+
+
+def test_the_schema_tells_what_every_key_means() -> None:
+    schema = kic.schema()
+    assert schema["title"] == "kic model"
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["additionalProperties"] is False
+    parts = [
+        kic.Body,
+        kic.Joint,
+        kic.Point,
+        kic.Distance,
+        kic.Force,
+        kic.Moment,
+        kic.Spring,
+        kic.Units,
+        kic.DHRow,
+    ]
+    for part in parts:
+        table = schema["$defs"][part.__name__]
+        assert table["additionalProperties"] is False
+        assert set(table["properties"]) == {f.name for f in fields(part)}
+        for key, rule in table["properties"].items():
+            assert len(rule["description"]) > 5, (part, key)
+    for key, rule in schema["properties"].items():
+        assert rule.get("description"), key
+    assert schema["$defs"]["Body"]["properties"]["mass"]["description"] == (
+        "Mass. Without it the body has no dynamics; 0 says that it is massless."
+    )
+    kinds = schema["$defs"]["Joint"]["properties"]["type"]["enum"]
+    assert set(kinds) >= {"revolute", "free"}
+    schema.clear()  # each asker gets one of his own
+    assert kic.schema()["title"] == "kic model"
+    assert all(is_dataclass(part) for part in parts)

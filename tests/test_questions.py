@@ -1,0 +1,120 @@
+"""Refusals of what is asked: names, orders, batches, loads, memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kic
+
+ARM = kic.load("horn-two-link")
+C = ARM.at([0.0, 0.5])
+DEEP: list = []
+for _ in range(10000):
+    DEEP = [DEEP]
+
+
+def test_names() -> None:
+    for of in (5, None, [["tip"]], DEEP, ["tip", 5], {"tip", 5}, b"tip", kic):
+        for ask in (C.coefficients, C.value, ARM.prepare):
+            with pytest.raises(kic.InputError, match="Expected names in `of`, got "):
+                ask(of)
+        if of is not None:
+            with pytest.raises(kic.InputError, match="Expected names in `wrt`, got "):
+                C.coefficients("tip", wrt=of)
+        with pytest.raises(kic.InputError, match="Expected names of rows, got "):
+            C.coefficients("tip")[of]
+
+
+def test_orders() -> None:
+    for order in (True, 2.0, np.array([1, 2]), DEEP, np.float64(2)):
+        with pytest.raises(kic.InputError, match="Expected `order` to be 1, 2 or 3, got "):
+            C.coefficients("tip", order=order)
+    assert C.coefficients("tip", order=np.int64(3)).order == 3
+
+
+def test_batches() -> None:
+    c = ARM.at(np.zeros((3, 2))).coefficients("tip", order=3)
+    a, b = np.zeros((2, 2)), np.zeros(2)
+    for ask in (lambda: c.velocity(a), lambda: c.acceleration(b, a), lambda: c.jerk(b, b, a)):
+        with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `coefficients` \(3,\), "):
+            ask()
+
+
+def test_applied() -> None:
+    m = kic.Mechanism(
+        "m", ARM.bodies, ARM.joints, ARM.points, forces=[kic.Force("f", "tip"), kic.Force("g", "tip")]
+    )
+    c = m.at(np.zeros((3, 2)))
+    for given in (5, "f", [], [("f", 1)], np.zeros(3), True):
+        with pytest.raises(
+            kic.InputError, match="Expected `applied` to be a dict of forces and moments, got "
+        ):
+            c.dynamics(applied=given)
+    with pytest.raises(
+        kic.InputError, match=r"Batch shapes do not broadcast: `applied` \(2,\), `posture` \(3,\)"
+    ):
+        c.dynamics(applied={"f": np.zeros((2, 3))})
+    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `f` \(2,\), `g` \(4,\)"):
+        c.dynamics(applied={"f": np.zeros((2, 3)), "g": np.zeros((4, 3))})
+    with pytest.raises(kic.UnknownNameError, match=r"No force or moment 'h' in 'm'\. There are: f, g\.") as e:
+        c.dynamics(applied={"h": (0, 0, 0)})
+    assert e.value.candidates == ("f", "g")
+    assert c.dynamics(applied={}).load.shape == (3, 2)
+
+
+def test_large_and_infinite() -> None:
+    for x in (np.inf, -np.inf):
+        with pytest.raises(kic.PostureError, match=r"elbow = -?inf"):
+            ARM.at([0, x])
+    assert np.isfinite(ARM.at([0, 1e200]).value("tip")).all()
+    m = kic.Mechanism(
+        "b",
+        [kic.Body("b")],
+        [kic.Joint("S", "spherical", ("ground", "b"), at=(0, 0, 0))],
+        [kic.Point("p", "b", (1, 0, 0))],
+    )
+    assert np.linalg.norm(m.at([1e200] * 3).value("p")) == pytest.approx(1)
+
+
+def test_ok_and_out() -> None:
+    c = ARM.at([[0, 0], [np.nan, 0]], failures="mask")
+    c.ok[:] = True
+    assert c.ok.tolist() == [True, False]
+    f = ARM.prepare("tip")
+    for out in (5, "x", f):
+        with pytest.raises(kic.InputError, match=r"`out` must be results of this evaluator .* got "):
+            f(C.state, out=out)
+    for failures in (np.array(["mask", "raise"]), ["mask"], DEEP):
+        with pytest.raises(kic.InputError, match="Expected `failures` to be 'raise' or 'mask', got "):
+            ARM.at([0, 0], failures=failures)
+
+
+def test_a_distance_of_zero_has_no_direction() -> None:
+    m = kic.Mechanism(
+        "folding",
+        [kic.Body("a"), kic.Body("b")],
+        [
+            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("B", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1)),
+        ],
+        [kic.Point("tip", "b", (2, 0, 0)), kic.Point("root", "ground", (0, 0, 0))],
+        [kic.Distance("gap", ("tip", "root"))],
+    )
+    # half a turn about B brings the tip to within round-off of the root; the drawing moved there exactly
+    exact = kic.Mechanism(
+        "met", m.bodies, m.joints, [kic.Point("tip", "b", (0, 0, 0)), m.points[1]], m.distances
+    )
+    c = exact.at()
+    assert c.value("gap") == 0
+    with pytest.raises(
+        kic.InputError, match=r"A distance of 'met' is zero here \(gap\), where it has no deriv"
+    ) as e:
+        c.coefficients(["tip", "gap"])
+    assert e.value.distances == ("gap",)
+    assert np.isfinite(m.at([0, 3.0]).coefficients("gap", order=3).D).all()
+
+
+def test_a_dot_needs_a_row() -> None:
+    with pytest.raises(kic.UnknownNameError, match=r"No row 'tip\.' in"):
+        C.coefficients("tip.")
