@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.errors import InputError, KicError, LoopError, ModelFileError, unknown
+from kic.errors import InputError, KicError, ModelFileError, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -179,11 +179,8 @@ def check(model: str) -> None:
     from kic.report import summary
 
     mechanism = _load(model)
+    mechanism._model.check_number(mechanism.coordinate_names)
     notes = []
-    try:
-        mechanism.mobility  # noqa: B018  (asks whether the coordinates are complete)
-    except LoopError as error:
-        notes.append(f"warning: {error}")
     try:
         mechanism._model.masses  # noqa: B018
     except KicError as error:

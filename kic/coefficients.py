@@ -31,8 +31,7 @@ class Coefficients(jets.Jet):
     columns : tuple of str
         Names of the M coordinates.
     values : (..., P)
-        Values of the dependents; NaN for angular velocities, which have none. None where they are not
-        known, as those of an inverse.
+        Values of the dependents, NaN of angular velocities; None where unknown, as after `inverse`.
     G : (..., P, M)
         First order (eq 2-6).
     H : (..., P, M, M) or None
@@ -392,8 +391,7 @@ def _three(jet: jets.Tensors) -> tuple[Any, Any, Any]:
 def _find(kind: str, names: str | Iterable[str], there: tuple[str, ...]) -> list[int]:
     """Places of names, or of all components of a part."""
     picked: list[int] = []
-    asked = [names] if isinstance(names, str) or not isinstance(names, Iterable) else names
-    for name in asked:
+    for name in [names] if isinstance(names, str) or not isinstance(names, Iterable) else names:
         if not isinstance(name, str):
             raise InputError(f"Expected names of {kind}s, got {shown(name)}.")
         found = [i for i, x in enumerate(there) if x == name or x.startswith(f"{name}.")]

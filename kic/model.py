@@ -222,8 +222,8 @@ class Model:
             return
         if np.isnan(T if ok is None else T[ok.reshape(-1)]).any():
             raise InputError(
-                f"A distance of '{self.drawing.name}' is zero here ({', '.join(rows.distances)}), where it has "
-                "no derivatives. Ask for the points themselves, or move them apart.",
+                f"A distance of '{self.drawing.name}' is zero here ({', '.join(rows.distances)}), where it "
+                "has no derivatives. Ask for the points themselves, or move them apart.",
                 distances=rows.distances,
             )
 

@@ -14,7 +14,6 @@ from kic.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.mechanism import Mechanism
 from kic.parts import Distance, Joint, Point
-from kic.posture import drawn_coordinates
 from kic.tables import ROUNDOFF, Sheet, column, largest_of
 from kic.tree import PRISMATIC, steps
 
@@ -141,7 +140,7 @@ def report_data(
 
 def summary(mechanism: Mechanism) -> str:
     """How many freedoms and parts there are, in a sentence."""
-    counts = [_count(mechanism.mobility, "freedom")] if not mechanism.cuts else []
+    counts = [_count(mechanism.mobility, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
     if mechanism.points:
         counts.append(_count(len(mechanism.points), "point"))
@@ -209,7 +208,8 @@ def _gravity_load(mechanism: Mechanism, configuration: Configuration, dynamics: 
     if not _other_loads(mechanism):
         return dynamics.load
     weightless = replace(mechanism, gravity=(0.0, 0.0, 0.0))
-    return dynamics.load - weightless.at(configuration.phi).dynamics().load
+    same = Configuration(weightless._model, configuration.batch, configuration._states)
+    return dynamics.load - same.dynamics().load
 
 
 def _other_loads(mechanism: Mechanism) -> list[str]:
@@ -245,20 +245,27 @@ class _Page:
 
     def posture(self) -> None:
         """Coordinates and the joints that they belong to."""
-        phi, joints = self.configuration.phi, self.mechanism.joints
-        wide = max(len(self.units[c]) for c in self.names)
-        values = dict(zip(self.names, column(phi), strict=True))
-        turns = [c for c in self.names if self.units[c] == "rad"]
-        angles = np.degrees([x for c, x in zip(self.names, phi, strict=True) if c in turns])
+        phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
+        if self.mechanism.cuts:  # the other joints follow; balls have no values
+            follow = [
+                c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]
+            ]
+            names = (*names, *(c for c in follow if c not in names))
+            phi = np.array([float(self.configuration.value(c)) for c in names])
+        wide = max(len(self.units[c]) for c in names)
+        values = dict(zip(names, column(phi), strict=True))
+        turns = [c for c in names if self.units[c] == "rad"]
+        angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, column(angles), strict=True))
         owner = {c: joint for joint in joints for c in joint.components}
-        owner = {c: owner[c] for c in self.names} | {j.name: j for j in joints if not j.freedoms}
-        shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in self.names}
+        owner = {c: owner[c] for c in names} | {j.name: j for j in joints if not j.freedoms}
+        shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
         cells = [
             [shown.get(c, ""), degrees.get(c, ""), joint.type, " – ".join(joint.bodies)]
             for c, joint in owner.items()
         ]
-        drawn = " as drawn" if np.array_equal(phi, drawn_coordinates(self.mechanism)) else ""
+        still = np.array_equal(self.configuration.state, self.mechanism.at().state)
+        drawn = (", the others following," if len(names) > len(self.names) else "") + " as drawn" * still
         heads = ["value", "degrees" if turns else "", "joint", "between"]
         self.sheet.texts(f"coordinates{drawn}", list(owner), heads, cells)
 

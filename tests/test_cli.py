@@ -493,8 +493,17 @@ def test_reports_that_are_refused(arguments, code, message):
     assert message in run("report", *arguments, code=code)
 
 
-def test_loops_are_refused_for_now(file):
-    assert "'slab' has 1 loop" in run("report", file(LOOP), code=1)
+def test_loops_close(file):
+    text = run("report", "four-bar", "--at", "A=60deg", "--order", "2")
+    assert "1 freedom" in text
+    assert "1 loop (cut at D)" in text
+    assert "coordinates, the others following" in text
+    c = kic.load("four-bar").at({"A": np.radians(60)})
+    assert f"{np.degrees(c.value('C')):.5g}" in text
+    assert f"{c.coefficients('tip').H[0, 0, 0]:.5g}" in text
+    told = json.loads(run("report", "four-bar", "--at", "A=60deg", "--json"))
+    assert told["I"] == c.dynamics().I.tolist()
+    assert told["coordinates"] == ["A"]
 
 
 # --- the report from Python
