@@ -17,8 +17,7 @@ class Coefficients(jets.Jet):
     """Kinematic influence coefficients of named dependents u with respect to named coordinates q.
 
     The differentiating index comes first: ``H[..., p, m, n]`` = ∂G[p, n]/∂q_m and
-    ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Translational rows are symmetric; rows of angular velocity
-    are not, and neither are rows with respect to angular velocities.
+    ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Neither is symmetric in rows, or columns, that are turning.
 
     They are the third-order Taylor part of a map, and can be calculated with as maps: ``a @ b`` is a of b,
     `inverse` turns round, `stack` puts rows together, ``c["tip"]`` and `columns_of` pick. Rows and columns
