@@ -113,3 +113,10 @@ def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         them = ", ".join(f"`{name}` {shape}" for name, shape in batches.items())
         raise InputError(f"Batch shapes do not broadcast: {them}.", batches=batches) from None
+
+
+def check_order(order: Any) -> int:
+    """An order of coefficients."""
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2, 3):
+        raise InputError(f"Expected `order` to be 1, 2 or 3, got {shown(order)}.")
+    return int(order)

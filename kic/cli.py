@@ -300,7 +300,7 @@ def _number(mechanism: Mechanism, name: str, text: str) -> float:
     """The number of a coordinate, with its unit."""
     from math import isfinite, radians
 
-    from kic.report import coordinate_units
+    from kic.units import coordinate_units
 
     found = _NUMBER.fullmatch(text)
     if not found:

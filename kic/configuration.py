@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches
+from kic.arrays import broadcast_batches, check_order
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
-from kic.errors import InputError, shown
+from kic.errors import InputError
 from kic.kinematics import ContributionsQuestion
 from kic.model import Model
 from kic.posture import phi_of
@@ -217,8 +217,35 @@ class Configuration:
         >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
         array([1.878, 0.479, 0.   ])
         """
-        from scipy.spatial.transform import RigidTransform, Rotation
+        from scipy.spatial.transform import RigidTransform
 
+        return RigidTransform.from_matrix(self.displacement(body))
+
+    def displacement(self, body: str) -> np.ndarray:
+        """The same as a matrix: homogeneous transform of a body from the drawing.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        (..., 4, 4)
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such body.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
+        array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
+        """
         model = self._model
         model.drawing.part(body, "bodies")
         if self._states.dtype != np.float64:
@@ -229,9 +256,12 @@ class Configuration:
             )
         question = model.pose(body)
         p = question.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
+        T = np.zeros((*self.batch, 4, 4))
+        T[..., 3, 3] = 1
+        T[..., :3, 3] = p[..., 0, :]
         # columns of the rotation: where the drawing's unit vectors have gone
-        matrix = np.swapaxes(p[..., 1:, :] - p[..., :1, :], -1, -2)
-        return RigidTransform.from_components(p[..., 0, :], Rotation.from_matrix(matrix))
+        T[..., :3, :3] = np.swapaxes(p[..., 1:, :] - p[..., :1, :], -1, -2)
+        return T
 
     def dynamics(
         self, wrt: str | Iterable[str] | None = None, applied: dict[str, Any] | None = None
@@ -366,10 +396,3 @@ class Configuration:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-def check_order(order: Any) -> int:
-    """An order of coefficients."""
-    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2, 3):
-        raise InputError(f"Expected `order` to be 1, 2 or 3, got {shown(order)}.")
-    return int(order)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import numbers
-from kic.configuration import check_order
+from kic.arrays import check_order, numbers
 from kic.errors import InputError, shown, unknown
 from kic.kinematics import kernel
 from kic.model import Model

@@ -14,8 +14,9 @@ from kic.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.mechanism import Mechanism
 from kic.parts import Distance, Joint, Point
+from kic.rotations import vector_from_matrix
 from kic.tables import ROUNDOFF, Sheet, column, largest_of
-from kic.tree import PRISMATIC, steps
+from kic.units import coordinate_units, row_unit
 
 # of larger mechanisms the planes of P* are printed on request only
 MANY = 6
@@ -124,9 +125,9 @@ def report_data(
         "phi": _plain(configuration.phi),
         "gravity": list(mechanism.gravity),
         "points": {p.name: _plain(configuration.value(p.name)) for p in mechanism.points},
-        "poses": {b.name: _plain(configuration.pose(b.name).as_matrix()) for b in mechanism.bodies},
+        "poses": {b.name: _plain(configuration.displacement(b.name)) for b in mechanism.bodies},
         "rows": list(rows.rows) if rows else [],
-        "row_units": [_row_unit(mechanism, row) for row in rows.rows] if rows else [],
+        "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
         "holonomic": rows.holonomic if rows else None,
     }
     data |= {key: _plain(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
@@ -147,22 +148,6 @@ def summary(mechanism: Mechanism) -> str:
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
-
-
-def coordinate_units(mechanism: Mechanism) -> dict[str, str]:
-    """Unit of each freedom of each joint: rad of those that turn, the unit of length of sliders."""
-    return {
-        joint.components[step.component]: mechanism.units.length if step.kind == PRISMATIC else "rad"
-        for joint in mechanism.joints
-        for step in steps(joint, False)
-    }
-
-
-def _row_unit(mechanism: Mechanism, row: str) -> str:
-    """Unit of a dependent."""
-    if row.rpartition(".")[2] in ("wx", "wy", "wz", "angle"):
-        return "rad"
-    return coordinate_units(mechanism).get(row, mechanism.units.length)
 
 
 def _count(n: int, one: str, several: str = "") -> str:
@@ -272,16 +257,17 @@ class _Page:
     def bodies(self) -> None:
         """Masses, centres of mass now, and how far each body is turned from the drawing."""
         bodies = self.mechanism.bodies
-        poses = [self.configuration.pose(body.name) for body in bodies]
+        poses = [self.configuration.displacement(body.name) for body in bodies]
         nowhere = np.full(3, np.nan)
         centres = [
-            nowhere if b.com is None else pose.apply(b.com) for b, pose in zip(bodies, poses, strict=True)
+            nowhere if b.com is None else pose[:3, :3] @ b.com + pose[:3, 3]
+            for b, pose in zip(bodies, poses, strict=True)
         ]
         masses = _known(column([np.nan if b.mass is None else b.mass for b in bodies]), "?")
         cells = [[mass, *xyz] for mass, xyz in zip(masses, self._xyz(centres), strict=True)]
         heads = [f"mass ({self.mechanism.units.mass})", "x", "y", f"z ({self.mechanism.units.length})"]
         caption = "bodies: mass, centre of mass"
-        turns = [pose.rotation.as_rotvec() for pose in poses]
+        turns = [vector_from_matrix(pose[:3, :3]) for pose in poses]
         angles = np.linalg.norm(turns, axis=-1)
         if angles.max() > ROUNDOFF:
             caption += ", turn from the drawing"
@@ -322,7 +308,7 @@ class _Page:
     def coefficients(self, part: str, names: list[str], c: Coefficients) -> None:
         """Values beside G, then H and D plane by plane, of what is asked of one part."""
         sheet, units = self.sheet, [self.units[q] for q in c.columns]
-        rows = [_row_unit(self.mechanism, row) for row in c.rows]
+        rows = [row_unit(self.mechanism, row) for row in c.rows]
         one = units[0] if len(set(units)) == 1 else ""
         top = max(largest_of(c.G), self.size)
         values = np.asarray(c.values)

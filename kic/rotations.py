@@ -57,6 +57,18 @@ def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
     return q[..., 1:] * (2 * np.where(small, series, half / size))[..., None]
 
 
+def vector_from_matrix(R: np.ndarray) -> np.ndarray:
+    """Rotation vector (..., 3) of a rotation matrix (..., 3, 3), of length at most π."""
+    xx, yy, zz = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
+    # the quaternion is the leading eigenvector of this matrix, whatever the angle (Bar-Itzhack 2000)
+    K = np.empty((*R.shape[:-2], 4, 4))
+    K[..., 1:, 1:] = R + np.swapaxes(R, -1, -2) - (xx + yy + zz)[..., None, None] * np.eye(3)
+    K[..., 0, 0] = xx + yy + zz
+    for k, (i, j) in enumerate(((2, 1), (0, 2), (1, 0))):
+        K[..., 0, k + 1] = K[..., k + 1, 0] = R[..., i, j] - R[..., j, i]
+    return vector_from_quaternion(np.linalg.eigh(K)[1][..., -1])
+
+
 def as_rotation_vector(name: str, value: Any) -> Any:
     """A rotation vector from what a user gives for a ball joint: three numbers or a SciPy `Rotation`."""
     if hasattr(value, "as_rotvec"):

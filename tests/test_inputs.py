@@ -510,3 +510,16 @@ def test_arrays_by_themselves() -> None:
     ) as caught:
         broadcast_batches(qd=(2,), qdd=(3,))
     assert caught.value.batches == {"qd": (2,), "qdd": (3,)}
+
+
+def test_rotation_vectors_of_matrices() -> None:
+    """At any angle, zero and a half turn included, against SciPy."""
+    from kic.rotations import vector_from_matrix
+
+    axes = np.random.default_rng(0).normal(size=(40, 3))
+    axes /= np.linalg.norm(axes, axis=1)[:, None]
+    for angle in (0.0, 1e-9, 0.3, 2.0, np.pi - 1e-7, np.pi):
+        R = Rotation.from_rotvec(angle * axes).as_matrix()
+        again = Rotation.from_rotvec(vector_from_matrix(R)).as_matrix()
+        assert np.abs(again - R).max() < 1e-14
+        assert np.allclose(np.linalg.norm(vector_from_matrix(R), axis=1), angle, atol=1e-14)

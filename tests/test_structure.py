@@ -24,7 +24,7 @@ FLOORS = [
     ["tree"],
     ["items", "masses", "posture"],
     ["cuts"],
-    ["rows"],
+    ["rows", "units"],
     ["kinematics"],
     ["transfer"],
     ["closure"],
