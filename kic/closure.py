@@ -15,7 +15,8 @@ from kic.cuts import facing_items
 from kic.kinematics import RowsQuestion
 from kic.posture import advance
 from kic.rows import plain_rows
-from kic.transfer import Transfer
+from kic.transfer import WORST_CONDITION, Transfer
+from kic.tree import PRISMATIC
 
 STEPS = 50
 # residual, relative to the characteristic length, at which a posture counts as closed
@@ -68,6 +69,8 @@ class Closure:
             one = self._walk(start[b : b + 1], goal[b : b + 1])
             if one is not None:
                 states[b], residual[b], reasons[b] = one[0][0], one[1][0], ""
+            elif "wrong way" not in reasons[b] and self._dependent(start[b : b + 1]):
+                reasons[b] = "its inputs depend on one another where it starts, and lead nowhere from there"
         return Outcome(states, residual, reasons)
 
     def _newton(self, states: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,15 +78,16 @@ class Closure:
         tree, t = self.transfer.tree, self.transfer
         states = states.copy()
         values, G = self.rows(states)
-        error = goal - values
+        error = self._miss(goal, values)
         left = np.linalg.norm(error, axis=1)
         for _ in range(STEPS):
             active = np.flatnonzero(left > 1e-15 * (1 + np.abs(values).max(initial=0.0)))
             if not active.size:
                 break
             step = np.einsum("bnp,bp->bn", np.linalg.pinv(G[active], rcond=1e-10), error[active])
-            # no turn of more than a radian, no slide of more than a length at once
-            step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0))[:, None]
+            # no turn of more than a radian at once; slides are linear and may go as far as they must
+            turning = t.tree.cols[:, 1] != PRISMATIC
+            step /= np.maximum(1.0, np.abs(step[:, turning]).max(axis=1, initial=0.0))[:, None]
             moved = np.zeros(active.size, dtype=bool)
             for damping in (1.0, 0.5, 0.25, 0.0625):
                 todo = active[~moved]
@@ -91,7 +95,7 @@ class Closure:
                     break
                 tried = advance(tree, states[todo], damping * step[~moved] * t.column_scale)
                 v, g = self.rows(tried)
-                e = goal[todo] - v
+                e = self._miss(goal[todo], v)
                 n = np.linalg.norm(e, axis=1)
                 better = n < left[todo]
                 k = todo[better]
@@ -107,6 +111,15 @@ class Closure:
                 break
         return states, left
 
+    def _miss(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What is left to the goal; angles of cut joints are known but for full turns."""
+        t = self.transfer
+        error = goal - values
+        for row, *_ in t.rows.angles:
+            for place in np.flatnonzero(t.picked == row):
+                error[:, place] = np.remainder(error[:, place] + np.pi, 2 * np.pi) - np.pi
+        return error
+
     def _walk(self, start: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """One member, led from where it is closed to its goal in steps that are halved as needed."""
         here, _ = self.rows(start)
@@ -116,7 +129,7 @@ class Closure:
         states, residual = start, np.zeros(1)
         while done < 1:
             share = min(1.0, done + step)
-            states_next, residual = self._newton(states, first + share * (goal - first))
+            states_next, residual = self._newton(states, first + share * self._miss(goal, first))
             if self._judge(states_next, residual)[0] or self._jump(states, states_next):
                 step /= 2
                 if step < 1e-3:
@@ -124,6 +137,13 @@ class Closure:
                 continue
             states, done, step = states_next, share, min(step * 2, 0.5)
         return states, residual
+
+    def _dependent(self, start: np.ndarray) -> bool:
+        """Whether the inputs can not drive the mechanism at the start."""
+        t = self.transfer
+        _, G = self.rows(start)
+        rows = np.concatenate([np.arange(t.first), t.independent(G[0])])
+        return len(rows) != t.tree.size or not np.linalg.cond(G[0, rows]) < WORST_CONDITION**0.5
 
     def _jump(self, before: np.ndarray, after: np.ndarray) -> bool:
         """Whether a small step of the goal moved the mechanism far: another branch."""
@@ -133,7 +153,7 @@ class Closure:
         """Why members are not closed; '' for those that are."""
         limit = max(CLOSED, self.transfer.tolerance)
         reasons = [
-            "" if left <= limit else f"{left * self.transfer.length:.1e} left after {STEPS} steps"
+            "" if left <= limit else f"{left * self.transfer.length:.1e} left where no step brings it closer"
             for left in residual
         ]
         if self._facing is not None and len(states):

@@ -184,7 +184,7 @@ class Configuration:
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. "
-                f"Ask for a point, or for pose('{name.partition('.')[0]}')."
+                "Ask for a point, or for the pose() of a body."
             )
         values = rows.complete(question.split(self._masked(question.table(self._states)), self.batch)[0])
         if rows.select is not None:

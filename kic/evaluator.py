@@ -194,17 +194,18 @@ class Evaluator:
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Both tables in chosen coordinates, from one transfer."""
         order = 0 if self._rows is None else self._rows.order
-        X = transfer.solve(states, max(order, 1 if self._dynamics is None else 2)).X
+        known = states if states.dtype.kind == "O" else states[np.isfinite(states).all(axis=1)]
+        X = transfer.solve(known, max(order, 1 if self._dynamics is None else 2)).X
         T = K = None
         if self._rows is not None:
             # the table of lower order stands in front of that of higher
             mobile, size = self._model.tree.size, transfer.first
-            T = self._rows.table(
-                states, np.ascontiguousarray(X[:, : sum(mobile * size**k for k in range(order + 1))])
-            )
+            front = X[:, : sum(mobile * size**k for k in range(order + 1))]
+            T = self._rows.table(known, np.ascontiguousarray(front))
         if self._applied is not None:
-            parts = self._model.transferred(transfer, states, X, self._applied)
-            K = side_by_side(parts)
+            K = side_by_side(self._model.transferred(transfer, known, X, self._applied))
+        if len(known) < len(states):
+            T, K = _spread(T, states), _spread(K, states)
         return T, K
 
     def __repr__(self) -> str:
@@ -268,3 +269,12 @@ class Evaluator:
         c = self._model.assemble(question.rows, question.split(results._rows, results._batch), self._transfer)  # type: ignore[arg-type]
         tensor = (c.values, c.G, c.H, c.D)[k]
         return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)
+
+
+def _spread(table: np.ndarray | None, states: np.ndarray) -> np.ndarray | None:
+    """A table of the members that have a posture, with NaN for the others."""
+    if table is None:
+        return None
+    full = np.full((len(states), table.shape[1]), np.nan, table.dtype)
+    full[np.isfinite(states).all(axis=1)] = table
+    return full

@@ -122,7 +122,9 @@ class Mechanism(Drawing):
         if not isinstance(failures, str) or failures not in ("raise", "mask"):
             raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {shown(failures)}.")
         model = self._model
-        if inputs is None and near is None:
+        if inputs is None:
+            if near is not None:
+                raise InputError("`near` was given without inputs. Say which values the posture should have.")
             return Configuration(model, (), model.drawn.copy())
         if not model.direct or near is not None or not only_coordinates(self, inputs):
             return self._closed(inputs, near, failures)
@@ -148,6 +150,11 @@ class Mechanism(Drawing):
         if near is not None:
             if near._model is not model:
                 raise InputError(f"`near` must be a posture of '{self.name}', got one of '{near.name}'.")
+            if near._ok is not None:
+                bad = int((~near.ok).sum())
+                raise InputError(
+                    f"`near` must have postures only, but {bad} of its {near.ok.size} members have none."
+                )
             start, around = near._states, near.batch
         shape = broadcast_batches(inputs=batch, near=around)
         count = prod(shape)

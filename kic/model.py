@@ -14,10 +14,11 @@ from kic.errors import InputError
 from kic.items import Item
 from kic.kinematics import ContributionsQuestion, DynamicsQuestion, InertiaQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
+from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
 from kic.transfer import Transfer
-from kic.tree import Tree
+from kic.tree import PRISMATIC, Tree
 
 
 class Model:
@@ -59,7 +60,10 @@ class Model:
         """Characteristic length: the extent of the drawing's joints and points."""
         places = [joint.at for joint in self.drawing.joints if joint.at]
         places += [point.at for point in self.drawing.points]
+        places += [body.reference for body in self.drawing.bodies if body.reference]
         extent = float(np.ptp(np.array(places), axis=0).max()) if len(places) > 1 else 0.0
+        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12]
+        extent = max(extent, float(np.abs(slides).max(initial=0.0)))
         return extent if extent > 0 else 1.0
 
     @cached_property
@@ -165,7 +169,23 @@ class Model:
         I, P = question.split(question.table(states, X), (len(states),))
         load, damping = self.loading.split(self.loading.table(states, force), (len(states),))
         A = transfer.first_part(X)
-        return [I, P, np.einsum("bna,bn->ba", A, load), np.swapaxes(A, 1, 2) @ damping @ A]
+        load, damping = np.einsum("bna,bn->ba", A, load), np.swapaxes(A, 1, 2) @ damping @ A
+        for joint in self.tree.cuts:
+            if any(joint.stiffness) or any(joint.damping):  # type: ignore[arg-type]
+                stiff, damp = self._cut_laws(joint, transfer, states, X)
+                load, damping = load - stiff, damping + damp
+        return [I, P, load, damping]
+
+    def _cut_laws(
+        self, joint: Joint, transfer: Transfer, states: np.ndarray, X: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Spring load (B, m) and damping (B, m, m) in a joint that is no column of the tree."""
+        question = self.rows(joint.name, 1, transfer.first)
+        table = question.table(states, np.ascontiguousarray(X[:, : self.tree.size * (1 + transfer.first)]))
+        c = self.assemble(question.rows, question.split(table, (len(states),)), transfer)
+        stretch = np.where(question.rows.valued, c.values - np.array(joint.rest), 0.0)
+        stiff = np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
+        return stiff, np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
 
     def asked(self, wrt: str | Iterable[str] | None) -> Transfer | None:
         """The transfer to the coordinates asked for; None for the tree's own."""

@@ -16,7 +16,7 @@ from math import comb, prod
 import numpy as np
 
 from kic.cuts import closure_items
-from kic.errors import InputError, SingularError
+from kic.errors import SingularError
 from kic.items import DISTANCE, POINT, REACH, UNIT, Item
 from kic.kinematics import RowsQuestion
 from kic.rows import make_rows, plain_rows
@@ -26,6 +26,8 @@ from kic.tree import PRISMATIC, Tree
 RANK_SHARE = 1e-9
 # a system worse than this has lost too many digits to be called an answer
 WORST_CONDITION = 1e12
+# share of an answer that may be lost to a closure that is nearly singular in itself
+DIGITS_LOST = 1e-4
 _EPS = float(np.finfo(float).eps)
 
 
@@ -156,10 +158,8 @@ class Transfer:
 
         Raises
         ------
-        InputError
-            If the number of coordinates is not the mobility.
         SingularError
-            If the coordinates can not drive the mechanism at a posture.
+            If the coordinates can not drive the mechanism at a posture, or its loops are singular there.
         """
         size, mobile, count = self.first, self.tree.size, len(states)
         G = self.first_order(states)
@@ -168,13 +168,17 @@ class Transfer:
         taken = np.take_along_axis(scaled, use[:, :, None], axis=1)
         condition = np.linalg.cond(taken.real) if count and mobile else np.ones(count)
         if count and not condition.max() < WORST_CONDITION:
-            self._refuse(scaled[int(np.argmax(condition))], float(condition.max()))
+            self._refuse(scaled, condition)
+        if size < mobile and count:
+            self._check_bifurcation(np.linalg.cond(taken[:, size:].real), order)
         # [1; 0] in the units of the scaled system
         right = np.zeros((count, mobile, size), taken.dtype)
         right[:, np.arange(size), np.arange(size)] = 1 / self.scale[:size]
         A = np.linalg.solve(taken, right) * self.column_scale[:, None]
         parts = [np.zeros((count, mobile), A.dtype), A]
-        self._check_dropped(G @ A, use, condition, np.abs(A).max(initial=0.0))
+        dropped = len(self.owners) > mobile - size
+        if dropped:
+            self._check_dropped(G @ A, condition, np.abs(A).max(initial=0.0))
         for k in range(2, order + 1):
             parts.append(np.zeros((count, mobile, *(size,) * k), A.dtype))
             X = side_by_side(parts)
@@ -184,46 +188,58 @@ class Transfer:
             right = -np.take_along_axis(rest, use.reshape(*use.shape, *(1,) * k), axis=1)
             solved = np.linalg.solve(taken, right.reshape(count, mobile, size**k))
             parts[k] = (solved * self.column_scale[:, None]).reshape(count, mobile, *(size,) * k)
-            total = known + np.einsum("bpn,bn...->bp...", G, parts[k])
-            self._check_dropped(total, use, condition, np.abs(parts[k]).max(initial=0.0))
+            if dropped:
+                flat = parts[k].reshape(count, mobile, size**k)
+                total = known + (G @ flat).reshape(known.shape)
+                self._check_dropped(total, condition, np.abs(flat).max(initial=0.0))
         X = side_by_side(parts)
         return Solved(np.ascontiguousarray(X), condition, size, order)
 
     def _rows_of_each(self, scaled: np.ndarray) -> np.ndarray:
         """Rows (B, M) of the square system: the chosen ones and independent closure rows.
 
-        Members near one another share their choice; it is made anew where it would not do.
+        Members share the choice of the first; it is made anew where that would not do.
         """
         count, mobile = len(scaled), self.tree.size
         use = np.zeros((count, mobile), dtype=np.intp)
-        chosen = np.arange(self.first)
-        last: np.ndarray | None = None
-        for b in range(count):
-            if last is not None:
-                known = scaled[b, last].real
-                if np.linalg.cond(known) < 1e4:
-                    use[b] = last
-                    continue
-            rows = np.concatenate([chosen, self.independent(scaled[b])])
-            if len(rows) != mobile:
-                self._wrong_number(mobile - (len(rows) - self.first))
-            use[b] = last = rows
+        if not count:
+            return use
+        use[:] = self._choice(scaled[0])
+        if count > 1 and self.owners:
+            for b in np.flatnonzero(~(np.linalg.cond(scaled[:, use[0]].real) < 1e4)):
+                use[b] = self._choice(scaled[b])
         return use
 
-    def _wrong_number(self, mobility: int) -> None:
-        name = self.tree.drawing.name
-        raise InputError(
-            f"'{name}' has mobility {mobility} here; {self.first} coordinates were named: "
-            f"{', '.join(self.labels)}. Name {mobility}.",
-            mobility=mobility,
-            coordinates=self.labels,
-        )
+    def _choice(self, scaled: np.ndarray) -> np.ndarray:
+        """Rows of the square system at one posture."""
+        rows = np.concatenate([np.arange(self.first), self.independent(scaled)])
+        if len(rows) != self.tree.size:
+            freedoms = self.tree.size - (len(rows) - self.first)
+            raise SingularError(
+                f"Closure conditions of '{self.tree.drawing.name}' depend on one another at this posture: it "
+                f"has {freedoms} freedoms here, and {self.first} coordinates were named: "
+                f"{', '.join(self.labels)}. Move off this posture, where several motions meet.",
+                freedoms=freedoms,
+                coordinates=self.labels,
+            )
+        return rows
 
-    def _check_dropped(
-        self, residual: np.ndarray, use: np.ndarray, condition: np.ndarray, size: float
-    ) -> None:
+    def _check_bifurcation(self, condition: np.ndarray, order: int) -> None:
+        """Each order loses the digits of the closure rows' own condition once more."""
+        lost = _EPS * condition**order
+        if lost.max() > DIGITS_LOST:
+            b = int(np.argmax(lost))
+            raise SingularError(
+                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition {condition[b]:.0e} "
+                f"of the closure alone): order {order} would be wrong by {lost[b]:.0e} of itself. Move off this "
+                "posture, where several motions meet, or ask for a lower order.",
+                condition=float(condition[b]),
+                failed=np.flatnonzero(lost > DIGITS_LOST).tolist(),
+            )
+
+    def _check_dropped(self, residual: np.ndarray, condition: np.ndarray, size: float) -> None:
         """Closure rows that were left out must hold by themselves, at every order."""
-        if residual.shape[1] == use.shape[1] or not len(residual):
+        if not len(residual):
             return
         left = np.abs(
             residual[:, self.first :] / self.scale[self.first :].reshape(-1, *(1,) * (residual.ndim - 2))
@@ -241,26 +257,37 @@ class Transfer:
                 condition=float(condition[b]),
             )
 
-    def _refuse(self, scaled: np.ndarray, condition: float) -> None:
+    def _refuse(self, scaled: np.ndarray, condition: np.ndarray) -> None:
         """These coordinates can not drive the mechanism at a posture: say which can."""
-        others = self.possible(scaled)
+        failed = np.flatnonzero(~(condition < WORST_CONDITION))
+        worst = int(failed[0])
+        others = self.possible(scaled[worst])
         hint = f" Possible here: {'; '.join(others)}." if others else ""
+        which = (
+            f" (members {', '.join(map(str, failed[:4]))} of {len(condition)})" if len(condition) > 1 else ""
+        )
         raise SingularError(
-            f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here "
-            f"(condition {condition:.0e}).{hint}",
-            condition=condition,
+            f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here{which} "
+            f"(condition {condition[worst]:.0e}).{hint}",
+            condition=float(condition[worst]),
             coordinates=self.labels,
             possible=others,
+            failed=failed.tolist(),
         )
 
     def possible(self, scaled: np.ndarray) -> list[str]:
         """Sets of tree coordinates that can drive the mechanism at one posture, best first."""
         closing = scaled[self.independent(scaled)].real
         mobility = self.tree.size - len(closing)
-        if not 0 < mobility <= self.tree.size or comb(self.tree.size, mobility) > 3000:
+        if not 0 < mobility <= self.tree.size:
             return []
         # null space of the closure: a set of coordinates drives it if its rows there are regular
         null = np.linalg.svd(closing)[2][len(closing) :].T if len(closing) else np.eye(self.tree.size)
+        if comb(self.tree.size, mobility) > 3000:
+            from scipy.linalg import qr
+
+            best = np.sort(qr(null.T, mode="r", pivoting=True)[1][:mobility])
+            return [", ".join(self.tree.columns[n] for n in best)]
         found = []
         for pick in combinations(range(self.tree.size), mobility):
             least = np.linalg.svd(null[list(pick)], compute_uv=False)[-1]

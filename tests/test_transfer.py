@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sampling import mismatch, random_posture, random_tree
@@ -195,3 +197,104 @@ def test_prepared_for_loops() -> None:
                 d = posture.dynamics(wrt=wrt)
                 for name in ("I", "P", "load", "damping"):
                     np.testing.assert_array_equal(r[name], getattr(d, name))
+
+
+def sprung(coordinates: tuple[str, ...]) -> kic.Mechanism:
+    """The four-bar with a spring and damper in joint D, which is cut or kept as the coordinates ask."""
+    m = four_bar(coordinates)
+    joints = [
+        replace(j, stiffness=30.0, rest=0.2, damping=7.0, value=0.5) if j.name == "D" else j for j in m.joints
+    ]
+    return replace(m, joints=joints)
+
+
+def test_springs_and_dampers_in_a_cut_joint() -> None:
+    cut, kept = sprung(("A",)), sprung(("D",))
+    assert cut.cuts == ("D",)
+    assert kept.cuts != ("D",)
+    c, d = cut.at({"A": 0.3}), kept.at({"A": 0.3})
+    for wrt in ("A", "D", "tip.x"):
+        p, q = c.dynamics(wrt=wrt), d.dynamics(wrt=wrt)
+        assert mismatch(p.load, q.load) < 1e-11
+        assert mismatch(p.damping, q.damping) < 1e-11
+        bare = four_bar().at({"A": 0.3}).dynamics(wrt=wrt)
+        rate = c.coefficients("D", wrt=wrt).G[0]
+        assert p.load - bare.load == pytest.approx(-30 * (c.value("D") - 0.2) * rate)
+        assert p.damping == pytest.approx(7 * np.outer(rate, rate))
+
+
+def test_a_cut_joint_turns_on_and_on() -> None:
+    """Its angle is known but for full turns; as an input it may be any number."""
+    m = four_bar(("D",))
+    assert "A" not in m.cuts
+    swapped = replace(four_bar(), joints=four_bar().joints[::-1], coordinates=("D",))
+    assert swapped.cuts == ("A",)
+    for angle in (0.3, 3.0, 4.2, 6.5, -9.0):
+        c = swapped.at({"A": angle})
+        assert np.remainder(c.value("A") - angle + np.pi, 2 * np.pi) == pytest.approx(np.pi)
+
+
+def test_a_prepared_loop_passes_over_members_without_posture() -> None:
+    m = four_bar()
+    f = m.prepare(of=["tip"], dynamics=True)
+    c = m.at({"A": [0.3, np.nan, 0.4]}, failures="mask")
+    r = f(c.state)
+    assert np.isnan(r.tip.H[1]).all()
+    assert np.isnan(r.I[1]).all()
+    assert np.array_equal(r.tip.H[[0, 2]], c.coefficients("tip").H[[0, 2]])
+
+
+def parallelogram() -> kic.Mechanism:
+    """Drawn at A = 1.5; flat at A = 0, where it may also turn over."""
+    at = [(0, 0, 0), (np.cos(1.5), np.sin(1.5), 0), (2 + np.cos(1.5), np.sin(1.5), 0), (2, 0, 0)]
+    names = ["ground", "a", "b", "c"]
+    return kic.Mechanism(
+        "parallelogram",
+        [kic.Body(n) for n in names[1:]],
+        [
+            kic.Joint(
+                "ABCD"[k],
+                "revolute",
+                (names[k], names[(k + 1) % 4]),
+                at=at[k],
+                axis=(0, 0, 1),
+                value=1.5 * (k == 0),
+            )
+            for k in range(4)
+        ],
+        [kic.Point("tip", "b", at[2])],
+        coordinates=["A"],
+    )
+
+
+def test_no_wrong_digits_near_a_bifurcation() -> None:
+    m = parallelogram()
+    far = m.at({"A": 0.5}).coefficients("tip", order=3)
+    assert far.D[1, 0, 0, 0] == pytest.approx(-np.cos(0.5), rel=1e-9)
+    near = m.at({"A": 1e-5})
+    assert near.coefficients("tip", order=1).G[1, 0] == pytest.approx(1, rel=1e-9)
+    with pytest.raises(kic.SingularError, match=r"nearly singular here .* order 3 would be wrong by"):
+        near.coefficients("tip", order=3)
+
+
+def test_more_refusals() -> None:
+    m = four_bar()
+    c = m.at({"A": [0.3, np.nan]}, failures="mask")
+    with pytest.raises(
+        kic.InputError, match=r"`near` must have postures only, but 1 of its 2 members have none"
+    ):
+        m.at({"A": 0.3}, near=c)
+    with pytest.raises(kic.InputError, match=r"`near` was given without inputs"):
+        m.at(near=m.at())
+    with pytest.raises(
+        kic.SingularError, match=r"cannot drive 'four-bar' here \(members 0, 1 of 2\)"
+    ) as caught:
+        m.at({"A": [0.3, 0.4]}).coefficients("tip", wrt="tip.z")
+    assert caught.value.failed == [0, 1]
+    flat = parallelogram()
+    with pytest.raises(
+        kic.SingularError, match=r"depend on one another at this posture: it has 2 freedoms here"
+    ):
+        flat.at({"A": 1e-12}).coefficients("tip")
+    with pytest.raises(kic.PostureError, match=r"its inputs depend on one another where it starts"):
+        m.at({"tip.z": 0.5})

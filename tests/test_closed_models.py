@@ -1,0 +1,398 @@
+"""The shipped mechanisms with loops, against differences of closed postures and against constraint forces.
+
+Nothing here uses kic's closure rows: joints are seen through the poses of their bodies, positions are
+differentiated by closing again, dynamics are set beside those of the opened mechanism with multipliers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from sampling import mismatch
+from scipy.spatial.transform import RigidTransform
+
+import kic
+from kic.configuration import Configuration
+from kic.inertias import as_matrix
+
+# central differences of sixth order
+OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3
+
+
+class Case(NamedTuple):
+    """What a model is asked: moves, rows, sets of coordinates, another tree, rates as coordinates."""
+
+    mobility: int
+    moves: tuple[tuple[float, ...], tuple[float, ...]]
+    of: str
+    wrt: tuple[str, ...]
+    tree: str
+    quasi: str = ""
+
+
+# fmt: off
+CASES = {
+    "four-bar": Case(1, ((0.7,), (-2.0,)), "tip A B C D coupler rocker.angle", ("C", "tip.x"), "D"),
+    "slider-crank": Case(1, ((0.9,), (-2.4,)), "rod crown shaft crankpin wristpin piston",
+        ("piston", "rod.angle"), "piston"),
+    "five-bar": Case(2, ((0.3, 0.2), (-0.2, 0.3)), "tip coupler A B C D E rocker.angle",
+        ("tip.x tip.y", "B D"), "C D"),
+    "three-legged-robot": Case(3, ((-0.15, 0.1, 0.1), (0.1, 0.07, -0.2)),
+        "w platform link2 A1 A2 A3 B1 B2 B3 C1 C2 C3",
+        ("w.x w.y platform.angle", "B1 C2 A3"), "C1 C2 C3", "w.x platform.wz w.y"),
+    "gough-stewart": Case(6, ((0.1, 0.15, -0.05, 0.0, 0.08, -0.1), (-0.05, 0.05, 0.1, 0.1, -0.1, 0.03)),
+        "eye platform piston2 L3 U1 U4 S1 S2",
+        ("eye.x eye.y eye.z L1 U3.1 L5",), "S1 S2 S3 S4 S5 S6", "platform"),
+    "stewart-6r": Case(6, ((0.08, -0.05, 0.06, 0.02, -0.09, 0.04), (-0.1, -0.05, 0.03, 0.08, 0.0, 0.05)),
+        "tool plate fore3 A2 B1 E4 F1 F5", ("A1 B1 C1 D1 E1 F1",), "F1 F2 F3 F4 F5 F6", "plate"),
+    "rssr": Case(2, ((2.1, 0.6), (-1.3, -0.8)), "flag coupler crank pin spin ball rocker",
+        ("rocker spin", "crank flag.z"), "ball", "rocker coupler.wx"),
+    "ladder": Case(1, ((0.4,), (-0.3,)), "tip coupler1 D0 D1 D2 D3 A2 B3 rocker2.angle",
+        ("D3", "tip.y"), "D2 B1"),
+}
+# fmt: on
+postures = pytest.mark.parametrize(("name", "place"), [(name, k) for name in CASES for k in (0, 1)])
+
+
+@cache
+def posture(name: str, place: int) -> tuple[kic.Mechanism, Configuration]:
+    """A model, moved from its drawing by one of the case's moves."""
+    m = kic.load(name)
+    move = dict(zip(m.coordinates, CASES[name].moves[place], strict=True))
+    return m, m.at({q: m.at().value(q) + dx for q, dx in move.items()})
+
+
+class Around:
+    """Postures (M, 6) closed again with one input stepped at a time, so little that no joint moves far."""
+
+    def __init__(self, m: kic.Mechanism, c: Configuration, names: list[str]) -> None:
+        u, size = c.coefficients([j.name for j in m.joints], 3, names), len(names)
+        rates = [np.abs(T).reshape(-1, size).max(axis=0) ** (1 / k) for k, T in enumerate(u.tensors, 1)]
+        self.step = STEP / np.maximum(1, np.max(rates, axis=0))
+        steps = (self.step * np.eye(size))[:, :, None] * OFFSETS
+        self.postures = m.at({q: c.value(q) + steps[:, k] for k, q in enumerate(names)}, near=c)
+        self.now = c
+
+    def slope(self, T: np.ndarray) -> np.ndarray:
+        """Derivatives (M, …) of something at the postures."""
+        return np.tensordot(WEIGHTS, T, axes=(0, 1)) / self.step.reshape(-1, *(1,) * (T.ndim - 2))
+
+    def turning(self, body: str) -> np.ndarray:
+        """Angular velocities (M, 3) of a body from its orientations."""
+        R = self.postures.pose(body).rotation.as_matrix().reshape(*self.postures.batch, 3, 3)
+        spin = self.slope(R) @ self.now.pose(body).rotation.as_matrix().T
+        return np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
+
+
+def off(T: np.ndarray, exact: np.ndarray) -> float:
+    """The worst row's mismatch, a row without motion on the scale of the others."""
+    rows = np.abs(exact).reshape(len(exact), -1).max(axis=1)
+    left = np.abs(T - exact).reshape(len(exact), -1).max(axis=1)
+    return float((left / np.maximum(rows, 1e-3 * rows.max())).max())
+
+
+def agree(a: object, b: object, letters: tuple[str, ...], limit: float) -> bool:
+    return all(mismatch(getattr(a, x), getattr(b, x)) < limit for x in letters)
+
+
+GHD, MODEL = ("G", "H", "D"), ("I", "P", "load")
+
+
+def displaced(c: Configuration, body: str) -> RigidTransform:
+    return RigidTransform.identity() if body == "ground" else c.pose(body)
+
+
+def gap(c: Configuration, joint: kic.Joint) -> float:
+    """How far the bodies of a joint are from what it allows, and its coordinate from what it reads."""
+    first, second = (displaced(c, body) for body in joint.bodies)
+    D = first.inv() * second
+    read = c.value(joint.name) - joint.value[0] if joint.freedoms == 1 else 0.0
+    one, two = (np.array(a) / np.linalg.norm(a) if a else np.zeros(3) for a in (joint.axis, joint.axis2))
+    left = {
+        "spherical": [],
+        "universal": [one @ D.rotation.apply(two)],
+        "revolute": [D.rotation.apply(one) - one, np.sin((D.rotation.as_rotvec() @ one - read) / 2)],
+        "prismatic": [D.rotation.as_rotvec(), D.translation - read * one],
+    }[joint.type]
+    apart = D.apply(joint.at) - joint.at if joint.type != "prismatic" else 0.0
+    return max(float(np.abs(x).max()) for x in (*left, apart))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_closes(name: str) -> None:
+    m, case = kic.load(name), CASES[name]
+    assert (m.mobility, len(m.coordinates)) == (case.mobility, case.mobility)
+    size = max(np.ptp([j.at for j in m.joints if j.at], axis=0))
+    for c, move in [(m.at(), 0), *((posture(name, k)[1], case.moves[k]) for k in (0, 1))]:
+        for joint in m.joints:
+            assert gap(c, joint) < 1e-12 * max(1, size), joint.name
+        read = np.array([c.value(q) - m.at().value(q) for q in m.coordinates])
+        assert np.abs(read - move).max() < 1e-12
+
+
+@postures
+def test_every_order_along_the_closed_path(name: str, place: int) -> None:
+    (m, c), of = posture(name, place), CASES[name].of.split()
+    for wrt in (list(m.coordinates), *(w.split() for w in CASES[name].wrt)):
+        exact, near = c.coefficients(of, order=3, wrt=wrt), Around(m, c, wrt)
+        path = near.postures.coefficients(of, order=3, wrt=wrt)
+        valued = np.isfinite(exact.values)
+        assert off(near.slope(path.values).T[valued], exact.G[valued]) < 1e-8
+        # the differentiating index comes first: ∂G[p, n]/∂q_m, ∂H[p, m, n]/∂q_l
+        assert off(near.slope(path.G).swapaxes(0, 1), exact.H) < 1e-7
+        assert off(near.slope(path.H).swapaxes(0, 1), exact.D) < 1e-7
+        # angular velocity has no value, but bodies turn
+        for body in (part for part in of if part in {b.name for b in m.bodies}):
+            G = c.coefficients([f"{body}.{w}" for w in ("wx", "wy", "wz")], wrt=wrt).G
+            assert np.abs(near.turning(body).T - G).max() < 1e-8 * max(1, np.abs(exact.G).max())
+
+
+@postures
+def test_inertia_power_and_load(name: str, place: int) -> None:
+    """I* from the moving bodies, P* from its derivatives, the load from the weight's height."""
+    m, c = posture(name, place)
+    for wrt in (list(m.coordinates), *(w.split() for w in CASES[name].wrt)):
+        d, near, size = c.dynamics(wrt=wrt), Around(m, c, wrt), len(wrt)
+        I, load = np.zeros((size, size)), np.zeros(size)
+        for body in m.bodies:
+            v = near.slope(near.postures.pose(body.name).apply(body.com).reshape(size, 6, 3))
+            omega, now = near.turning(body.name), c.pose(body.name).rotation.as_matrix()
+            moments = now @ as_matrix(body.inertia) @ now.T
+            I += body.mass * v @ v.T + omega @ moments @ omega.T
+            load += body.mass * v @ m.gravity
+        assert mismatch(I, d.I) < 1e-8
+        assert np.abs(load - d.load).max() <= 1e-8 * np.abs(d.load).max()
+        assert d.holonomic
+        largest = max(np.abs(d.P).max(), np.abs(d.I).max())
+        assert np.abs(d.P - d.P.swapaxes(1, 2)).max() < 1e-12 * largest
+        gradient = np.moveaxis(near.slope(near.postures.dynamics(wrt=wrt).I), 0, -1)
+        assert np.abs(d.inertia_gradient() - gradient).max() < 1e-7 * largest
+        shares = c.contributions(wrt=wrt)
+        assert mismatch((shares.I_linear + shares.I_angular).sum(axis=0), d.I) < 1e-12
+        power = (shares.P_linear + shares.P_angular).sum(axis=0)
+        assert np.abs((power + power.swapaxes(1, 2)) / 2 - d.P).max() < 1e-11 * largest
+
+
+@postures
+def test_power_balance(name: str, place: int) -> None:
+    """Efforts and weight do what the kinetic energy gains, on a path through the posture."""
+    m, c = posture(name, place)
+    qd, qdd = np.random.default_rng(place).normal(size=(2, m.mobility))
+    t = STEP * OFFSETS[:, None]
+    path = m.at(np.stack([c.value(q) for q in m.coordinates]) + t * qd + t**2 / 2 * qdd, near=c)
+    energy, d = path.dynamics().kinetic_energy(qd + t * qdd), c.dynamics()
+    for body in m.bodies:
+        energy = energy - body.mass * path.pose(body.name).apply(body.com) @ m.gravity
+    gained, given = WEIGHTS @ energy / STEP, d.effort(qd, qdd) @ qd
+    assert abs(gained - given) < 1e-8 * (np.abs(energy).max() + abs(given))
+    turning = np.tensordot(WEIGHTS, path.dynamics().I, axes=1) / STEP - 2 * d.coriolis(qd)
+    assert np.abs(turning + turning.T).max() < 1e-7 * max(np.abs(turning).max(), np.abs(d.I).max())
+
+
+@postures
+def test_there_and_back(name: str, place: int) -> None:
+    """One set of coordinates in terms of another and back is the identity, to third order."""
+    (m, c), case = posture(name, place), CASES[name]
+    own = list(m.coordinates)
+    for names in (other.split() for other in (*case.wrt, case.quasi) if other):
+        there, back = c.coefficients(names, 3, own), c.coefficients(own, 3, names)
+        trip, most = there @ back, np.abs(there.G).max()
+        assert np.abs(trip.G - np.eye(case.mobility)).max() < 1e-11
+        assert np.abs(trip.H).max() < 1e-10 * max(1, np.abs(back.H).max()) * most
+        assert np.abs(trip.D).max() < 1e-10 * max(1, np.abs(back.D).max()) * most
+        u, v = c.coefficients(case.of.split(), 3, own), c.coefficients(case.of.split(), 3, names)
+        assert agree(there.inverse(), back, GHD, 1e-10)
+        assert agree(u @ back, v, GHD, 1e-10)
+        moved, asked = c.dynamics().transfer(back), c.dynamics(wrt=names)
+        assert moved.holonomic == asked.holonomic == (" ".join(names) != case.quasi)
+        assert agree(moved, asked, MODEL, 1e-10)
+        assert agree(asked.transfer(there), c.dynamics(), ("I", "load"), 1e-9)
+
+
+@postures
+def test_wherever_the_loops_are_cut(name: str, place: int) -> None:
+    """Another order of the joints and other coordinates make another tree, and no other answer."""
+    (m, c), case = posture(name, place), CASES[name]
+    turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split())
+    assert set(turned.cuts) != set(m.cuts)
+    assert turned.mobility == m.mobility
+    e, of = turned.at({q: c.value(q) for q in m.coordinates}), case.of.split()
+    for wrt in (list(m.coordinates), case.wrt[0].split()):
+        a, b = c.coefficients(of, 3, wrt), e.coefficients(of, 3, wrt)
+        valued = np.isfinite(a.values)
+        assert np.abs(b.values - a.values)[valued].max() < 1e-12 * max(1, np.abs(a.values[valued]).max())
+        assert agree(b, a, GHD, 1e-10)
+        assert agree(e.dynamics(wrt=wrt), c.dynamics(wrt=wrt), MODEL, 1e-10)
+
+
+def accelerations_by_multipliers(m: kic.Mechanism, c: Configuration, qd, effort) -> dict[str, float]:
+    """The opened mechanism with M φ̈ + h = τ + Jᵀλ and J φ̈ = −φ̇ᵀHφ̇: accelerations by name."""
+    kept, cuts = ([j for j in m.joints if (j.name in m.cuts) is cut] for cut in (False, True))
+    # what a loop keeps together: a point, two of a hinge's axis, all but the line of a slider on ground
+    points, across = [], {}
+    for j in cuts:
+        axis = np.array(j.axis or (0, 0, 0)) / (np.linalg.norm(j.axis) if j.axis else 1)
+        slides = j.type == "prismatic"
+        places = np.array(j.at) + {"revolute": [0 * axis, axis], "spherical": [axis]}.get(j.type, np.eye(3))
+        for k, at in enumerate(places):
+            points += [kic.Point(f"{j.name} {k} {side}", j.bodies[side], at) for side in (0, 1)]
+            across[f"{j.name} {k}"] = np.linalg.svd(axis[None])[2][1:] if slides else np.eye(3)
+    chain = replace(m, joints=kept, points=[*m.points, *points], coordinates=None)
+    given = {}
+    for j in kept:
+        first, second = (displaced(c, body).rotation for body in j.bodies)
+        given[j.name] = first.inv() * second if j.type == "spherical" else c.value(j.name)
+    o = chain.at(given)
+    d, phid = o.dynamics(), c.coefficients([j.name for j in kept]).velocity(qd)
+    J, bias = [], []
+    for name, rows in across.items():
+        u, v = o.coefficients(f"{name} 0"), o.coefficients(f"{name} 1")
+        assert np.abs(rows @ (u.values - v.values)).max() < 1e-11
+        J.append(rows @ (v.G - u.G))
+        bias.append(rows @ np.einsum("pmn,m,n->p", v.H - u.H, phid, phid))
+    J, force = np.concatenate(J), np.zeros(len(phid))
+    force[[d.coordinates.index(q) for q in m.coordinates]] = effort
+    K = np.block([[d.I, J.T], [J, np.zeros((len(J), len(J)))]])
+    right = np.concatenate([force - d.effort(phid, 0 * phid), *(-b for b in bias)])
+    # forces that redundant loops leave open get the smallest
+    x = np.linalg.lstsq(K, right, rcond=1e-13)[0]
+    assert np.abs(K @ x - right).max() < 1e-9 * max(1, np.abs(right).max())
+    return dict(zip(d.coordinates, x[: len(phid)], strict=True))
+
+
+def check_against_multipliers(m: kic.Mechanism, c: Configuration) -> None:
+    qd, effort = np.random.default_rng(7).normal(size=(2, m.mobility))
+    qdd = c.dynamics().acceleration(qd, effort)
+    found = accelerations_by_multipliers(m, c, qd, effort)
+    u = c.coefficients(list(dict.fromkeys(q.split(".")[0] for q in found)))
+    follow = dict(zip(u.rows, u.acceleration(qd, qdd), strict=True))
+    largest = max(map(abs, follow.values()))
+    for q, a in follow.items():
+        assert abs(found[q] - a) < 1e-9 * largest, q
+
+
+@postures
+def test_against_constraint_forces(name: str, place: int) -> None:
+    check_against_multipliers(*posture(name, place))
+
+
+def ladder(count: int, lean: float = 0.0) -> kic.Mechanism:
+    """So many four-bars in a row; with `lean` = 0 all parallelograms of half a metre and a kilogram."""
+    rng = np.random.default_rng(count)
+    feet = np.array([[k, 0.0, 0.0] for k in range(count + 1)])
+    tops = feet + [0.3, 0.4, 0.0] + lean * rng.uniform(-1, 1, (count + 1, 3)) * [1, 1, 0]
+    rods = [(f"r{k}", feet[k], tops[k]) for k in range(count + 1)]
+    rods += [(f"c{k}", tops[k - 1], tops[k]) for k in range(1, count + 1)]
+    hinges = [(f"D{k}", ("ground", f"r{k}"), feet[k]) for k in range(count + 1)]
+    for k in range(1, count + 1):
+        hinges += [(f"A{k}", (f"r{k - 1}", f"c{k}"), tops[k - 1]), (f"B{k}", (f"c{k}", f"r{k}"), tops[k])]
+    bodies = [
+        kic.Body(name, 1.0, (p + q) / 2, ((q - p) @ (q - p) * np.eye(3) - np.outer(q - p, q - p)) / 12)
+        for name, p, q in rods
+    ]
+    joints = [kic.Joint(name, "revolute", pair, at, axis=(0, 0, 1)) for name, pair, at in hinges]
+    return kic.Mechanism("ladder", bodies, joints, gravity=(0, -9.81, 0), coordinates=["D0"])
+
+
+@pytest.mark.parametrize("count", range(1, 11))
+def test_ladders(count: int) -> None:
+    m, g = ladder(count), 9.81
+    assert (m.mobility, len(m.cuts)) == (1, count)
+    angle = np.arctan2(4, 3) + 0.5
+    c = m.at({"D0": 0.5})
+    u, d = c.coefficients([f"D{count}", f"A{count}", f"c{count}"], order=3), c.dynamics()
+    assert np.abs(u.G[:2, 0] - [1, -1]).max() < 1e-12
+    assert np.abs(u.H[:2]).max() < 1e-11
+    assert np.abs(u.D[2:4].ravel() - [0.5 * np.sin(angle), -0.5 * np.cos(angle)]).max() < 1e-9
+    # rockers turn, couplers go round without turning
+    assert abs(d.I[0, 0] - ((count + 1) / 3 + count) * 0.25) < 1e-12 * count
+    assert np.abs(d.P).max() < 1e-11 * count
+    assert abs(d.load[0] + g * 0.5 * np.cos(angle) * ((count + 1) / 2 + count)) < 1e-11 * count
+    check_against_multipliers(other := ladder(count, lean=0.05), other.at({"D0": 0.2}))
+
+
+def test_the_coupler_of_the_rssr_idles() -> None:
+    """Its spin moves nothing else; and with two ball joints, drawn plainly, the linkage is the same."""
+    m, c = posture("rssr", 0)
+    u = c.coefficients(["rocker", "crank"], order=3)
+    for T in (u.G[:, 1], u.H[:, 1], u.H[:, :, 1], u.D[:, 1], u.D[:, :, 1], u.D[:, :, :, 1]):
+        assert np.abs(T[:1]).max() < 1e-12
+    balls = [j for j in m.joints if j.name in ("crank", "ball", "rocker")]
+    pin = kic.Joint("pin", "spherical", ("crankarm", "coupler"), at=m.joints[1].at)
+    bodies = [b for b in m.bodies if b.name != "fork"]
+    plain = replace(m, bodies=bodies, joints=[balls[0], pin, *balls[1:]], coordinates=["crank"])
+    assert plain.mobility == 2
+    with pytest.raises(
+        kic.InputError, match=r"has mobility 2; 1 coordinates were named: crank\. Name 1 more"
+    ):
+        plain.at([1.0])
+    e = plain.at({"crank": c.value("crank"), "flag.z": c.value("flag")[2]}, near=plain.at())
+    of = ["rocker", "flag", "coupler"]
+    for wrt in (["crank", "coupler.wx"], ["rocker", "flag.z"]):
+        assert agree(*(x.coefficients(of, order=3, wrt=wrt) for x in (e, c)), GHD, 1e-9)
+        assert agree(e.dynamics(wrt=wrt), c.dynamics(wrt=wrt), MODEL, 1e-9)
+
+
+INPUTS = [
+    ({"A": 1.2}, r"has mobility 2; 1 coordinates were named: A\. Name 1 more\."),
+    ({"A": 1.2, "B": 0, "E": 1.5}, r"3 coordinates were named: A, B, E\. Name 2\."),
+    ({"tip": (24.0, 25.0, 0.0)}, r"3 coordinates were named: tip\.x, tip\.y, tip\.z\. Name 2\."),
+    ([1.0, 1.5, 0.0], r"shape \(\.\.\., 2\), got \(3,\)\. The coordinates of 'five-bar' are A, E"),
+    ({"coupler": np.zeros(6), "A": 1.2}, r"'coupler' includes angular velocities"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "text"), INPUTS)
+def test_inputs_of_another_number_or_kind(inputs: object, text: str) -> None:
+    with pytest.raises(kic.InputError, match=text):
+        kic.load("five-bar").at(inputs)
+
+
+def test_dead_centres() -> None:
+    """Where crank and rod are in line the piston drives nothing; what can is named, and does."""
+    m = kic.load("slider-crank")
+    for dead in (m.at({"shaft": 0.0}), m.at({"shaft": np.pi})):
+        assert np.abs(dead.coefficients("piston").G).max() < 1e-12
+        for question in (dead.dynamics, lambda wrt, c=dead: c.coefficients("rod", wrt=wrt)):
+            with pytest.raises(kic.SingularError, match=r"Possible here: \w+; ") as caught:
+                question(wrt="piston")
+            assert set(caught.value.possible) == {"shaft", "crankpin", "wristpin"}
+            assert caught.value.condition > 1e11
+        for q in caught.value.possible:
+            assert np.isfinite(dead.coefficients("rod", order=3, wrt=q).D).all()
+    with pytest.raises(kic.SingularError, match=r"Coordinates A, crank\.angle cannot drive 'five-bar' here"):
+        kic.load("five-bar").at().dynamics(wrt=["A", "crank.angle"])
+    with pytest.raises(
+        kic.PostureError, match=r"'slider-crank' has no such posture near the start: 1\.0e-04"
+    ):
+        m.at({"piston": 0.2521})
+
+
+def test_batches_of_which_some_are_out_of_reach() -> None:
+    m = kic.load("three-legged-robot")
+    where = {"w.x": np.array([[2.6, 9.0], [2.4, 2.5]]), "w.y": 1.5, "platform.angle": [0.1, -0.1]}
+    with pytest.raises(kic.PostureError, match=r"'three-legged-robot' has .* \(0, 1\): ") as caught:
+        m.at(where)
+    assert caught.value.failed == [(0, 1)]
+    c = m.at(where, failures="mask")
+    assert c.ok.tolist() == caught.value.configuration.ok.tolist() == [[True, False], [True, True]]
+    d, D = c.dynamics(wrt=[*where]), c.coefficients("link1", 3, [*where]).D
+    for T in (c.value("A1"), D, d.P, d.load):
+        assert np.isnan(T[0, 1]).all()
+        assert np.isfinite(T[c.ok]).all()
+
+
+def test_the_wrong_way_round() -> None:
+    """A door on a ball and a hinge: turned over it would also fit the hinge's perpendicularities."""
+    leaf, tip = kic.Body("leaf", 1.0, (0.5, 0, 0), (1, 1, 1)), kic.Point("tip", "leaf", (1, 0, 0.3))
+    ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
+    hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
+    m = kic.Mechanism("door", [leaf], [ball, hinge], [tip], coordinates=["ball"])
+    assert (m.mobility, m.cuts) == (1, ("hinge",))
+    assert m.at({"tip.y": 0.5}).value("hinge") == pytest.approx(np.pi / 6, abs=1e-13)
+    with pytest.raises(kic.PostureError, match="joint 'hinge' closed the wrong way round"):
+        m.at({"tip.x": -1.0})
