@@ -237,6 +237,8 @@ class Configuration:
         ------
         UnknownNameError
             If there is no such body.
+        InputError
+            For a posture of complex numbers or symbols, or a batch in which members have none.
 
         Examples
         --------
@@ -260,7 +262,7 @@ class Configuration:
         T[..., 3, 3] = 1
         T[..., :3, 3] = p[..., 0, :]
         # columns of the rotation: where the drawing's unit vectors have gone
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :] - p[..., :1, :], -1, -2)
+        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
         return T
 
     def dynamics(

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import check_order, numbers
-from kic.errors import InputError, shown, unknown
+from kic.errors import InputError, UnknownNameError, shown, unknown
 from kic.kinematics import kernel
 from kic.model import Model
+from kic.posture import unit_states
 from kic.rows import names_of
 from kic.transfer import Transfer, side_by_side
 
@@ -19,10 +20,15 @@ _REAL = np.dtype(np.float64)
 _ndarray = np.ndarray
 
 
+class NoResultError(UnknownNameError, AttributeError):
+    """A name that these results do not have."""
+
+
 class Rates:
     """Arrays of one dependent: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
 
-    Those beyond the prepared order are None. Made when first looked at.
+    Those beyond the prepared order are None. Made when first looked at, and kept: ``evaluator(state,
+    out=…)`` fills the same arrays anew.
     """
 
     def __init__(self, results: Results, name: str) -> None:
@@ -30,10 +36,11 @@ class Rates:
         self._name = name
 
     def __getattr__(self, letter: str) -> Any:
-        # reached once for each array, which is kept as an ordinary attribute from then on
-        if letter not in _LETTERS:
+        # reached once for each array, which is an ordinary attribute from then on
+        k = _LETTERS.get(letter)
+        if k is None:
             raise AttributeError(letter)
-        made = self._results._evaluator._array(self._results, self._name, _LETTERS[letter])
+        made = self._results._evaluator._array(self._results, self._name, k)
         self.__dict__[letter] = made
         return made
 
@@ -49,7 +56,7 @@ _MODEL = {"I": 0, "P": 1, "load": 2, "damping": 3}
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
-    All look into one block of memory, which ``evaluator(state, out=r)`` fills anew.
+    ``evaluator(state, out=r)`` fills every array that was looked at anew, in place.
     """
 
     def __init__(
@@ -63,14 +70,15 @@ class Results:
         self._dtype = (rows if model is None else model).dtype  # type: ignore[union-attr]
 
     def __getattr__(self, name: str) -> Any:
-        # reached once for each name, which is kept as an ordinary attribute from then on
-        if name[:1] == "_":
+        # reached once for each name, which is an ordinary attribute from then on
+        if name[:1] == "_" and name not in self._evaluator.names:
             raise AttributeError(name)
         made = self._evaluator._part(self, name)
         self.__dict__[name] = made
         return made
 
-    __getitem__ = __getattr__
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
 
     def __repr__(self) -> str:
         return f"results for {', '.join(self._evaluator.names)} of the batch {self._batch}"
@@ -104,6 +112,13 @@ class Evaluator:
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
+        clash = sorted(set(names) & set(_MODEL)) if dynamics else []
+        if clash:
+            raise InputError(
+                f"'{clash[0]}' names both a part of '{model.drawing.name}' and a result of the dynamics. "
+                "Prepare the two apart.",
+                name=clash[0],
+            )
         self._model = model
         self._transfer = model.asked(wrt)
         size = None if self._transfer is None else self._transfer.first
@@ -113,18 +128,19 @@ class Evaluator:
         self._size = model.tree.state_size
         self._one = (self._size,)
         self.names = (*names, *(_MODEL if dynamics else ()))
-        # what stands in the kernel's memory as it is asked for is looked at in place, else copied
+        # tensors stand in the kernel's memory as they are asked for, unless rows or columns were picked
         self._in_place = model.tree.to_coordinates is None or self._transfer is not None
-        self._fast = self._rows is not None and not dynamics and self._transfer is None
+        self._values_in_place = True
+        self._balls = bool(model.tree.balls)
+        self._copies = not self._in_place
+        self._fast = (
+            self._rows is not None and not dynamics and self._transfer is None and not model.tree.balls
+        )
         if self._rows is not None:
             rows = self._rows.rows
-            self._in_place = (
-                self._in_place
-                and rows.select is None
-                and rows.holonomic
-                and not rows.angles
-                and not rows.offsets
-            )
+            self._in_place = self._in_place and rows.select is None
+            self._values_in_place = rows.holonomic and not rows.angles and not rows.offsets
+            self._copies = self._copies or not (self._in_place and self._values_in_place)
             self._kernel = kernel("kinematics")
             self._plan, self._numbers = self._rows.plan, self._rows.numbers
             self._width = self._rows.width
@@ -147,6 +163,11 @@ class Evaluator:
         ------
         InputError
             For a state of another length, or an `out` that does not fit.
+
+        Notes
+        -----
+        Quaternions of balls are brought to unit length first. For speed nothing else is looked at: where a
+        spring or a distance has no length, the numbers that depend on it are NaN.
         """
         # one real state is the hot path: copied into memory of our own, so that its layout does not matter
         if self._fast and type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
@@ -154,10 +175,10 @@ class Evaluator:
                 out = Results(self, (), np.empty((1, self._width)), None)
             elif getattr(out, "_evaluator", None) is not self or out._batch != () or out._dtype is not _REAL:
                 self._refuse(out, (), _REAL)
-            elif not self._in_place:
-                self._refreshed(out)
             out._states[0] = state
             self._kernel(self._plan, self._numbers, out._states, None, out._rows)
+            if self._copies:
+                self._refreshed(out)
             return out
         if type(state) is not _ndarray or state.dtype is not _REAL or not state.flags.carray:
             state = self._checked(state)
@@ -173,6 +194,8 @@ class Evaluator:
             getattr(out, "_evaluator", None) is not self or out._batch != batch or out._dtype != state.dtype
         ):
             self._refuse(out, batch, state.dtype)
+        if self._balls and states.dtype is _REAL:
+            states = unit_states(self._model.tree, states)
         T = K = None
         if self._transfer is not None:
             T, K = self._elsewhere(self._transfer, states)
@@ -223,10 +246,18 @@ class Evaluator:
         )
 
     def _refreshed(self, out: Results) -> Results:
-        """Results whose memory was filled anew; what was copied from it is dropped."""
-        if not self._in_place:
-            for name in self.names:
-                out.__dict__.pop(name, None)
+        """Results whose memory was filled anew: arrays that are copies of it are filled as well."""
+        if not self._copies:
+            return out
+        for name in self.names:
+            held = out.__dict__.get(name)
+            if isinstance(held, Rates):
+                for letter, k in _LETTERS.items():
+                    array = held.__dict__.get(letter)
+                    if array is not None and not (self._values_in_place if k == 0 else self._in_place):
+                        np.copyto(array, self._array(out, name, k))  # type: ignore[arg-type]
+            elif held is not None and self._model.tree.to_coordinates is not None:
+                np.copyto(held, self._part(out, name))
         return out
 
     def _checked(self, state: Any) -> np.ndarray:
@@ -255,7 +286,8 @@ class Evaluator:
                 return results._model[:, start : start + prod(shape)].reshape(results._batch + shape)  # type: ignore[index]
             parts = self._dynamics.split(results._model, results._batch)  # type: ignore[arg-type]
             return self._model.in_coordinates(parts, (2, 3, 1, 2))[k]
-        raise unknown("result", name, "these results", self.names)
+        error = unknown("result", name, "these results", self.names)
+        raise NoResultError(error.message, **error.numbers)
 
     def _array(self, results: Results, name: str, k: int) -> np.ndarray | None:
         """Value (k = 0) or k-th order coefficients of a name."""
@@ -264,7 +296,7 @@ class Evaluator:
         if k > question.order:
             return None
         span = question.rows.spans[name]
-        if self._in_place:
+        if self._in_place and (k or self._values_in_place):
             return question.part(results._rows, results._batch, k, span)  # type: ignore[arg-type]
         c = self._model.assemble(question.rows, question.split(results._rows, results._batch), self._transfer)  # type: ignore[arg-type]
         tensor = (c.values, c.G, c.H, c.D)[k]

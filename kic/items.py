@@ -10,7 +10,7 @@ from kic.parts import Point
 from kic.tree import Tree
 
 # as in kernels.layout, which is not imported here: it would pull in the compiler
-POINT, OMEGA, UNIT, PLANE_ANGLE = 0, 2, 3, 4
+POINT, DIRECTION, OMEGA, UNIT, PLANE_ANGLE = 0, 1, 2, 3, 4
 DISTANCE, PERPENDICULAR, REACH, SPIN = 5, 6, 7, 8
 NONE = -2
 

@@ -11,7 +11,7 @@ from kic.closure import Closure
 from kic.coefficients import Coefficients
 from kic.drawing import Drawing
 from kic.errors import InputError
-from kic.items import Item
+from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import ContributionsQuestion, DynamicsQuestion, InertiaQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
 from kic.parts import Joint
@@ -124,13 +124,13 @@ class Model:
         return found
 
     def pose(self, body: str) -> RowsQuestion:
-        """The question for four points of a body: drawn at the origin and at the three unit vectors."""
+        """The question for a body's place: its point drawn at the origin, and the drawing's unit vectors."""
         found = self._questions.get(("pose", body))
         if found is None:
             tree = self.tree
             frame = tree.frame[body]
-            corners = np.vstack([np.zeros(3), np.eye(3)])
-            items = [Item(0, frame, local_b=tuple(tree.local_point(frame, p))) for p in corners]
+            items = [Item(POINT, frame, local_b=tuple(tree.local_point(frame, np.zeros(3))))]
+            items += [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
             found = RowsQuestion(tree, plain_rows(tree, items), 1)
             self._questions["pose", body] = found
         return found

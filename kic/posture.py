@@ -235,3 +235,12 @@ def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
         elif place >= 0:
             moved[:, place] += step[:, n]
     return moved
+
+
+def unit_states(tree: Tree, states: np.ndarray) -> np.ndarray:
+    """States (B, S) whose quaternions have unit length, as an integrator's drift."""
+    states = states.copy()
+    for n in tree.balls:
+        q = states[:, tree.cols[n, 3] : tree.cols[n, 3] + 4]
+        q /= np.sqrt(np.einsum("bi,bi->b", q, q))[:, None]
+    return states

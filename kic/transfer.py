@@ -231,8 +231,8 @@ class Transfer:
             b = int(np.argmax(lost))
             raise SingularError(
                 f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition {condition[b]:.0e} "
-                f"of the closure alone): order {order} would be wrong by {lost[b]:.0e} of itself. Move off this "
-                "posture, where several motions meet, or ask for a lower order.",
+                f"of the closure alone): order {order} would be wrong by {lost[b]:.0e} of itself. Move off "
+                "this posture, where several motions meet, or ask for a lower order.",
                 condition=float(condition[b]),
                 failed=np.flatnonzero(lost > DIGITS_LOST).tolist(),
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sampling import derivative, mismatch, random_posture, random_tree
@@ -230,3 +232,31 @@ def test_shipped_models_against_pinocchio_s_numbers() -> None:
             still = np.zeros_like(q)
             assert mismatch(d.effort(still, still), np.array(posture["static_effort"])) < 1e-11
             assert mismatch(d.effort(qd, qdd), np.array(posture["effort"])) < 1e-11
+
+
+@pytest.mark.parametrize("kinds", ["RPRR", ["free", "R", "P"], ["R", "spherical", "R"]], ids=str)
+def test_far_from_the_origin(kinds) -> None:
+    """Nothing depends on where the world's origin lies: not one digit in a million lengths."""
+    rng = np.random.default_rng(12)
+    m = random_tree(rng, kinds, branched=True)
+    far = np.array([1e6, -2e6, 3e6])
+
+    def moved(part):
+        places = {k: getattr(part, k) for k in {"at", "com"} & set(vars(part)) if getattr(part, k)}
+        return replace(part, **{k: tuple(np.array(p) + far) for k, p in places.items()})
+
+    groups = {kind: tuple(map(moved, getattr(m, kind))) for kind in ("bodies", "joints", "points")}
+    away = replace(m, **groups)
+    phi = rng.normal(size=len(m.coordinate_names))
+    a, b = m.at(phi), away.at(phi)
+    assert mismatch(b.dynamics().I, a.dynamics().I) < 1e-8  # the drawing itself is rounded to 1e-10
+    assert mismatch(b.dynamics().P, a.dynamics().P) < 1e-8
+    turned = b.displacement(m.bodies[-1].name)[:3, :3]
+    assert np.abs(turned @ turned.T - np.eye(3)).max() < 1e-14
+    # a mechanism near the origin that travels far: its inertia is a sum over bodies, whatever the route
+    if kinds == ["free", "R", "P"]:
+        gone = phi.copy()
+        gone[:3] = far
+        c = m.at(gone)
+        parts = c.contributions()
+        assert mismatch(c.dynamics().I, (parts.I_linear + parts.I_angular).sum(axis=0)) < 1e-12

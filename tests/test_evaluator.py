@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sampling import random_posture, random_tree
 
 import kic
+
+
+def same(got: np.ndarray, want: np.ndarray) -> None:
+    """Equal but for the last digits, which bringing quaternions to unit length may move."""
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
 
 TREES = [("RPRR", False), (["R", "spherical", "P"], True), (["free", "R"], False), ("RRRRRR", True)]
 
@@ -29,15 +36,58 @@ def test_same_as_the_questions(kinds, branched: bool, batch: tuple[int, ...]) ->
             d = posture.dynamics()
             for name in of:
                 want, got = posture.coefficients(name, order=order), r[name]
-                np.testing.assert_array_equal(got.value, want.values)
+                same(got.value, want.values)
                 for letter in "GHD":
                     tensor = getattr(want, letter)
                     if tensor is None:
                         assert getattr(got, letter) is None
                     else:
-                        np.testing.assert_array_equal(getattr(got, letter), tensor)
+                        same(getattr(got, letter), tensor)
             for name, want in (("I", d.I), ("P", d.P), ("load", d.load), ("damping", d.damping)):
-                np.testing.assert_array_equal(getattr(r, name), want)
+                same(getattr(r, name), want)
+
+
+@pytest.mark.parametrize(("kinds", "branched"), TREES, ids=str)
+def test_arrays_that_are_held_are_filled_anew(kinds, branched: bool) -> None:
+    rng = np.random.default_rng(8)
+    m = random_tree(rng, kinds, branched, loads=True)
+    names = [j.name for j in m.joints][::-1]
+    of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
+    for mechanism in (m, replace(m, coordinates=tuple(names))):
+        c, again = random_posture(rng, mechanism), random_posture(rng, mechanism)
+        f = mechanism.prepare(of=of, order=3, dynamics=True)
+        r = f(c.state)
+        held = {name: (r[name], r[name].value, r[name].G, r[name].H, r[name].D) for name in of}
+        model = r.I, r.P, r.load, r.damping
+        assert r[of[0]] is held[of[0]][0]
+        f(again.state, out=r)
+        for name in of:
+            want = again.coefficients(name, order=3)
+            rates, value, G, H, D = held[name]
+            assert rates.G is G
+            same(value, want.values)
+            for got, letter in ((G, "G"), (H, "H"), (D, "D")):
+                same(got, getattr(want, letter))
+        d = again.dynamics()
+        for got, want in zip(model, (d.I, d.P, d.load, d.damping), strict=True):
+            same(got, want)
+
+
+def test_quaternions_are_brought_to_unit_length() -> None:
+    m = random_tree(np.random.default_rng(1), ["spherical"])
+    c = random_posture(np.random.default_rng(2), m)
+    f = m.prepare(of=["p0"])
+    assert np.allclose(f(3 * c.state).p0.H, c.coefficients("p0").H, atol=1e-14)
+
+
+def test_names_that_clash_or_are_not_there() -> None:
+    m = kic.load("horn-two-link")
+    m = replace(m, points=(*m.points, kic.Point("P", "link2", (2, 0, 0))))
+    with pytest.raises(kic.InputError, match=r"'P' names both a part of .* and a result of the dynamics"):
+        m.prepare(of=["P"], dynamics=True)
+    r = m.prepare(of=["P"])(m.at().state)
+    assert r.P.G.shape == (3, 2)
+    assert not hasattr(r, "tip")
 
 
 def test_alone_and_complex() -> None:

@@ -22,13 +22,13 @@ from kic.kernels.layout import (
 )
 from kic.kernels.vectors import add, axpy, cross, dot, put, scale, sub, symmetric, take, turn
 
-# composite (M, 10): mass, first moment (3) and inertia (6) about the reference point
+# composite (M, 10): mass, first moment (3) and inertia (6) about the frame's own origin
 FIRST, SECOND, COMPOSITE_WIDTH = 1, 4, 10
 
 
 @helper
 def rotated_inertia(F, frame, inertias, i):
-    """Inertia of body i about its centre of mass in world axes (2-142): xx yy zz xy xz yz."""
+    """Inertia of body i about its centre of mass in world axes (2-164): xx yy zz xy xz yz."""
     j = (
         inertias[i, MOMENTS], inertias[i, MOMENTS + 1], inertias[i, MOMENTS + 2],
         inertias[i, MOMENTS + 3], inertias[i, MOMENTS + 4], inertias[i, MOMENTS + 5],
@@ -41,8 +41,11 @@ def rotated_inertia(F, frame, inertias, i):
 
 
 @helper
-def composites(cols, F, bodies, inertias, origin, C):
-    """Composite inertia of every column's frame and all it carries, about a common point."""
+def composites(cols, F, bodies, inertias, C):
+    """Composite inertia of every column's frame and all it carries, each about that frame's own origin.
+
+    A common point would lose digits with the square of its distance.
+    """
     for n in range(C.shape[0]):
         for k in range(COMPOSITE_WIDTH):
             C[n, k] = 0
@@ -51,42 +54,65 @@ def composites(cols, F, bodies, inertias, origin, C):
         if n < 0:
             continue
         m = inertias[i, MASS]
-        j = rotated_inertia(F, n, inertias, i)
-        p = add(take(F, n, ORIGIN), turn(F, n, ROTATION, take(inertias, i, CENTRE)))
-        c = sub(p, origin)
-        h = scale(m, c)
-        C[n, 0] += m
-        C[n, FIRST] += h[0]
-        C[n, FIRST + 1] += h[1]
-        C[n, FIRST + 2] += h[2]
-        C[n, SECOND] += j[0] + h[1] * c[1] + h[2] * c[2]
-        C[n, SECOND + 1] += j[1] + h[0] * c[0] + h[2] * c[2]
-        C[n, SECOND + 2] += j[2] + h[0] * c[0] + h[1] * c[1]
-        C[n, SECOND + 3] += j[3] - h[0] * c[1]
-        C[n, SECOND + 4] += j[4] - h[0] * c[2]
-        C[n, SECOND + 5] += j[5] - h[1] * c[2]
+        c = turn(F, n, ROTATION, take(inertias, i, CENTRE))
+        add_composite(C, n, m, scale(m, c), rotated_inertia(F, n, inertias, i))
+        add_steiner(C, n, m, scale(m, c), c)
     for n in range(C.shape[0] - 1, -1, -1):
         parent = cols[n, PARENT]
         if parent >= 0:
-            for k in range(COMPOSITE_WIDTH):
-                C[parent, k] += C[n, k]
+            m, h = C[n, 0], take(C, n, FIRST)
+            d = sub(take(F, n, ORIGIN), take(F, parent, ORIGIN))
+            shift = scale(m, d)
+            add_composite(C, parent, m, add(h, shift), second_moment(C, n))
+            # about the parent's origin: 2 h·d - (h dᵀ + d hᵀ) + m (d² - d dᵀ)
+            add_steiner(C, parent, m, shift, d)
+            add_steiner(C, parent, m, h, d)
+            add_steiner(C, parent, m, d, h)
+
+
+@helper
+def add_composite(C, n, m, h, j):
+    """Add mass, first and second moment."""
+    C[n, 0] += m
+    for k in range(3):
+        C[n, FIRST + k] += h[k]
+    for k in range(6):
+        C[n, SECOND + k] += j[k]
+
+
+@helper
+def add_steiner(C, n, m, h, c):
+    """Add h·c - (h cᵀ), made symmetric, to the second moment."""
+    C[n, SECOND] += h[1] * c[1] + h[2] * c[2]
+    C[n, SECOND + 1] += h[0] * c[0] + h[2] * c[2]
+    C[n, SECOND + 2] += h[0] * c[0] + h[1] * c[1]
+    C[n, SECOND + 3] -= (h[0] * c[1] + h[1] * c[0]) / 2
+    C[n, SECOND + 4] -= (h[0] * c[2] + h[2] * c[0]) / 2
+    C[n, SECOND + 5] -= (h[1] * c[2] + h[2] * c[1]) / 2
+
+
+@helper
+def second_moment(C, n):
+    """Inertia of composite n: xx yy zz xy xz yz."""
+    return (
+        C[n, SECOND], C[n, SECOND + 1], C[n, SECOND + 2],
+        C[n, SECOND + 3], C[n, SECOND + 4], C[n, SECOND + 5],
+    )  # fmt: skip
 
 
 @helper
 def momentum(C, n, w, v):
-    """Angular (about the reference point) and linear momentum of composite n moving with (w, v)."""
+    """Angular (about the frame's origin) and linear momentum of composite n moving with (w, v)."""
     h = take(C, n, FIRST)
-    j = (
-        C[n, SECOND], C[n, SECOND + 1], C[n, SECOND + 2],
-        C[n, SECOND + 3], C[n, SECOND + 4], C[n, SECOND + 5],
-    )  # fmt: skip
-    return add(symmetric(j, w), cross(h, v)), axpy(C[n, 0], v, cross(w, h))
+    return add(symmetric(second_moment(C, n), w), cross(h, v)), axpy(C[n, 0], v, cross(w, h))
 
 
 @helper
-def screws(cols, F, origin, S):
-    """Screw (w, v at the reference point) of every column."""
-    for n in range(cols.shape[0]):
+def screws(cols, F, k, S):
+    """Screws (w, v at the origin of frame k) of the columns on the path to k."""
+    origin = take(F, k, ORIGIN)
+    n = k
+    while n >= 0:
         s = take(F, n, AXIS)
         if turns(cols, n):
             put(S, n, 0, s)
@@ -94,16 +120,18 @@ def screws(cols, F, origin, S):
         else:
             put(S, n, 0, sub(s, s))
             put(S, n, 3, s)
+        n = cols[n, PARENT]
 
 
 @helper
-def christoffel(cols, S, C, t):
+def christoffel(cols, F, S, C, t):
     """Fill I (M, M) and P (M, M, M), side by side in t, for coordinates moved one after the other."""
     size = cols.shape[0]
     square = size * size
     for place in range(square + square * size):
         t[place] = 0
     for k in range(size):
+        screws(cols, F, k, S)
         wk, vk = take(S, k, 0), take(S, k, 3)
         nk, fk = momentum(C, k, wk, vk)
         j = k
@@ -165,8 +193,6 @@ def inertia_tables(cols, F, S, C, bodies, inertias, t):
     """I* and P* at one posture whose frames are known."""
     if cols.shape[0] == 0:
         return
-    origin = take(F, 0, ORIGIN)
-    composites(cols, F, bodies, inertias, origin, C)
-    screws(cols, F, origin, S)
-    christoffel(cols, S, C, t)
+    composites(cols, F, bodies, inertias, C)
+    christoffel(cols, F, S, C, t)
     balls(cols, t)

@@ -72,6 +72,8 @@ def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U,
     head = carried_point(F, body, take(vectors, i, 0))
     tail = carried_point(F, base, take(vectors, i, 3))
     u = carried_vector(F, base, take(vectors, i, 6))
+    if kind == DIRECTION:
+        head = carried_vector(F, body, take(vectors, i, 0))
     w = sub(head, tail) if base != NONE else head
     sort = kind
     if product:
@@ -108,7 +110,7 @@ def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U,
         for c in range(3):
             U[c] = u[c]
             W[c] = w[c]
-    elif kind == POINT:
+    elif kind != OMEGA:
         for c in range(3):
             t[row + c] = w[c]
 
