@@ -234,7 +234,9 @@ def _usual(mechanism: Mechanism) -> tuple[str, ...]:
     from kic.parts import GROUND
 
     held = {name for spring in mechanism.springs for name in spring.points}
-    moving = [p.name for p in mechanism.points if p.body != GROUND]
+    bodies = [p.body for p in mechanism.points if p.body != GROUND]
+    still = {b for b in bodies if mechanism._model.tree.frame[b] < 0}
+    moving = [p.name for p in mechanism.points if p.body not in still | {GROUND}]
     points = [name for name in moving if name not in held] or moving
     if points:
         return (points[-1],)

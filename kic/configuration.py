@@ -25,13 +25,10 @@ if TYPE_CHECKING:
 class Configuration:
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
-    Made by `Mechanism.at`. Immutable; every question is a method, and coordinates are an argument of the
-    question.
+    Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
 
     Attributes
     ----------
-    batch : tuple of int
-        Shape of the batch, ``()`` for one posture.
     ok : (...) bool
         Members that have a posture; the others are NaN in every answer.
     state : (..., S)
@@ -51,8 +48,13 @@ class Configuration:
     ) -> None:
         self._model = model
         self._states = states
-        self.batch = batch
+        self._batch = batch
         self._ok = ok
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch, ``()`` for one posture."""
+        return self._batch
 
     @property
     def ok(self) -> np.ndarray:
@@ -235,10 +237,8 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
-        InputError
-            For a posture of complex numbers or symbols, or a batch in which members have none.
+        UnknownNameError, InputError
+            If there is no such body, or for complex numbers, symbols, or members without posture.
 
         Examples
         --------

@@ -154,14 +154,16 @@ class Dynamics:
         array([0., 0.])
         """
         v, force = self._motion(qd=qd, effort=effort)
-        self._check_regular()
         net = force - self._bias(v)
+        if self.I.dtype.kind == "O":  # symbols: exactly, and singular only where the determinant is 0
+            return np.einsum("...kn,...n->...k", jets.invert((self.I,))[0], net)
+        self._check_regular()
         inertia = np.broadcast_to(self.I, net.shape[:-1] + self.I.shape[-2:])
         return np.linalg.solve(inertia, net[..., None])[..., 0]
 
     def _check_regular(self) -> None:
         """Refuse an I* without inverse, naming the motion that moves no mass."""
-        real = np.real(self.I) if self.I.dtype != object else self.I.astype(float)
+        real = np.real(self.I)
         flat = real.reshape(-1, *real.shape[-2:])
         known = np.isfinite(flat).all(axis=(1, 2))
         if not known.any() or not self.coordinates:

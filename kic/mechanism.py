@@ -90,10 +90,11 @@ class Mechanism(Drawing):
         ----------
         inputs : (..., M) array_like, dict of str to array_like, or None
             Coordinates in the order of `coordinates`, or by name; batches broadcast. A spherical joint
-            takes a rotation vector or a SciPy `Rotation` from the drawing, a free one x y z and a
-            rotation vector or a `RigidTransform`. None means as drawn. For a mechanism with loops, and for
-            the inverse position of an arm, any rows with a value may be named: joints, points ("tip",
-            "tip.x"), distances, angles of a planar mechanism; as many as there are freedoms.
+            takes a rotation vector or a SciPy `Rotation` from the drawing; a free one x y z of its place
+            and a rotation vector, or a `RigidTransform`, the displacement of the second body relative to
+            the first from the drawing, as `Configuration.pose` has it. None means as drawn. For a mechanism
+            with loops, and for the inverse position of an arm, any rows with a value may be named: joints,
+            points ("tip", "tip.x"), distances, angles of a planar mechanism; as many as there are freedoms.
         near : Configuration, optional
             A posture from which the wanted one is led, so that its assembly is kept; by default the
             drawing.
@@ -148,7 +149,9 @@ class Mechanism(Drawing):
         start: np.ndarray = model.drawn
         around: tuple[int, ...] = ()
         if near is not None:
-            if near._model is not model:
+            if not isinstance(near, Configuration):
+                raise InputError(f"Expected `near` to be a posture made by at(), got {shown(near)}.")
+            if near._model is not model and near._model.drawing != self:
                 raise InputError(f"`near` must be a posture of '{self.name}', got one of '{near.name}'.")
             if near._ok is not None:
                 bad = int((~near.ok).sum())

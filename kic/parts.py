@@ -229,9 +229,9 @@ class Joint:
         given, count = getattr(self, key), self.freedoms
         a = reals(given)
         if a is None or a.ndim > 1:
+            several = f" or {count} of them, one for each freedom" if count > 1 else ""
             raise ModelError(
-                f"{who}: expected `{key}` to be a finite number or {count} of them, one for each freedom, "
-                f"got {shown(given)}.",
+                f"{who}: expected `{key}` to be a finite number{several}, got {shown(given)}.",
                 key=key,
             )
         if count == 0 and a.any():

@@ -178,7 +178,7 @@ def _several(joint: Joint, value: Any) -> Any:
     if joint.type == "spherical":
         return as_rotation_vector(joint.name, value)
     if joint.type == "free":
-        return as_pose_vector(joint.name, value)
+        return as_pose_vector(joint.at, value)
     return value
 
 
@@ -242,5 +242,7 @@ def unit_states(tree: Tree, states: np.ndarray) -> np.ndarray:
     states = states.copy()
     for n in tree.balls:
         q = states[:, tree.cols[n, 3] : tree.cols[n, 3] + 4]
-        q /= np.sqrt(np.einsum("bi,bi->b", q, q))[:, None]
+        square = np.einsum("bi,bi->b", q, q)
+        # what is a unit quaternion to round-off stays as it is, to the last bit
+        q /= np.sqrt(np.where(np.abs(square - 1) > 1e-14, square, 1.0))[:, None]
     return states

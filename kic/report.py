@@ -250,7 +250,7 @@ class _Page:
             for c, joint in owner.items()
         ]
         still = np.array_equal(self.configuration.state, self.mechanism.at().state)
-        drawn = (", the others following," if len(names) > len(self.names) else "") + " as drawn" * still
+        drawn = (" as drawn" * still) + (", the others following" if len(names) > len(self.names) else "")
         heads = ["value", "degrees" if turns else "", "joint", "between"]
         self.sheet.texts(f"coordinates{drawn}", list(owner), heads, cells)
 

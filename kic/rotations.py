@@ -76,12 +76,15 @@ def as_rotation_vector(name: str, value: Any) -> Any:
     return value
 
 
-def as_pose_vector(name: str, value: Any) -> Any:
-    """Six numbers from what a user gives for a free joint: x y z with a rotation vector, or a SciPy
-    `RigidTransform`.
+def as_pose_vector(at: Any, value: Any) -> Any:
+    """Six numbers from what a user gives for a free joint at a place of the drawing.
+
+    Either x y z of that place with a rotation vector, or a SciPy `RigidTransform`: the displacement of the
+    second body relative to the first from the drawing, as `Configuration.pose` has it.
     """
     if hasattr(value, "rotation") and hasattr(value, "translation"):
-        return np.concatenate([value.translation, value.rotation.as_rotvec()], axis=-1)
+        moved = value.apply(np.asarray(at)) - np.asarray(at)
+        return np.concatenate([moved, value.rotation.as_rotvec()], axis=-1)
     return value
 
 

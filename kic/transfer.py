@@ -16,7 +16,7 @@ from math import comb, prod
 import numpy as np
 
 from kic.cuts import closure_items
-from kic.errors import SingularError
+from kic.errors import InputError, SingularError
 from kic.items import DISTANCE, POINT, REACH, UNIT, Item
 from kic.kinematics import RowsQuestion
 from kic.rows import make_rows, plain_rows
@@ -162,7 +162,17 @@ class Transfer:
             If the coordinates can not drive the mechanism at a posture, or its loops are singular there.
         """
         size, mobile, count = self.first, self.tree.size, len(states)
+        if states.dtype.kind == "O":
+            raise InputError(
+                "Symbols are answered in the coordinates of an open chain itself; a transfer to others "
+                "chooses rows by their size and needs numbers. Put numbers in first."
+            )
         G = self.first_order(states)
+        if not np.isfinite(G).all():
+            raise InputError(
+                f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero.",
+                coordinates=self.labels,
+            )
         scaled = G / self.scale[:, None] * self.column_scale
         use = self._rows_of_each(scaled)
         taken = np.take_along_axis(scaled, use[:, :, None], axis=1)

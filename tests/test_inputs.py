@@ -162,11 +162,14 @@ def test_scipy_rotations_and_transforms(shape: tuple[int, ...]) -> None:
     t = rng.normal(size=(*shape, 3))
     T = RigidTransform.from_components(t, R)
     m = ball("free")
-    for given in (T, np.concatenate([t, R.as_rotvec()], axis=-1)):
+    for given, place in ((T, np.zeros(3)), (np.concatenate([t, R.as_rotvec()], axis=-1), at)):
         c = m.at({"S": given})
         assert c.batch == shape
         for k, e in enumerate(np.eye(3)):
-            assert c.value(f"p{k}") == pytest.approx(R.apply(e - at) + at + t, abs=1e-14)
+            assert c.value(f"p{k}") == pytest.approx(R.apply(e - place) + place + t, abs=1e-14)
+    body = m.bodies[0].name
+    again = m.at({"S": m.at({"S": T}).pose(body)})
+    assert again.phi == pytest.approx(m.at({"S": T}).phi, abs=1e-14)
 
 
 def test_rotations_broadcast_with_other_joints() -> None:

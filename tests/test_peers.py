@@ -32,6 +32,7 @@ def test_pinocchio_agrees(name: str) -> None:
     for _ in range(3):
         phi, qd, qdd = rng.normal(size=(3, len(m.coordinate_names)))
         peers.check_rates(m, peer, m.points[-1].name, phi)
+        peers.check_rates(m, peer, m.bodies[-1].name, phi)  # rows of angular velocity too
         peers.check_dynamics(m, peer, phi)
         # derivatives of the effort with respect to the coordinates and their rates
         c = m.at(phi)

@@ -103,3 +103,15 @@ def test_examples_run(name: str) -> None:
     module = importlib.import_module(name)
     result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert result.failed == 0
+
+
+def test_constants_are_those_of_the_kernels() -> None:
+    """Floors above the kernels say some of the layout again, so that they need not import the compiler."""
+    from kic import items, kinematics, tree
+    from kic.kernels import layout
+
+    for module in (items, tree):
+        for name, value in vars(module).items():
+            if name.isupper() and isinstance(value, int) and name != "GROUND":
+                assert getattr(layout, name) == value, name
+    assert (kinematics._WANT_INERTIA, kinematics._WANT_LOADS) == (layout.WANT_INERTIA, layout.WANT_LOADS)

@@ -19,7 +19,9 @@ def thread_count() -> int:
     """Threads that a batch may use: `KIC_THREADS`, else the processors this process may run on."""
     asked = os.environ.get("KIC_THREADS")
     if asked:
-        return max(1, int(asked))
+        if not asked.strip().isdigit() or int(asked) < 1:
+            raise ValueError(f"KIC_THREADS must be a whole number of at least 1, got {asked!r}.")
+        return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
 """The same mechanism in kic and in other libraries, and readers that bring their answers into one form.
 
-Peers are optional: what is not installed has the value None in `pinocchio` and `toolbox`, and `missing()` says
-how to install it. All arrays come in kic's order: rows x y z wx wy wz of a point in world axes, and
+Peers are optional: what is not installed has the value None in `pinocchio` and `toolbox`, and `missing()`
+says how to install it. All arrays come in kic's order: rows x y z wx wy wz of a point in world axes, and
 ``H[p, m, n]`` = ∂G[p, n]/∂q_m.
 """
 
@@ -63,7 +63,7 @@ def _random_body(rng: np.random.Generator, name: str, at: np.ndarray) -> kic.Bod
 
 
 def random_tree(parents: Iterable[int], seed: int = 0, sliders: Iterable[int] = ()) -> kic.Mechanism:
-    """Revolute joints at random places along random axes, one body each: `hand` is the last body's, `tip` its point.
+    """Revolute joints at random places along random axes, one body each; `hand` is the last, `tip` its point.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def binary_tree(joints: int, seed: int = 0) -> kic.Mechanism:
 def hessian_array(raw: np.ndarray) -> np.ndarray:
     """A Hessian of Pinocchio as H[p, m, n].
 
-    Pinocchio 4.1's wheel hands out the column-major memory of its (6, nv, nv) tensor under a C-ordered shape, so
-    its axes read wrongly (pinocchio issue 2543). In memory the row p runs fastest, then n, then m.
+    Pinocchio 4.1's wheel hands out the column-major memory of its (6, nv, nv) tensor under a C-ordered shape,
+    so its axes read wrongly (pinocchio issue 2543). In memory the row p runs fastest, then n, then m.
     """
     size = raw.shape[-1]
     return raw.ravel(order="K").reshape(size, size, 6).transpose(2, 0, 1)

@@ -13,6 +13,7 @@ import platform
 import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleave
 BATCH = 4096
 CURVE = (6, 12, 24, 36, 48, 60)
 CURVE_BATCH = 256
+
+# an evaluator, and what takes the arrays out of its results
+Evaluation = tuple[kic.Evaluator, Callable[[Any], Any]]
 
 
 def one_thread(work: Callable[[], object]) -> Callable[[], object]:
@@ -59,12 +63,12 @@ def fill_of(size: int, fresh: bool = False) -> Callable[[], object]:
 class Arm:
     """A mechanism with its peer, postures, and the questions of the table."""
 
-    def __init__(self, mechanism: kic.Mechanism, hand: str, seconds: float) -> None:
+    def __init__(self, mechanism: kic.Mechanism, hand: str, seconds: float, batch: int = BATCH) -> None:
         self.mechanism, self.hand, self.seconds = mechanism, hand, seconds
         rng = np.random.default_rng(1)
         names = mechanism.at().coordinates
         self.phi = rng.uniform(-1.5, 1.5, size=len(names))
-        self.batch = rng.uniform(-1.5, 1.5, size=(BATCH, len(names)))
+        self.batch = rng.uniform(-1.5, 1.5, size=(batch, len(names)))
         self.state = mechanism.at(self.phi).state
         self.states = mechanism.at(self.batch).state
         self.peer = peers.PinocchioPeer(mechanism) if peers.pinocchio is not None else None
@@ -74,49 +78,25 @@ class Arm:
             self.qd = rng.normal(size=len(names))
             self.v = self.peer.v(self.qd)
 
-    # what a caller does with an evaluator
+    def getter(self, order: int) -> Evaluation:
+        """Evaluate, and the arrays of the hand as a caller takes them: r.hand.G, r.hand.H."""
+        evaluate = self.mechanism.prepare(of=[self.hand], order=order)
+        return evaluate, attrgetter(*(f"{self.hand}.{letter}" for letter in "GHD"[:order]))
 
-    def getter(self, order: int) -> Callable[..., Any]:
-        """Evaluate and have the arrays in hand."""
-        evaluate, hand = self.mechanism.prepare(of=[self.hand], order=order), self.hand
-        if order == 2:
+    def modeller(self) -> Evaluation:
+        """Evaluate, and r.I, r.P."""
+        return self.mechanism.prepare(dynamics=True), attrgetter("I", "P")
 
-            def get(state: np.ndarray, out: Any = None) -> Any:
-                r = evaluate(state, out)
-                rates = r[hand]
-                _ = rates.G, rates.H
-                return r
-        else:
-
-            def get(state: np.ndarray, out: Any = None) -> Any:
-                r = evaluate(state, out)
-                rates = r[hand]
-                _ = rates.G, rates.H, rates.D
-                return r
-
-        return get
-
-    def modeller(self) -> Callable[..., Any]:
-        """Evaluate I* and P* and have them in hand."""
-        evaluate = self.mechanism.prepare(dynamics=True)
-
-        def get(state: np.ndarray, out: Any = None) -> Any:
-            r = evaluate(state, out)
-            _ = r.I, r.P
-            return r
-
-        return get
-
-    def works(self, get: Callable[..., Any]) -> dict[str, Callable[[], object]]:
-        """One posture and a batch, in new memory and in memory used again."""
-        state, states = self.state, self.states
-        once, many = get(state), get(states)
+    def works(self, evaluation: Evaluation) -> dict[str, Callable[[], object]]:
+        """One posture and a batch, in new memory and in memory used again, until the arrays are in hand."""
+        (evaluate, take), state, states = evaluation, self.state, self.states
+        once, many = evaluate(state), evaluate(states)
         return {
-            "one": lambda: get(state),
-            "one, out": lambda: get(state, once),
-            "batch": lambda: get(states),
-            "batch, out": lambda: get(states, many),
-            "batch, out, 1 thread": one_thread(lambda: get(states, many)),
+            "one": lambda: take(evaluate(state)),
+            "one, out": lambda: take(evaluate(state, once)),
+            "batch": lambda: take(evaluate(states)),
+            "batch, out": lambda: take(evaluate(states, many)),
+            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, many))),
         }
 
     # the peer's side
@@ -195,12 +175,12 @@ class Arm:
 
     def rates_rows(self, title: str) -> list[Row]:
         """G, H and G, H, D of the hand."""
-        get, third = self.getter(2), self.getter(3)
+        second, third = self.getter(2), self.getter(3)
         worst = self.agreement(lambda: peers.check_rates(self.mechanism, self.peer, self.hand, self.phi))
-        P, M = get(self.state)[self.hand].G.shape
+        P, M = second[1](second[0](self.state))[0].shape
         targets = {"one": "≤ 1.0", "one, out": "≤ 1.0", "batch": "≤ 0.15", "batch, out": "≤ 0.15"}
         width = P * (1 + M + M**2)
-        rows = self.rows(f"{title} G, H", self.works(get), self.peer_rates(), width, targets, worst)
+        rows = self.rows(f"{title} G, H", self.works(second), self.peer_rates(), width, targets, worst)
         worst = self.agreement(lambda: peers.check_third(self.mechanism, self.peer, self.hand, self.phi))
         targets = {"one": "≤ 2.0", "one, out": "≤ 2.0", "batch": "≤ 0.3", "batch, out": "≤ 0.3"}
         width += P * M**3
@@ -255,8 +235,9 @@ class Arm:
             return None
         peer = peers.ToolboxPeer(self.mechanism, self.hand)
         worst = max(peers.check_rates(self.mechanism, peer, self.hand, self.phi).values())
-        get, state, q = self.getter(2), self.state, peer.q(self.phi)
-        times = interleaved({"one": lambda: get(state), "peer": lambda: peer.raw_rates(q)}, self.seconds / 2)
+        (evaluate, take), state, q = self.getter(2), self.state, peer.q(self.phi)
+        works = {"one": lambda: take(evaluate(state)), "peer": lambda: peer.raw_rates(q)}
+        times = interleaved(works, self.seconds / 2)
         row = Row(f"{title} G, H, one (peer: jacob0, hessian0)", times.best("one") * 1e6, worst=worst)
         row.peer, row.ratio = times.best("peer") * 1e6, times.ratio("one", "peer")
         return row
@@ -270,27 +251,15 @@ def curve(report: Report, seconds: float, shape: str, make: Callable[[int], kic.
     """Cost against the number of joints."""
     columns: dict[str, list[float]] = {}
     for size in CURVE:
-        m = make(size)
-        rng = np.random.default_rng(2)
-        phi = rng.uniform(-1.5, 1.5, size=size)
-        states = m.at(rng.uniform(-1.5, 1.5, size=(CURVE_BATCH, size))).state
-        arm = Arm.__new__(Arm)
-        arm.mechanism, arm.hand = m, "hand"
-        rates, model = arm.getter(2), arm.modeller()
-        state = m.at(phi).state
-        works: dict[str, Callable[[], object]] = {
-            "G, H": lambda rates=rates, state=state: rates(state),
-            "G, H, batch": lambda rates=rates, states=states: rates(states),
-            "I*, P*": lambda model=model, state=state: model(state),
-            "I*, P*, batch": lambda model=model, states=states: model(states),
-        }
-        if peers.pinocchio is not None:
-            peer = peers.PinocchioPeer(m)
-            peers.check_rates(m, peer, "hand", phi)
-            peers.check_dynamics(m, peer, phi)
-            q, v, frame = peer.q(phi), np.ones(size), peer.frame("hand")
-            works["peer G, H"] = lambda peer=peer, q=q, frame=frame: peer.raw_rates(q, frame)
-            works["peer M, C"] = lambda peer=peer, q=q, v=v: peer.raw_dynamics(q, v)
+        arm = Arm(make(size), "hand", seconds, CURVE_BATCH)
+        works: dict[str, Callable[[], object]] = {}
+        for name, evaluation in (("G, H", arm.getter(2)), ("I*, P*", arm.modeller())):
+            ours = arm.works(evaluation)
+            works[name], works[f"{name}, batch"] = ours["one"], ours["batch, out"]
+        if arm.peer is not None:
+            peers.check_rates(arm.mechanism, arm.peer, "hand", arm.phi)
+            peers.check_dynamics(arm.mechanism, arm.peer, arm.phi)
+            works["peer G, H"], works["peer M, C"] = arm.peer_rates()["peer"], arm.peer_dynamics()["peer"]
         times = interleaved(works, seconds)
         for name in works:
             count = CURVE_BATCH if name.endswith("batch") else 1
@@ -310,14 +279,17 @@ def header(report: Report) -> None:
         f"- kic {kic.__version__}, Python {platform.python_version()}, {', '.join(map(_version, names))}"
     )
     report.say(
-        "- Times: best of many interleaved rounds, in µs for one configuration; kic/peer: median of the ratios "
-        f"within a round; batches of {BATCH}; `out`: memory used again."
+        "- Times: best of many interleaved rounds, in µs for one configuration; kic/peer: median of the "
+        f"ratios within a round; batches of {BATCH}; `out`: memory used again."
     )
     report.say(
-        "- Peer, unless said otherwise: Pinocchio, computeJointJacobians + getFrameJacobian + "
-        "computeJointKinematicHessians + getFrameKinematicHessian, or crba + computeCoriolisMatrix, from Python."
+        "- Peer, unless said otherwise: Pinocchio from Python, computeJointJacobians + getFrameJacobian + "
+        "computeJointKinematicHessians + getFrameKinematicHessian, or crba + computeCoriolisMatrix."
     )
-    report.say("- bytes: written for one configuration; fill: plain `ndarray.fill` of as much memory.")
+    report.say(
+        "- bytes: written for one configuration; fill: plain `ndarray.fill` of as much memory by one thread, "
+        "new where kic's is new."
+    )
     for line in peers.missing():
         report.say(f"- {line}")
     report.say()
