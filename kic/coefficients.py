@@ -25,10 +25,8 @@ class Coefficients(jets.Jet):
 
     Attributes
     ----------
-    rows : tuple of str
-        Names of the P dependents.
-    columns : tuple of str
-        Names of the M coordinates.
+    rows, columns : tuple of str
+        Names of the P dependents and of the M coordinates, which are all different.
     values : (..., P)
         Values of the dependents, NaN of angular velocities; None where unknown, as after `inverse`.
     G : (..., P, M)
@@ -65,6 +63,8 @@ class Coefficients(jets.Jet):
     ) -> None:
         self.rows, self.columns = tuple(rows), tuple(columns)
         height, width = len(self.rows), len(self.columns)
+        if len(set(self.columns)) < width:
+            raise InputError(f"Expected columns with different names, got {', '.join(self.columns)}.")
         if D is not None and H is None:
             raise InputError("Expected H where D is given.")
         super().__init__(

@@ -690,3 +690,10 @@ def test_transfer_refusals() -> None:
         few.transfer(many)
     with pytest.raises(kic.InputError, match=r"Expected `P` to have shape \(..., 1, 1, 1\), got \(1, 1\)"):
         kic.Dynamics(["a"], [[1.0]], [[1.0]])
+
+
+def test_columns_have_different_names() -> None:
+    with pytest.raises(kic.InputError, match=r"Expected columns with different names, got x, x\."):
+        Coefficients(["u"], ["x", "x"], [[1.0, 10.0]])
+    with pytest.raises(kic.InputError, match="different names"):
+        Coefficients(["u"], ["x", "y"], [[1.0, 10.0]]).renamed({"y": "x"})
