@@ -66,8 +66,11 @@ class Results:
         self._batch = batch
         self._rows = rows
         self._model = model
-        self._states = evaluator._memory()
         self._dtype = (rows if model is None else model).dtype  # type: ignore[union-attr]
+        # of results for one real state: where the state goes, and the calls that fill all else
+        self._key: object = None
+        self._states: Any = None
+        self._calls: list[tuple[Any, tuple[Any, ...]]] = []
 
     def __getattr__(self, name: str) -> Any:
         # reached once for each name, which is an ordinary attribute from then on
@@ -126,24 +129,21 @@ class Evaluator:
         self._dynamics = model.dynamics if dynamics else None
         self._applied = model.loads.constant[None] if dynamics else None
         self._size = model.tree.state_size
-        self._one = (self._size,)
         self.names = (*names, *(_MODEL if dynamics else ()))
         # tensors stand in the kernel's memory as they are asked for, unless rows or columns were picked
         self._in_place = model.tree.to_coordinates is None or self._transfer is not None
         self._values_in_place = True
         self._balls = bool(model.tree.balls)
         self._copies = not self._in_place
-        self._fast = (
-            self._rows is not None and not dynamics and self._transfer is None and not model.tree.balls
-        )
+        # a state of another shape than this one takes the longer way
+        hot = self._transfer is None and not model.tree.balls
+        self._one = (self._size,) if hot else None
+        self._key = object()
         if self._rows is not None:
             rows = self._rows.rows
             self._in_place = self._in_place and rows.select is None
             self._values_in_place = rows.holonomic and not rows.angles and not rows.offsets
             self._copies = self._copies or not (self._in_place and self._values_in_place)
-            self._kernel = kernel("kinematics")
-            self._plan, self._numbers = self._rows.plan, self._rows.numbers
-            self._width = self._rows.width
 
     def __call__(self, state: np.ndarray, out: Results | None = None) -> Results:
         """Evaluate at a state.
@@ -170,13 +170,14 @@ class Evaluator:
         spring or a distance has no length, the numbers that depend on it are NaN.
         """
         # one real state is the hot path: copied into memory of our own, so that its layout does not matter
-        if self._fast and type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
+        if type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
             if out is None:
-                out = Results(self, (), np.empty((1, self._width)), None)
-            elif getattr(out, "_evaluator", None) is not self or out._batch != () or out._dtype is not _REAL:
+                out = self._fresh()
+            elif type(out) is not Results or out._key is not self._key:
                 self._refuse(out, (), _REAL)
             out._states[0] = state
-            self._kernel(self._plan, self._numbers, out._states, None, out._rows)
+            for kernel, arguments in out._calls:
+                kernel(*arguments)
             if self._copies:
                 self._refreshed(out)
             return out
@@ -235,9 +236,21 @@ class Evaluator:
         of = ", ".join(self.names)
         return f"evaluator of {of} for states (..., {self._size}) of '{self._model.drawing.name}'"
 
-    def _memory(self) -> np.ndarray:
-        """Room for one state."""
-        return np.empty((1, self._size))
+    def _fresh(self) -> Results:
+        """Results for one real state, with the calls of kernels that fill them."""
+        states, T, K = np.empty((1, self._size)), None, None
+        calls: list[tuple[Any, tuple[Any, ...]]] = []
+        if self._rows is not None:
+            T = np.empty((1, self._rows.width))
+            calls.append((kernel("kinematics"), (self._rows.plan, self._rows.numbers, states, None, T)))
+        if self._dynamics is not None:
+            K = np.empty((1, self._dynamics.width))
+            calls.append(
+                (kernel("dynamics"), (self._dynamics.plan, self._dynamics.numbers, states, self._applied, K))
+            )
+        out = Results(self, (), T, K)
+        out._states, out._calls, out._key = states, calls, self._key
+        return out
 
     def _refuse(self, out: Results, batch: tuple[int, ...], dtype: np.dtype) -> None:
         raise InputError(
