@@ -31,16 +31,21 @@ class Rates:
     out=…)`` fills the same arrays anew.
     """
 
-    def __init__(self, results: Results, name: str) -> None:
+    def __init__(self, results: Results, name: str, views: dict[str, tuple[slice, tuple[int, ...]]]) -> None:
         self._results = results
         self._name = name
+        self._views = views
 
     def __getattr__(self, letter: str) -> Any:
         # reached once for each array, which is an ordinary attribute from then on
-        k = _LETTERS.get(letter)
-        if k is None:
-            raise AttributeError(letter)
-        made = self._results._evaluator._array(self._results, self._name, k)
+        view = self._views.get(letter)
+        if view is not None:  # in the kernel's memory as it is asked for
+            part, shape = view
+            made = self._results._rows[:, part].reshape(self._results._batch + shape)
+        else:
+            if letter not in _LETTERS:
+                raise AttributeError(letter)
+            made = self._results._evaluator._array(self._results, self._name, _LETTERS[letter])
         self.__dict__[letter] = made
         return made
 
@@ -64,8 +69,8 @@ class Results:
     ) -> None:
         self._evaluator = evaluator
         self._batch = batch
-        self._rows = rows
-        self._model = model
+        self._rows: Any = rows
+        self._model: Any = model
         self._dtype = (rows if model is None else model).dtype  # type: ignore[union-attr]
         # of results for one real state: where the state goes, and the calls that fill all else
         self._key: object = None
@@ -144,6 +149,7 @@ class Evaluator:
             self._in_place = self._in_place and rows.select is None
             self._values_in_place = rows.holonomic and not rows.angles and not rows.offsets
             self._copies = self._copies or not (self._in_place and self._values_in_place)
+        self._views = {name: self._places(name) for name in names}
 
     def __call__(self, state: np.ndarray, out: Results | None = None) -> Results:
         """Evaluate at a state.
@@ -287,7 +293,7 @@ class Evaluator:
     def _part(self, results: Results, name: str) -> Any:
         """What a name stands for in results."""
         if self._rows is not None and name in self._rows.rows.spans:
-            return Rates(results, name)
+            return Rates(results, name, self._views[name])
         if self._dynamics is not None and name in _MODEL:
             k = _MODEL[name]
             if self._transfer is not None:
@@ -296,11 +302,21 @@ class Evaluator:
                     ((m, m), (m, m, m), (m,), (m, m))[k],
                     (0, m**2, m**2 + m**3, m**2 + m**3 + m)[k],
                 )
-                return results._model[:, start : start + prod(shape)].reshape(results._batch + shape)  # type: ignore[index]
-            parts = self._dynamics.split(results._model, results._batch)  # type: ignore[arg-type]
+                return results._model[:, start : start + prod(shape)].reshape(results._batch + shape)
+            parts = self._dynamics.split(results._model, results._batch)
             return self._model.in_coordinates(parts, (2, 3, 1, 2))[k]
         error = unknown("result", name, "these results", self.names)
         raise NoResultError(error.message, **error.numbers)
+
+    def _places(self, name: str) -> dict[str, tuple[slice, tuple[int, ...]]]:
+        """Where the arrays of a name stand in the kernel's memory, as far as they do."""
+        question = self._rows
+        assert question is not None  # for the type checker: there is a name
+        return {
+            letter: question.place(k, question.rows.spans[name])
+            for letter, k in _LETTERS.items()
+            if k <= question.order and self._in_place and (k or self._values_in_place)
+        }
 
     def _array(self, results: Results, name: str, k: int) -> np.ndarray | None:
         """Value (k = 0) or k-th order coefficients of a name."""
@@ -309,9 +325,7 @@ class Evaluator:
         if k > question.order:
             return None
         span = question.rows.spans[name]
-        if self._in_place and (k or self._values_in_place):
-            return question.part(results._rows, results._batch, k, span)  # type: ignore[arg-type]
-        c = self._model.assemble(question.rows, question.split(results._rows, results._batch), self._transfer)  # type: ignore[arg-type]
+        c = self._model.assemble(question.rows, question.split(results._rows, results._batch), self._transfer)
         tensor = (c.values, c.G, c.H, c.D)[k]
         return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)
 

@@ -165,13 +165,12 @@ class RowsQuestion(TableQuestion):
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         return self.run("kinematics", states, T, X)
 
-    def part(self, T: np.ndarray, batch: tuple[int, ...], k: int, span: slice) -> np.ndarray:
-        """View of some rows of the values (k = 0) or of the k-th order."""
+    def place(self, k: int, span: slice) -> tuple[slice, tuple[int, ...]]:
+        """Where some rows of the values (k = 0) or of the k-th order stand in a table, and their shape."""
         start, shape = self.places[k]
-        height = span.stop - span.start
-        width = self._columns**k
+        height, width = span.stop - span.start, self._columns**k
         start += span.start * width
-        return T[:, start : start + height * width].reshape((*batch, height, *shape[1:]))
+        return slice(start, start + height * width), (height, *shape[1:])
 
 
 class DynamicsQuestion(TableQuestion):
