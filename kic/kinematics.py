@@ -194,11 +194,12 @@ class InertiaQuestion(TableQuestion):
     """I* and P* in `size` other coordinates, by contraction."""
 
     def __init__(self, tree: Tree, masses: Masses, size: int) -> None:
-        super().__init__(tree, [(size, size), (size,) * 3], (2, 0, size, 0), masses=masses)
+        super().__init__(tree, [(size, size), (size,) * 3], (2, 0, size, _WANT_INERTIA), masses=masses)
 
     def table(self, states: np.ndarray, X: np.ndarray) -> np.ndarray:
         """I* and P* side by side, (B, width), with the table X of the tree's coordinates."""
-        return self.run("contracted_inertia", states, np.empty((len(states), self.width), states.dtype), X)
+        T = np.empty((len(states), 1, self.width), states.dtype)
+        return self.run("links", states, T, X)[:, 0]
 
 
 class ContributionsQuestion(Question):

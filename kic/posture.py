@@ -29,15 +29,20 @@ def coordinates_of(drawing: Drawing, inputs: Any) -> np.ndarray:
     InputError, UnknownNameError
         For a wrong shape, a missing or surplus coordinate, or something `at` can not use.
     """
-    names = drawing.coordinate_names
     if inputs is None:
         return drawn_coordinates(drawing)
     if isinstance(inputs, Mapping):
         return _from_names(drawing, inputs)
-    a = numbers("phi", inputs)
+    return _array(drawing, "phi", inputs)
+
+
+def _array(drawing: Drawing, name: str, value: Any) -> np.ndarray:
+    """An array (..., M) of all coordinates in order."""
+    names = drawing.coordinate_names
+    a = numbers(name, value)
     if a.ndim == 0 or a.shape[-1] != len(names):
         raise InputError(
-            f"Expected `phi` to have shape (..., {len(names)}), got {a.shape}. "
+            f"Expected `{name}` to have shape (..., {len(names)}), got {a.shape}. "
             f"The coordinates of '{drawing.name}' are {', '.join(names) or 'none'}.",
             expected=(len(names),),
             got=a.shape,
@@ -64,14 +69,7 @@ def targets_of(
         inputs = {} if inputs is None else inputs
         names = drawing.coordinate_names
         if not isinstance(inputs, Mapping):
-            a = numbers("inputs", inputs)
-            if a.ndim == 0 or a.shape[-1] != len(names):
-                raise InputError(
-                    f"Expected `inputs` to have shape (..., {len(names)}), got {a.shape}. "
-                    f"The coordinates of '{drawing.name}' are {', '.join(names)}.",
-                    expected=(len(names),),
-                    got=a.shape,
-                )
+            a = _array(drawing, "inputs", inputs)
             inputs = {name: a[..., k] for k, name in enumerate(names)}
     columns: list[np.ndarray] = []
     batches: dict[str, tuple[int, ...]] = {}

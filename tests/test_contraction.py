@@ -9,7 +9,7 @@ from sampling import derivative, mismatch, random_posture, random_tree
 import kic
 from kic.configuration import Configuration
 from kic.cuts import closure_items
-from kic.kinematics import Question, RowsQuestion
+from kic.kinematics import InertiaQuestion, RowsQuestion
 from kic.posture import states_of
 from kic.rows import make_rows, plain_rows
 
@@ -90,9 +90,7 @@ def test_inertia(kinds) -> None:
         tree, masses = c._model.tree, c._model.masses
         A, B = (rng.normal(size=(tree.size, *(size,) * k)) for k in (1, 2))
         X = np.concatenate([np.zeros(tree.size), A.ravel(), B.ravel()])[None]
-        T = np.empty((1, size**2 + size**3))
-        question = Question(tree, masses=masses, asked=(2, 0, size, 0), width=T.shape[1])
-        question.run("contracted_inertia", c._states, T, X)
+        T = InertiaQuestion(tree, masses, size).table(c._states, X)
         d = c.dynamics()
         if tree.to_coordinates is not None:  # the model of `d` is in the order of the coordinates
             A, B = A[tree.to_coordinates], B[tree.to_coordinates]

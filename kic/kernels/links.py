@@ -1,4 +1,4 @@
-"""Entry points: what each body contributes to I* and P*, in the tree's coordinates or in others.
+"""Entry: what each body contributes to I* and P*, in the tree's coordinates or in others.
 
 Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the
 gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right torques but is not
@@ -18,6 +18,8 @@ from kic.kernels.layout import (
     OMEGA,
     POINT,
     SIZE,
+    WANT,
+    WANT_INERTIA,
     bodies_part,
     model_part,
     table_width,
@@ -64,50 +66,36 @@ def body_tables(cols, F, work, frame, centre, X, b, size, L, A):
 
 @entry
 def links(plan, numbers, states, X, T):
-    """Freeman's sums body by body: T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular."""
+    """Bodies' shares of I* and P*, or their sum, in the tree's coordinates (X None) or in others.
+
+    Shares: T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular of each body, P in
+    Freeman's form. Where the plan wants the inertia: T (B, 1, M² + M³) holds I* and P* in the compatible
+    form, the tree's own P* never being formed.
+    """
     cols, geometry = model_part(plan, numbers)
     bodies, inertias = bodies_part(plan, numbers)
-    size = plan[1, SIZE]
+    size, summed = plan[1, SIZE], plan[1, WANT] == WANT_INERTIA
     F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
     work = working_space(cols, X, size, 2, states)
     L = np.empty(table_width(3, size, 2), states.dtype)
     A = np.empty(table_width(3, size, 2), states.dtype)
     square, cube = size * size, size * size * size
+    # where the four parts start; summed, linear and angular momentum fall together
+    angular_i, linear_p, angular_p = square, 2 * square, 2 * square + cube
+    if summed:
+        angular_i, linear_p, angular_p = 0, square, square
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
+        for i in range(T.shape[1]):
+            for place in range(T.shape[2]):
+                T[b, i, place] = 0
         for i in range(bodies.shape[0]):
-            t = T[b, i]
-            for place in range(2 * square + 2 * cube):
-                t[place] = 0
-            if bodies[i, 0] >= 0:
-                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), X, b, size, L, A)
-                j = rotated_inertia(F, bodies[i, 0], inertias, i)
+            frame = bodies[i, 0]
+            if frame >= 0:
+                body_tables(cols, F, work, frame, take(inertias, i, CENTRE), X, b, size, L, A)
+                j = rotated_inertia(F, frame, inertias, i)
+                t = T[b, 0 if summed else i]
                 add_link(
-                    L, A, inertias[i, MASS], j, False, size,
-                    t, 0, square, 2 * square, 2 * square + cube,
+                    L, A, inertias[i, MASS], j, summed, size, t, 0, angular_i, linear_p, angular_p
                 )  # fmt: skip
-
-
-@entry
-def contracted_inertia(plan, numbers, states, X, T):
-    """I* and P* in other coordinates, side by side in each row of T, never forming the tree's P*."""
-    cols, geometry = model_part(plan, numbers)
-    bodies, inertias = bodies_part(plan, numbers)
-    size = plan[1, SIZE]
-    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
-    work = working_space(cols, X, size, 2, states)
-    L = np.empty(table_width(3, size, 2), states.dtype)
-    A = np.empty(table_width(3, size, 2), states.dtype)
-    square, cube = size * size, size * size * size
-    for b in range(states.shape[0]):
-        motion(cols, geometry, states, b, F)
-        frames(cols, geometry, F)
-        t = T[b]
-        for place in range(square + cube):
-            t[place] = 0
-        for i in range(bodies.shape[0]):
-            if bodies[i, 0] >= 0:
-                body_tables(cols, F, work, bodies[i, 0], take(inertias, i, CENTRE), X, b, size, L, A)
-                j = rotated_inertia(F, bodies[i, 0], inertias, i)
-                add_link(L, A, inertias[i, MASS], j, True, size, t, 0, 0, square, square)

@@ -52,17 +52,13 @@ def interleaved(works: dict[str, Work], seconds: float = 1.5, most: int = 200, l
         repeats[name] = max(1, int(1e-3 / once))  # a millisecond each, so that the clock does not count
     rounds: dict[str, list[float]] = {name: [] for name in works}
     names = list(works)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        stop = time.perf_counter() + seconds
-        while len(rounds[names[0]]) < least or (len(rounds[names[0]]) < most and time.perf_counter() < stop):
-            for name in names:
-                rounds[name].append(_once(works[name], repeats[name]))
-            names.append(names.pop(0))  # who comes first changes
-    finally:
-        if collecting:
-            gc.enable()
+    stop = time.perf_counter() + seconds
+    count = 0
+    while count < least or (count < most and time.perf_counter() < stop):
+        for name in names:
+            rounds[name].append(_once(works[name], repeats[name]))
+        names.append(names.pop(0))  # who comes first changes
+        count += 1
     return Times(rounds)
 
 
