@@ -4,7 +4,7 @@ import numpy as np
 
 from kic.kernels.compiled import entry
 from kic.kernels.frames import frames, motion
-from kic.kernels.inertia import COMPOSITE_WIDTH, inertia_tables
+from kic.kernels.inertia import COMPOSITE_WIDTH, balls, christoffel, composites
 from kic.kernels.layout import (
     FRAME_WIDTH,
     WANT,
@@ -40,13 +40,12 @@ def dynamics(plan, numbers, states, applied, T):
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
+        composites(cols, F, bodies, inertias, C)
         start = 0
         if want & WANT_INERTIA:
-            inertia_tables(cols, F, S, C, bodies, inertias, T[b])
+            christoffel(cols, F, S, C, T[b])
+            balls(cols, T[b])
             start = size * size * (1 + size)
         if want & WANT_LOADS:
             t = T[b, start:]
-            load_tables(
-                cols, F, bodies, inertias, forces, places, applied, springs, coils, rest,
-                states, b, t, stretch,
-            )  # fmt: skip
+            load_tables(cols, F, C, forces, places, applied, springs, coils, rest, states, b, t, stretch)

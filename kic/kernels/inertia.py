@@ -186,13 +186,3 @@ def balls(cols, t):
                 x = t[k * size + g + p]
                 place = size * size + (k * size + g + a) * size + g + b
                 t[place] = t[place] - x if straight else t[place] + x
-
-
-@helper
-def inertia_tables(cols, F, S, C, bodies, inertias, t):
-    """I* and P* at one posture whose frames are known."""
-    if cols.shape[0] == 0:
-        return
-    composites(cols, F, bodies, inertias, C)
-    christoffel(cols, F, S, C, t)
-    balls(cols, t)

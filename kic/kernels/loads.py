@@ -1,13 +1,13 @@
 """Generalized loads of the tree by virtual work (2-125, 2-147), and its damping matrix."""
 
 from kic.kernels.compiled import helper
-from kic.kernels.frames import carried_point, carried_vector
+from kic.kernels.frames import carried_point, carried_vector, turns
 from kic.kernels.functions import root
+from kic.kernels.inertia import FIRST
 from kic.kernels.layout import (
+    AXIS,
     BODY_AXES,
-    CENTRE,
     KIND,
-    MASS,
     MOMENT,
     OMEGA,
     PARENT,
@@ -16,7 +16,7 @@ from kic.kernels.layout import (
     STATE,
 )
 from kic.kernels.rows import acts, first
-from kic.kernels.vectors import dot, scale, sub, take
+from kic.kernels.vectors import cross, dot, scale, sub, take
 
 
 @helper
@@ -30,12 +30,14 @@ def virtual_work(cols, F, frame, kind, p, force, t):
 
 
 @helper
-def gravity_loads(cols, F, bodies, inertias, gravity, t):
-    """Weights at the centres of mass."""
-    for i in range(bodies.shape[0]):
-        if bodies[i, 0] >= 0:
-            p = carried_point(F, bodies[i, 0], take(inertias, i, CENTRE))
-            virtual_work(cols, F, bodies[i, 0], POINT, p, scale(inertias[i, MASS], gravity), t)
+def gravity_loads(cols, F, C, gravity, t):
+    """Weight of all that each column carries, from its composite mass and first moment."""
+    for n in range(cols.shape[0]):
+        s = take(F, n, AXIS)
+        if turns(cols, n):
+            t[n] += dot(s, cross(take(C, n, FIRST), gravity))
+        else:
+            t[n] += C[n, 0] * dot(s, gravity)
 
 
 @helper
@@ -92,9 +94,7 @@ def joint_loads(cols, laws, states, b, size, t):
 
 
 @helper
-def load_tables(
-    cols, F, bodies, inertias, forces, places, applied, springs, numbers, rest, states, b, t, stretch
-):
+def load_tables(cols, F, C, forces, places, applied, springs, numbers, rest, states, b, t, stretch):
     """T^L (M,) and damping matrix (M, M), side by side, at one posture whose frames are known.
 
     `rest` holds the laws of the columns and, in its last row, gravity.
@@ -102,7 +102,7 @@ def load_tables(
     size = cols.shape[0]
     for place in range(size + size * size):
         t[place] = 0
-    gravity_loads(cols, F, bodies, inertias, take(rest, size, 0), t)
+    gravity_loads(cols, F, C, take(rest, size, 0), t)
     applied_loads(cols, F, forces, places, applied, b, t)
     spring_loads(cols, F, springs, numbers, size, t, stretch)
     joint_loads(cols, rest, states, b, size, t)
