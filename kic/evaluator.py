@@ -55,7 +55,7 @@ class Rates:
 
 
 _LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
-_MODEL = {"I": 0, "P": 1, "load": 2, "damping": 3}
+_MODEL = ("I", "P", "load", "damping")
 
 
 class Results:
@@ -150,6 +150,12 @@ class Evaluator:
             self._values_in_place = rows.holonomic and not rows.angles and not rows.offsets
             self._copies = self._copies or not (self._in_place and self._values_in_place)
         self._views = {name: self._places(name) for name in names}
+        m = model.tree.size if size is None else size
+        shapes: dict[str, tuple[int, ...]] = {"I": (m, m), "P": (m, m, m), "load": (m,), "damping": (m, m)}
+        ends = np.cumsum([0, *(prod(shape) for shape in shapes.values())]).tolist()
+        self._parts = {
+            name: (slice(*ends[k : k + 2]), shape) for k, (name, shape) in enumerate(shapes.items())
+        }
 
     def __call__(self, state: np.ndarray, out: Results | None = None) -> Results:
         """Evaluate at a state.
@@ -295,16 +301,11 @@ class Evaluator:
         if self._rows is not None and name in self._rows.rows.spans:
             return Rates(results, name, self._views[name])
         if self._dynamics is not None and name in _MODEL:
-            k = _MODEL[name]
+            part, shape = self._parts[name]
+            found = results._model[:, part].reshape(results._batch + shape)
             if self._transfer is not None:
-                m = self._transfer.first
-                shape, start = (
-                    ((m, m), (m, m, m), (m,), (m, m))[k],
-                    (0, m**2, m**2 + m**3, m**2 + m**3 + m)[k],
-                )
-                return results._model[:, start : start + prod(shape)].reshape(results._batch + shape)
-            parts = self._dynamics.split(results._model, results._batch)
-            return self._model.in_coordinates(parts, (2, 3, 1, 2))[k]
+                return found
+            return self._model.in_coordinates([found], (len(shape),))[0]
         error = unknown("result", name, "these results", self.names)
         raise NoResultError(error.message, **error.numbers)
 
