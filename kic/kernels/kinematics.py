@@ -87,8 +87,8 @@ def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U,
         for place in range(table_width(3, size, order)):
             U[place] = 0
             W[place] = 0
-    target, height, first_row = (W, 3, 0) if product else (t, rows, row)
-    # one call for all parts: each place of call would be compiled into a copy of its own
+    # few places of call, for each is compiled into a copy; but no choice between the table and the scratch,
+    # which would count references at every posture
     for part in range(3):
         frame, e, sign = body, head, 1
         if part == 1:
@@ -98,14 +98,22 @@ def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U,
         elif part == 2:
             if not product or kind == DISTANCE:
                 continue
-            frame, e, sort, target = base, u, DIRECTION, U
-        carried(cols, F, work, frame, sort, e, sign, order, ordered, X, b, size, target, height, first_row)
+            frame, e, sort = base, u, DIRECTION
+        if not product:
+            carried(cols, F, work, frame, sort, e, sign, order, ordered, X, b, size, t, rows, row)
+        else:
+            carried(
+                cols, F, work, frame, sort, e, sign, order, ordered, X, b, size, U if part == 2 else W, 3, 0
+            )
     if X is None and order > 1 and not ordered:
         # plain rows leave out their mirror images until everything has been added
-        if kind != OMEGA and kind != SPIN:
-            mirror(W if product else t, height, size, first_row, order)
-        if product and kind != DISTANCE:
-            mirror(U, 3, size, 0, order)
+        if product:
+            if kind != SPIN:
+                mirror(W, 3, size, 0, order)
+            if kind != DISTANCE:
+                mirror(U, 3, size, 0, order)
+        elif kind != OMEGA:
+            mirror(t, rows, size, row, order)
     if product:
         for c in range(3):
             U[c] = u[c]

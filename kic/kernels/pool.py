@@ -64,7 +64,7 @@ def over_batch(work: Callable[[int, int], None], count: int, microseconds: float
         work(0, count)
         return
     # more parts than threads, so that a thread that comes late finds less to do
-    parts = min(count, 4 * threads)
+    parts = min(count, 2 * threads)
     edges = [count * k // parts for k in range(parts + 1)]
     left = iter(range(parts))
 
