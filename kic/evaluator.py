@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -113,14 +113,17 @@ class Evaluator:
         model: Model,
         of: str | Iterable[str],
         order: int,
-        dynamics: bool,
+        dynamics: bool | Literal["inertia"],
         wrt: str | Iterable[str] | None = None,
     ) -> None:
         names = names_of(of)
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
-        clash = sorted(set(names) & set(_MODEL)) if dynamics else []
+        if dynamics not in (True, False, "inertia"):
+            raise InputError(f"Expected `dynamics` to be True, False or 'inertia', got {shown(dynamics)}.")
+        parts = _MODEL[:2] if dynamics == "inertia" else _MODEL if dynamics else ()
+        clash = sorted(set(names) & set(parts))
         if clash:
             raise InputError(
                 f"'{clash[0]}' names both a part of '{model.drawing.name}' and a result of the dynamics. "
@@ -131,10 +134,11 @@ class Evaluator:
         self._transfer = model.asked(wrt)
         size = None if self._transfer is None else self._transfer.first
         self._rows = model.rows(names, order, size) if names else None
-        self._dynamics = model.dynamics if dynamics else None
-        self._applied = model.loads.constant[None] if dynamics else None
+        alone = dynamics == "inertia" and self._transfer is None
+        self._dynamics = (model.unloaded if alone else model.dynamics) if parts else None
+        self._applied = model.loads.constant[None] if parts else None
         self._size = model.tree.state_size
-        self.names = (*names, *(_MODEL if dynamics else ()))
+        self.names = (*names, *parts)
         # tensors stand in the kernel's memory as they are asked for, unless rows or columns were picked
         self._in_place = model.tree.to_coordinates is None or self._transfer is not None
         self._values_in_place = True
@@ -300,7 +304,7 @@ class Evaluator:
         """What a name stands for in results."""
         if self._rows is not None and name in self._rows.rows.spans:
             return Rates(results, name, self._views[name])
-        if self._dynamics is not None and name in _MODEL:
+        if name in self._parts and name in self.names:
             part, shape = self._parts[name]
             found = results._model[:, part].reshape(results._batch + shape)
             if self._transfer is not None:

@@ -174,13 +174,16 @@ class RowsQuestion(TableQuestion):
 
 
 class DynamicsQuestion(TableQuestion):
-    """I*, P*, load and damping in the tree's coordinates; load and damping alone with `only_loads`."""
+    """I*, P*, load and damping in the tree's coordinates; the first or the last two alone if so wanted."""
 
-    def __init__(self, tree: Tree, masses: Masses, loads: Loads, only_loads: bool = False) -> None:
+    def __init__(
+        self, tree: Tree, masses: Masses, loads: Loads, inertia: bool = True, loading: bool = True
+    ) -> None:
         M = tree.size
-        shapes: list[tuple[int, ...]] = [(M, M), (M, M, M), (M,), (M, M)]
-        asked = (2, 0, M, _WANT_LOADS if only_loads else _WANT_INERTIA | _WANT_LOADS)
-        super().__init__(tree, shapes[2:] if only_loads else shapes, asked, masses=masses, loads=loads)
+        shapes: list[tuple[int, ...]] = [(M, M), (M, M, M)] if inertia else []
+        shapes += [(M,), (M, M)] if loading else []
+        want = _WANT_INERTIA * inertia | _WANT_LOADS * loading
+        super().__init__(tree, shapes, (2, 0, M, want), masses=masses, loads=loads)
 
     def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The parts side by side, (B, width); applied forces are (B or 1, n, 3)."""

@@ -212,7 +212,7 @@ class Mechanism(Drawing):
         self,
         of: str | Iterable[str] = (),
         order: int = 2,
-        dynamics: bool = False,
+        dynamics: bool | Literal["inertia"] = False,
         wrt: str | Iterable[str] | None = None,
     ) -> Evaluator:
         """Evaluator for hot loops: plain arrays in and out, all names resolved beforehand.
@@ -223,8 +223,8 @@ class Mechanism(Drawing):
             Dependents, as in `Configuration.coefficients`.
         order : {1, 2, 3}
             Highest order.
-        dynamics : bool
-            Also I*, P*, the load and the damping.
+        dynamics : bool or "inertia"
+            Also I*, P*, the load and the damping; "inertia" for I* and P* alone.
         wrt : str or list of str, optional
             The coordinates, as in `Configuration.coefficients`.
 

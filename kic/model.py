@@ -148,7 +148,12 @@ class Model:
     @cached_property
     def loading(self) -> DynamicsQuestion:
         """The question for load and damping of the tree alone."""
-        return DynamicsQuestion(self.tree, self.masses, self.loads, only_loads=True)
+        return DynamicsQuestion(self.tree, self.masses, self.loads, inertia=False)
+
+    @cached_property
+    def unloaded(self) -> DynamicsQuestion:
+        """The question for I* and P* of the tree alone."""
+        return DynamicsQuestion(self.tree, self.masses, self.loads, loading=False)
 
     @cached_property
     def inertias(self) -> dict[int, InertiaQuestion]:

@@ -143,3 +143,22 @@ def test_refusals() -> None:
         m.prepare(of=["face"], order=4)
     with pytest.raises(AttributeError):
         r.face.K  # noqa: B018
+
+
+@pytest.mark.parametrize("wrt", [None, ["link6"]])
+def test_inertia_alone(wrt) -> None:
+    m = kic.load("puma560")
+    c, again = m.at(np.linspace(-1, 1, 6)), m.at(np.linspace(-0.5, 1.5, 6))
+    f = m.prepare(dynamics="inertia", wrt=wrt)
+    r = f(c.state)
+    d = c.dynamics(wrt=wrt)
+    assert np.array_equal(r.I, d.I)
+    assert np.array_equal(r.P, d.P)
+    f(again.state, out=r)
+    assert np.array_equal(r.P, again.dynamics(wrt=wrt).P)
+    with pytest.raises(kic.UnknownNameError, match="No result 'load'"):
+        r.load  # noqa: B018
+    with pytest.raises(
+        kic.InputError, match="Expected `dynamics` to be True, False or 'inertia', got 'mass'"
+    ):
+        m.prepare(dynamics="mass")
