@@ -66,7 +66,7 @@ class SingularError(KicError, ArithmeticError):
 
 
 class LoopError(KicError, ValueError):
-    """A question about a mechanism with loops that only open chains can answer."""
+    """A question that a joint which closes a loop can not answer."""
 
 
 def shown(value: Any) -> str:
