@@ -85,7 +85,7 @@ class Arm:
 
     def modeller(self) -> Evaluation:
         """Evaluate, and r.I, r.P."""
-        return self.mechanism.prepare(dynamics=True), attrgetter("I", "P")
+        return self.mechanism.prepare(dynamics="inertia"), attrgetter("I", "P")
 
     def works(self, evaluation: Evaluation) -> dict[str, Callable[[], object]]:
         """One posture and a batch, in new memory and in memory used again, until the arrays are in hand."""
@@ -193,9 +193,9 @@ class Arm:
         worst = self.agreement(lambda: peers.check_dynamics(self.mechanism, self.peer, self.phi))
         targets = {"one": "≤ 1.0", "one, out": "≤ 1.0", "batch": "≤ 0.25", "batch, out": "≤ 0.25"}
         M = len(self.phi)
-        width = M + 2 * M**2 + M**3
+        width = M**2 + M**3
         works = self.works(self.modeller())
-        rows = self.rows(f"{title} I*, P*, Tᴸ", works, self.peer_dynamics(), width, targets, worst)
+        rows = self.rows(f"{title} I*, P*", works, self.peer_dynamics(), width, targets, worst)
         return [*rows, self.effort_row(title)]
 
     def effort_row(self, title: str) -> Row:
@@ -331,8 +331,9 @@ def main() -> None:
     if given.only in (None, "arms"):
         rows: list[Row] = []
         for title, mechanism, hand in (
-            ("6R", peers.serial_arm(6), "hand"),
-            ("puma560", kic.load("puma560"), "link6"),
+            ("6R tip", peers.serial_arm(6), "tip"),
+            ("6R hand", peers.serial_arm(6), "hand"),  # six rows: with the angular velocity
+            ("puma560 tool", kic.load("puma560"), "tool"),
         ):
             arm = Arm(mechanism, hand, seconds)
             rows += arm.rates_rows(title)
