@@ -189,7 +189,7 @@ class Arm:
         )
 
     def dynamics_rows(self, title: str) -> list[Row]:
-        """I* and P* (with load and damping, which come along) against mass and Coriolis matrix."""
+        """I* and P* against mass and Coriolis matrix."""
         worst = self.agreement(lambda: peers.check_dynamics(self.mechanism, self.peer, self.phi))
         targets = {"one": "≤ 1.0", "one, out": "≤ 1.0", "batch": "≤ 0.25", "batch, out": "≤ 0.25"}
         M = len(self.phi)

@@ -58,7 +58,7 @@ def test_rates(benchmark, arm, order, many, reuse):
 def test_dynamics(benchmark, arm, many, reuse):
     m, _, phi, batch = arm
     benchmark.group = f"dynamics, {'batch' if many else 'one'}"
-    evaluate = m.prepare(dynamics=True)
+    evaluate = m.prepare(dynamics="inertia")
     state = m.at(batch if many else phi).state
     out = evaluate(state) if reuse else None
 
