@@ -31,8 +31,16 @@ class Rates:
     out=…)`` fills the same arrays anew.
     """
 
-    def __init__(self, results: Results, name: str, views: dict[str, tuple[slice, tuple[int, ...]]]) -> None:
-        self._results = results
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        rows: np.ndarray,
+        batch: tuple[int, ...],
+        name: str,
+        views: dict[str, tuple[slice, tuple[int, ...]]],
+    ) -> None:
+        # not the results themselves, which hold this: a cycle would keep their memory for the collector
+        self._evaluator, self._rows, self._batch = evaluator, rows, batch
         self._name = name
         self._views = views
 
@@ -41,11 +49,11 @@ class Rates:
         view = self._views.get(letter)
         if view is not None:  # in the kernel's memory as it is asked for
             part, shape = view
-            made = self._results._rows[:, part].reshape(self._results._batch + shape)
+            made: Any = self._rows[:, part].reshape(self._batch + shape)
         else:
             if letter not in _LETTERS:
                 raise AttributeError(letter)
-            made = self._results._evaluator._array(self._results, self._name, _LETTERS[letter])
+            made = self._evaluator._array(self._rows, self._batch, self._name, _LETTERS[letter])
         self.__dict__[letter] = made
         return made
 
@@ -284,7 +292,7 @@ class Evaluator:
                 for letter, k in _LETTERS.items():
                     array = held.__dict__.get(letter)
                     if array is not None and not (self._values_in_place if k == 0 else self._in_place):
-                        np.copyto(array, self._array(out, name, k))  # type: ignore[arg-type]
+                        np.copyto(array, self._array(out._rows, out._batch, name, k))  # type: ignore[arg-type]
             elif held is not None and self._model.tree.to_coordinates is not None:
                 np.copyto(held, self._part(out, name))
         return out
@@ -303,7 +311,7 @@ class Evaluator:
     def _part(self, results: Results, name: str) -> Any:
         """What a name stands for in results."""
         if self._rows is not None and name in self._rows.rows.spans:
-            return Rates(results, name, self._views[name])
+            return Rates(self, results._rows, results._batch, name, self._views[name])
         if name in self._parts and name in self.names:
             part, shape = self._parts[name]
             found = results._model[:, part].reshape(results._batch + shape)
@@ -323,14 +331,14 @@ class Evaluator:
             if k <= question.order and self._in_place and (k or self._values_in_place)
         }
 
-    def _array(self, results: Results, name: str, k: int) -> np.ndarray | None:
+    def _array(self, rows: np.ndarray, batch: tuple[int, ...], name: str, k: int) -> np.ndarray | None:
         """Value (k = 0) or k-th order coefficients of a name."""
         question = self._rows
         assert question is not None  # for the type checker: there is a name
         if k > question.order:
             return None
         span = question.rows.spans[name]
-        c = self._model.assemble(question.rows, question.split(results._rows, results._batch), self._transfer)
+        c = self._model.assemble(question.rows, question.split(rows, batch), self._transfer)
         tensor = (c.values, c.G, c.H, c.D)[k]
         return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -162,3 +164,18 @@ def test_inertia_alone(wrt) -> None:
         kic.InputError, match="Expected `dynamics` to be True, False or 'inertia', got 'mass'"
     ):
         m.prepare(dynamics="mass")
+
+
+def test_results_are_freed_at_once() -> None:
+    """No cycle holds their memory until the collector runs."""
+    m = kic.load("puma560")
+    r = m.prepare(of=["face", "link6"], order=3, dynamics=True)(m.at(np.zeros((8, 6))).state)
+    assert r.face.G.shape == (8, 3, 6)
+    assert r.link6.value.shape == (8, 6)
+    gone = weakref.ref(r)
+    gc.disable()
+    try:
+        del r
+        assert gone() is None
+    finally:
+        gc.enable()
