@@ -264,13 +264,16 @@ class Evaluator:
         """Results for one real state, with the calls of kernels that fill them."""
         states, T, K = np.empty((1, self._size)), None, None
         calls: list[tuple[Any, tuple[Any, ...]]] = []
-        if self._rows is not None:
-            T = np.empty((1, self._rows.width))
-            calls.append((kernel("kinematics"), (self._rows.plan, self._rows.numbers, states, None, T)))
-        if self._dynamics is not None:
-            K = np.empty((1, self._dynamics.width))
+        rows, model = self._rows, self._dynamics
+        if rows is not None:
+            T = np.empty((1, rows.width))
+            scratch = np.empty(rows.scratch)
+            calls.append((kernel("kinematics"), (rows.plan, rows.numbers, states, None, scratch, T)))
+        if model is not None:
+            K = np.empty((1, model.width))
+            scratch = np.empty(model.scratch)
             calls.append(
-                (kernel("dynamics"), (self._dynamics.plan, self._dynamics.numbers, states, self._applied, K))
+                (kernel("dynamics"), (model.plan, model.numbers, states, self._applied, scratch, K))
             )
         out = Results(self, (), T, K)
         out._states, out._calls, out._key = states, calls, self._key

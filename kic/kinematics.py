@@ -13,7 +13,7 @@ from kic.rows import Rows
 from kic.tree import Tree
 
 # rough cost of one posture (microseconds), by which a batch is given to threads
-_START, _PER_NUMBER = 0.2, 0.002
+_START, _PER_NUMBER = 0.15, 0.001
 _WANT_INERTIA, _WANT_LOADS = 1, 2
 _REAL = np.dtype(np.float64)
 
@@ -85,6 +85,13 @@ class Question:
         self.numbers = np.zeros((sum(map(len, tables)), 13))
         _fill(self.numbers, tables)
         self.width = width
+        order, _, size, _ = asked
+        pair = 6 * sum(size**k for k in range(order + 1))
+        products = rows is not None and (rows.items[:, 0] >= 5).any()
+        # as `kic.kernels.layout` says
+        self.scratch = 20 * tree.size + (max(pair, 17 * tree.size) if products or masses is not None else 0)
+        self._mobile = tree.size
+        self._sums = (6, tree.size + 1, 3 * size ** (order - 1 if order > 1 else 1))
         self._scalars: dict[np.dtype, np.ndarray] = {_REAL: self.numbers}
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
@@ -94,11 +101,13 @@ class Question:
             found = self._scalars[dtype] = self.numbers.astype(dtype)
         return found
 
-    def run(self, name: str, states: np.ndarray, T: np.ndarray, *before: Any) -> np.ndarray:
-        """Run a kernel over a batch, writing T (B, …); `before` are its arguments between states and T.
+    def run(
+        self, name: str, states: np.ndarray, T: np.ndarray, other: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Run a kernel over a batch, writing T (B, …).
 
-        Arrays there whose first axis is the batch are cut with it. Symbols run the kernel's own source
-        as plain Python.
+        `other` are the tables that the answer is contracted with, or the applied forces; where its first
+        axis is the batch, it is cut with it. Symbols run the kernel's own source as plain Python.
         """
         dtype = states.dtype
         count = len(states)
@@ -106,15 +115,17 @@ class Question:
         entry = kernel(name)
         if dtype.kind == "O":
             entry = entry.py_func
-        elif count > 1:
 
-            def work(a: int, b: int) -> None:
-                cut = [x[a:b] if x is not None and len(x) == count else x for x in before]
-                entry(self.plan, numbers, states[a:b], *cut, T[a:b])
+        def work(a: int, b: int) -> None:
+            part: Any = other if other is None or len(other) != count else other[a:b]
+            if part is not None and name != "dynamics":
+                part = part, np.empty(self._mobile, np.int64), np.empty(self._sums, dtype)
+            entry(self.plan, numbers, states[a:b], part, np.empty(self.scratch, dtype), T[a:b])
 
+        if count > 1 and dtype.kind != "O":
             _over_batch()(work, count, _START + _PER_NUMBER * (T.size // count))
-            return T
-        entry(self.plan, numbers, states, *before, T)
+        else:
+            work(0, count)
         return T
 
 

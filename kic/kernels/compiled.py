@@ -14,13 +14,21 @@ from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-from numba.extending import register_jitable as helper
+from numba.extending import register_jitable
 from numba.misc.appdirs import AppDirs
 
 __all__ = ["cache_directory", "entry", "helper"]
 
+# kernels allocate nothing: their scratch comes with the call;
 # contracted multiply-adds are the only liberty taken with IEEE arithmetic
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "no_cfunc_wrapper": True,
+}
+
+helper = register_jitable(no_cfunc_wrapper=True)
 
 
 @lru_cache(maxsize=1)

@@ -11,23 +11,15 @@ with W_a the turning of axis n and U_a the displacement of the point by column n
 grows with the length of the path, not with its square or cube.
 """
 
-import numpy as np
-
 from kic.kernels.compiled import helper
 from kic.kernels.frames import turns
 from kic.kernels.layout import AXIS, EFFECT, LO, OMEGA, PARENT, d_at, g_at, h_at
 from kic.kernels.rows import accumulate, acts, first, zero
 from kic.kernels.vectors import add, axpy, cross, put, scale, sub, take
 
-# scratch: sums over the columns before each one of the path, and derivatives of its own columns
+# scratch (6, M + 1, 3 size; order 3: 3 size²):
+# sums over the columns before each one of the path, and derivatives of its own columns
 TURN1, MOVE1, TURN2, MOVE2, RATE, SPUN = 0, 1, 2, 3, 4, 5
-
-
-@helper
-def contraction_scratch(cols, size, order, like):
-    """Scratch (6, M + 1, 3 size²) that one contraction needs; `like` gives the scalar type."""
-    width = 3 * size * size if order > 2 else 3 * size
-    return np.empty((6, cols.shape[0] + 1, width), like.dtype)
 
 
 @helper

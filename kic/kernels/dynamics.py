@@ -1,42 +1,45 @@
 """Entry: I*, P*, loads and damping of the tree at a batch of postures."""
 
-import numpy as np
-
 from kic.kernels.compiled import entry
 from kic.kernels.frames import frames, motion
 from kic.kernels.inertia import COMPOSITE_WIDTH, balls, christoffel, composites
 from kic.kernels.layout import (
+    BODIES,
+    COLUMNS,
+    FORCES,
     FRAME_WIDTH,
+    HEADER,
+    SPRINGS,
     WANT,
     WANT_INERTIA,
     WANT_LOADS,
-    bodies_part,
-    forces_part,
-    model_part,
-    springs_part,
+    section,
 )
 from kic.kernels.loads import load_tables
 
 
 @entry
-def dynamics(plan, numbers, states, applied, T):
+def dynamics(plan, numbers, states, applied, scratch, T):
     """I* (M, M), P* (M, M, M), T^L (M,) and damping (M, M) side by side in each row of T.
 
     applied (B or 1, n, 3) are the forces and moments. Only what the plan wants is written, the parts
     not wanted being left out of T.
     """
-    cols, geometry = model_part(plan, numbers)
-    bodies, inertias = bodies_part(plan, numbers)
-    forces, places = forces_part(plan, numbers)
-    springs, coils, rest = springs_part(plan, numbers)
-    want, size = plan[1, WANT], cols.shape[0]
-    # one allocation for all that one posture needs
+    mobile = plan[0, COLUMNS]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, BODIES)
+    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, FORCES)
+    forces, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, SPRINGS)
+    springs, coils = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    rest = numbers[stop:]
+    want, size = plan[1, WANT], mobile
     widths = FRAME_WIDTH, FRAME_WIDTH + 6, FRAME_WIDTH + 6 + COMPOSITE_WIDTH
-    scratch = np.empty(size * (widths[2] + 1), states.dtype)
     F = scratch[: size * widths[0]].reshape(size, FRAME_WIDTH)
     S = scratch[size * widths[0] : size * widths[1]].reshape(size, 6)
     C = scratch[size * widths[1] : size * widths[2]].reshape(size, COMPOSITE_WIDTH)
-    stretch = scratch[size * widths[2] :]
+    stretch = scratch[size * widths[2] : size * (widths[2] + 1)]
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)

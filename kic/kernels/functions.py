@@ -19,6 +19,11 @@ def root(x):
     return _of_object("sqrt", x)
 
 
+def at(n):
+    """An index that is never negative: compiled, it spares the test for counting from the end."""
+    return n
+
+
 def _of_object(name, x):
     """Method of the scalar itself, else the function of the library that made it, else NumPy's."""
     own = getattr(x, name, None)
@@ -32,6 +37,11 @@ def _of_object(name, x):
     if library == "mpmath":
         return getattr(x.context, name)(x)
     return getattr(np, name)(x)
+
+
+@overload(at)
+def _at(n):
+    return lambda n: np.uint64(n)
 
 
 @overload(cosine)

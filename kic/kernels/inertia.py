@@ -7,6 +7,7 @@ Wensing 2021); the angular velocities of a ball joint make it unsymmetric in its
 
 from kic.kernels.compiled import helper
 from kic.kernels.frames import turns
+from kic.kernels.functions import at
 from kic.kernels.layout import (
     AXIS,
     CENTRE,
@@ -20,7 +21,7 @@ from kic.kernels.layout import (
     PRISMATIC,
     ROTATION,
 )
-from kic.kernels.vectors import add, axpy, cross, dot, put, scale, sub, symmetric, take, turn
+from kic.kernels.vectors import add, axpy, cross, dot, half, put, scale, sub, symmetric, take, turn
 
 # composite (M, 10): mass, first moment (3) and inertia (6) about the frame's own origin
 FIRST, SECOND, COMPOSITE_WIDTH = 1, 4, 10
@@ -124,8 +125,29 @@ def screws(cols, F, k, S):
 
 
 @helper
+def moving(C, n, w, v):
+    """Rates of first moment and of inertia (xx yy zz xy xz yz) of composite n moving with (w, v)."""
+    h = take(C, n, FIRST)
+    xx, yy, zz, xy, xz, yz = second_moment(C, n)
+    x, y, z = cross(w, (xx, xy, xz)), cross(w, (xy, yy, yz)), cross(w, (xz, yz, zz))
+    s = 2 * dot(h, v)
+    return axpy(C[n, 0], v, cross(w, h)), (
+        2 * (x[0] - h[0] * v[0]) + s,
+        2 * (y[1] - h[1] * v[1]) + s,
+        2 * (z[2] - h[2] * v[2]) + s,
+        x[1] + y[0] - h[0] * v[1] - h[1] * v[0],
+        x[2] + z[0] - h[0] * v[2] - h[2] * v[0],
+        y[2] + z[1] - h[1] * v[2] - h[2] * v[1],
+    )
+
+
+@helper
 def christoffel(cols, F, S, C, t):
-    """Fill I (M, M) and P (M, M, M), side by side in t, for coordinates moved one after the other."""
+    """Fill I (M, M) and P (M, M, M), side by side in t, for coordinates moved one after the other.
+
+    With A the rate of I_k when its composite moves with S_k, and B = S_j ×* I_k S_k, the six places of
+    i <= j <= k hold S_i (A S_j + B) / 2 and ± S_i (A S_j - B) / 2.
+    """
     size = cols.shape[0]
     square = size * size
     for place in range(square + square * size):
@@ -134,32 +156,29 @@ def christoffel(cols, F, S, C, t):
         screws(cols, F, k, S)
         wk, vk = take(S, k, 0), take(S, k, 3)
         nk, fk = momentum(C, k, wk, vk)
+        rate_h, rate_j = moving(C, k, wk, vk)
         j = k
         while j >= 0:
             wj, vj = take(S, j, 0), take(S, j, 3)
             x = dot(wj, nk) + dot(vj, fk)
-            t[j * size + k] = x
-            t[k * size + j] = x
-            # A = (S_k ×*) I_k S_j - I_k (S_k × S_j), B = S_j ×* I_k S_k
-            nj, fj = momentum(C, k, wj, vj)
-            ni, fi = momentum(C, k, cross(wk, wj), add(cross(wk, vj), cross(vk, wj)))
-            an = sub(add(cross(wk, nj), cross(vk, fj)), ni)
-            af = sub(cross(wk, fj), fi)
-            bn = add(cross(wj, nk), cross(vj, fk))
-            bf = cross(wj, fk)
+            t[at(j * size + k)] = x
+            t[at(k * size + j)] = x
+            an, af = add(symmetric(rate_j, wj), cross(rate_h, vj)), cross(wj, rate_h)
+            bn, bf = add(cross(wj, nk), cross(vj, fk)), cross(wj, fk)
+            up_n, up_f = half(add(an, bn)), half(add(af, bf))
+            down_n, down_f = sub(up_n, bn), sub(up_f, bf)
             i = j
             while i >= 0:
                 wi, vi = take(S, i, 0), take(S, i, 3)
-                a = dot(wi, an) + dot(vi, af)
-                b = dot(wi, bn) + dot(vi, bf)
-                up, down = (a + b) / 2, (a - b) / 2
-                t[square + (i * size + j) * size + k] = up
-                t[square + (i * size + k) * size + j] = up
-                t[square + (j * size + i) * size + k] = down
-                t[square + (j * size + k) * size + i] = down
+                up = dot(wi, up_n) + dot(vi, up_f)
+                down = dot(wi, down_n) + dot(vi, down_f)
+                t[at(square + i * square + j * size + k)] = up
+                t[at(square + i * square + k * size + j)] = up
+                t[at(square + j * square + i * size + k)] = down
+                t[at(square + j * square + k * size + i)] = down
                 if j < k:
-                    t[square + (k * size + i) * size + j] = -down
-                    t[square + (k * size + j) * size + i] = -down
+                    t[at(square + k * square + i * size + j)] = -down
+                    t[at(square + k * square + j * size + i)] = -down
                 i = cols[i, PARENT]
             j = cols[j, PARENT]
 

@@ -1,23 +1,24 @@
 """Entry points: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
-`X` is None for the tree's own coordinates; else it is the batch of tables (B, …) that holds the
-coefficients of the tree's coordinates with respect to `size` others, and all answers are in those.
-Numba compiles the two cases apart.
+`into` is None for the tree's own coordinates. Else it holds the batch of tables X (B, …), the coefficients of
+the tree's coordinates with respect to `size` others, in which all answers then are, and scratch: for a path
+(M,) int64, and for sums over it (see `contraction`). Numba compiles the two cases apart.
 """
 
-import numpy as np
-
 from kic.kernels.compiled import entry, helper
-from kic.kernels.contraction import contracted_rows, contraction_scratch
+from kic.kernels.contraction import contracted_rows
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.layout import (
     AXIS,
+    COLUMNS,
     DIRECTION,
     DISTANCE,
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
+    HEADER,
     ITEM,
+    ITEMS,
     KIND,
     NONE,
     OMEGA,
@@ -38,29 +39,28 @@ from kic.kernels.layout import (
     d_at,
     g_at,
     h_at,
-    items_part,
-    model_part,
+    section,
     table_width,
 )
 from kic.kernels.products import product_row, root_row
-from kic.kernels.rows import mirror, vector_rows
+from kic.kernels.rows import vector_rows
 from kic.kernels.vectors import dot, sub, take
 
 
 @helper
-def carried(cols, F, work, frame, kind, e, sign, order, ordered, X, b, size, t, rows, row):
+def carried(cols, F, into, frame, kind, e, sign, order, ordered, b, size, t, rows, row):
     """Coefficients of one carried vector, added to three rows, in the coordinates asked for."""
-    if X is None:
+    if into is None:
         vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
     else:
-        path, S = work
+        X, path, S = into
         contracted_rows(
             cols, F, path, S, frame, kind, e, sign, order, X[b], size, t, rows, row
         )  # fmt: skip
 
 
 @helper
-def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U, W):
+def vector_item(cols, F, into, items, vectors, i, order, b, size, t, rows, U, W):
     """Everything that is made of carried vectors.
 
     Points and turnings are three rows of the table itself; a product leaves its two vectors as tables of
@@ -100,20 +100,9 @@ def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U,
                 continue
             frame, e, sort = base, u, DIRECTION
         if not product:
-            carried(cols, F, work, frame, sort, e, sign, order, ordered, X, b, size, t, rows, row)
+            carried(cols, F, into, frame, sort, e, sign, order, ordered, b, size, t, rows, row)
         else:
-            carried(
-                cols, F, work, frame, sort, e, sign, order, ordered, X, b, size, U if part == 2 else W, 3, 0
-            )
-    if X is None and order > 1 and not ordered:
-        # plain rows leave out their mirror images until everything has been added
-        if product:
-            if kind != SPIN:
-                mirror(W, 3, size, 0, order)
-            if kind != DISTANCE:
-                mirror(U, 3, size, 0, order)
-        elif kind != OMEGA:
-            mirror(t, rows, size, row, order)
+            carried(cols, F, into, frame, sort, e, sign, order, ordered, b, size, U if part == 2 else W, 3, 0)
     if product:
         for c in range(3):
             U[c] = u[c]
@@ -124,12 +113,12 @@ def vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U,
 
 
 @helper
-def add_coordinate(sign, n, mobile, order, X, b, size, t, rows, row):
+def add_coordinate(into, sign, n, mobile, order, b, size, t, rows, row):
     """Add `sign` times coordinate n of the tree to one row."""
-    if X is None:
+    if into is None:
         t[g_at(rows, size, row, n)] += sign
     else:
-        x = X[b]
+        x = into[0][b]
         for a in range(size):
             t[g_at(rows, size, row, a)] += sign * x[g_at(mobile, size, n, a)]
         if order > 1:
@@ -143,12 +132,12 @@ def add_coordinate(sign, n, mobile, order, X, b, size, t, rows, row):
 
 
 @helper
-def linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows):
+def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows):
     """A coordinate itself, or the angle of a body of a planar mechanism: constant in the tree."""
     n, row = items[i, FRAME_B], items[i, ROW]
     mobile = cols.shape[0]
     if items[i, ITEM] == UNIT:
-        add_coordinate(1, n, mobile, order, X, b, size, t, rows, row)
+        add_coordinate(into, 1, n, mobile, order, b, size, t, rows, row)
         if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
             t[row] = states[b, cols[n, STATE]]
         return
@@ -157,41 +146,27 @@ def linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows):
     while n >= 0:
         if cols[n, KIND] == REVOLUTE:
             sign = dot(normal, take(F, n, AXIS))
-            add_coordinate(sign, n, mobile, order, X, b, size, t, rows, row)
+            add_coordinate(into, sign, n, mobile, order, b, size, t, rows, row)
             value = value + sign * states[b, cols[n, STATE]]
         n = cols[n, PARENT]
     t[row] = value
 
 
-@helper
-def working_space(cols, X, size, order, states):
-    """Scratch of the contraction, where there is one."""
-    if X is None:
-        return None
-    else:
-        path = np.empty(cols.shape[0], np.int64)
-        return path, contraction_scratch(cols, size, order, states)
-
-
 @entry
-def kinematics(plan, numbers, states, X, T):
+def kinematics(plan, numbers, states, into, scratch, T):
     """Rows at a batch of postures.
 
     states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
     velocities) are zero.
     """
-    cols, geometry = model_part(plan, numbers)
-    items, vectors = items_part(plan, numbers)
+    mobile = plan[0, COLUMNS]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     order, rows, size = plan[1, ORDER], plan[1, ROWS], plan[1, SIZE]
-    work = working_space(cols, X, size, order, states)
-    # one allocation for all that one posture needs
-    framed = cols.shape[0] * FRAME_WIDTH
-    width = 0
-    for i in range(items.shape[0]):
-        if items[i, ITEM] >= DISTANCE:
-            width = table_width(3, size, order)
-    scratch = np.empty(framed + 2 * width, states.dtype)
-    F = scratch[:framed].reshape(cols.shape[0], FRAME_WIDTH)
+    framed = mobile * FRAME_WIDTH
+    F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
+    width = (scratch.shape[0] - framed) // 2
     U, W = scratch[framed : framed + width], scratch[framed + width :]
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
@@ -203,9 +178,9 @@ def kinematics(plan, numbers, states, X, T):
         for i in range(items.shape[0]):
             kind, row = items[i, ITEM], items[i, ROW]
             if kind == UNIT or kind == PLANE_ANGLE:
-                linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows)
+                linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
                 continue
-            vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U, W)
+            vector_item(cols, F, into, items, vectors, i, order, b, size, t, rows, U, W)
             if kind >= DISTANCE:
                 # |w| comes from w . w
                 product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, order, t, rows, row)

@@ -38,6 +38,9 @@ OFFSET, TURN0, DRAWN = 0, 3, 12
 # in work, and cosine and sine (length, quaternion) of the column's coordinate
 ORIGIN, AXIS, ROTATION, EFFECT, MOTION, FRAME_WIDTH = 0, 3, 6, 15, 18, 20
 
+# scratch, one array for each call, for kernels allocate nothing: the frames; then what `dynamics` needs, or
+# two tables of three rows
+
 # plan, items: what is asked about; numbers, vectors: local B, local A, extra
 ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
 ORDERED = 4  # 1 where a ball joint is on a path: H and D are then not symmetric
@@ -65,42 +68,12 @@ WORLD_AXES, BODY_AXES = 0, 1
 
 
 @helper
-def model_part(plan, numbers):
-    """Columns and geometry: the tree."""
-    mobile = plan[0, COLUMNS]
-    return plan[HEADER : HEADER + mobile], numbers[:mobile]
-
-
-@helper
-def items_part(plan, numbers):
-    """Items and vectors: the rows asked for."""
-    start = plan[0, COLUMNS]
-    stop = start + plan[0, ITEMS]
-    return plan[HEADER + start : HEADER + stop], numbers[start:stop]
-
-
-@helper
-def bodies_part(plan, numbers):
-    """Bodies and their inertias."""
-    start = plan[0, COLUMNS] + plan[0, ITEMS]
-    stop = start + plan[0, BODIES]
-    return plan[HEADER + start : HEADER + stop], numbers[start:stop]
-
-
-@helper
-def forces_part(plan, numbers):
-    """Forces and moments with their places."""
-    start = plan[0, COLUMNS] + plan[0, ITEMS] + plan[0, BODIES]
-    stop = start + plan[0, FORCES]
-    return plan[HEADER + start : HEADER + stop], numbers[start:stop]
-
-
-@helper
-def springs_part(plan, numbers):
-    """Springs with their numbers, then the laws of the columns, then gravity."""
-    start = plan[0, COLUMNS] + plan[0, ITEMS] + plan[0, BODIES] + plan[0, FORCES]
-    stop = start + plan[0, SPRINGS]
-    return plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
+def section(plan, which):
+    """Where a section begins and ends in `numbers`; in the plan it does so HEADER rows later."""
+    start = 0
+    for k in range(which):
+        start += plan[0, k]
+    return start, start + plan[0, which]
 
 
 @helper

@@ -5,23 +5,23 @@ gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right
 symmetric; `compatible` selects the form whose Coriolis matrix makes Ṁ - 2C skew, half of the terms below.
 """
 
-import numpy as np
-
 from kic.kernels.compiled import entry, helper
 from kic.kernels.frames import carried_point, frames, motion
 from kic.kernels.inertia import rotated_inertia
-from kic.kernels.kinematics import carried, working_space
+from kic.kernels.kinematics import carried
 from kic.kernels.layout import (
+    BODIES,
     CENTRE,
+    COLUMNS,
     FRAME_WIDTH,
+    HEADER,
     MASS,
     OMEGA,
     POINT,
     SIZE,
     WANT,
     WANT_INERTIA,
-    bodies_part,
-    model_part,
+    section,
     table_width,
 )
 from kic.kernels.products import column1, column2
@@ -54,31 +54,33 @@ def add_link(L, A, mass, j, compatible, size, t, linear_i, angular_i, linear_p, 
 
 
 @helper
-def body_tables(cols, F, work, frame, centre, X, b, size, L, A):
+def body_tables(cols, F, into, frame, centre, b, size, L, A):
     """Second-order tables of a body's centre of mass and angular velocity."""
     p = carried_point(F, frame, centre)
     for part in range(2):
         target = A if part else L
         for place in range(table_width(3, size, 2)):
             target[place] = 0
-        carried(cols, F, work, frame, OMEGA if part else POINT, p, 1, 2, True, X, b, size, target, 3, 0)
+        carried(cols, F, into, frame, OMEGA if part else POINT, p, 1, 2, True, b, size, target, 3, 0)
 
 
 @entry
-def links(plan, numbers, states, X, T):
+def links(plan, numbers, states, into, scratch, T):
     """Bodies' shares of I* and P*, or their sum, in the tree's coordinates (X None) or in others.
 
     Shares: T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular of each body, P in
     Freeman's form. Where the plan wants the inertia: T (B, 1, M² + M³) holds I* and P* in the compatible
     form, the tree's own P* never being formed.
     """
-    cols, geometry = model_part(plan, numbers)
-    bodies, inertias = bodies_part(plan, numbers)
+    mobile = plan[0, COLUMNS]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, BODIES)
+    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     size, summed = plan[1, SIZE], plan[1, WANT] == WANT_INERTIA
-    F = np.empty((cols.shape[0], FRAME_WIDTH), states.dtype)
-    work = working_space(cols, X, size, 2, states)
-    L = np.empty(table_width(3, size, 2), states.dtype)
-    A = np.empty(table_width(3, size, 2), states.dtype)
+    framed = mobile * FRAME_WIDTH
+    F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
+    width = table_width(3, size, 2)
+    L, A = scratch[framed : framed + width], scratch[framed + width : framed + 2 * width]
     square, cube = size * size, size * size * size
     # where the four parts start; summed, linear and angular momentum fall together
     angular_i, linear_p, angular_p = square, 2 * square, 2 * square + cube
@@ -93,7 +95,7 @@ def links(plan, numbers, states, X, T):
         for i in range(bodies.shape[0]):
             frame = bodies[i, 0]
             if frame >= 0:
-                body_tables(cols, F, work, frame, take(inertias, i, CENTRE), X, b, size, L, A)
+                body_tables(cols, F, into, frame, take(inertias, i, CENTRE), b, size, L, A)
                 j = rotated_inertia(F, frame, inertias, i)
                 t = T[b, 0 if summed else i]
                 add_link(

@@ -10,6 +10,7 @@ so their blocks are not symmetric; elsewhere translational rows are, and one tri
 
 from kic.kernels.compiled import helper
 from kic.kernels.frames import turns
+from kic.kernels.functions import at
 from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT, d_at, g_at, h_at
 from kic.kernels.vectors import add, cross, put, scale, sub, take
 
@@ -71,29 +72,26 @@ def third(cols, F, l, m, n, kind):
 @helper
 def accumulate(t, place, stride, v):
     """Add a vector to three places of member b, one row apart."""
-    t[place] += v[0]
-    t[place + stride] += v[1]
-    t[place + 2 * stride] += v[2]
+    p, s = at(place), at(stride)
+    t[p] += v[0]
+    t[p + s] += v[1]
+    t[p + s + s] += v[2]
 
 
 @helper
-def mirror(t, rows, size, row, order):
-    """Fill three symmetric rows from their entries with m >= n and l >= m >= n."""
-    for c in range(row, row + 3):
-        for m in range(1, size):
-            for n in range(m):
-                t[h_at(rows, size, c, n, m)] = t[h_at(rows, size, c, m, n)]
-        if order > 2:
-            d = d_at(rows, size, c, 0, 0, 0)
-            for l in range(size):
-                for m in range(l + 1):
-                    for n in range(m + 1):
-                        x = t[d + (l * size + m) * size + n]
-                        t[d + (l * size + n) * size + m] = x
-                        t[d + (m * size + l) * size + n] = x
-                        t[d + (m * size + n) * size + l] = x
-                        t[d + (n * size + l) * size + m] = x
-                        t[d + (n * size + m) * size + l] = x
+def plus(t, place, stride, v):
+    """Sum of a vector and what stands in three places, one row apart."""
+    p, s = at(place), at(stride)
+    return (t[p] + v[0], t[p + s] + v[1], t[p + s + s] + v[2])
+
+
+@helper
+def store(t, place, stride, v):
+    """Write a vector into three places, one row apart."""
+    p, s = at(place), at(stride)
+    t[p] = v[0]
+    t[p + s] = v[1]
+    t[p + s + s] = v[2]
 
 
 @helper
@@ -102,8 +100,7 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
 
     `e` is the world position of the point (POINT) or the world vector (DIRECTION). The columns
     g_n stay in the frames' table for the higher orders. With `ordered` every order of m, n is written, as
-    paths with ball joints need; without it only m >= n and l >= m >= n of points and vectors, and the
-    caller calls `mirror` once all has been added.
+    paths with ball joints need; without it one pair or triple serves all its orders.
     """
     size = cols.shape[0]
     n = frame
@@ -125,9 +122,10 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
 
 @helper
 def translational(cols, F, frame, kind, sign, order, t, rows, row):
-    """Orders 2 and 3 of points and vectors: s_i x g_q and s_i x (s_k x g_q) for i <= k <= q."""
+    """Orders 2 and 3 of points and vectors: s_k x g_q and s_i x (s_k x g_q), each to all its orders."""
     size = cols.shape[0]
-    cube = size * size * size
+    square, cube = size * size, size * size * size
+    h0, d0 = h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)
     q = frame
     while q >= 0:
         if acts(cols, q, kind):
@@ -136,13 +134,21 @@ def translational(cols, F, frame, kind, sign, order, t, rows, row):
             while k >= 0:
                 if turns(cols, k):
                     h = cross(take(F, k, AXIS), gq)
-                    accumulate(t, h_at(rows, size, row, q, k), size * size, h)
+                    x = plus(t, h0 + q * size + k, square, h)
+                    store(t, h0 + q * size + k, square, x)
+                    store(t, h0 + k * size + q, square, x)
                     if order > 2:
                         i = k
                         while i >= 0:
                             if turns(cols, i):
                                 d = cross(take(F, i, AXIS), h)
-                                accumulate(t, d_at(rows, size, row, q, k, i), cube, d)
+                                x = plus(t, d0 + (q * size + k) * size + i, cube, d)
+                                store(t, d0 + (q * size + k) * size + i, cube, x)
+                                store(t, d0 + (q * size + i) * size + k, cube, x)
+                                store(t, d0 + (k * size + q) * size + i, cube, x)
+                                store(t, d0 + (k * size + i) * size + q, cube, x)
+                                store(t, d0 + (i * size + q) * size + k, cube, x)
+                                store(t, d0 + (i * size + k) * size + q, cube, x)
                             i = cols[i, PARENT]
                 k = cols[k, PARENT]
         q = cols[q, PARENT]

@@ -4,20 +4,23 @@ They compile into Numba kernels, and run as plain Python on any scalar that know
 """
 
 from kic.kernels.compiled import helper
+from kic.kernels.functions import at
 
 
 @helper
 def take(a, n, k):
     """Three numbers of row n from column k on."""
-    return (a[n, k], a[n, k + 1], a[n, k + 2])
+    i = at(n)
+    return (a[i, k], a[i, k + 1], a[i, k + 2])
 
 
 @helper
 def put(a, n, k, v):
     """Write a vector into row n from column k on."""
-    a[n, k] = v[0]
-    a[n, k + 1] = v[1]
-    a[n, k + 2] = v[2]
+    i = at(n)
+    a[i, k] = v[0]
+    a[i, k + 1] = v[1]
+    a[i, k + 2] = v[2]
 
 
 @helper
@@ -55,6 +58,12 @@ def scale(x, a):
 
 
 @helper
+def half(a):
+    """Half of it."""
+    return (a[0] / 2, a[1] / 2, a[2] / 2)
+
+
+@helper
 def axpy(x, a, b):
     """x a + b."""
     return (x * a[0] + b[0], x * a[1] + b[1], x * a[2] + b[2])
@@ -63,11 +72,7 @@ def axpy(x, a, b):
 @helper
 def turn(a, n, k, v):
     """The matrix stored row-major in row n from column k on, times v."""
-    return (
-        a[n, k] * v[0] + a[n, k + 1] * v[1] + a[n, k + 2] * v[2],
-        a[n, k + 3] * v[0] + a[n, k + 4] * v[1] + a[n, k + 5] * v[2],
-        a[n, k + 6] * v[0] + a[n, k + 7] * v[1] + a[n, k + 8] * v[2],
-    )
+    return (dot(take(a, n, k), v), dot(take(a, n, k + 3), v), dot(take(a, n, k + 6), v))
 
 
 @helper
