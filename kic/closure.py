@@ -53,10 +53,8 @@ class Closure:
     def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values and first order of the chosen and closure rows, scaled."""
         t = self.transfer
-        question = t._question(1, None)
-        values, G = question.split(question.table(states), (len(states),))
-        values = t.rows.complete(values)
-        return values[:, t.picked] / t.scale, G[:, t.picked] / t.scale[:, None] * t.column_scale
+        values, G = t.values_and_rates(states)
+        return values / t.scale, G / t.scale[:, None] * t.column_scale
 
     def solve(self, start: np.ndarray, target: np.ndarray) -> Outcome:
         """From closed states (B, S) to the chosen rows' targets (B, P), in as many leaps as it takes."""
@@ -115,8 +113,8 @@ class Closure:
         """What is left to the goal; angles of cut joints are known but for full turns."""
         t = self.transfer
         error = goal - values
-        for row, *_ in t.rows.angles:
-            for place in np.flatnonzero(t.picked == row):
+        for row, *_ in t.system.rows.angles:
+            for place in np.flatnonzero(t.system.picked == row):
                 error[:, place] = np.remainder(error[:, place] + np.pi, 2 * np.pi) - np.pi
         return error
 
@@ -157,7 +155,7 @@ class Closure:
             for left in residual
         ]
         if self._facing is not None and len(states):
-            values = self._facing.split(self._facing.table(states), (len(states),))[0]
+            values = self._facing.answer.split(self._facing.table(states), (len(states),))[0]
             for b in range(len(states)):
                 if not reasons[b] and (values[b] < 0).any():
                     joint = self.joints[int(np.argmin(values[b]))]

@@ -15,6 +15,7 @@ from kic.errors import InputError
 from kic.kinematics import ContributionsQuestion
 from kic.model import Model
 from kic.posture import phi_of
+from kic.rows import names_of
 from kic.tables import Sheet, member
 from kic.transfer import Transfer
 
@@ -146,16 +147,14 @@ class Configuration:
         transfer = model.asked(wrt)
         if transfer is None:
             question = model.rows(of, check_order(order))
-            T = self._masked(question.table(self._states))
-            model.check_distances(question.rows, T, self._ok)
-            return model.assemble(question.rows, question.split(T, self.batch))
-        chosen = transfer
-        question = model.rows(of, check_order(order), transfer.first)
-        T = self._filled(
-            (question.width,), lambda states: question.table(states, chosen.solve(states, order).X)
-        )
-        model.check_distances(question.rows, T, self._ok)
-        return model.assemble(question.rows, question.split(T, self.batch), transfer)
+            table, T = question.answer, self._masked(question.table(self._states))
+            model.check_distances(table.rows, T, self._ok)
+            return model.assemble(table.rows, table.split(T, self.batch))
+        chosen, asked = transfer, model.elsewhere(transfer, names_of(of), check_order(order))
+        table = asked.answer
+        T = self._filled((asked.width,), lambda states: chosen.answer(asked, states).T)
+        model.check_distances(table.rows, T, self._ok)
+        return model.assemble(table.rows, table.split(T, self.batch), transfer)
 
     def value(self, name: str) -> np.ndarray:
         """Values of a point, a joint, a distance or a single row.
@@ -182,13 +181,15 @@ class Configuration:
         array([2., 0., 0.])
         """
         question = self._model.rows(name, 1)
-        rows = question.rows
+        rows = question.answer.rows
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. "
                 "Ask for a point, or for the pose() of a body."
             )
-        values = rows.complete(question.split(self._masked(question.table(self._states)), self.batch)[0])
+        values = rows.complete(
+            question.answer.split(self._masked(question.table(self._states)), self.batch)[0]
+        )
         if rows.select is not None:
             values = values[..., rows.select]
         return values[..., 0] if len(rows.labels) == 1 else values
@@ -257,7 +258,7 @@ class Configuration:
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
             )
         question = model.pose(body)
-        p = question.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
+        p = question.answer.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
         T = np.zeros((*self.batch, 4, 4))
         T[..., 3, 3] = 1
         T[..., :3, 3] = p[..., 0, :]
@@ -308,8 +309,9 @@ class Configuration:
         states = np.require(states, dtype, ["C", "A", "W"])
         transfer = model.asked(wrt)
         if transfer is None:
-            T = model.dynamics.table(states, force)
-            parts = model.dynamics.split(T, shape)
+            question = model.dynamics()
+            T = question.table(states, force)
+            parts = question.model.split(T, shape)
             model.check_springs(parts[2], ok)
             if ok is not None:
                 T[~ok.reshape(-1)] = np.nan
@@ -329,9 +331,7 @@ class Configuration:
         model, count = self._model, len(states)
         good = np.ones(count, dtype=bool) if ok is None else ok.reshape(-1)
         states = states[good]
-        parts = model.transferred(
-            transfer, states, transfer.solve(states, 2).X, force if len(force) == 1 else force[good]
-        )
+        parts = model.transferred(transfer, states, force if len(force) == 1 else force[good])
         model.check_springs(parts[2], None)
         full = []
         for part in parts:

@@ -3,101 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
 from kic.arrays import check_order, numbers
-from kic.errors import InputError, UnknownNameError, shown, unknown
-from kic.kinematics import kernel
+from kic.errors import InputError, shown
+from kic.kinematics import WANT_INERTIA, WANT_LOADS, ModelTable, kernel
 from kic.model import Model
-from kic.posture import unit_states
+from kic.results import Layout, Results
 from kic.rows import names_of
-from kic.transfer import Transfer, side_by_side
+from kic.system import QUALITY_WIDTH, Answer
 
 _REAL = np.dtype(np.float64)
-_ndarray = np.ndarray
-
-
-class NoResultError(UnknownNameError, AttributeError):
-    """A name that these results do not have."""
-
-
-class Rates:
-    """Arrays of one dependent: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
-
-    Those beyond the prepared order are None. Made when first looked at, and kept: ``evaluator(state,
-    out=…)`` fills the same arrays anew.
-    """
-
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        rows: np.ndarray,
-        batch: tuple[int, ...],
-        name: str,
-        views: dict[str, tuple[slice, tuple[int, ...]]],
-    ) -> None:
-        # not the results themselves, which hold this: a cycle would keep their memory for the collector
-        self._evaluator, self._rows, self._batch = evaluator, rows, batch
-        self._name = name
-        self._views = views
-
-    def __getattr__(self, letter: str) -> Any:
-        # reached once for each array, which is an ordinary attribute from then on
-        view = self._views.get(letter)
-        if view is not None:  # in the kernel's memory as it is asked for
-            part, shape = view
-            made: Any = self._rows[:, part].reshape(self._batch + shape)
-        else:
-            if letter not in _LETTERS:
-                raise AttributeError(letter)
-            made = self._evaluator._array(self._rows, self._batch, self._name, _LETTERS[letter])
-        self.__dict__[letter] = made
-        return made
-
-    def __repr__(self) -> str:
-        shapes = ", ".join(f"{k} {getattr(self, k).shape}" for k in _LETTERS if getattr(self, k) is not None)
-        return f"{self._name}: {shapes}"
-
-
-_LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
+_ndarray, _empty = np.ndarray, np.empty
 _MODEL = ("I", "P", "load", "damping")
-
-
-class Results:
-    """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
-
-    ``evaluator(state, out=r)`` fills every array that was looked at anew, in place.
-    """
-
-    def __init__(
-        self, evaluator: Evaluator, batch: tuple[int, ...], rows: np.ndarray | None, model: np.ndarray | None
-    ) -> None:
-        self._evaluator = evaluator
-        self._batch = batch
-        self._rows: Any = rows
-        self._model: Any = model
-        self._dtype = (rows if model is None else model).dtype  # type: ignore[union-attr]
-        # of results for one real state: where the state goes, and the calls that fill all else
-        self._key: object = None
-        self._states: Any = None
-        self._calls: list[tuple[Any, tuple[Any, ...]]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        # reached once for each name, which is an ordinary attribute from then on
-        if name[:1] == "_" and name not in self._evaluator.names:
-            raise AttributeError(name)
-        made = self._evaluator._part(self, name)
-        self.__dict__[name] = made
-        return made
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def __repr__(self) -> str:
-        return f"results for {', '.join(self._evaluator.names)} of the batch {self._batch}"
 
 
 class Evaluator:
@@ -138,36 +58,27 @@ class Evaluator:
                 "Prepare the two apart.",
                 name=clash[0],
             )
+        want = (WANT_INERTIA if parts else 0) | (WANT_LOADS if len(parts) > 2 else 0)
         self._model = model
-        self._transfer = model.asked(wrt)
-        size = None if self._transfer is None else self._transfer.first
-        self._rows = model.rows(names, order, size) if names else None
-        alone = dynamics == "inertia" and self._transfer is None
-        self._dynamics = (model.unloaded if alone else model.dynamics) if parts else None
-        self._applied = model.loads.constant[None] if parts else None
         self._size = model.tree.state_size
+        self._transfer = transfer = model.asked(wrt)
+        self._applied = model.loads.constant[None] if parts else _empty((1, 0, 3))
+        if transfer is None:
+            self._rows = model.rows(names, order) if names else None
+            self._dynamics = model.dynamics(want) if want else None
+            rows = None if self._rows is None else self._rows.answer
+            table = ModelTable(model.tree.size, want)
+        else:
+            self._question = model.elsewhere(transfer, names, order, want)
+            rows, table = self._question.answer, self._question.model
         self.names = (*names, *parts)
-        # tensors stand in the kernel's memory as they are asked for, unless rows or columns were picked
-        self._in_place = model.tree.to_coordinates is None or self._transfer is not None
-        self._values_in_place = True
-        self._balls = bool(model.tree.balls)
-        self._copies = not self._in_place
+        self._layout = Layout(model, transfer, names, parts, rows, table)
+        self._widths = (0 if rows is None else rows.width), table.width
+        # springs and dampers in cut joints are added to what the kernel gives
+        self._cut_laws = transfer is not None and bool(want & WANT_LOADS) and bool(model.cut_laws)
         # a state of another shape than this one takes the longer way
-        hot = self._transfer is None and not model.tree.balls
+        hot = transfer is None or (transfer.choice is not None and not self._cut_laws)
         self._one = (self._size,) if hot else None
-        self._key = object()
-        if self._rows is not None:
-            rows = self._rows.rows
-            self._in_place = self._in_place and rows.select is None
-            self._values_in_place = rows.holonomic and not rows.angles and not rows.offsets
-            self._copies = self._copies or not (self._in_place and self._values_in_place)
-        self._views = {name: self._places(name) for name in names}
-        m = model.tree.size if size is None else size
-        shapes: dict[str, tuple[int, ...]] = {"I": (m, m), "P": (m, m, m), "load": (m,), "damping": (m, m)}
-        ends = np.cumsum([0, *(prod(shape) for shape in shapes.values())]).tolist()
-        self._parts = {
-            name: (slice(*ends[k : k + 2]), shape) for k, (name, shape) in enumerate(shapes.items())
-        }
 
     def __call__(self, state: np.ndarray, out: Results | None = None) -> Results:
         """Evaluate at a state.
@@ -188,117 +99,125 @@ class Evaluator:
         InputError
             For a state of another length, or an `out` that does not fit.
 
+        SingularError
+            Where the coordinates of `wrt` can not drive the mechanism.
+
         Notes
         -----
         Quaternions of balls are brought to unit length first. For speed nothing else is looked at: where a
         spring or a distance has no length, the numbers that depend on it are NaN.
         """
-        # one real state is the hot path: copied into memory of our own, so that its layout does not matter
+        # one real state is the hot path
         if type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
             if out is None:
-                out = self._fresh()
-            elif type(out) is not Results or out._key is not self._key:
+                return self._fresh(state)
+            if type(out) is not Results or out._layout is not self._layout or out._batch:
                 self._refuse(out, (), _REAL)
+            if out._calls is None:  # used again for the first time, from now on with memory of its own
+                out._states = _empty((1, self._size))
+                out._calls = self._calls(out, out._states)
             out._states[0] = state
-            for kernel, arguments in out._calls:
-                kernel(*arguments)
-            if self._copies:
-                self._refreshed(out)
+            for entry, arguments in out._calls:
+                if entry(*arguments):
+                    self._elsewhere(out._states, out)
+            if self._layout.copies:
+                self._layout.refresh(out)
             return out
         if type(state) is not _ndarray or state.dtype is not _REAL or not state.flags.carray:
             state = self._checked(state)
         shape = state.shape
         if not shape or shape[-1] != self._size:
             self._checked(state)
-        if len(shape) == 1:
-            states, batch = state[None], ()
-        else:
-            batch = shape[:-1]
-            states = state if len(shape) == 2 else state.reshape(-1, self._size)
+        batch = shape[:-1]
+        states = state.reshape(-1, self._size)
         if out is not None and (
-            getattr(out, "_evaluator", None) is not self or out._batch != batch or out._dtype != state.dtype
+            getattr(out, "_layout", None) is not self._layout
+            or out._batch != batch
+            or out._rows.dtype != state.dtype
         ):
             self._refuse(out, batch, state.dtype)
-        if self._balls and states.dtype is _REAL:
-            states = unit_states(self._model.tree, states)
-        T = K = None
+        made = self._room(batch, len(states), state.dtype) if out is None else out
         if self._transfer is not None:
-            T, K = self._elsewhere(self._transfer, states)
-            if out is None:
-                return Results(self, batch, T, K)
-            for kept, new in ((out._rows, T), (out._model, K)):
-                if kept is not None:
-                    kept[:] = new
-            return self._refreshed(out)
-        if self._rows is not None:
-            T = self._rows.table(states, out=None if out is None else out._rows)
-        if self._dynamics is not None:
-            assert self._applied is not None  # for the type checker
-            K = self._dynamics.table(states, self._applied, out=None if out is None else out._model)
-        return Results(self, batch, T, K) if out is None else self._refreshed(out)
-
-    def _elsewhere(
-        self, transfer: Transfer, states: np.ndarray
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Both tables in chosen coordinates, from one transfer."""
-        order = 0 if self._rows is None else self._rows.order
-        known = states if states.dtype.kind == "O" else states[np.isfinite(states).all(axis=1)]
-        X = transfer.solve(known, max(order, 1 if self._dynamics is None else 2)).X
-        T = K = None
-        if self._rows is not None:
-            # the table of lower order stands in front of that of higher
-            mobile, size = self._model.tree.size, transfer.first
-            front = X[:, : sum(mobile * size**k for k in range(order + 1))]
-            T = self._rows.table(known, np.ascontiguousarray(front))
-        if self._applied is not None:
-            K = side_by_side(self._model.transferred(transfer, known, X, self._applied))
-        if len(known) < len(states):
-            T, K = _spread(T, states), _spread(K, states)
-        return T, K
+            self._elsewhere(states, made)
+        else:
+            if self._rows is not None:
+                self._rows.table(states, out=made._rows)
+            if self._dynamics is not None:
+                self._dynamics.table(states, self._applied, out=made._model)
+        if out is not None and self._layout.copies:
+            self._layout.refresh(out)
+        return made
 
     def __repr__(self) -> str:
         of = ", ".join(self.names)
         return f"evaluator of {of} for states (..., {self._size}) of '{self._model.drawing.name}'"
 
-    def _fresh(self) -> Results:
-        """Results for one real state, with the calls of kernels that fill them."""
-        states, T, K = np.empty((1, self._size)), None, None
+    def _fresh(self, state: np.ndarray) -> Results:
+        """Results for one real state."""
+        states = state[None] if state.flags.carray else state.copy()[None]
+        out = self._room((), 1, _REAL)
+        for entry, arguments in self._calls(out, states):
+            if entry(*arguments):
+                self._elsewhere(states, out)
+        self._layout.show(out)
+        return out
+
+    def _room(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
+        """Results to be filled, for a batch."""
+        rows, model = self._widths
+        return Results(self._layout, batch, _empty((count, rows), dtype), _empty((count, model), dtype))
+
+    def _calls(self, out: Results, states: np.ndarray) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Kernels, with their arguments, that fill results for one real state; true where they have doubts."""
+        if self._transfer is not None:
+            q, answer = self._question, self._answer(out)
+            arguments = q.arguments(answer, states, self._applied, self._transfer.choice)
+            return [(kernel("transfer"), arguments)]
         calls: list[tuple[Any, tuple[Any, ...]]] = []
         rows, model = self._rows, self._dynamics
         if rows is not None:
-            T = np.empty((1, rows.width))
-            scratch = np.empty(rows.scratch)
-            calls.append((kernel("kinematics"), (rows.plan, rows.numbers, states, None, scratch, T)))
-        if model is not None:
-            K = np.empty((1, model.width))
-            scratch = np.empty(model.scratch)
             calls.append(
-                (kernel("dynamics"), (model.plan, model.numbers, states, self._applied, scratch, K))
+                (kernel("kinematics"), (rows.plan, rows.numbers, states, _empty(rows.scratch), out._rows))
             )
-        out = Results(self, (), T, K)
-        out._states, out._calls, out._key = states, calls, self._key
-        return out
+        if model is not None:
+            scratch = _empty(model.scratch)
+            arguments = model.plan, model.numbers, states, self._applied, scratch, out._model
+            calls.append((kernel("dynamics"), arguments))
+        return calls
 
-    def _refuse(self, out: Results, batch: tuple[int, ...], dtype: np.dtype) -> None:
+    def _answer(self, out: Results) -> Answer:
+        """Results as the room that a transfer fills."""
+        dtype, count = out._rows.dtype, len(out._rows)
+        return Answer(_empty((0, 0), dtype), out._rows, out._model, _empty((count, QUALITY_WIDTH)))
+
+    def _elsewhere(self, states: np.ndarray, out: Results) -> None:
+        """Fill results in other coordinates, every member looked at; those without a posture are NaN."""
+        transfer, answer = self._transfer, self._answer(out)
+        assert transfer is not None  # for the type checker
+        known = np.ones(len(states), bool) if states.dtype.kind == "O" else np.isfinite(states).all(axis=1)
+        if known.all():
+            transfer.answer(self._question, states, self._applied, answer)
+        else:
+            part = transfer.answer(self._question, states[known], self._applied)
+            for whole, found in ((answer.T, part.T), (answer.K, part.K)):
+                whole[:] = np.nan
+                whole[known] = found
+        if self._cut_laws:
+            load, damping = self._question.model.split(answer.K[known], (int(known.sum()),))[-2:]
+            self._model.add_cut_laws(transfer, states[known], load, damping)
+            answer.K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
+                [load, damping.reshape(len(load), -1)], axis=1
+            )
+
+    def _refuse(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> None:
         raise InputError(
             f"`out` must be results of this evaluator for the batch {batch} of {dtype}, got "
-            + (f"those for {out._batch} of {out._dtype}." if isinstance(out, Results) else f"{shown(out)}.")
+            + (
+                f"those for {out._batch} of {out._rows.dtype}."
+                if isinstance(out, Results)
+                else f"{shown(out)}."
+            )
         )
-
-    def _refreshed(self, out: Results) -> Results:
-        """Results whose memory was filled anew: arrays that are copies of it are filled as well."""
-        if not self._copies:
-            return out
-        for name in self.names:
-            held = out.__dict__.get(name)
-            if isinstance(held, Rates):
-                for letter, k in _LETTERS.items():
-                    array = held.__dict__.get(letter)
-                    if array is not None and not (self._values_in_place if k == 0 else self._in_place):
-                        np.copyto(array, self._array(out._rows, out._batch, name, k))  # type: ignore[arg-type]
-            elif held is not None and self._model.tree.to_coordinates is not None:
-                np.copyto(held, self._part(out, name))
-        return out
 
     def _checked(self, state: Any) -> np.ndarray:
         """The state in the only layout for which kernels are compiled."""
@@ -310,46 +229,3 @@ class Evaluator:
                 got=a.shape,
             )
         return a
-
-    def _part(self, results: Results, name: str) -> Any:
-        """What a name stands for in results."""
-        if self._rows is not None and name in self._rows.rows.spans:
-            return Rates(self, results._rows, results._batch, name, self._views[name])
-        if name in self._parts and name in self.names:
-            part, shape = self._parts[name]
-            found = results._model[:, part].reshape(results._batch + shape)
-            if self._transfer is not None:
-                return found
-            return self._model.in_coordinates([found], (len(shape),))[0]
-        error = unknown("result", name, "these results", self.names)
-        raise NoResultError(error.message, **error.numbers)
-
-    def _places(self, name: str) -> dict[str, tuple[slice, tuple[int, ...]]]:
-        """Where the arrays of a name stand in the kernel's memory, as far as they do."""
-        question = self._rows
-        assert question is not None  # for the type checker: there is a name
-        return {
-            letter: question.place(k, question.rows.spans[name])
-            for letter, k in _LETTERS.items()
-            if k <= question.order and self._in_place and (k or self._values_in_place)
-        }
-
-    def _array(self, rows: np.ndarray, batch: tuple[int, ...], name: str, k: int) -> np.ndarray | None:
-        """Value (k = 0) or k-th order coefficients of a name."""
-        question = self._rows
-        assert question is not None  # for the type checker: there is a name
-        if k > question.order:
-            return None
-        span = question.rows.spans[name]
-        c = self._model.assemble(question.rows, question.split(rows, batch), self._transfer)
-        tensor = (c.values, c.G, c.H, c.D)[k]
-        return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)
-
-
-def _spread(table: np.ndarray | None, states: np.ndarray) -> np.ndarray | None:
-    """A table of the members that have a posture, with NaN for the others."""
-    if table is None:
-        return None
-    full = np.full((len(states), table.shape[1]), np.nan, table.dtype)
-    full[np.isfinite(states).all(axis=1)] = table
-    return full

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from kic.items import DISTANCE
 from kic.masses import Loads, Masses
 from kic.rows import Rows
 from kic.tree import Tree
 
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _START, _PER_NUMBER = 0.15, 0.001
-_WANT_INERTIA, _WANT_LOADS = 1, 2
+WANT_INERTIA, WANT_LOADS = 1, 2
 _REAL = np.dtype(np.float64)
 
 
@@ -25,16 +26,19 @@ def kernel(name: str) -> Any:
         from kic.kernels import kinematics as module
     elif name == "dynamics":
         from kic.kernels import dynamics as module  # type: ignore[no-redef]
+    elif name == "transfer":
+        from kic.kernels import transfer as module  # type: ignore[no-redef]
     else:
         from kic.kernels import links as module  # type: ignore[no-redef]
     return getattr(module, name)
 
 
 @cache
-def _over_batch() -> Any:
-    from kic.kernels.pool import over_batch
+def over_batch() -> Any:
+    """The function that runs a batch on kic's threads."""
+    from kic.kernels import pool
 
-    return over_batch
+    return pool.over_batch
 
 
 class Question:
@@ -48,8 +52,10 @@ class Question:
         Rows asked for.
     masses, loads : Masses, Loads, optional
         Bodies and loads.
-    asked : tuple of int
-        Order, rows, coordinates and what is wanted: the plan's second row.
+    asked, system : tuple of int
+        Order, rows, coordinates and what is wanted: the plan's second row; and its third.
+    last : (1, n) float, optional
+        What stands in the last row of the numbers, with gravity if there are loads.
     width : int
         Numbers that the answer takes for one posture.
     """
@@ -63,6 +69,8 @@ class Question:
         loads: Loads | None = None,
         asked: tuple[int, int, int, int],
         width: int,
+        system: tuple[int, ...] = (),
+        last: np.ndarray | None = None,
     ) -> None:
         plans: list[np.ndarray] = [tree.cols]
         tables: list[np.ndarray] = [tree.geometry]
@@ -79,19 +87,18 @@ class Question:
             plans += [loads.forces, loads.springs]
             tables += [loads.places, loads.spring_numbers, loads.laws, loads.gravity]
             counts[3:] = [len(loads.forces), len(loads.springs)]
-        self.plan = np.zeros((2 + sum(map(len, plans)), 5), dtype=np.int64)
-        self.plan[0], self.plan[1, :4] = counts, asked
-        _fill(self.plan[2:], plans)
+        if last is not None and loads is None:
+            tables.append(np.zeros((1, 3)))
+        self.plan = np.zeros((3 + sum(map(len, plans)), 5), dtype=np.int64)
+        self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
+        _fill(self.plan[3:], plans)
         self.numbers = np.zeros((sum(map(len, tables)), 13))
         _fill(self.numbers, tables)
         self.width = width
-        order, _, size, _ = asked
-        pair = 6 * sum(size**k for k in range(order + 1))
-        products = rows is not None and (rows.items[:, 0] >= 5).any()
-        # as `kic.kernels.layout` says
-        self.scratch = 20 * tree.size + (max(pair, 17 * tree.size) if products or masses is not None else 0)
-        self._mobile = tree.size
-        self._sums = (6, tree.size + 1, 3 * size ** (order - 1 if order > 1 else 1))
+        self.tree = tree
+        self._kinds = np.zeros(0) if rows is None else rows.items[:, 0]
+        if last is not None:
+            self.numbers[-1, : last.shape[1]] += last[0]
         self._scalars: dict[np.dtype, np.ndarray] = {_REAL: self.numbers}
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
@@ -101,29 +108,33 @@ class Question:
             found = self._scalars[dtype] = self.numbers.astype(dtype)
         return found
 
-    def run(
-        self, name: str, states: np.ndarray, T: np.ndarray, other: np.ndarray | None = None
-    ) -> np.ndarray:
+    @cached_property
+    def scratch(self) -> int:
+        """Numbers that a kernel needs for itself; see `kic.kernels.layout`."""
+        order, _, size, _ = self.plan[1, :4].tolist()
+        frames, pair = 20 * len(self.tree.cols), 6 * sum(size**k for k in range(order + 1))
+        products = bool((self._kinds >= DISTANCE).any())
+        return frames + (max(pair, 17 * len(self.tree.cols)) if products or self.plan[0, 2] else 0)
+
+    def run(self, name: str, states: np.ndarray, T: np.ndarray, *others: np.ndarray | None) -> np.ndarray:
         """Run a kernel over a batch, writing T (B, …).
 
-        `other` are the tables that the answer is contracted with, or the applied forces; where its first
-        axis is the batch, it is cut with it. Symbols run the kernel's own source as plain Python.
+        `others` are its arguments between states and scratch; where their first axis is the batch, they are
+        cut with it. Symbols run the kernel's own source as plain Python.
         """
         dtype = states.dtype
         count = len(states)
-        numbers = self.numbers_in(dtype)
+        numbers, length = self.numbers_in(dtype), self.scratch
         entry = kernel(name)
         if dtype.kind == "O":
             entry = entry.py_func
 
         def work(a: int, b: int) -> None:
-            part: Any = other if other is None or len(other) != count else other[a:b]
-            if part is not None and name != "dynamics":
-                part = part, np.empty(self._mobile, np.int64), np.empty(self._sums, dtype)
-            entry(self.plan, numbers, states[a:b], part, np.empty(self.scratch, dtype), T[a:b])
+            cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
+            entry(self.plan, numbers, states[a:b], *cut, np.empty(length, dtype), T[a:b])
 
         if count > 1 and dtype.kind != "O":
-            _over_batch()(work, count, _START + _PER_NUMBER * (T.size // count))
+            over_batch()(work, count, _START + _PER_NUMBER * (T.size // count))
         else:
             work(0, count)
         return T
@@ -137,64 +148,67 @@ def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
         start += len(part)
 
 
-class TableQuestion(Question):
-    """A question whose answer is one table (B, width) with parts of given shapes side by side."""
+class Table:
+    """Parts of given shapes side by side in the rows of one array (B, width)."""
 
-    def __init__(
-        self, tree: Tree, shapes: list[tuple[int, ...]], asked: tuple[int, int, int, int], **of: Any
-    ) -> None:
+    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
         self.places: list[tuple[int, tuple[int, ...]]] = []
         self._cuts: list[tuple[slice, tuple[int, ...]]] = []
-        start = 0
+        self.width = 0
         for shape in shapes:
-            self.places.append((start, shape))
-            stop = start + prod(shape)
-            self._cuts.append((slice(start, stop), shape))
-            start = stop
-        super().__init__(tree, asked=asked, width=start, **of)
+            self.places.append((self.width, shape))
+            stop = self.width + prod(shape)
+            self._cuts.append((slice(self.width, stop), shape))
+            self.width = stop
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
-        """Views of the table's parts with the batch axes in front."""
+        """Views of the parts with the batch axes in front."""
         return [T[:, cut].reshape(batch + shape) for cut, shape in self._cuts]
 
 
-class RowsQuestion(TableQuestion):
-    """Values, G, H, D of rows, in the tree's coordinates or contracted with `size` others."""
+class RowsTable(Table):
+    """Values, G, H, D of rows with respect to so many coordinates."""
 
-    def __init__(self, tree: Tree, rows: Rows, order: int, size: int | None = None) -> None:
-        columns = tree.size if size is None else size
-        shapes = [(rows.height, *(columns,) * k) for k in range(order + 1)]
-        super().__init__(tree, shapes, (order, rows.height, columns, 0), rows=rows)
-        self.rows = rows
-        self.order = order
-        self._columns = columns
+    def __init__(self, rows: Rows, order: int, columns: int) -> None:
+        super().__init__([(rows.height, *(columns,) * k) for k in range(order + 1)])
+        self.rows, self.order, self.columns = rows, order, columns
 
-    def table(
-        self, states: np.ndarray, X: np.ndarray | None = None, out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def place(self, k: int, span: slice) -> tuple[int, tuple[int, ...]]:
+        """Where some rows of the values (k = 0) or of the k-th order begin, and their shape."""
+        start, shape = self.places[k]
+        return start + span.start * self.columns**k, (span.stop - span.start, *shape[1:])
+
+
+class ModelTable(Table):
+    """I*, P*, load and damping, as far as wanted, in so many coordinates."""
+
+    def __init__(self, size: int, want: int) -> None:
+        shapes: list[tuple[int, ...]] = [(size, size), (size,) * 3] if want & WANT_INERTIA else []
+        shapes += [(size,), (size, size)] if want & WANT_LOADS else []
+        super().__init__(shapes)
+
+
+class RowsQuestion(Question):
+    """Values, G, H, D of rows in the tree's coordinates."""
+
+    def __init__(self, tree: Tree, rows: Rows, order: int) -> None:
+        self.answer = RowsTable(rows, order, tree.size)
+        super().__init__(tree, rows=rows, asked=(order, rows.height, tree.size, 0), width=self.answer.width)
+
+    def table(self, states: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Table (B, width) at states (B, nq)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
-        return self.run("kinematics", states, T, X)
-
-    def place(self, k: int, span: slice) -> tuple[slice, tuple[int, ...]]:
-        """Where some rows of the values (k = 0) or of the k-th order stand in a table, and their shape."""
-        start, shape = self.places[k]
-        height, width = span.stop - span.start, self._columns**k
-        start += span.start * width
-        return slice(start, start + height * width), (height, *shape[1:])
+        return self.run("kinematics", states, T)
 
 
-class DynamicsQuestion(TableQuestion):
+class DynamicsQuestion(Question):
     """I*, P*, load and damping in the tree's coordinates; the first or the last two alone if so wanted."""
 
-    def __init__(
-        self, tree: Tree, masses: Masses, loads: Loads, inertia: bool = True, loading: bool = True
-    ) -> None:
-        M = tree.size
-        shapes: list[tuple[int, ...]] = [(M, M), (M, M, M)] if inertia else []
-        shapes += [(M,), (M, M)] if loading else []
-        want = _WANT_INERTIA * inertia | _WANT_LOADS * loading
-        super().__init__(tree, shapes, (2, 0, M, want), masses=masses, loads=loads)
+    def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
+        self.model = ModelTable(tree.size, want)
+        super().__init__(
+            tree, masses=masses, loads=loads, asked=(2, 0, tree.size, want), width=self.model.width
+        )
 
     def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
@@ -204,18 +218,6 @@ class DynamicsQuestion(TableQuestion):
         return self.run("dynamics", states, T, applied)
 
 
-class InertiaQuestion(TableQuestion):
-    """I* and P* in `size` other coordinates, by contraction."""
-
-    def __init__(self, tree: Tree, masses: Masses, size: int) -> None:
-        super().__init__(tree, [(size, size), (size,) * 3], (2, 0, size, _WANT_INERTIA), masses=masses)
-
-    def table(self, states: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """I* and P* side by side, (B, width), with the table X of the tree's coordinates."""
-        T = np.empty((len(states), 1, self.width), states.dtype)
-        return self.run("links", states, T, X)[:, 0]
-
-
 class ContributionsQuestion(Question):
     """Each body's shares of I* and P*, in the tree's coordinates or in `size` others."""
 
@@ -223,6 +225,14 @@ class ContributionsQuestion(Question):
         M, N = tree.size if size is None else size, len(masses.names)
         self.shapes = [(N, M, M), (N, M, M), (N, M, M, M), (N, M, M, M)]
         super().__init__(tree, masses=masses, asked=(2, 0, M, 0), width=2 * M * M * (1 + M))
+        self._elsewhere = size is not None
+
+    @cached_property
+    def scratch(self) -> int:
+        """With the tables of the frames, where the coordinates are others."""
+        size, mobile = int(self.plan[1, 2]), len(self.tree.cols)
+        pair = 6 * (1 + size + size * size)
+        return 20 * mobile + pair + (pair * (mobile + 1) if self._elsewhere else 0)
 
     def table(self, states: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """I linear, I angular, P linear, P angular side by side, (B, N, width)."""

@@ -12,11 +12,12 @@ from kic.coefficients import Coefficients
 from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.items import DIRECTION, POINT, Item
-from kic.kinematics import ContributionsQuestion, DynamicsQuestion, InertiaQuestion, RowsQuestion
+from kic.kinematics import WANT_INERTIA, WANT_LOADS, ContributionsQuestion, DynamicsQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
 from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
+from kic.system import TransferQuestion
 from kic.transfer import Transfer
 from kic.tree import PRISMATIC, Tree
 
@@ -27,6 +28,8 @@ class Model:
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
         self._questions: dict[object, RowsQuestion] = {}
+        self._dynamics: dict[int, DynamicsQuestion] = {}
+        self._elsewhere: dict[object, TransferQuestion] = {}
         self._transfers: dict[tuple[str, ...], Transfer] = {}
         self._closures: dict[tuple[str, ...], Closure] = {}
 
@@ -80,11 +83,11 @@ class Model:
     def redundant(self) -> int:
         """Closure rows of the drawing that follow from the others."""
         transfer = self.transfer(())
-        return len(transfer.owners) - transfer.rank(self.drawn)
+        return len(transfer.system.owners) - transfer.rank(self.drawn)
 
     def value_rows(self, name: str) -> tuple[int, bool]:
         """How many rows a name has, and whether they all have values."""
-        rows = self.rows(name, 1).rows
+        rows = self.rows(name, 1).answer.rows
         return len(rows.labels), rows.holonomic
 
     def transfer(self, names: tuple[str, ...]) -> Transfer:
@@ -114,13 +117,13 @@ class Model:
                 mobility=self.mobility,
             )
 
-    def rows(self, of: str | Iterable[str], order: int, size: int | None = None) -> RowsQuestion:
-        """The question for rows of a name or of several, remembered; with `size`, in other coordinates."""
-        key = (of if isinstance(of, str) else names_of(of), order, size)
+    def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
+        """The question for rows of a name or of several, remembered."""
+        key = (of if isinstance(of, str) else names_of(of), order)
         found = self._questions.get(key)
         if found is None:
             names = (of,) if isinstance(of, str) else key[0]
-            found = self._questions[key] = RowsQuestion(self.tree, make_rows(self.tree, names), order, size)
+            found = self._questions[key] = RowsQuestion(self.tree, make_rows(self.tree, names), order)
         return found
 
     def pose(self, body: str) -> RowsQuestion:
@@ -135,10 +138,31 @@ class Model:
             self._questions["pose", body] = found
         return found
 
-    @cached_property
-    def dynamics(self) -> DynamicsQuestion:
-        """The question for I*, P*, load and damping."""
-        return DynamicsQuestion(self.tree, self.masses, self.loads)
+    def dynamics(self, want: int = WANT_INERTIA | WANT_LOADS) -> DynamicsQuestion:
+        """The question for I* and P*, for load and damping, or for all of these, remembered."""
+        found = self._dynamics.get(want)
+        if found is None:
+            found = self._dynamics[want] = DynamicsQuestion(self.tree, self.masses, self.loads, want)
+        return found
+
+    def elsewhere(
+        self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0
+    ) -> TransferQuestion:
+        """The question for rows, and for the dynamics, in the coordinates of a transfer, remembered."""
+        names = (of,) if isinstance(of, str) else names_of(of)
+        key = (transfer.names, names, order, want)
+        found = self._elsewhere.get(key)
+        if found is None:
+            found = self._elsewhere[key] = TransferQuestion(
+                transfer.system,
+                max(order, 2) if want & WANT_INERTIA else order,
+                make_rows(self.tree, names) if names else None,
+                order,
+                self.masses if want else None,
+                self.loads if want else None,
+                want,
+            )
+        return found
 
     @cached_property
     def contributions(self) -> ContributionsQuestion:
@@ -146,51 +170,31 @@ class Model:
         return ContributionsQuestion(self.tree, self.masses)
 
     @cached_property
-    def loading(self) -> DynamicsQuestion:
-        """The question for load and damping of the tree alone."""
-        return DynamicsQuestion(self.tree, self.masses, self.loads, inertia=False)
+    def cut_laws(self) -> tuple[Joint, ...]:
+        """Cut joints with springs or dampers."""
+        return tuple(j for j in self.tree.cuts if any(j.stiffness) or any(j.damping))  # type: ignore[arg-type]
 
-    @cached_property
-    def unloaded(self) -> DynamicsQuestion:
-        """The question for I* and P* of the tree alone."""
-        return DynamicsQuestion(self.tree, self.masses, self.loads, loading=False)
-
-    @cached_property
-    def inertias(self) -> dict[int, InertiaQuestion]:
-        """The questions for I* and P* in other coordinates, by their number."""
-        return {}
-
-    def inertia(self, size: int) -> InertiaQuestion:
-        """The question for I* and P* in so many other coordinates."""
-        if size not in self.inertias:
-            self.inertias[size] = InertiaQuestion(self.tree, self.masses, size)
-        return self.inertias[size]
-
-    def transferred(
-        self, transfer: Transfer, states: np.ndarray, X: np.ndarray, force: np.ndarray
-    ) -> list[np.ndarray]:
+    def transferred(self, transfer: Transfer, states: np.ndarray, force: np.ndarray) -> list[np.ndarray]:
         """I*, P*, load and damping (B, …) in chosen coordinates (3-34 to 3-36): loads by Aᵀ."""
-        question = self.inertia(transfer.first)
-        I, P = question.split(question.table(states, X), (len(states),))
-        load, damping = self.loading.split(self.loading.table(states, force), (len(states),))
-        A = transfer.first_part(X)
-        load, damping = np.einsum("bna,bn->ba", A, load), np.swapaxes(A, 1, 2) @ damping @ A
-        for joint in self.tree.cuts:
-            if any(joint.stiffness) or any(joint.damping):  # type: ignore[arg-type]
-                stiff, damp = self._cut_laws(joint, transfer, states, X)
-                load, damping = load - stiff, damping + damp
-        return [I, P, load, damping]
+        question = self.elsewhere(transfer, want=WANT_INERTIA | WANT_LOADS)
+        out = transfer.answer(question, states, force)
+        parts = question.model.split(out.K, (len(states),))
+        self.add_cut_laws(transfer, states, *parts[2:])
+        return parts
 
-    def _cut_laws(
-        self, joint: Joint, transfer: Transfer, states: np.ndarray, X: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Spring load (B, m) and damping (B, m, m) in a joint that is no column of the tree."""
-        question = self.rows(joint.name, 1, transfer.first)
-        table = question.table(states, np.ascontiguousarray(X[:, : self.tree.size * (1 + transfer.first)]))
-        c = self.assemble(question.rows, question.split(table, (len(states),)), transfer)
-        stretch = np.where(question.rows.valued, c.values - np.array(joint.rest), 0.0)
-        stiff = np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
-        return stiff, np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
+    def add_cut_laws(
+        self, transfer: Transfer, states: np.ndarray, load: np.ndarray, damping: np.ndarray
+    ) -> None:
+        """Add spring loads (B, m) and damping (B, m, m) in joints that are no columns of the tree."""
+        for joint in self.cut_laws:
+            question = self.elsewhere(transfer, joint.name)
+            table = question.answer
+            assert table is not None  # for the type checker: there is a name
+            T = transfer.answer(question, states).T
+            c = self.assemble(table.rows, table.split(T, (len(states),)), transfer)
+            stretch = np.where(table.rows.valued, c.values - np.array(joint.rest), 0.0)
+            load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
+            damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
 
     def asked(self, wrt: str | Iterable[str] | None) -> Transfer | None:
         """The transfer to the coordinates asked for; None for the tree's own."""

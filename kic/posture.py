@@ -233,14 +233,3 @@ def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
         elif place >= 0:
             moved[:, place] += step[:, n]
     return moved
-
-
-def unit_states(tree: Tree, states: np.ndarray) -> np.ndarray:
-    """States (B, S) whose quaternions have unit length, as an integrator's drift."""
-    states = states.copy()
-    for n in tree.balls:
-        q = states[:, tree.cols[n, 3] : tree.cols[n, 3] + 4]
-        square = np.einsum("bi,bi->b", q, q)
-        # what is a unit quaternion to round-off stays as it is, to the last bit
-        q /= np.sqrt(np.where(np.abs(square - 1) > 1e-14, square, 1.0))[:, None]
-    return states

@@ -8,19 +8,28 @@ Which closure rows are independent is found once for each posture, by a pivoted 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from math import comb, prod
+from math import comb
 
 import numpy as np
 
-from kic.cuts import closure_items
 from kic.errors import InputError, SingularError
-from kic.items import DISTANCE, POINT, REACH, UNIT, Item
-from kic.kinematics import RowsQuestion
-from kic.rows import make_rows, plain_rows
-from kic.tree import PRISMATIC, Tree
+from kic.posture import drawn_states
+from kic.rows import Rows
+from kic.system import (
+    LARGEST,
+    LEFT,
+    NEVER_MIND,
+    PIVOT,
+    Answer,
+    System,
+    TransferQuestion,
+    no_forces,
+    system_question,
+    values_and_rates,
+)
+from kic.tree import Tree
 
 # a pivot below this share of the largest is no row of its own: closed postures are known to about 1e-13
 RANK_SHARE = 1e-9
@@ -28,52 +37,11 @@ RANK_SHARE = 1e-9
 WORST_CONDITION = 1e12
 # share of an answer that may be lost to a closure that is nearly singular in itself
 DIGITS_LOST = 1e-4
+# a pivot below this share of the largest is worth a second look (as in kernels.transfer)
+GOOD_PIVOT = 1e-3
+# systems larger than this get an order of elimination of their own
+MANY = 12
 _EPS = float(np.finfo(float).eps)
-
-
-def closure_rows(tree: Tree) -> tuple[list[Item], list[str]]:
-    """Items of all cut joints, with the joint that each row belongs to."""
-    items: list[Item] = []
-    owners: list[str] = []
-    for joint in tree.cuts:
-        made = closure_items(tree, joint)
-        items += made
-        owners += [joint.name] * sum(item.height for item in made)
-    return items, owners
-
-
-def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
-    """What each row is divided by: the characteristic length for lengths, 1 for the others."""
-    scales: list[float] = []
-    for item in items:
-        is_length = item.kind in (POINT, DISTANCE, REACH) or (
-            item.kind == UNIT and tree.cols[item.frame_b, 1] == PRISMATIC
-        )
-        scales += [length if is_length else 1.0] * item.height
-    return np.array(scales)
-
-
-def column_scales(tree: Tree, length: float) -> np.ndarray:
-    """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
-    return np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
-
-
-@dataclass(frozen=True)
-class Solved:
-    """Coefficients of φ with respect to q at a batch of postures.
-
-    Attributes
-    ----------
-    X : (B, M (1 + m + m² + …))
-        Table of the tree's coordinates: zeros for the values, then A, B, C as far as asked.
-    condition : (B,)
-        Condition of the scaled system.
-    """
-
-    X: np.ndarray
-    condition: np.ndarray
-    size: int
-    order: int
 
 
 class Transfer:
@@ -94,46 +62,64 @@ class Transfer:
     def __init__(self, tree: Tree, names: tuple[str, ...], length: float, tolerance: float = 0.0) -> None:
         self.tree = tree
         self.names = names
-        self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
-        self.labels = self.chosen.labels
-        self.length = length
-        self.tolerance = tolerance
-        closing, self.owners = closure_rows(tree)
-        items = [*self.chosen.source, *closing]
-        self.first = len(self.labels)
-        picked = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
-        closed = np.arange(len(self.owners)) + self.chosen.height
-        self.picked = np.concatenate([picked, closed]).astype(np.intp)
-        self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=self.chosen.offsets)
-        self.scale = row_scales(tree, items, length)[self.picked]
-        self.column_scale = column_scales(tree, length)
-        self._questions: dict[int, RowsQuestion] = {}
+        self.system = System(tree, names, length, tolerance)
+        self.length, self.tolerance = length, tolerance
+        self.labels = self.system.chosen.labels
+        self.first = self.system.first
+        self.scale, self.column_scale = self.system.scale, self.system.column_scale
 
-    @cached_property
+    @property
+    def chosen(self) -> Rows:
+        """The rows that are the coordinates."""
+        return self.system.chosen
+
+    @property
     def holonomic(self) -> bool:
         """Whether every chosen coordinate has a value."""
-        return self.chosen.holonomic and not any(
-            item.kind == UNIT and self.tree.cols[item.frame_b, 1] > PRISMATIC for item in self.chosen.source
-        )
+        return self.system.holonomic
 
-    def first_order(self, states: np.ndarray) -> np.ndarray:
-        """G^w of the chosen rows and then all closure rows, (B, P, M), unscaled."""
-        question = self._question(1, None)
-        G = question.split(question.table(states), (len(states),))[1]
-        return G[:, self.picked]
+    @cached_property
+    def _own(self) -> TransferQuestion:
+        return system_question(self.system)
 
-    def _question(self, order: int, size: int | None) -> RowsQuestion:
-        key = order if size is not None else 0
-        found = self._questions.get(key)
-        if found is None:
-            found = self._questions[key] = RowsQuestion(self.tree, self.rows, order, size)
-        return found
+    def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values (B, P) of the chosen rows and then all closure rows, and their G^w (B, P, M), unscaled."""
+        return values_and_rates(self._own, states)
+
+    @cached_property
+    def _only(self) -> dict[int, TransferQuestion]:
+        return {}
+
+    def solve(self, states: np.ndarray, order: int) -> Answer:
+        """A, B, C of the tree's coordinates at states (B, S), as far as asked; see `answer`."""
+        question = self._only.get(order)
+        if question is None:
+            question = self._only[order] = TransferQuestion(self.system, order, keep=True)
+        return self.answer(question, states)
+
+    @cached_property
+    def choice(self) -> np.ndarray | None:
+        """Rows and order of elimination that serve wherever they are regular: those of the drawing."""
+        G = self.values_and_rates(drawn_states(self.tree))[1][0] / self.system.scale[:, None]
+        try:
+            use = self._choice(G * self.system.column_scale)
+        except SingularError:
+            return None
+        return self._packed(G[use], use)
+
+    def _packed(self, scaled: np.ndarray, use: np.ndarray) -> np.ndarray:
+        """The kernel's table of a choice, with an order of elimination that keeps zeros."""
+        return self.system.packed_choice(use, elimination_order(scaled))
 
     def rank(self, states: np.ndarray) -> int:
         """Number of independent closure rows at one posture (1, S)."""
-        if not self.owners:
+        if not self.system.owners:
             return 0
-        return len(self.independent((self.first_order(states) / self.scale[:, None] * self.column_scale)[0]))
+        return len(
+            self.independent(
+                self.values_and_rates(states)[1][0] / self.system.scale[:, None] * self.system.column_scale
+            )
+        )
 
     def independent(self, G: np.ndarray) -> np.ndarray:
         """Closure rows that are independent at one posture, from scaled G (P, M)."""
@@ -153,57 +139,69 @@ class Transfer:
         mobile = self.tree.size
         return X[:, mobile : mobile * (1 + self.first)].reshape(-1, mobile, self.first)
 
-    def solve(self, states: np.ndarray, order: int) -> Solved:
-        """A, B, C at states (B, S).
+    def answer(
+        self,
+        question: TransferQuestion,
+        states: np.ndarray,
+        applied: np.ndarray | None = None,
+        out: Answer | None = None,
+    ) -> Answer:
+        """Answers of a question at states (B, S), every member looked at.
 
         Raises
         ------
         SingularError
             If the coordinates can not drive the mechanism at a posture, or its loops are singular there.
         """
-        size, mobile, count = self.first, self.tree.size, len(states)
         if states.dtype.kind == "O":
             raise InputError(
                 "Symbols are answered in the coordinates of an open chain itself; a transfer to others "
                 "chooses rows by their size and needs numbers. Put numbers in first."
             )
-        G = self.first_order(states)
+        applied = no_forces() if applied is None else applied
+        out = question.blank(len(states), states.dtype) if out is None else out
+        if not len(states):
+            return out
+        choice = self.choice
+        if choice is None or question.run_into(out, states, applied, choice):
+            q = out.quality
+            suspect = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
+            if choice is not None:
+                suspect |= ~(q[:, LEFT : LEFT + question.order] <= question.allowed).all(axis=1)
+            self._second_look(question, states, applied, out, np.flatnonzero(suspect))
+        return out
+
+    def _second_look(
+        self,
+        question: TransferQuestion,
+        states: np.ndarray,
+        applied: np.ndarray,
+        out: Answer,
+        members: np.ndarray,
+    ) -> None:
+        """Members near a singular posture: rows chosen for each, and what is lost there judged by condition."""
+        order, size = question.order, self.first
+        G = self.values_and_rates(states[members])[1]
         if not np.isfinite(G).all():
             raise InputError(
                 f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero.",
                 coordinates=self.labels,
             )
-        scaled = G / self.scale[:, None] * self.column_scale
+        scaled = G / self.system.scale[:, None] * self.system.column_scale
         use = self._rows_of_each(scaled)
-        taken = np.take_along_axis(scaled, use[:, :, None], axis=1)
-        condition = np.linalg.cond(taken.real) if count and mobile else np.ones(count)
-        if count and not condition.max() < WORST_CONDITION:
-            self._refuse(scaled, condition)
-        if size < mobile and count:
-            self._check_bifurcation(np.linalg.cond(taken[:, size:].real), order)
-        # [1; 0] in the units of the scaled system
-        right = np.zeros((count, mobile, size), taken.dtype)
-        right[:, np.arange(size), np.arange(size)] = 1 / self.scale[:size]
-        A = np.linalg.solve(taken, right) * self.column_scale[:, None]
-        parts = [np.zeros((count, mobile), A.dtype), A]
-        dropped = len(self.owners) > mobile - size
-        if dropped:
-            self._check_dropped(G @ A, condition, np.abs(A).max(initial=0.0))
-        for k in range(2, order + 1):
-            parts.append(np.zeros((count, mobile, *(size,) * k), A.dtype))
-            X = side_by_side(parts)
-            question = self._question(k, size)
-            known = question.split(question.table(states, X), (count,))[k][:, self.picked]
-            rest = known / self.scale.reshape(-1, *(1,) * k)
-            right = -np.take_along_axis(rest, use.reshape(*use.shape, *(1,) * k), axis=1)
-            solved = np.linalg.solve(taken, right.reshape(count, mobile, size**k))
-            parts[k] = (solved * self.column_scale[:, None]).reshape(count, mobile, *(size,) * k)
-            if dropped:
-                flat = parts[k].reshape(count, mobile, size**k)
-                total = known + (G @ flat).reshape(known.shape)
-                self._check_dropped(total, condition, np.abs(flat).max(initial=0.0))
-        X = side_by_side(parts)
-        return Solved(np.ascontiguousarray(X), condition, size, order)
+        taken = np.take_along_axis(scaled, use[:, :, None], axis=1).real
+        condition = np.linalg.cond(taken)
+        if not condition.max() < WORST_CONDITION:
+            self._refuse(scaled, condition, members, len(states))
+        if size < self.tree.size:
+            self._check_bifurcation(np.linalg.cond(taken[:, size:]), order, members)
+        for k, b in enumerate(members):
+            one = slice(b, b + 1)
+            part = out.members(one)
+            force = applied[one] if len(applied) == len(states) else applied
+            question.run_into(part, states[one], force, self._packed(scaled[k, use[k]], use[k]))
+        if self.system.left_out:
+            self._check_left_out(out.quality[members], condition, order)
 
     def _rows_of_each(self, scaled: np.ndarray) -> np.ndarray:
         """Rows (B, M) of the square system: the chosen ones and independent closure rows.
@@ -215,7 +213,7 @@ class Transfer:
         if not count:
             return use
         use[:] = self._choice(scaled[0])
-        if count > 1 and self.owners:
+        if count > 1 and self.system.owners:
             for b in np.flatnonzero(~(np.linalg.cond(scaled[:, use[0]].real) < 1e4)):
                 use[b] = self._choice(scaled[b])
         return use
@@ -234,7 +232,7 @@ class Transfer:
             )
         return rows
 
-    def _check_bifurcation(self, condition: np.ndarray, order: int) -> None:
+    def _check_bifurcation(self, condition: np.ndarray, order: int, members: np.ndarray) -> None:
         """Each order loses the digits of the closure rows' own condition once more."""
         lost = _EPS * condition**order
         if lost.max() > DIGITS_LOST:
@@ -244,45 +242,40 @@ class Transfer:
                 f"of the closure alone): order {order} would be wrong by {lost[b]:.0e} of itself. Move off "
                 "this posture, where several motions meet, or ask for a lower order.",
                 condition=float(condition[b]),
-                failed=np.flatnonzero(lost > DIGITS_LOST).tolist(),
+                failed=members[lost > DIGITS_LOST].tolist(),
             )
 
-    def _check_dropped(self, residual: np.ndarray, condition: np.ndarray, size: float) -> None:
+    def _check_left_out(self, quality: np.ndarray, condition: np.ndarray, order: int) -> None:
         """Closure rows that were left out must hold by themselves, at every order."""
-        if not len(residual):
-            return
-        left = np.abs(
-            residual[:, self.first :] / self.scale[self.first :].reshape(-1, *(1,) * (residual.ndim - 2))
-        )
-        worst = left.max(axis=tuple(range(1, left.ndim)))
-        allowed = max(size / self.length, size, 1.0) * (1e3 * _EPS * condition + 10 * self.tolerance)
-        bad = np.flatnonzero(worst > np.maximum(allowed, 1e-9))
+        worst = quality[:, LEFT : LEFT + order]
+        large = quality[:, LARGEST : LARGEST + order]
+        large = np.maximum(np.maximum(large / self.length, large), 1.0)
+        allowed = large * (1e3 * _EPS * condition + 10 * self.tolerance)[:, None]
+        bad = np.argwhere(~(worst <= np.maximum(allowed, NEVER_MIND)))
         if bad.size:
-            b = int(bad[0])
+            b, k = bad[0]
             raise SingularError(
                 f"Loops of '{self.tree.drawing.name}' contradict each other here: closure rows that should "
-                f"follow from the others miss by {worst[b]:.1e} (condition {condition[b]:.1e}). Mend the "
+                f"follow from the others miss by {worst[b, k]:.1e} (condition {condition[b]:.1e}). Mend the "
                 "dimensions, or give closure_tolerance if they are rounded.",
-                residual=float(worst[b]),
+                residual=float(worst[b, k]),
                 condition=float(condition[b]),
             )
 
-    def _refuse(self, scaled: np.ndarray, condition: np.ndarray) -> None:
+    def _refuse(self, scaled: np.ndarray, condition: np.ndarray, members: np.ndarray, count: int) -> None:
         """These coordinates can not drive the mechanism at a posture: say which can."""
         failed = np.flatnonzero(~(condition < WORST_CONDITION))
         worst = int(failed[0])
         others = self.possible(scaled[worst])
         hint = f" Possible here: {'; '.join(others)}." if others else ""
-        which = (
-            f" (members {', '.join(map(str, failed[:4]))} of {len(condition)})" if len(condition) > 1 else ""
-        )
+        which = f" (members {', '.join(map(str, members[failed[:4]]))} of {count})" if count > 1 else ""
         raise SingularError(
             f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here{which} "
             f"(condition {condition[worst]:.0e}).{hint}",
             condition=float(condition[worst]),
             coordinates=self.labels,
             possible=others,
-            failed=failed.tolist(),
+            failed=members[failed].tolist(),
         )
 
     def possible(self, scaled: np.ndarray) -> list[str]:
@@ -306,6 +299,15 @@ class Transfer:
         return [names for _, names in sorted(found, reverse=True)[:3]]
 
 
-def side_by_side(parts: list[np.ndarray]) -> np.ndarray:
-    """One table (B, width) of parts (B, …)."""
-    return np.concatenate([p.reshape(len(p), prod(p.shape[1:])) for p in parts], axis=1)
+def elimination_order(scaled: np.ndarray) -> np.ndarray:
+    """Order of the columns in which elimination keeps zeros: those of a square system (M, M)."""
+    size = len(scaled)
+    if size > MANY:
+        from scipy.sparse import csc_matrix
+        from scipy.sparse.linalg import splu
+
+        try:
+            return np.argsort(splu(csc_matrix(scaled.real), permc_spec="COLAMD").perm_c)
+        except RuntimeError:  # exactly singular: any order will show it
+            pass
+    return np.arange(size)

@@ -33,7 +33,7 @@ def questions(m: kic.Mechanism) -> list[str]:
 def check_orders(m: kic.Mechanism, c: kic.Configuration) -> None:
     of = questions(m)
     exact = c.coefficients(of, order=3)
-    valued = c._model.rows(tuple(of), 1).rows.valued
+    valued = c._model.rows(tuple(of), 1).answer.rows.valued
     # G of rows with values is the derivative of the values
     first = derivative(c, lambda x: x.coefficients(of, order=1).values)
     linear = [i for i in np.flatnonzero(valued) if not exact.rows[i].startswith("j")]

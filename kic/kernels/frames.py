@@ -1,7 +1,7 @@
 """Frames of the spanning tree at one posture, and what is fixed in them."""
 
 from kic.kernels.compiled import helper
-from kic.kernels.functions import cosine, sine
+from kic.kernels.functions import cosine, root, sine
 from kic.kernels.layout import (
     AXIS,
     DRAWN,
@@ -38,10 +38,13 @@ def motion(cols, geometry, states, b, F):
         elif kind == PRISMATIC:
             F[n, MOTION] = states[b, k] - geometry[n, DRAWN]
         elif cols[n, GROUP] == n:
-            F[n, MOTION] = states[b, k]
-            F[n, MOTION + 1] = states[b, k + 1]
-            F[n + 1, MOTION] = states[b, k + 2]
-            F[n + 1, MOTION + 1] = states[b, k + 3]
+            w, x, y, z = states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3]
+            # brought to unit length, as an integrator's drift may ask for
+            f = 1 / root(w * w + x * x + y * y + z * z)
+            F[n, MOTION] = f * w
+            F[n, MOTION + 1] = f * x
+            F[n + 1, MOTION] = f * y
+            F[n + 1, MOTION + 1] = f * z
 
 
 @helper

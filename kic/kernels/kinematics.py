@@ -1,12 +1,12 @@
-"""Entry points: values and G, H, D of any list of rows, in the tree's coordinates or in others.
+"""Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
-`into` is None for the tree's own coordinates. Else it holds the batch of tables X (B, …), the coefficients of
-the tree's coordinates with respect to `size` others, in which all answers then are, and scratch: for a path
-(M,) int64, and for sums over it (see `contraction`). Numba compiles the two cases apart.
+`into` is None for the tree's own coordinates. Else it holds the frames' tables with respect to `size` others, in which
+the rows then are (see `carried`), the table of the tree's coordinates, and which pairs the first have. Numba
+compiles the two cases apart.
 """
 
+from kic.kernels.carried import carried_rows
 from kic.kernels.compiled import entry, helper
-from kic.kernels.contraction import contracted_rows
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.layout import (
     AXIS,
@@ -20,6 +20,8 @@ from kic.kernels.layout import (
     ITEM,
     ITEMS,
     KIND,
+    LOWER,
+    MIRRORED,
     NONE,
     OMEGA,
     ORDER,
@@ -48,19 +50,18 @@ from kic.kernels.vectors import dot, sub, take
 
 
 @helper
-def carried(cols, F, into, frame, kind, e, sign, order, ordered, b, size, t, rows, row):
+def carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Coefficients of one carried vector, added to three rows, in the coordinates asked for."""
     if into is None:
         vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
     else:
-        X, path, S = into
-        contracted_rows(
-            cols, F, path, S, frame, kind, e, sign, order, X[b], size, t, rows, row
-        )  # fmt: skip
+        Z, _, pairs = into
+        shown = MIRRORED if pairs == LOWER else pairs
+        carried_rows(F, Z, shown, frame, kind, e, sign, 1, order, size, t, rows, row)
 
 
 @helper
-def vector_item(cols, F, into, items, vectors, i, order, b, size, t, rows, U, W):
+def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     """Everything that is made of carried vectors.
 
     Points and turnings are three rows of the table itself; a product leaves its two vectors as tables of
@@ -100,9 +101,9 @@ def vector_item(cols, F, into, items, vectors, i, order, b, size, t, rows, U, W)
                 continue
             frame, e, sort = base, u, DIRECTION
         if not product:
-            carried(cols, F, into, frame, sort, e, sign, order, ordered, b, size, t, rows, row)
+            carried(cols, F, into, frame, sort, e, sign, order, ordered, size, t, rows, row)
         else:
-            carried(cols, F, into, frame, sort, e, sign, order, ordered, b, size, U if part == 2 else W, 3, 0)
+            carried(cols, F, into, frame, sort, e, sign, order, ordered, size, U if part == 2 else W, 3, 0)
     if product:
         for c in range(3):
             U[c] = u[c]
@@ -113,12 +114,12 @@ def vector_item(cols, F, into, items, vectors, i, order, b, size, t, rows, U, W)
 
 
 @helper
-def add_coordinate(into, sign, n, mobile, order, b, size, t, rows, row):
+def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     """Add `sign` times coordinate n of the tree to one row."""
     if into is None:
         t[g_at(rows, size, row, n)] += sign
     else:
-        x = into[0][b]
+        x = into[1]
         for a in range(size):
             t[g_at(rows, size, row, a)] += sign * x[g_at(mobile, size, n, a)]
         if order > 1:
@@ -137,7 +138,7 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
     n, row = items[i, FRAME_B], items[i, ROW]
     mobile = cols.shape[0]
     if items[i, ITEM] == UNIT:
-        add_coordinate(into, 1, n, mobile, order, b, size, t, rows, row)
+        add_coordinate(into, 1, n, mobile, order, size, t, rows, row)
         if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
             t[row] = states[b, cols[n, STATE]]
         return
@@ -146,14 +147,29 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
     while n >= 0:
         if cols[n, KIND] == REVOLUTE:
             sign = dot(normal, take(F, n, AXIS))
-            add_coordinate(into, sign, n, mobile, order, b, size, t, rows, row)
+            add_coordinate(into, sign, n, mobile, order, size, t, rows, row)
             value = value + sign * states[b, cols[n, STATE]]
         n = cols[n, PARENT]
     t[row] = value
 
 
+@helper
+def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
+    """The rows of one item, which are zero before."""
+    kind, row = items[i, ITEM], items[i, ROW]
+    if kind == UNIT or kind == PLANE_ANGLE:
+        linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
+        return
+    vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
+    if kind >= DISTANCE:
+        # |w| comes from w . w
+        product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, order, t, rows, row)
+        if kind == DISTANCE:
+            root_row(size, order, t, rows, row)
+
+
 @entry
-def kinematics(plan, numbers, states, into, scratch, T):
+def kinematics(plan, numbers, states, scratch, T):
     """Rows at a batch of postures.
 
     states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
@@ -176,13 +192,4 @@ def kinematics(plan, numbers, states, into, scratch, T):
         for place in range(table_width(rows, size, order)):
             t[place] = 0
         for i in range(items.shape[0]):
-            kind, row = items[i, ITEM], items[i, ROW]
-            if kind == UNIT or kind == PLANE_ANGLE:
-                linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
-                continue
-            vector_item(cols, F, into, items, vectors, i, order, b, size, t, rows, U, W)
-            if kind >= DISTANCE:
-                # |w| comes from w . w
-                product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, order, t, rows, row)
-                if kind == DISTANCE:
-                    root_row(size, order, t, rows, row)
+            add_item(cols, F, None, items, vectors, i, states, b, order, size, t, rows, U, W)

@@ -1,10 +1,10 @@
 """Entry: what each body contributes to I* and P*, in the tree's coordinates or in others.
 
 Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the
-gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right torques but is not
-symmetric; `compatible` selects the form whose Coriolis matrix makes Ṁ - 2C skew, half of the terms below.
+gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right torques but is not symmetric.
 """
 
+from kic.kernels.carried import frame_motion
 from kic.kernels.compiled import entry, helper
 from kic.kernels.frames import carried_point, frames, motion
 from kic.kernels.inertia import rotated_inertia
@@ -13,23 +13,22 @@ from kic.kernels.layout import (
     BODIES,
     CENTRE,
     COLUMNS,
+    EVERY,
     FRAME_WIDTH,
     HEADER,
     MASS,
     OMEGA,
     POINT,
     SIZE,
-    WANT,
-    WANT_INERTIA,
     section,
     table_width,
 )
 from kic.kernels.products import column1, column2
-from kic.kernels.vectors import add, cross, dot, sub, symmetric, take
+from kic.kernels.vectors import cross, dot, symmetric, take
 
 
 @helper
-def add_link(L, A, mass, j, compatible, size, t, linear_i, angular_i, linear_p, angular_p):
+def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
     """Add one body's parts to I and P at the given places; L and A are its tables of point and ω."""
     for k in range(size):
         gk, wk = column1(L, size, k), column1(A, size, k)
@@ -43,61 +42,54 @@ def add_link(L, A, mass, j, compatible, size, t, linear_i, angular_i, linear_p, 
                 wb = column1(A, size, b)
                 place = (k * size + a) * size + b
                 t[linear_p + place] += mass * dot(gk, column2(L, size, a, b))
-                x = dot(jk, column2(A, size, a, b))
-                if compatible:
-                    jb = symmetric(j, wb)
-                    y = sub(add(cross(wa, jb), cross(wb, ja)), symmetric(j, cross(wa, wb)))
-                    x += dot(wk, y) / 2
-                else:
-                    x += dot(ja, cross(wk, wb))
-                t[angular_p + place] += x
+                t[angular_p + place] += dot(jk, column2(A, size, a, b)) + dot(ja, cross(wk, wb))
 
 
 @helper
-def body_tables(cols, F, into, frame, centre, b, size, L, A):
+def body_tables(cols, F, into, frame, centre, size, L, A):
     """Second-order tables of a body's centre of mass and angular velocity."""
     p = carried_point(F, frame, centre)
     for part in range(2):
         target = A if part else L
         for place in range(table_width(3, size, 2)):
             target[place] = 0
-        carried(cols, F, into, frame, OMEGA if part else POINT, p, 1, 2, True, b, size, target, 3, 0)
+        carried(cols, F, into, frame, OMEGA if part else POINT, p, 1, 2, True, size, target, 3, 0)
 
 
 @entry
-def links(plan, numbers, states, into, scratch, T):
-    """Bodies' shares of I* and P*, or their sum, in the tree's coordinates (X None) or in others.
+def links(plan, numbers, states, X, scratch, T):
+    """Bodies' shares of I* and P*, in the tree's coordinates (X None) or in those of the tables X (B, …).
 
-    Shares: T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular of each body, P in
-    Freeman's form. Where the plan wants the inertia: T (B, 1, M² + M³) holds I* and P* in the compatible
-    form, the tree's own P* never being formed.
+    T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular of each body.
     """
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, BODIES)
     bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    size, summed = plan[1, SIZE], plan[1, WANT] == WANT_INERTIA
+    size = plan[1, SIZE]
     framed = mobile * FRAME_WIDTH
     F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
     width = table_width(3, size, 2)
     L, A = scratch[framed : framed + width], scratch[framed + width : framed + 2 * width]
     square, cube = size * size, size * size * size
-    # where the four parts start; summed, linear and angular momentum fall together
-    angular_i, linear_p, angular_p = square, 2 * square, 2 * square + cube
-    if summed:
-        angular_i, linear_p, angular_p = 0, square, square
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         for i in range(T.shape[1]):
             for place in range(T.shape[2]):
                 T[b, i, place] = 0
+        into = None
+        if X is not None:
+            start = framed + 2 * width
+            Z = scratch[start : start + 2 * (mobile + 1) * width].reshape(2 * (mobile + 1), width)
+            frame_motion(cols, F, X[b], Z, 1, EVERY, size)
+            frame_motion(cols, F, X[b], Z, 2, EVERY, size)
+            into = Z, X[b], EVERY
         for i in range(bodies.shape[0]):
             frame = bodies[i, 0]
             if frame >= 0:
-                body_tables(cols, F, into, frame, take(inertias, i, CENTRE), b, size, L, A)
+                body_tables(cols, F, into, frame, take(inertias, i, CENTRE), size, L, A)
                 j = rotated_inertia(F, frame, inertias, i)
-                t = T[b, 0 if summed else i]
                 add_link(
-                    L, A, inertias[i, MASS], j, summed, size, t, 0, angular_i, linear_p, angular_p
+                    L, A, inertias[i, MASS], j, size, T[b, i], 0, square, 2 * square, 2 * square + cube
                 )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Value and first order of one item in the tree's coordinates, by the columns that move its parts against each other.
+
+What carries both frames of a row moves nothing of it, once its loop is closed: such columns are left out, so that
+their places stay exactly zero and a loop knows its own joints only.
+"""
+
+from kic.kernels.compiled import helper
+from kic.kernels.frames import carried_point, carried_vector
+from kic.kernels.functions import root
+from kic.kernels.layout import (
+    AXIS,
+    DIRECTION,
+    DISTANCE,
+    FRAME_A,
+    FRAME_B,
+    ITEM,
+    KIND,
+    OMEGA,
+    PARENT,
+    PERPENDICULAR,
+    PLANE_ANGLE,
+    POINT,
+    PRISMATIC,
+    REACH,
+    REVOLUTE,
+    SPIN,
+    STATE,
+    UNIT,
+)
+from kic.kernels.rows import acts, first, zero
+from kic.kernels.vectors import cross, dot, scale, sub, take
+
+
+@helper
+def linear_gradient(cols, F, items, vectors, i, states, b, row, value, g):
+    """A coordinate itself, or the angle of a body of a planar mechanism."""
+    n = items[i, FRAME_B]
+    if items[i, ITEM] == UNIT:
+        g[row, n] += 1
+        if cols[n, KIND] <= PRISMATIC:
+            value[row] = states[b, cols[n, STATE]]
+        return
+    normal = take(vectors, i, 6)
+    value[row] = vectors[i, 0]
+    while n >= 0:
+        if cols[n, KIND] == REVOLUTE:
+            sign = dot(normal, take(F, n, AXIS))
+            g[row, n] += sign
+            value[row] += sign * states[b, cols[n, STATE]]
+        n = cols[n, PARENT]
+
+
+@helper
+def gradient(cols, F, items, vectors, i, states, b, row, value, g):
+    """Values and first order (…, M) of item i, into rows that are zero before."""
+    kind = items[i, ITEM]
+    if kind == UNIT or kind == PLANE_ANGLE:
+        linear_gradient(cols, F, items, vectors, i, states, b, row, value, g)
+        return
+    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    head, tail = carried_point(F, body, take(vectors, i, 0)), carried_point(F, base, take(vectors, i, 3))
+    u, sort = carried_vector(F, base, take(vectors, i, 6)), POINT
+    gap, other = sub(head, tail), tail
+    rows = 3 if kind <= OMEGA else 1
+    if kind == DIRECTION or kind == PERPENDICULAR:
+        head, sort = carried_vector(F, body, take(vectors, i, 0)), DIRECTION
+        gap, other = head, zero(head)
+        if kind == PERPENDICULAR:
+            u = carried_vector(F, base, take(vectors, i, 3))
+    elif kind == OMEGA or kind == SPIN:
+        sort, gap = OMEGA, zero(head)
+    elif items[i, FRAME_A] < -1:
+        gap = head
+    if rows == 3:
+        for c in range(3):
+            value[row + c] = gap[c]
+    elif kind == DISTANCE:
+        value[row] = root(dot(gap, gap))
+        u = scale(1 / value[row], gap)
+    else:
+        value[row] = dot(u, gap)
+    while body != base:
+        # the deeper column first: they meet where the two paths do
+        if body > base:
+            n, v, sign = body, head, 1
+        else:
+            n, v, sign = base, other, -1
+        if acts(cols, n, sort):
+            v = scale(sign, first(cols, F, n, sort, v))
+        else:
+            v = zero(v)
+        if body > base:
+            body = cols[n, PARENT]
+        else:
+            base = cols[n, PARENT]
+        if rows == 3:
+            for c in range(3):
+                g[row + c, n] = v[c]
+        else:
+            x = dot(u, v)
+            if sign < 0 and acts(cols, n, DIRECTION) and (kind == REACH or kind == PERPENDICULAR):
+                x += dot(cross(take(F, n, AXIS), u), gap)
+            g[row, n] = x

@@ -1,0 +1,244 @@
+"""The square system of a transfer: chosen rows and closure rows, packed for the kernel that solves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kic.cuts import closure_items
+from kic.items import DISTANCE, POINT, REACH, UNIT, Item
+from kic.kinematics import ModelTable, Question, RowsTable, kernel, over_batch
+from kic.masses import Loads, Masses
+from kic.rows import Rows, make_rows, plain_rows
+from kic.tree import PRISMATIC, Tree
+
+# as in kernels.layout and kernels.transfer
+_WANT_SYSTEM, _LOWER, _SCALE, _LENGTH, _ALLOWED = 4, 1, 9, 3, 4
+QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
+# a redundant closure row may miss by this much whatever the condition
+NEVER_MIND = 1e-9
+# rough cost of one posture (microseconds), by which a batch is given to threads
+_START, _PER_COLUMN = 1.0, 0.3
+
+
+def closure_rows(tree: Tree) -> tuple[list[Item], list[str]]:
+    """Items of all cut joints, with the joint that each row belongs to."""
+    items: list[Item] = []
+    owners: list[str] = []
+    for joint in tree.cuts:
+        made = closure_items(tree, joint)
+        items += made
+        owners += [joint.name] * sum(item.height for item in made)
+    return items, owners
+
+
+def item_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
+    """What the rows of each item are divided by: the characteristic length for lengths, 1 for the others."""
+    scales = []
+    for item in items:
+        is_length = item.kind in (POINT, DISTANCE, REACH) or (
+            item.kind == UNIT and tree.cols[item.frame_b, 1] == PRISMATIC
+        )
+        scales.append(length if is_length else 1.0)
+    return np.array(scales)
+
+
+class System:
+    """Rows s(φ) that are chosen as coordinates, then all rows of the closure c(φ).
+
+    Attributes
+    ----------
+    rows : Rows
+        All rows of their items; `picked` (P,) are those that count, `first` of them the chosen ones.
+    owners : list of str
+        Joint of every closure row.
+    scale : (P,)
+        What each picked row is divided by.
+    column_scale : (M,)
+        What each coordinate of the tree is multiplied by: the characteristic length for sliders.
+    """
+
+    def __init__(self, tree: Tree, names: tuple[str, ...], length: float, tolerance: float) -> None:
+        self.tree = tree
+        self.length = length
+        self.tolerance = tolerance
+        self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
+        self.first = len(self.chosen.labels)
+        closing, self.owners = closure_rows(tree)
+        items = [*self.chosen.source, *closing]
+        select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
+        closed = np.arange(len(self.owners)) + self.chosen.height
+        self.picked = np.concatenate([select, closed]).astype(np.intp)
+        self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=self.chosen.offsets)
+        self.item_scale = item_scales(tree, items, length)
+        # the item of every row
+        self.item_of = np.repeat(np.arange(len(items)), [item.height for item in items])
+        self.scale = self.item_scale[self.item_of[self.picked]]
+        self.column_scale = np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
+
+    @cached_property
+    def holonomic(self) -> bool:
+        """Whether every chosen coordinate has a value."""
+        return self.chosen.holonomic and not any(
+            item.kind == UNIT and self.tree.cols[item.frame_b, 1] > PRISMATIC for item in self.chosen.source
+        )
+
+    @property
+    def left_out(self) -> int:
+        """Closure rows that the square system does without."""
+        return max(len(self.owners) - (self.tree.size - self.first), 0)
+
+    def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Picked rows `use` (M,) and columns in the order of elimination, as the kernel reads them."""
+        size = self.tree.size
+        rest = np.setdiff1d(np.arange(self.first, len(self.picked)), use)
+        choice = np.zeros((5, max(size, self.rows.height, 1)), dtype=np.int64)
+        rows, others = self.picked[use], self.picked[rest]
+        choice[0, :size], choice[1, :size], choice[2, :size] = rows, order, self.item_of[rows]
+        choice[3, : len(rest)], choice[4, : len(rest)] = others, self.item_of[others]
+        return choice
+
+
+@dataclass
+class Answer:
+    """What the kernel wrote for a batch: tables of the tree's coordinates, of rows and of the dynamics."""
+
+    X: np.ndarray
+    T: np.ndarray
+    K: np.ndarray
+    quality: np.ndarray
+
+    def members(self, some: slice) -> Answer:
+        """The part of some members."""
+        X = self.X[some] if len(self.X) else self.X
+        return Answer(X, self.T[some], self.K[some], self.quality[some])
+
+
+class TransferQuestion(Question):
+    """What is asked in the coordinates of a system: φ itself to some order, rows, I*, P* and loads.
+
+    Parameters
+    ----------
+    system : System
+        The coordinates.
+    order : {1, 2, 3}
+        Order to which φ is known.
+    rows, asked : Rows, int, optional
+        Rows asked for, and their order.
+    masses, loads : Masses, Loads, optional
+        For I* and P*; for loads and damping.
+    keep : bool
+        Whether the table of φ is an answer too.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        order: int,
+        rows: Rows | None = None,
+        asked: int = 0,
+        masses: Masses | None = None,
+        loads: Loads | None = None,
+        want: int = 0,
+        keep: bool = False,
+    ) -> None:
+        size, own = system.first, system.rows
+        self.system, self.order, self.keep = system, order, keep
+        self.answer = None if rows is None else RowsTable(rows, asked, size)
+        self.model = ModelTable(size, want)
+        height = 0 if rows is None else rows.height
+        both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
+        vectors = np.zeros((len(both.items), 10))
+        vectors[:, :9] = both.vectors
+        vectors[: len(own.items), _SCALE] = system.item_scale
+        items = both.items.copy()
+        items[len(own.items) :, 3] -= own.height
+        last = np.zeros((1, 5))
+        self.allowed = max(NEVER_MIND, 10 * system.tolerance)
+        last[0, _LENGTH:] = system.length, self.allowed
+        super().__init__(
+            system.tree,
+            rows=replace(both, items=items, vectors=vectors),
+            masses=masses,
+            loads=loads,
+            asked=(order, height, size, want),
+            system=(len(own.items), own.height, system.left_out, _LOWER if system.holonomic else 0, asked),
+            width=0 if self.answer is None else self.answer.width,
+            last=last,
+        )
+
+    @cached_property
+    def places(self) -> int:
+        """Length of the scratch."""
+        from kic.kernels.transfer import scratch_parts
+
+        return int(scratch_parts(self.plan)[-1])
+
+    @cached_property
+    def x_width(self) -> int:
+        """Numbers of φ to its order."""
+        return self.system.tree.size * sum(self.system.first**k for k in range(self.order + 1))
+
+    def blank(self, count: int, dtype: np.dtype) -> Answer:
+        """Room for the answers of a batch."""
+        kept = count if self.keep else 0
+        return Answer(
+            np.empty((kept, self.x_width), dtype),
+            np.empty((count, self.width), dtype),
+            np.empty((count, self.model.width), dtype),
+            np.empty((count, QUALITY_WIDTH)),
+        )
+
+    def arguments(
+        self, out: Answer, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
+    ) -> tuple[Any, ...]:
+        """What the kernel is called with: questions, states, scratch of this one call, and answers."""
+        dtype = states.dtype
+        scratch, whole = np.empty(self.places, dtype), np.empty((2, self.system.tree.size), np.int64)
+        questions = self.plan, self.numbers_in(dtype), states, applied, choice
+        return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
+
+    def run_into(self, out: Answer, states: np.ndarray, applied: np.ndarray, choice: np.ndarray) -> int:
+        """Fill a batch's answers; returns how many members need a second look."""
+        count, entry = len(states), kernel("transfer")
+        applied = np.require(applied, states.dtype, ["C", "A", "W"])
+        suspects: list[int] = []
+
+        def work(a: int, b: int) -> None:
+            force = applied[a:b] if len(applied) == count else applied
+            part = out if b - a == count else out.members(slice(a, b))
+            suspects.append(entry(*self.arguments(part, states[a:b], force, choice)))
+
+        if count > 1:
+            over_batch()(work, count, _START + _PER_COLUMN * self.system.tree.size)
+        elif count:
+            work(0, 1)
+        return sum(suspects)
+
+
+def system_question(system: System) -> TransferQuestion:
+    """The question for values and first order of a system's own rows in the tree's coordinates."""
+    question = TransferQuestion(system, 1, want=_WANT_SYSTEM)
+    question.width = system.rows.height * (1 + system.tree.size)
+    return question
+
+
+def no_forces(count: int = 1) -> np.ndarray:
+    """No applied forces."""
+    return np.zeros((count, 0, 3))
+
+
+def values_and_rates(question: TransferQuestion, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
+    system: Any = question.system
+    out = question.blank(len(states), states.dtype)
+    size = system.tree.size
+    choice = np.zeros((5, max(size, system.rows.height, 1)), dtype=np.int64)
+    question.run_into(out, states, no_forces(), choice)
+    height = system.rows.height
+    values = system.rows.complete(out.T[:, :height].copy())
+    G = out.T[:, height:].reshape(len(states), height, size)
+    return values[:, system.picked], G[:, system.picked]
