@@ -232,7 +232,8 @@ class ContributionsQuestion(Question):
         """With the tables of the frames, where the coordinates are others."""
         size, mobile = int(self.plan[1, 2]), len(self.tree.cols)
         pair = 6 * (1 + size + size * size)
-        return 20 * mobile + pair + (pair * (mobile + 1) if self._elsewhere else 0)
+        blocks = (mobile + 1) * (6 * size + 15 * size * size) if self._elsewhere else 0
+        return 20 * mobile + pair + blocks
 
     def table(self, states: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """I linear, I angular, P linear, P angular side by side, (B, N, width)."""

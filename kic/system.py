@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.cuts import closure_items
-from kic.items import DISTANCE, POINT, REACH, UNIT, Item
+from kic.items import DISTANCE, NONE, OMEGA, POINT, REACH, SPIN, UNIT, Item
 from kic.kinematics import ModelTable, Question, RowsTable, kernel, over_batch
 from kic.masses import Loads, Masses
 from kic.rows import Rows, make_rows, plain_rows
@@ -157,6 +157,7 @@ class TransferQuestion(Question):
         items = both.items.copy()
         items[len(own.items) :, 3] -= own.height
         last = np.zeros((1, 5))
+        lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
         self.allowed = max(NEVER_MIND, 10 * system.tolerance)
         last[0, _LENGTH:] = system.length, self.allowed
         super().__init__(
@@ -165,7 +166,7 @@ class TransferQuestion(Question):
             masses=masses,
             loads=loads,
             asked=(order, height, size, want),
-            system=(len(own.items), own.height, system.left_out, _LOWER if system.holonomic else 0, asked),
+            system=(len(own.items), own.height, system.left_out, _LOWER if lower else 0, asked),
             width=0 if self.answer is None else self.answer.width,
             last=last,
         )
@@ -217,6 +218,16 @@ class TransferQuestion(Question):
         elif count:
             work(0, 1)
         return sum(suspects)
+
+
+def _ordered(tree: Tree, rows: Rows | None) -> bool:
+    """Whether rows have a second order that depends on which coordinate differentiates first, beyond ω."""
+    return rows is not None and any(
+        item.kind == SPIN
+        or (item.kind == OMEGA and item.frame_a != NONE)
+        or (item.kind == UNIT and tree.cols[item.frame_b, 1] > PRISMATIC)
+        for item in rows.source
+    )
 
 
 def system_question(system: System) -> TransferQuestion:

@@ -1,19 +1,17 @@
 """Coefficients with respect to chosen coordinates q, frame by frame, never forming those of the tree.
 
 Let the tree's coordinates have coefficients A, B, C (a table x of M rows) with respect to some q. Every frame
-then has a turning ω and an origin with coefficients of their own, two tables of three rows, each made from
-those of the frame before it; and whatever a frame carries follows from its two tables by the product rule:
+then has coefficients of its own, each made from those of the frame before it: of its turning, ω_a, Ω_ab = ∂_a ω_b
+and so on, of its origin, and of whatever it carries:
 
-    ∂_a e = ω_a × e        ∂_a ∂_b e = Ω_ab × e + ω_b × (ω_a × e),        Ω_ab = ∂_a ω_b
+    ∂_a e = ω_a × e        ∂_a ∂_b e = N_ab e,        N_ab = [Ω_ab]× + ω_a ω_bᵀ - (ω_a · ω_b) 1
 
-Cost grows with the number of frames, not with the length of paths. In true coordinates places have no order
-of differentiation and turnings differ by Ω_ab - Ω_ba = ω_a × ω_b, so that b <= a is enough: `pairs` says which
-are there and which are wanted.
+Cost grows with the number of frames, not with the length of paths. In true coordinates the order of a and b says
+nothing about places, so that the pairs with b <= a are enough (LOWER); N is then symmetric in them too.
 """
 
 from kic.kernels.compiled import helper
 from kic.kernels.frames import turns
-from kic.kernels.functions import at
 from kic.kernels.layout import (
     AXIS,
     BALL,
@@ -21,111 +19,104 @@ from kic.kernels.layout import (
     GROUP,
     KIND,
     LO,
-    LOWER,
-    MIRRORED,
     OMEGA,
     ORIGIN,
     PARENT,
     POINT,
-    d_at,
-    g_at,
-    h_at,
+    pair_count,
 )
-from kic.kernels.rows import accumulate
-from kic.kernels.vectors import add, axpy, cross, scale, sub, take
+from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
 
-# Z (2 (M + 1), width): tables of three rows, the turning of each frame and then its origin; ground first, which rests
-
-
-@helper
-def turning(frame):
-    """Row of Z that holds the turning of a frame (-1: ground); that of its origin comes next."""
-    return 2 * (frame + 1)
+# a frame's block in Z: ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to third order,
+# turning (3, m³) and origin (3, m³). Ground, which rests, has the first block
 
 
 @helper
-def of_row(Z, i, place, stride):
-    """A vector of a table of three rows."""
-    k, p, s = at(i), at(place), at(stride)
-    return (Z[k, p], Z[k, p + s], Z[k, p + s + s])
+def block(size, count, order):
+    """Numbers of one frame's block."""
+    width = 6 * size
+    if order > 1:
+        width += 15 * count
+    if order > 2:
+        width += 6 * size * size * size
+    return width
 
 
 @helper
-def first_of(Z, i, size, a):
-    """First-order column a of table i."""
-    return of_row(Z, i, g_at(3, size, 0, a), size)
+def of(Z, place, stride):
+    """A vector whose components stand a stride apart."""
+    return (Z[place], Z[place + stride], Z[place + 2 * stride])
 
 
 @helper
-def second_of(Z, i, size, a, b):
-    """Second-order column a, b of table i."""
-    return of_row(Z, i, h_at(3, size, 0, a, b), size * size)
+def put_at(Z, place, stride, v):
+    """Write a vector whose components stand a stride apart."""
+    Z[place] = v[0]
+    Z[place + stride] = v[1]
+    Z[place + 2 * stride] = v[2]
 
 
 @helper
-def third_of(Z, i, size, c, a, b):
-    """Third-order column c, a, b of table i."""
-    return of_row(Z, i, d_at(3, size, 0, c, a, b), size * size * size)
-
-
-@helper
-def carried_first(F, Z, frame, kind, e, sign, size, t, rows, row):
+def carried_first(Z, o, kind, e, sign, size, t, start):
     """Add `sign` times the first order of a carried vector to three rows."""
-    i = turning(frame)
     for a in range(size):
-        v = first_of(Z, i, size, a)
+        v = of(Z, o + a, size)
         if kind != OMEGA:
             v = cross(v, e)
         if kind == POINT:
-            v = add(v, first_of(Z, i + 1, size, a))
-        accumulate(t, g_at(rows, size, row, a), size, scale(sign, v))
+            v = add(v, of(Z, o + 3 * size + a, size))
+        put_at(t, start + a, size, axpy(sign, v, of(t, start + a, size)))
 
 
 @helper
-def carried_second(F, Z, pairs, frame, kind, e, sign, size, t, rows, row):
+def turned(Z, o, count, e, sign, t, start):
+    """Add `sign` times N e, of every pair, to three rows: what turning does to a carried vector."""
+    x, y, z = sign * e[0], sign * e[1], sign * e[2]
+    for c in range(3):
+        row = o + 3 * c * count
+        for p in range(count):
+            t[start + c * count + p] += Z[row + p] * x + Z[row + count + p] * y + Z[row + 2 * count + p] * z
+
+
+@helper
+def carried_second(Z, o, size, count, kind, e, sign, t, start):
     """Add `sign` times the second order of a carried vector to three rows."""
-    i, square = turning(frame), size * size
-    for a in range(size):
-        wa = first_of(Z, i, size, a)
-        ea = cross(wa, e)
-        for b in range(size if pairs == EVERY else a + 1):
-            wb, wab = first_of(Z, i, size, b), second_of(Z, i, size, a, b)
-            v = wab
-            if kind != OMEGA:
-                v = add(cross(wab, e), cross(wb, ea))
-            if kind == POINT:
-                v = add(v, second_of(Z, i + 1, size, a, b))
-            accumulate(t, h_at(rows, size, row, a, b), square, scale(sign, v))
-            if pairs == MIRRORED and b < a:
-                if kind == OMEGA:
-                    v = sub(v, cross(wa, wb))
-                accumulate(t, h_at(rows, size, row, b, a), square, scale(sign, v))
+    second = o + 6 * size
+    if kind != OMEGA:
+        turned(Z, second + 3 * count, count, e, sign, t, start)
+    if kind == POINT:
+        second += 12 * count
+    if kind == POINT or kind == OMEGA:
+        for p in range(3 * count):
+            t[start + p] += sign * Z[second + p]
 
 
 @helper
-def carried_third(F, Z, frame, kind, e, sign, size, t, rows, row):
-    """Add `sign` times the third order of a carried vector to three rows."""
-    i, cube = turning(frame), size * size * size
+def carried_third(Z, o, size, kind, e, sign, t, start):
+    """Add `sign` times the third order of a carried vector to three rows; for every pair and triple."""
+    square, cube = size * size, size * size * size
+    second, third = o + 6 * size, o + 6 * size + 15 * square
     for c in range(size):
-        ec = cross(first_of(Z, i, size, c), e)
+        ec = cross(of(Z, o + c, size), e)
         for a in range(size):
-            wa, wca = first_of(Z, i, size, a), second_of(Z, i, size, c, a)
+            wa, wca = of(Z, o + a, size), of(Z, second + c * size + a, square)
             ea = cross(wa, e)
             eca = add(cross(wca, e), cross(wa, ec))
             for b in range(size):
-                v = third_of(Z, i, size, c, a, b)
+                p = (c * size + a) * size + b
+                v = of(Z, third + p, cube)
                 if kind != OMEGA:
-                    v = add(cross(v, e), cross(second_of(Z, i, size, a, b), ec))
-                    v = add(v, cross(second_of(Z, i, size, c, b), ea))
-                    v = add(v, cross(first_of(Z, i, size, b), eca))
+                    v = add(cross(v, e), cross(of(Z, second + a * size + b, square), ec))
+                    v = add(v, cross(of(Z, second + c * size + b, square), ea))
+                    v = add(v, cross(of(Z, o + b, size), eca))
                 if kind == POINT:
-                    v = add(v, third_of(Z, i + 1, size, c, a, b))
-                accumulate(t, d_at(rows, size, row, c, a, b), cube, scale(sign, v))
+                    v = add(v, of(Z, third + 3 * cube + p, cube))
+                put_at(t, start + p, cube, axpy(sign, v, of(t, start + p, cube)))
 
 
 @helper
-def carried_rows(F, Z, pairs, frame, kind, e, sign, low, high, size, t, rows, row):
-    """Add `sign` times the coefficients of one carried vector, of orders `low` to `high`, to three rows.
+def carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row):
+    """Add `sign` times the coefficients of one carried vector to three rows of a table.
 
     `e` is the world position of the point (POINT) or the world vector (DIRECTION).
     """
@@ -133,115 +124,148 @@ def carried_rows(F, Z, pairs, frame, kind, e, sign, low, high, size, t, rows, ro
         return
     if kind == POINT:
         e = sub(e, take(F, frame, ORIGIN))
-    if low < 2:
-        carried_first(F, Z, frame, kind, e, sign, size, t, rows, row)
-    if low < 3 and high > 1:
-        carried_second(F, Z, pairs, frame, kind, e, sign, size, t, rows, row)
-    if high > 2:
-        carried_third(F, Z, frame, kind, e, sign, size, t, rows, row)
+    o, count = width * (frame + 1), pair_count(size, pairs)
+    carried_first(Z, o, kind, e, sign, size, t, rows + row * size)
+    if order > 1:
+        carried_second(Z, o, size, count, kind, e, sign, t, rows * (1 + size) + row * count)
+    if order > 2:
+        start = rows * (1 + size + size * size) + row * size * size * size
+        carried_third(Z, o, size, kind, e, sign, t, start)
 
 
 @helper
-def clear(Z, i, order, size):
-    """Zeros in one order of a table of three rows."""
-    start, count = g_at(3, size, 0, 0), 3 * size
-    if order == 2:
-        start, count = h_at(3, size, 0, 0, 0), 3 * size * size
-    elif order == 3:
-        start, count = d_at(3, size, 0, 0, 0, 0), 3 * size * size * size
-    for place in range(start, start + count):
-        Z[i, place] = 0
+def arm(cols, F, n):
+    """From the origin of the parent's frame to that of frame n."""
+    parent = cols[n, PARENT]
+    origin = take(F, n, ORIGIN)
+    return origin if parent < 0 else sub(origin, take(F, parent, ORIGIN))
 
 
 @helper
-def frame_motion(cols, F, x, Z, order, pairs, size):
-    """One order of every frame's two tables; those of lower order are there already."""
-    pairs = LOWER if pairs == MIRRORED else pairs
-    clear(Z, 0, order, size)
-    clear(Z, 1, order, size)
-    for n in range(cols.shape[0]):
-        i, parent = turning(n), cols[n, PARENT]
-        clear(Z, i, order, size)
-        clear(Z, i + 1, order, size)
-        origin = take(F, n, ORIGIN)
-        carried_rows(F, Z, pairs, parent, OMEGA, origin, 1, order, order, size, Z[i], 3, 0)
-        carried_rows(F, Z, pairs, parent, POINT, origin, 1, order, order, size, Z[i + 1], 3, 0)
-        # the axis is carried by the parent of its joint, or by the child of a ball walked backwards
-        group = cols[n, GROUP]
-        by = turning(group + 2 if cols[n, LO] > group else cols[group, PARENT])
-        slides = 0 if turns(cols, n) else 1
-        t = Z[i + slides]
-        if order == 1:
-            joint_first(cols, F, x, n, size, t)
-        elif order == 2:
-            joint_second(cols, F, x, Z, by, n, pairs, slides, size, t)
-        else:
-            joint_third(cols, F, x, Z, by, n, slides, size, t)
+def axis_carrier(cols, n):
+    """Frame that carries axis n: the parent of its joint, or the child of a ball walked backwards."""
+    group = cols[n, GROUP]
+    return group + 2 if cols[n, LO] > group else cols[group, PARENT]
 
 
 @helper
-def joint_first(cols, F, x, n, size, t):
-    """s A: what joint n adds to the turning (or, a slider, to the place) of its frame."""
-    mobile, s = cols.shape[0], take(F, n, AXIS)
-    for a in range(size):
-        accumulate(t, g_at(3, size, 0, a), size, scale(x[g_at(mobile, size, n, a)], s))
-
-
-@helper
-def joint_second(cols, F, x, Z, by, n, pairs, slides, size, t):
-    """The derivative of s A; a slider's is that of the length along s, by the product rule twice."""
-    mobile, s, square = cols.shape[0], take(F, n, AXIS), size * size
-    for a in range(size):
-        sa, xa = cross(first_of(Z, by, size, a), s), x[g_at(mobile, size, n, a)]
-        for b in range(size if pairs == EVERY else a + 1):
-            v = axpy(x[g_at(mobile, size, n, b)], sa, scale(x[h_at(mobile, size, n, a, b)], s))
-            if slides:
-                v = axpy(xa, cross(first_of(Z, by, size, b), s), v)
-            accumulate(t, h_at(3, size, 0, a, b), square, v)
-
-
-@helper
-def joint_third(cols, F, x, Z, by, n, slides, size, t):
-    """The second derivative of s A."""
-    mobile, s, cube = cols.shape[0], take(F, n, AXIS), size * size * size
-    for c in range(size):
-        sc, xc = cross(first_of(Z, by, size, c), s), x[g_at(mobile, size, n, c)]
+def first_motion(cols, F, x, Z, width, size):
+    """First order of every frame: turning and origin."""
+    mobile = cols.shape[0]
+    for n in range(mobile):
+        o, up = width * (n + 1), width * (cols[n, PARENT] + 1)
+        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not turns(cols, n)
         for a in range(size):
-            wa, xa = first_of(Z, by, size, a), x[g_at(mobile, size, n, a)]
-            sa = cross(wa, s)
-            sca = add(cross(second_of(Z, by, size, c, a), s), cross(wa, sc))
-            for b in range(size):
-                v = axpy(x[g_at(mobile, size, n, b)], sca, scale(x[d_at(mobile, size, n, c, a, b)], s))
-                v = axpy(x[h_at(mobile, size, n, c, b)], sa, axpy(x[h_at(mobile, size, n, a, b)], sc, v))
-                if slides:
-                    wb = first_of(Z, by, size, b)
-                    scb = add(cross(second_of(Z, by, size, c, b), s), cross(wb, sc))
-                    sab = add(cross(second_of(Z, by, size, a, b), s), cross(wb, sa))
-                    v = axpy(xa, scb, axpy(xc, sab, v))
-                    v = axpy(x[h_at(mobile, size, n, c, a)], cross(wb, s), v)
-                accumulate(t, d_at(3, size, 0, c, a, b), cube, v)
+            w, xa = of(Z, up + a, size), x[mobile + n * size + a]
+            v = add(of(Z, up + 3 * size + a, size), cross(w, r))
+            if slides:
+                v = axpy(xa, s, v)
+            else:
+                w = axpy(xa, s, w)
+            put_at(Z, o + a, size, w)
+            put_at(Z, o + 3 * size + a, size, v)
 
 
 @helper
-def ball_turns(cols, x, size):
+def second_motion(cols, F, x, Z, width, size, pairs):
+    """Second order of every frame: turning, N and origin."""
+    mobile, count = cols.shape[0], pair_count(size, pairs)
+    for n in range(mobile):
+        o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
+        s, r = take(F, n, AXIS), arm(cols, F, n)
+        own, above = o + 6 * size, up + 6 * size
+        xn, bn = mobile + n * size, mobile * (1 + size) + n * count
+        for p in range(3 * count):
+            Z[own + 12 * count + p] = Z[above + 12 * count + p]
+        if r[0] != 0 or r[1] != 0 or r[2] != 0:
+            turned(Z, above + 3 * count, count, r, 1, Z, own + 12 * count)
+        if turns(cols, n):
+            q = 0
+            for a in range(size):
+                wa, sa = of(Z, o + a, size), cross(of(Z, by + a, size), s)
+                last = size if pairs == EVERY else a + 1
+                for b in range(last):
+                    p = own + q + b
+                    wb, xb, bb = of(Z, o + b, size), x[xn + b], x[bn + q + b]
+                    w = axpy(bb, s, axpy(xb, sa, of(Z, above + q + b, count)))
+                    put_at(Z, p, count, w)
+                    d = dot(wa, wb)
+                    p += 3 * count
+                    put_at(Z, p, count, (wa[0] * wb[0] - d, wa[0] * wb[1] - w[2], wa[0] * wb[2] + w[1]))
+                    p += 3 * count
+                    put_at(Z, p, count, (wa[1] * wb[0] + w[2], wa[1] * wb[1] - d, wa[1] * wb[2] - w[0]))
+                    p += 3 * count
+                    put_at(Z, p, count, (wa[2] * wb[0] - w[1], wa[2] * wb[1] + w[0], wa[2] * wb[2] - d))
+                q += last
+        else:
+            for p in range(12 * count):
+                Z[own + p] = Z[above + p]
+            slide_second(x, Z, by, own + 12 * count, s, xn, bn, size, count, pairs)
+
+
+@helper
+def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
+    """Add what a slider does to its origin: a length along a carried axis, differentiated twice."""
+    q = 0
+    for a in range(size):
+        sa, xa = cross(of(Z, by + a, size), s), x[xn + a]
+        last = size if pairs == EVERY else a + 1
+        for b in range(last):
+            sb = cross(of(Z, by + b, size), s)
+            v = axpy(x[bn + q + b], s, axpy(x[xn + b], sa, scale(xa, sb)))
+            put_at(Z, place + q + b, count, add(v, of(Z, place + q + b, count)))
+        q += last
+
+
+@helper
+def third_motion(cols, F, x, Z, width, size):
+    """Third order of every frame: turning and origin; for every pair and triple."""
+    mobile, square, cube = cols.shape[0], size * size, size * size * size
+    for n in range(mobile):
+        o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
+        s, slides = take(F, n, AXIS), not turns(cols, n)
+        third = o + 6 * size + 15 * square
+        for p in range(6 * cube):
+            Z[third + p] = 0
+        r = arm(cols, F, n)
+        carried_third(Z, up, size, OMEGA, r, 1, Z, third)
+        carried_third(Z, up, size, POINT, r, 1, Z, third + 3 * cube)
+        start = third + 3 * cube if slides else third
+        second, xn = by + 6 * size, mobile + n * size
+        bn, cn = mobile * (1 + size) + n * square, mobile * (1 + size + square) + n * cube
+        for c in range(size):
+            wc, xc = of(Z, by + c, size), x[xn + c]
+            sc = cross(wc, s)
+            for a in range(size):
+                wa, xa = of(Z, by + a, size), x[xn + a]
+                sa = cross(wa, s)
+                sca = add(cross(of(Z, second + c * size + a, square), s), cross(wa, sc))
+                for b in range(size):
+                    p = (c * size + a) * size + b
+                    v = axpy(x[xn + b], sca, scale(x[cn + p], s))
+                    v = axpy(x[bn + c * size + b], sa, axpy(x[bn + a * size + b], sc, v))
+                    if slides:
+                        wb = of(Z, by + b, size)
+                        scb = add(cross(of(Z, second + c * size + b, square), s), cross(wb, sc))
+                        sab = add(cross(of(Z, second + a * size + b, square), s), cross(wb, sa))
+                        v = axpy(xa, scb, axpy(xc, sab, axpy(x[bn + c * size + a], cross(wb, s), v)))
+                    put_at(Z, start + p, cube, add(v, of(Z, start + p, cube)))
+
+
+@helper
+def ball_turns(cols, x, size, pairs):
     """The part of B that the angular velocities of balls have whatever is chosen: half of w_a × w_b.
 
     What is left of their B has no order of differentiation, in true coordinates q.
     """
-    mobile = cols.shape[0]
+    mobile, count = cols.shape[0], pair_count(size, pairs)
     for n in range(mobile):
         if cols[n, KIND] == BALL and cols[n, GROUP] == n:
+            q = 0
             for a in range(size):
-                wa = of_column(x, mobile, size, n, a)
-                for b in range(size):
-                    v = cross(wa, of_column(x, mobile, size, n, b))
-                    for k in range(3):
-                        x[h_at(mobile, size, n + k, a, b)] = v[k] / 2
-
-
-@helper
-def of_column(x, mobile, size, n, a):
-    """First order of the three columns from n on, with respect to q_a."""
-    return (
-        x[g_at(mobile, size, n, a)], x[g_at(mobile, size, n + 1, a)], x[g_at(mobile, size, n + 2, a)],
-    )  # fmt: skip
+                last = size if pairs == EVERY else a + 1
+                for b in range(last):
+                    v = cross(of(x, mobile + n * size + a, size), of(x, mobile + n * size + b, size))
+                    place = mobile * (1 + size) + n * count + q + b
+                    put_at(x, place, count, half(v))
+                q += last

@@ -13,6 +13,7 @@ from kic.kernels.layout import (
     COLUMNS,
     DIRECTION,
     DISTANCE,
+    EVERY,
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
@@ -20,8 +21,6 @@ from kic.kernels.layout import (
     ITEM,
     ITEMS,
     KIND,
-    LOWER,
-    MIRRORED,
     NONE,
     OMEGA,
     ORDER,
@@ -38,9 +37,9 @@ from kic.kernels.layout import (
     SPIN,
     STATE,
     UNIT,
-    d_at,
     g_at,
-    h_at,
+    packed_width,
+    pair_count,
     section,
     table_width,
 )
@@ -55,9 +54,17 @@ def carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, 
     if into is None:
         vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
     else:
-        Z, _, pairs = into
-        shown = MIRRORED if pairs == LOWER else pairs
-        carried_rows(F, Z, shown, frame, kind, e, sign, 1, order, size, t, rows, row)
+        Z, _, width, pairs = into
+        carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row)
+
+
+@helper
+def pairs_of(into):
+    """Which pairs of second order the tables hold."""
+    if into is None:
+        return EVERY
+    else:
+        return into[3]
 
 
 @helper
@@ -85,7 +92,7 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
             head, sort = w, DIRECTION
         elif kind == SPIN:
             sort = OMEGA
-        for place in range(table_width(3, size, order)):
+        for place in range(packed_width(3, size, pairs_of(into), order)):
             U[place] = 0
             W[place] = 0
     # few places of call, for each is compiled into a copy; but no choice between the table and the scratch,
@@ -119,17 +126,12 @@ def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     if into is None:
         t[g_at(rows, size, row, n)] += sign
     else:
-        x = into[1]
-        for a in range(size):
-            t[g_at(rows, size, row, a)] += sign * x[g_at(mobile, size, n, a)]
-        if order > 1:
-            place, origin = h_at(rows, size, row, 0, 0), h_at(mobile, size, n, 0, 0)
-            for a in range(size * size):
-                t[place + a] += sign * x[origin + a]
-        if order > 2:
-            place, origin = d_at(rows, size, row, 0, 0, 0), d_at(mobile, size, n, 0, 0, 0)
-            for a in range(size * size * size):
-                t[place + a] += sign * x[origin + a]
+        x, start, count = into[1], 1, size
+        for k in range(1, order + 1):
+            for c in range(count):
+                t[rows * start + row * count + c] += sign * x[mobile * start + n * count + c]
+            start += count
+            count = pair_count(size, into[3]) if k == 1 else size * size * size
 
 
 @helper
@@ -163,9 +165,10 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= DISTANCE:
         # |w| comes from w . w
-        product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, order, t, rows, row)
+        pairs = pairs_of(into)
+        product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, pairs, order, t, rows, row)
         if kind == DISTANCE:
-            root_row(size, order, t, rows, row)
+            root_row(size, pairs, order, t, rows, row)
 
 
 @entry

@@ -58,9 +58,8 @@ SPIN = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
 NONE = -2  # no frame A
 SCALE = 9  # of a system's item, in its vectors: what its rows are divided by
 
-# which pairs (a, b) of second order a table of frames holds, or is asked for: all; b <= a, the others following in
-# true coordinates; or these, the others written as well
-EVERY, LOWER, MIRRORED = 0, 1, 2
+# pairs (a, b) of second order that a table holds, one after the other: every one, or those with b <= a
+EVERY, LOWER = 0, 1
 
 # plan, bodies: the frame that carries each; numbers, inertias: mass, centre of mass (3), inertia about it
 # xx yy zz xy xz yz, in the frame's axes
@@ -104,11 +103,23 @@ def d_at(rows, size, row, l, m, n):
 
 
 @helper
-def table_width(rows, size, order):
-    """Numbers that one posture takes in a table."""
+def pair_count(size, pairs):
+    """Pairs of second order."""
+    return size * size if pairs == EVERY else size * (size + 1) // 2
+
+
+@helper
+def packed_width(rows, size, pairs, order):
+    """Numbers that one posture takes in a table of so many pairs."""
     width = rows * (1 + size)
     if order > 1:
-        width += rows * size * size
+        width += rows * pair_count(size, pairs)
     if order > 2:
         width += rows * size * size * size
     return width
+
+
+@helper
+def table_width(rows, size, order):
+    """Numbers that one posture takes in a table of every pair."""
+    return packed_width(rows, size, EVERY, order)

@@ -4,7 +4,7 @@ Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular mom
 gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right torques but is not symmetric.
 """
 
-from kic.kernels.carried import frame_motion
+from kic.kernels.carried import block, first_motion, second_motion
 from kic.kernels.compiled import entry, helper
 from kic.kernels.frames import carried_point, frames, motion
 from kic.kernels.inertia import rotated_inertia
@@ -41,8 +41,10 @@ def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
             for b in range(size):
                 wb = column1(A, size, b)
                 place = (k * size + a) * size + b
-                t[linear_p + place] += mass * dot(gk, column2(L, size, a, b))
-                t[angular_p + place] += dot(jk, column2(A, size, a, b)) + dot(ja, cross(wk, wb))
+                t[linear_p + place] += mass * dot(gk, column2(L, size, size * size, a * size + b))
+                t[angular_p + place] += dot(jk, column2(A, size, size * size, a * size + b)) + dot(
+                    ja, cross(wk, wb)
+                )
 
 
 @helper
@@ -80,11 +82,13 @@ def links(plan, numbers, states, X, scratch, T):
                 T[b, i, place] = 0
         into = None
         if X is not None:
-            start = framed + 2 * width
-            Z = scratch[start : start + 2 * (mobile + 1) * width].reshape(2 * (mobile + 1), width)
-            frame_motion(cols, F, X[b], Z, 1, EVERY, size)
-            frame_motion(cols, F, X[b], Z, 2, EVERY, size)
-            into = Z, X[b], EVERY
+            Z = scratch[framed + 2 * width :]
+            one = block(size, size * size, 2)
+            for place in range(one):
+                Z[place] = 0
+            first_motion(cols, F, X[b], Z, one, size)
+            second_motion(cols, F, X[b], Z, one, size, EVERY)
+            into = Z, X[b], one, EVERY
         for i in range(bodies.shape[0]):
             frame = bodies[i, 0]
             if frame >= 0:

@@ -1,13 +1,13 @@
 """Scalar rows that are products of two carried vectors, by the product rule to third order.
 
-`U` and `W` are tables (1, …) of three rows each, the two vectors' values and coefficients; the same
-rule serves tree coordinates and any others. A vector that has a rate but no value (an angular
+`U` and `W` are tables of three rows each, the two vectors' values and coefficients; the same rule serves
+tree coordinates and any others. A vector that has a rate but no value (an angular
 velocity) enters as W with `has_value` False: the row is then u . dw.
 """
 
 from kic.kernels.compiled import helper
 from kic.kernels.functions import root
-from kic.kernels.layout import d_at, g_at, h_at
+from kic.kernels.layout import EVERY, g_at, pair_count
 from kic.kernels.vectors import dot
 
 
@@ -24,19 +24,19 @@ def column1(t, size, n):
 
 
 @helper
-def column2(t, size, m, n):
-    """Second-order column of a three-row table."""
-    return three(t, h_at(3, size, 0, m, n), size * size)
+def column2(t, size, count, p):
+    """Second-order column of pair p of a three-row table of `count` pairs."""
+    return three(t, 3 * (1 + size) + p, count)
 
 
 @helper
-def column3(t, size, l, m, n):
-    """Third-order column of a three-row table."""
-    return three(t, d_at(3, size, 0, l, m, n), size * size * size)
+def column3(t, size, p):
+    """Third-order column of triple p of a three-row table of every pair."""
+    return three(t, 3 * (1 + size + size * size) + p, size * size * size)
 
 
 @helper
-def product_row(U, W, has_value, size, order, t, rows, row):
+def product_row(U, W, has_value, size, pairs, order, t, rows, row):
     """Value and coefficients of u . w, or those of u . dw where w has no value, into one row."""
     u, w = three(U, 0, 1), three(W, 0, 1)
     if has_value:
@@ -45,56 +45,64 @@ def product_row(U, W, has_value, size, order, t, rows, row):
         x = dot(u, column1(W, size, n))
         if has_value:
             x += dot(column1(U, size, n), w)
-        t[g_at(rows, size, row, n)] = x
+        t[rows + row * size + n] = x
     if order < 2:
         return
+    count, p = pair_count(size, pairs), 0
+    start = rows * (1 + size) + row * count
     for m in range(size):
         um, wm = column1(U, size, m), column1(W, size, m)
-        for n in range(size):
-            x = dot(um, column1(W, size, n)) + dot(u, column2(W, size, m, n))
+        for n in range(size if pairs == EVERY else m + 1):
+            x = dot(um, column1(W, size, n)) + dot(u, column2(W, size, count, p))
             if has_value:
-                x += dot(column2(U, size, m, n), w) + dot(column1(U, size, n), wm)
-            t[h_at(rows, size, row, m, n)] = x
+                x += dot(column2(U, size, count, p), w) + dot(column1(U, size, n), wm)
+            t[start + p] = x
+            p += 1
     if order < 3:
         return
+    start, p = rows * (1 + size + size * size) + row * size * size * size, 0
     for k in range(size):
         uk, wk = column1(U, size, k), column1(W, size, k)
         for m in range(size):
             um, wm = column1(U, size, m), column1(W, size, m)
-            ukm, wkm = column2(U, size, k, m), column2(W, size, k, m)
+            ukm, wkm = column2(U, size, count, k * size + m), column2(W, size, count, k * size + m)
             for n in range(size):
-                x = dot(ukm, column1(W, size, n)) + dot(um, column2(W, size, k, n))
-                x += dot(uk, column2(W, size, m, n)) + dot(u, column3(W, size, k, m, n))
+                kn, mn = k * size + n, m * size + n
+                x = dot(ukm, column1(W, size, n)) + dot(um, column2(W, size, count, kn))
+                x += dot(uk, column2(W, size, count, mn)) + dot(u, column3(W, size, p))
                 if has_value:
-                    x += dot(column3(U, size, k, m, n), w) + dot(column2(U, size, m, n), wk)
-                    x += dot(column2(U, size, k, n), wm) + dot(column1(U, size, n), wkm)
-                t[d_at(rows, size, row, k, m, n)] = x
+                    x += dot(column3(U, size, p), w) + dot(column2(U, size, count, mn), wk)
+                    x += dot(column2(U, size, count, kn), wm) + dot(column1(U, size, n), wkm)
+                t[start + p] = x
+                p += 1
 
 
 @helper
-def root_row(size, order, t, rows, row):
+def root_row(size, pairs, order, t, rows, row):
     """Turn value and coefficients of f^2, already in `row`, into those of f: a distance.
 
     Overwrites from the value up; each order uses those of f below it.
     """
     f = root(t[row])
     t[row] = f
-    g = g_at(rows, size, row, 0)
-    h = h_at(rows, size, row, 0, 0)
+    g = rows + row * size
+    h = rows * (1 + size) + row * pair_count(size, pairs)
     for n in range(size):
         t[g + n] = t[g + n] / (2 * f)
     if order < 2:
         return
+    p = h
     for m in range(size):
-        for n in range(size):
-            x = t[g + m] * t[g + n]
-            t[h + m * size + n] = (t[h + m * size + n] / 2 - x) / f
+        for n in range(size if pairs == EVERY else m + 1):
+            t[p] = (t[p] / 2 - t[g + m] * t[g + n]) / f
+            p += 1
     if order < 3:
         return
+    p = rows * (1 + size + size * size) + row * size * size * size
     for k in range(size):
         for m in range(size):
             for n in range(size):
                 x = t[g + m] * t[h + k * size + n] + t[g + k] * t[h + m * size + n]
                 x += t[h + k * size + m] * t[g + n]
-                place = d_at(rows, size, row, k, m, n)
-                t[place] = (t[place] / 2 - x) / f
+                t[p] = (t[p] / 2 - x) / f
+                p += 1
