@@ -120,7 +120,7 @@ class Evaluator:
             for entry, arguments in out._calls:
                 if entry(*arguments):
                     self._elsewhere(out._states, out)
-            if self._layout.copies:
+            if out._copies:
                 self._layout.refresh(out)
             return out
         if type(state) is not _ndarray or state.dtype is not _REAL or not state.flags.carray:
@@ -144,7 +144,7 @@ class Evaluator:
                 self._rows.table(states, out=made._rows)
             if self._dynamics is not None:
                 self._dynamics.table(states, self._applied, out=made._model)
-        if out is not None and self._layout.copies:
+        if out is not None and out._copies:
             self._layout.refresh(out)
         return made
 

@@ -238,7 +238,7 @@ class ContributionsQuestion(Question):
     def table(self, states: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """I linear, I angular, P linear, P angular side by side, (B, N, width)."""
         T = np.empty((len(states), self.plan[0, 2], self.width), states.dtype)
-        return self.run("links", states, T, X)
+        return self.run("links", states, T, X, np.zeros(len(self.tree.cols), np.int64))
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
         """Views of the four parts with the batch axes in front."""

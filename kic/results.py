@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class Layout:
         """Put the arrays of one real state into its results."""
         held = results.__dict__
         for name, letters, fields in self._fields:
-            held[name] = rates = Rates(self, results._rows, results._batch, name)
+            held[name] = rates = Rates(self, results, name)
             if letters:
                 seen = np.ndarray((), fields, results._rows)
                 for letter in letters:
@@ -95,11 +96,14 @@ class Layout:
     def part(self, results: Results, name: str) -> Any:
         """What a name stands for in results."""
         if name in self._views:
-            return Rates(self, results._rows, results._batch, name)
+            return Rates(self, results, name)
         if name in self._parts:
             start, shape = self._parts[name]
-            found = results._model[:, start : start + int(np.prod(shape))].reshape(results._batch + shape)
-            return found if self._as_asked else self._of.in_coordinates([found], (len(shape),))[0]
+            found = results._model[:, start : start + prod(shape)].reshape(results._batch + shape)
+            if self._as_asked:
+                return found
+            results._copies.append((name, ""))
+            return self._of.in_coordinates([found], (len(shape),))[0]
         error = unknown("result", name, "these results", self.all)
         raise NoResultError(error.message, **error.numbers)
 
@@ -108,7 +112,7 @@ class Layout:
         view = self._views[name].get(letter)
         if view is not None:
             start, shape = view
-            return rows[:, start : start + int(np.prod(shape))].reshape(batch + shape)
+            return rows[:, start : start + prod(shape)].reshape(batch + shape)
         table, k = self._table, LETTERS[letter]
         assert table is not None  # for the type checker: there is a name
         if k > table.order:
@@ -119,16 +123,15 @@ class Layout:
         return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)
 
     def refresh(self, out: Results) -> None:
-        """Fill arrays anew that are copies of the kernel's memory."""
-        for name in self.all:
-            held = out.__dict__.get(name)
-            if isinstance(held, Rates):
-                for letter in LETTERS:
-                    array = held.__dict__.get(letter)
-                    if array is not None and letter not in self._views[name]:
-                        np.copyto(array, self.array(out._rows, out._batch, name, letter))  # type: ignore[arg-type]
-            elif held is not None and not self._as_asked:
-                np.copyto(held, self.part(out, name))
+        """Fill arrays anew that were looked at and are copies of the kernel's memory."""
+        for name, letter in out._copies.copy():
+            held = out.__dict__[name]
+            if letter:
+                np.copyto(held.__dict__[letter], self.array(out._rows, out._batch, name, letter))  # type: ignore[arg-type]
+            else:
+                start, shape = self._parts[name]
+                found = out._model[:, start : start + prod(shape)].reshape(out._batch + shape)
+                np.copyto(held, self._of.in_coordinates([found], (len(shape),))[0])
 
 
 class Rates:
@@ -138,15 +141,18 @@ class Rates:
     out=…)`` fills the same arrays anew.
     """
 
-    def __init__(self, layout: Layout, rows: np.ndarray, batch: tuple[int, ...], name: str) -> None:
+    def __init__(self, layout: Layout, results: Results, name: str) -> None:
         # not the results themselves, which hold this: a cycle would keep their memory for the collector
-        self._layout, self._rows, self._batch, self._name = layout, rows, batch, name
+        self._layout, self._name = layout, name
+        self._rows, self._batch, self._copies = results._rows, results._batch, results._copies
 
     def __getattr__(self, letter: str) -> Any:
         # reached once for each array, which is an ordinary attribute from then on
         if letter not in LETTERS:
             raise AttributeError(letter)
         made = self.__dict__[letter] = self._layout.array(self._rows, self._batch, self._name, letter)
+        if made is not None and made.base is None:  # a copy of the kernel's memory
+            self._copies.append((self._name, letter))
         return made
 
     def __repr__(self) -> str:
@@ -168,6 +174,8 @@ class Results:
         # of results for one real state that are used again: where the state goes, and the calls that fill all else
         self._states: Any = None
         self._calls: Any = None
+        # arrays that were looked at and are copies of the kernel's memory
+        self._copies: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
         # reached once for each name, which is an ordinary attribute from then on

@@ -154,15 +154,13 @@ class TransferQuestion(Question):
         vectors = np.zeros((len(both.items), 10))
         vectors[:, :9] = both.vectors
         vectors[: len(own.items), _SCALE] = system.item_scale
-        items = both.items.copy()
-        items[len(own.items) :, 3] -= own.height
         last = np.zeros((1, 5))
         lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
         self.allowed = max(NEVER_MIND, 10 * system.tolerance)
         last[0, _LENGTH:] = system.length, self.allowed
         super().__init__(
             system.tree,
-            rows=replace(both, items=items, vectors=vectors),
+            rows=replace(both, vectors=vectors),
             masses=masses,
             loads=loads,
             asked=(order, height, size, want),
@@ -198,7 +196,7 @@ class TransferQuestion(Question):
     ) -> tuple[Any, ...]:
         """What the kernel is called with: questions, states, scratch of this one call, and answers."""
         dtype = states.dtype
-        scratch, whole = np.empty(self.places, dtype), np.empty((2, self.system.tree.size), np.int64)
+        scratch, whole = np.empty(self.places, dtype), np.empty((3, self.system.tree.size), np.int64)
         questions = self.plan, self.numbers_in(dtype), states, applied, choice
         return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
 

@@ -12,19 +12,24 @@ nothing about places, so that the pairs with b <= a are enough (LOWER); N is the
 
 from kic.kernels.compiled import helper
 from kic.kernels.frames import turns
+from kic.kernels.functions import at
 from kic.kernels.layout import (
     AXIS,
     BALL,
     EVERY,
+    FRAME_A,
+    FRAME_B,
     GROUP,
     KIND,
     LO,
+    OFFSET,
     OMEGA,
     ORIGIN,
     PARENT,
     POINT,
     pair_count,
 )
+from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at
 from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
 
 # a frame's block in Z: ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to third order,
@@ -43,20 +48,6 @@ def block(size, count, order):
 
 
 @helper
-def of(Z, place, stride):
-    """A vector whose components stand a stride apart."""
-    return (Z[place], Z[place + stride], Z[place + 2 * stride])
-
-
-@helper
-def put_at(Z, place, stride, v):
-    """Write a vector whose components stand a stride apart."""
-    Z[place] = v[0]
-    Z[place + stride] = v[1]
-    Z[place + 2 * stride] = v[2]
-
-
-@helper
 def carried_first(Z, o, kind, e, sign, size, t, start):
     """Add `sign` times the first order of a carried vector to three rows."""
     for a in range(size):
@@ -72,10 +63,11 @@ def carried_first(Z, o, kind, e, sign, size, t, start):
 def turned(Z, o, count, e, sign, t, start):
     """Add `sign` times N e, of every pair, to three rows: what turning does to a carried vector."""
     x, y, z = sign * e[0], sign * e[1], sign * e[2]
+    stride = at(count)
     for c in range(3):
-        row = o + 3 * c * count
-        for p in range(count):
-            t[start + c * count + p] += Z[row + p] * x + Z[row + count + p] * y + Z[row + 2 * count + p] * z
+        i, k = at(o + 3 * c * count), at(start + c * count)
+        for p in range(stride):
+            t[k + p] += Z[i + p] * x + Z[i + stride + p] * y + Z[i + stride + stride + p] * z
 
 
 @helper
@@ -87,8 +79,7 @@ def carried_second(Z, o, size, count, kind, e, sign, t, start):
     if kind == POINT:
         second += 12 * count
     if kind == POINT or kind == OMEGA:
-        for p in range(3 * count):
-            t[start + p] += sign * Z[second + p]
+        add_range(t, start, sign, Z, second, 3 * count)
 
 
 @helper
@@ -167,17 +158,35 @@ def first_motion(cols, F, x, Z, width, size):
 
 
 @helper
-def second_motion(cols, F, x, Z, width, size, pairs):
-    """Second order of every frame: turning, N and origin."""
+def bare_frames(cols, geometry, items, bodies, bare):
+    """Mark frames that carry nothing away from their origin: their N is never asked for."""
+    for n in range(cols.shape[0]):
+        bare[n] = 1
+    for i in range(bodies.shape[0]):
+        if bodies[i, 0] >= 0:
+            bare[bodies[i, 0]] = 0
+    for i in range(items.shape[0]):
+        for k in range(FRAME_B, FRAME_A + 1):
+            if items[i, k] >= 0:
+                bare[items[i, k]] = 0
+    for n in range(cols.shape[0]):
+        o = take(geometry, n, OFFSET)
+        away = o[0] != 0 or o[1] != 0 or o[2] != 0 or not turns(cols, n)
+        if away and cols[n, GROUP] == n and cols[n, PARENT] >= 0:
+            bare[cols[n, PARENT]] = 0
+
+
+@helper
+def second_motion(cols, F, x, Z, width, size, pairs, bare):
+    """Second order of every frame: turning, N (not of bare ones) and origin."""
     mobile, count = cols.shape[0], pair_count(size, pairs)
     for n in range(mobile):
         o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
         s, r = take(F, n, AXIS), arm(cols, F, n)
         own, above = o + 6 * size, up + 6 * size
         xn, bn = mobile + n * size, mobile * (1 + size) + n * count
-        for p in range(3 * count):
-            Z[own + 12 * count + p] = Z[above + 12 * count + p]
-        if r[0] != 0 or r[1] != 0 or r[2] != 0:
+        copy_range(Z, own + 12 * count, Z, above + 12 * count, 3 * count)
+        if cols[n, PARENT] >= 0 and bare[cols[n, PARENT]] == 0:
             turned(Z, above + 3 * count, count, r, 1, Z, own + 12 * count)
         if turns(cols, n):
             q = 0
@@ -189,6 +198,8 @@ def second_motion(cols, F, x, Z, width, size, pairs):
                     wb, xb, bb = of(Z, o + b, size), x[xn + b], x[bn + q + b]
                     w = axpy(bb, s, axpy(xb, sa, of(Z, above + q + b, count)))
                     put_at(Z, p, count, w)
+                    if bare[n] != 0:
+                        continue
                     d = dot(wa, wb)
                     p += 3 * count
                     put_at(Z, p, count, (wa[0] * wb[0] - d, wa[0] * wb[1] - w[2], wa[0] * wb[2] + w[1]))
@@ -198,8 +209,7 @@ def second_motion(cols, F, x, Z, width, size, pairs):
                     put_at(Z, p, count, (wa[2] * wb[0] - w[1], wa[2] * wb[1] + w[0], wa[2] * wb[2] - d))
                 q += last
         else:
-            for p in range(12 * count):
-                Z[own + p] = Z[above + p]
+            copy_range(Z, own, Z, above, 12 * count)
             slide_second(x, Z, by, own + 12 * count, s, xn, bn, size, count, pairs)
 
 
@@ -225,8 +235,7 @@ def third_motion(cols, F, x, Z, width, size):
         o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
         s, slides = take(F, n, AXIS), not turns(cols, n)
         third = o + 6 * size + 15 * square
-        for p in range(6 * cube):
-            Z[third + p] = 0
+        clear_range(Z, third, 6 * cube)
         r = arm(cols, F, n)
         carried_third(Z, up, size, OMEGA, r, 1, Z, third)
         carried_third(Z, up, size, POINT, r, 1, Z, third + 3 * cube)

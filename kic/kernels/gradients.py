@@ -23,6 +23,7 @@ from kic.kernels.layout import (
     PRISMATIC,
     REACH,
     REVOLUTE,
+    ROW,
     SPIN,
     STATE,
     UNIT,
@@ -32,9 +33,9 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 
 
 @helper
-def linear_gradient(cols, F, items, vectors, i, states, b, row, value, g):
+def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
     """A coordinate itself, or the angle of a body of a planar mechanism."""
-    n = items[i, FRAME_B]
+    n, row = items[i, FRAME_B], items[i, ROW]
     if items[i, ITEM] == UNIT:
         g[row, n] += 1
         if cols[n, KIND] <= PRISMATIC:
@@ -51,11 +52,11 @@ def linear_gradient(cols, F, items, vectors, i, states, b, row, value, g):
 
 
 @helper
-def gradient(cols, F, items, vectors, i, states, b, row, value, g):
+def gradient(cols, F, items, vectors, i, states, b, value, g):
     """Values and first order (…, M) of item i, into rows that are zero before."""
-    kind = items[i, ITEM]
+    kind, row = items[i, ITEM], items[i, ROW]
     if kind == UNIT or kind == PLANE_ANGLE:
-        linear_gradient(cols, F, items, vectors, i, states, b, row, value, g)
+        linear_gradient(cols, F, items, vectors, i, states, b, value, g)
         return
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
     head, tail = carried_point(F, body, take(vectors, i, 0)), carried_point(F, base, take(vectors, i, 3))
@@ -85,10 +86,7 @@ def gradient(cols, F, items, vectors, i, states, b, row, value, g):
             n, v, sign = body, head, 1
         else:
             n, v, sign = base, other, -1
-        if acts(cols, n, sort):
-            v = scale(sign, first(cols, F, n, sort, v))
-        else:
-            v = zero(v)
+        v = scale(sign, first(cols, F, n, sort, v)) if acts(cols, n, sort) else zero(v)
         if body > base:
             body = cols[n, PARENT]
         else:

@@ -95,8 +95,7 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         for place in range(packed_width(3, size, pairs_of(into), order)):
             U[place] = 0
             W[place] = 0
-    # few places of call, for each is compiled into a copy; but no choice between the table and the scratch,
-    # which would count references at every posture
+    # one place of call, for each is compiled into a copy
     for part in range(3):
         frame, e, sign = body, head, 1
         if part == 1:
@@ -107,10 +106,10 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
             if not product or kind == DISTANCE:
                 continue
             frame, e, sort = base, u, DIRECTION
-        if not product:
-            carried(cols, F, into, frame, sort, e, sign, order, ordered, size, t, rows, row)
-        else:
-            carried(cols, F, into, frame, sort, e, sign, order, ordered, size, U if part == 2 else W, 3, 0)
+        target, height, place = t, rows, row
+        if product:
+            target, height, place = U if part == 2 else W, 3, 0
+        carried(cols, F, into, frame, sort, e, sign, order, ordered, size, target, height, place)
     if product:
         for c in range(3):
             U[c] = u[c]

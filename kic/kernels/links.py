@@ -59,9 +59,10 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
 
 
 @entry
-def links(plan, numbers, states, X, scratch, T):
+def links(plan, numbers, states, X, whole, scratch, T):
     """Bodies' shares of I* and P*, in the tree's coordinates (X None) or in those of the tables X (B, …).
 
+    `whole` (M,) is zero: no frame is bare.
     T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular of each body.
     """
     mobile = plan[0, COLUMNS]
@@ -87,7 +88,7 @@ def links(plan, numbers, states, X, scratch, T):
             for place in range(one):
                 Z[place] = 0
             first_motion(cols, F, X[b], Z, one, size)
-            second_motion(cols, F, X[b], Z, one, size, EVERY)
+            second_motion(cols, F, X[b], Z, one, size, EVERY, whole)
             into = Z, X[b], one, EVERY
         for i in range(bodies.shape[0]):
             frame = bodies[i, 0]

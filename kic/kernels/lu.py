@@ -6,6 +6,8 @@ their cube. Pivots are chosen by size, the one branch on values in all kernels.
 """
 
 from kic.kernels.compiled import helper
+from kic.kernels.functions import at
+from kic.kernels.ranges import add_range, scale_range
 
 
 @helper
@@ -49,25 +51,22 @@ def factor(W, pivots, ends):
 
 @helper
 def solve(W, pivots, ends, R, width):
-    """Solve for `width` right sides R (n, …) in place, side by side in each row."""
+    """Solve for `width` right sides R (n width) in place, side by side for each row."""
     size = W.shape[0]
     for k in range(size):
         place = pivots[k]
         if place != k:
-            for c in range(width):
-                R[k, c], R[place, c] = R[place, c], R[k, c]
+            i, j = at(k * width), at(place * width)
+            for c in range(at(width)):
+                R[i + c], R[j + c] = R[j + c], R[i + c]
     for k in range(size):
         for i in range(k + 1, size):
             f = W[i, k]
             if f != 0:
-                for c in range(width):
-                    R[i, c] -= f * R[k, c]
+                add_range(R, i * width, -f, R, k * width, width)
     for k in range(size - 1, -1, -1):
         for j in range(k + 1, ends[k] + 1):
             f = W[k, j]
             if f != 0:
-                for c in range(width):
-                    R[k, c] -= f * R[j, c]
-        f = 1 / W[k, k]
-        for c in range(width):
-            R[k, c] *= f
+                add_range(R, k * width, -f, R, j * width, width)
+        scale_range(R, k * width, 1 / W[k, k], R, k * width, width)

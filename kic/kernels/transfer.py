@@ -7,10 +7,9 @@ left out; what that leaves out of any answer is linear in it and is added at the
 
 from kic.kernels.carried import (
     ball_turns,
+    bare_frames,
     block,
     first_motion,
-    of,
-    put_at,
     second_motion,
     third_motion,
 )
@@ -55,6 +54,7 @@ from kic.kernels.layout import (
 from kic.kernels.loads import load_tables
 from kic.kernels.lu import factor, solve
 from kic.kernels.newton_euler import inertia_tables, loads_block
+from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
 from kic.kernels.vectors import cross, sub
 
 # quality (B, 7): smallest pivot as a share of the largest; then of each order the largest coefficient of a column of the
@@ -69,7 +69,7 @@ def scratch_parts(plan):
     """Where the parts of the scratch end, in the order of their use below."""
     mobile, height, size, rows = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE], plan[1, ROWS]
     want, order, pairs = plan[1, WANT], plan[1, ORDER], plan[2, PAIRS]
-    count, most = pair_count(size, pairs), size
+    count, most, every = pair_count(size, pairs), size, height + rows
     if order > 1:
         most = count
     if order > 2:
@@ -80,22 +80,20 @@ def scratch_parts(plan):
     U = Z + width
     V = U + width
     x = V + packed_width(mobile, size, pairs, order)
-    t = x + packed_width(height, size, pairs, order)
-    g = t + height * (1 + mobile)
+    t = x + packed_width(every, size, pairs, order)
+    g = t + every * (1 + mobile)
     W = g + mobile * mobile
     R = W + mobile * most
     late = R + mobile * most
-    row = late + 3 * (1 + mobile)
-    asked = row + packed_width(rows, size, pairs, plan[2, ASKED])
-    inertia = asked
+    inertia = late
     if want & WANT_INERTIA:
         inertia += (mobile + 2) * loads_block(size, pairs) + size * (size + count)
     loads = inertia + (mobile * (COMPOSITE_WIDTH + 2 + mobile) if want & WANT_LOADS else 0)
-    return F, Z, U, V, x, t, g, W, R, late, row, asked, inertia, loads
+    return F, Z, U, V, x, t, g, W, R, late, inertia, loads
 
 
 @helper
-def scaled_system(cols, items, vectors, choice, length, g, W):
+def scaled_system(cols, vectors, choice, length, g, W):
     """The square system: rows chosen for use, divided by their scales, columns in the order of elimination."""
     mobile = cols.shape[0]
     for j in range(mobile):
@@ -111,80 +109,44 @@ def spread(cols, choice, length, R, late, count):
     for j in range(cols.shape[0]):
         n = choice[1, j]
         column = length if cols[n, KIND] == PRISMATIC else length / length
-        for c in range(count):
-            late[n, c] = R[j, c] * column
+        scale_range(late, n * count, column, R, j * count, count)
 
 
 @helper
-def right_sides(vectors, choice, t, start, R, count):
+def right_sides(mobile, vectors, choice, t, start, R, count):
     """What the rows of the system have without the unknown, negative and scaled."""
-    for i in range(R.shape[0]):
+    for i in range(mobile):
         f = -1 / vectors[choice[2, i], SCALE]
         place = start + choice[0, i] * count
-        for c in range(count):
-            R[i, c] = f * t[place + c]
+        scale_range(R, i * count, f, t, place, count)
 
 
 @helper
 def add_late(g, row, late, count, t, place):
     """Add what a row has by the part of the columns' coefficients that was left out."""
-    for n in range(late.shape[0]):
+    for n in range(g.shape[1]):
         f = g[row, n]
         if f != 0:
-            for c in range(count):
-                t[place + c] += f * late[n, c]
+            add_range(t, place, f, late, n * count, count)
 
 
 @helper
-def judge(vectors, choice, left_out, g, late, t, start, count, order, quality):
-    """Largest coefficient of this order, and the worst left in closure rows that were not used."""
-    large = worst = abs(late[0, 0]) * 0
-    for n in range(late.shape[0]):
-        for c in range(count):
-            large = max(large, abs(late[n, c]))
-    for k in range(left_out):
-        row, scale = choice[3, k], abs(vectors[choice[4, k], SCALE])
+def complete_rows(vectors, choice, left_out, height, g, late, t, start, count, order, quality):
+    """Complete one order of the rows asked for; and of closure rows that were not used, which it judges."""
+    large = worst = abs(late[0]) * 0
+    for k in range(left_out + g.shape[0] - height):
+        row = choice[3, k] if k < left_out else height + k - left_out
         place = start + row * count
         add_late(g, row, late, count, t, place)
-        for c in range(count):
-            worst = max(worst, abs(t[place + c]) / scale)
+        if k < left_out:
+            scale = abs(vectors[choice[4, k], SCALE])
+            for c in range(place, place + count):
+                worst = max(worst, abs(t[c]) / scale)
+    if left_out > 0:
+        for place in range(g.shape[1] * count):
+            large = max(large, abs(late[place]))
     quality[LARGEST + order - 1] = large
     quality[LEFT + order - 1] = worst
-
-
-@helper
-def put_order(late, count, x, start):
-    """Add the columns' coefficients of one order to their table."""
-    for n in range(late.shape[0]):
-        for c in range(count):
-            x[start + n * count + c] += late[n, c]
-
-
-@helper
-def add_items(cols, F, into, items, vectors, start, stop, states, b, order, size, t, rows, U, V):
-    """Rows of several items, the table being cleared first."""
-    for place in range(packed_width(rows, size, into[3], order)):
-        t[place] = 0
-    for i in range(start, stop):
-        add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, V)
-
-
-@helper
-def asked_rows(cols, F, into, items, vectors, start, states, b, order, size, t, rows, U, V, late, value, g):
-    """Rows asked for, with what the highest order has by the part of the columns' coefficients left out."""
-    add_items(cols, F, into, items, vectors, start, items.shape[0], states, b, order, size, t, rows, U, V)
-    if order < 2:
-        return
-    count = late.shape[1]
-    place = rows * (1 + size) if order == 2 else rows * (1 + size + size * size)
-    for i in range(start, items.shape[0]):
-        for c in range(3):
-            for n in range(cols.shape[0]):
-                g[c, n] = 0
-        gradient(cols, F, items, vectors, i, states, b, 0, value, g)
-        row = items[i, ROW]
-        for c in range(3 if items[i, ITEM] <= OMEGA else 1):
-            add_late(g, c, late, count, t, place + (row + c) * count)
 
 
 @helper
@@ -200,36 +162,37 @@ def unpack(t, start, rows, size, target, place):
 
 
 @helper
-def hand_out(items, first, pairs, order, size, t, rows, target):
+def hand_out(items, first, height, pairs, order, size, t, rows, target):
     """Rows asked for, with every pair: those of turnings differ by ω_a × ω_b in the order of differentiation."""
+    copy_range(target, 0, t, height, rows)
+    start, count, place = height + rows, size, rows
+    for k in range(1, order + 1):
+        if k == 2 and pairs != EVERY:
+            unpack(t, start + height * count, rows, size, target, place)
+        else:
+            copy_range(target, place, t, start + height * count, rows * count)
+        start += (height + rows) * count
+        place += rows * size**k
+        count = pair_count(size, pairs) if k == 1 else size * size * size
     if pairs == EVERY or order < 2:
-        for place in range(packed_width(rows, size, pairs, order)):
-            target[place] = t[place]
         return
-    square = size * size
-    for place in range(rows * (1 + size)):
-        target[place] = t[place]
-    unpack(t, rows * (1 + size), rows, size, target, rows * (1 + size))
     for i in range(first, items.shape[0]):
         if items[i, ITEM] == OMEGA:
-            g, h = rows + items[i, ROW] * size, rows * (1 + size) + items[i, ROW] * square
+            row = items[i, ROW] - height
+            g, h = rows + row * size, rows * (1 + size) + row * size * size
             for a in range(size):
                 for b in range(a):
-                    v = cross(of(t, g + a, size), of(t, g + b, size))
-                    place = h + b * size + a
-                    put_at(target, place, square, sub(of(target, place, square), v))
+                    v = cross(of(target, g + a, size), of(target, g + b, size))
+                    at = h + b * size + a
+                    put_at(target, at, size * size, sub(of(target, at, size * size), v))
 
 
 @helper
 def hand_out_inertia(t, size, pairs, target):
     """I* and P* with every pair."""
     square = size * size
-    for place in range(square):
-        target[place] = t[place]
-    if pairs == EVERY:
-        for place in range(square, square + square * size):
-            target[place] = t[place]
-    else:
+    copy_range(target, 0, t, 0, square if pairs != EVERY else square + square * size)
+    if pairs != EVERY:
         unpack(t, square, size, size, target, square)
 
 
@@ -237,7 +200,7 @@ def hand_out_inertia(t, size, pairs, target):
 def chosen_loads(
     cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, A, size, own, target, start
 ):  # fmt: skip
-    """T^L and damping of the tree, in chosen coordinates by A (M, m), into target from `start` on."""
+    """T^L and damping of the tree, in chosen coordinates by A (M m), into target from `start` on."""
     mobile = cols.shape[0]
     C = own[: mobile * COMPOSITE_WIDTH].reshape(mobile, COMPOSITE_WIDTH)
     stretch = own[mobile * COMPOSITE_WIDTH : mobile * (COMPOSITE_WIDTH + 1)]
@@ -248,7 +211,7 @@ def chosen_loads(
         target[place] = 0
     for n in range(mobile):
         for a in range(size):
-            target[start + a] += A[n, a] * t[n]
+            target[start + a] += A[n * size + a] * t[n]
     start += size
     for m in range(mobile):
         for n in range(mobile):
@@ -256,7 +219,7 @@ def chosen_loads(
             if f != 0:
                 for a in range(size):
                     for c in range(size):
-                        target[start + a * size + c] += A[m, a] * f * A[n, c]
+                        target[start + a * size + c] += A[m * size + a] * f * A[n * size + c]
 
 
 @entry
@@ -266,7 +229,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     choice (5, n): rows used and columns in the order of elimination, the items of those rows; closure rows that are
     not used, and their items. X (B or 0, …) receives the table of the tree's coordinates; T that of the rows asked for, which
     follow the system among the items; K receives I*, P*, load, damping as wanted. Where the system alone is wanted, T
-    receives its rows' values and first order in the tree's own coordinates. `whole` (2, M) is scratch.
+    receives its rows' values and first order in the tree's own coordinates. `whole` (3, M) is scratch.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
@@ -283,108 +246,75 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
     length = numbers[numbers.shape[0] - 1, LENGTH]
     allowed = abs(numbers[numbers.shape[0] - 1, ALLOWED])
-    (
-        endF, endZ, endU, endV, endx, endt, endg, endW, endR, endlate, endrow, endasked, endinertia, endloads,
-    ) = scratch_parts(plan)  # fmt: skip
-    count = pair_count(size, pairs)
+    endF, endZ, endU, endV, endx, endt, endg, endW, endR, endlate, endinertia, endloads = scratch_parts(plan)
+    count, every = pair_count(size, pairs), height + rows
     width = block(size, count, order)
     F, Z = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endZ]
     U, V, x, t = scratch[endZ:endU], scratch[endU:endV], scratch[endV:endx], scratch[endx:endt]
-    value, g = scratch[endt : endt + height], scratch[endt + height : endg].reshape(height, mobile)
-    W, pivots, ends = scratch[endg:endW].reshape(mobile, mobile), whole[0], whole[1]
-    R1, R2 = scratch[endW : endW + mobile * size], scratch[endW : endW + mobile * count]
-    late1, late2 = scratch[endR : endR + mobile * size], scratch[endR : endR + mobile * count]
-    row_value, row_g = scratch[endlate : endlate + 3], scratch[endlate + 3 : endrow].reshape(3, mobile)
-    own_rows, own_inertia = scratch[endrow:endasked], scratch[endasked:endinertia]
-    own_loads = scratch[endinertia:endloads]
+    value, g = scratch[endt : endt + every], scratch[endt + every : endg].reshape(every, mobile)
+    W, R, late = scratch[endg:endW].reshape(mobile, mobile), scratch[endW:endR], scratch[endR:endlate]
+    pivots, ends, bare = whole[0], whole[1], whole[2]
+    own_inertia, own_loads = scratch[endlate:endinertia], scratch[endinertia:endloads]
+    tables, Y = own_inertia[: size * (size + count)], own_inertia[size * (size + count) :]
     into = Z, x, width, pairs
     # ground rests
-    for place in range(width):
-        Z[place] = 0
+    clear_range(Z, 0, width)
+    bare_frames(cols, geometry, items, bodies, bare)
     suspects = 0
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
-        for place in range(endt, endg):
-            scratch[place] = 0
-        for i in range(first_asked):
-            gradient(cols, F, items, vectors, i, states, b, items[i, ROW], value, g)
+        clear_range(scratch, endt, every * (1 + mobile))
+        for i in range(items.shape[0]):
+            gradient(cols, F, items, vectors, i, states, b, value, g)
         if want & WANT_SYSTEM:
-            for place in range(height * (1 + mobile)):
-                T[b, place] = scratch[endt + place]
+            copy_range(T[b], 0, scratch, endt, every * (1 + mobile))
             continue
-        scaled_system(cols, items, vectors, choice, length, g, W)
+        scaled_system(cols, vectors, choice, length, g, W)
         quality[b, PIVOT] = factor(W, pivots, ends)
-        for place in range(x.shape[0]):
-            x[place] = 0
-        # first order
-        R, late = R1.reshape(mobile, size), late1.reshape(mobile, size)
-        for i in range(mobile):
-            for a in range(size):
-                R[i, a] = 0
-        for i in range(size):
-            R[i, i] = 1 / vectors[choice[2, i], SCALE]
-        solve(W, pivots, ends, R, size)
-        spread(cols, choice, length, R, late, size)
-        if left_out > 0:
-            for place in range(height, height * (1 + size)):
-                t[place] = 0
-            judge(vectors, choice, left_out, g, late, t, height, size, 1, quality[b])
-        put_order(late, size, x, mobile)
-        if want & WANT_LOADS:
-            start = size * (size + size * size) if want & WANT_INERTIA else 0
-            chosen_loads(
-                cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, late, size,
-                own_loads, K[b], start,
-            )  # fmt: skip
-        if order > 1 or asked > 0:
-            first_motion(cols, F, x, Z, width, size)
-        # second order
-        if order > 1:
-            R, late = R2.reshape(mobile, count), late2.reshape(mobile, count)
-            ball_turns(cols, x, size, pairs)
-            second_motion(cols, F, x, Z, width, size, pairs)
-            add_items(cols, F, into, items, vectors, 0, first_asked, states, b, 2, size, t, height, U, V)
-            right_sides(vectors, choice, t, height * (1 + size), R, count)
-            solve(W, pivots, ends, R, count)
-            spread(cols, choice, length, R, late, count)
-            if left_out > 0:
-                judge(vectors, choice, left_out, g, late, t, height * (1 + size), count, 2, quality[b])
-            if want & WANT_INERTIA:
-                tables, Y = own_inertia[: size * (size + count)], own_inertia[size * (size + count) :]
+        # one order after the other: where it stands in the table of the tree's coordinates, and in that of rows
+        clear_range(x, 0, x.shape[0])
+        x_start, t_start, terms = mobile, every, size
+        for k in range(1, order + 1):
+            if k == 1:
+                clear_range(R, 0, mobile * size)
+                for i in range(size):
+                    R[i * size + i] = 1 / vectors[choice[2, i], SCALE]
+                copy_range(t, 0, value, 0, every)
+                clear_range(t, t_start, every * size)
+            else:
+                if k == 2:
+                    ball_turns(cols, x, size, pairs)
+                second_motion(cols, F, x, Z, width, size, pairs, bare)
+                if k == 3:
+                    third_motion(cols, F, x, Z, width, size)
+                clear_range(t, 0, t.shape[0])
+                for i in range(items.shape[0]):
+                    add_item(cols, F, into, items, vectors, i, states, b, k, size, t, every, U, V)
+                right_sides(mobile, vectors, choice, t, t_start, R, terms)
+            solve(W, pivots, ends, R, terms)
+            spread(cols, choice, length, R, late, terms)
+            complete_rows(vectors, choice, left_out, height, g, late, t, t_start, terms, k, quality[b])
+            if k == 2 and want & WANT_INERTIA:
                 inertia_tables(cols, F, bodies, inertias, x, Z, width, Y, late, size, pairs, tables)
                 hand_out_inertia(tables, size, pairs, K[b])
-        if order < 3 and asked > 0:
-            asked_rows(
-                cols, F, into, items, vectors, first_asked, states, b, asked, size, own_rows, rows, U, V, late,
-                row_value, row_g,
-            )  # fmt: skip
-        if order > 1:
-            put_order(late, count, x, mobile * (1 + size))
-        # third order, now with all of B, and with every pair and triple
-        if order > 2:
-            cube, square = size * count, size + count
-            R = scratch[endW : endW + mobile * cube].reshape(mobile, cube)
-            late = scratch[endR : endR + mobile * cube].reshape(mobile, cube)
-            second_motion(cols, F, x, Z, width, size, pairs)
-            third_motion(cols, F, x, Z, width, size)
-            add_items(cols, F, into, items, vectors, 0, first_asked, states, b, 3, size, t, height, U, V)
-            right_sides(vectors, choice, t, height * (1 + square), R, cube)
-            solve(W, pivots, ends, R, cube)
-            spread(cols, choice, length, R, late, cube)
-            if left_out > 0:
-                judge(vectors, choice, left_out, g, late, t, height * (1 + square), cube, 3, quality[b])
-            if asked > 0:
-                asked_rows(
-                    cols, F, into, items, vectors, first_asked, states, b, asked, size, own_rows, rows, U, V,
-                    late, row_value, row_g,
-                )  # fmt: skip
-            put_order(late, cube, x, mobile * (1 + square))
+            add_range(x, x_start, 1, late, 0, mobile * terms)
+            if k == 1:
+                if want & WANT_LOADS:
+                    start = size * (size + size * size) if want & WANT_INERTIA else 0
+                    chosen_loads(
+                        cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b,
+                        late, size, own_loads, K[b], start,
+                    )  # fmt: skip
+                if order > 1:
+                    first_motion(cols, F, x, Z, width, size)
+            x_start += mobile * terms
+            t_start += every * terms
+            terms = count if k == 1 else size * size * size
         if asked > 0:
-            hand_out(items, first_asked, pairs, asked, size, own_rows, rows, T[b])
+            hand_out(items, first_asked, height, pairs, asked, size, t, rows, T[b])
         if X.shape[0] > 0:
-            for place in range(x.shape[0]):
-                X[b, place] = x[place]
+            copy_range(X[b], 0, x, 0, x.shape[0])
         # not-a-number is never fine
         fine = quality[b, PIVOT] > GOOD_PIVOT
         if left_out > 0:

@@ -1,0 +1,55 @@
+"""Stretches of one long array, and vectors whose components stand a stride apart in it.
+
+Every index goes through `at`: what can not be negative is counted several numbers at a time.
+"""
+
+from kic.kernels.compiled import helper
+from kic.kernels.functions import at
+
+
+@helper
+def of(Z, place, stride):
+    """The vector whose components stand a stride apart."""
+    p, s = at(place), at(stride)
+    return (Z[p], Z[p + s], Z[p + s + s])
+
+
+@helper
+def put_at(Z, place, stride, v):
+    """Write a vector whose components stand a stride apart."""
+    p, s = at(place), at(stride)
+    Z[p] = v[0]
+    Z[p + s] = v[1]
+    Z[p + s + s] = v[2]
+
+
+@helper
+def clear_range(t, start, count):
+    """Zeros."""
+    i = at(start)
+    for p in range(at(count)):
+        t[i + p] = 0
+
+
+@helper
+def copy_range(t, start, Z, place, count):
+    """Copy a stretch of Z."""
+    i, k = at(start), at(place)
+    for p in range(at(count)):
+        t[i + p] = Z[k + p]
+
+
+@helper
+def add_range(t, start, f, Z, place, count):
+    """Add f times a stretch of Z."""
+    i, k = at(start), at(place)
+    for p in range(at(count)):
+        t[i + p] += f * Z[k + p]
+
+
+@helper
+def scale_range(t, start, f, Z, place, count):
+    """Write f times a stretch of Z."""
+    i, k = at(start), at(place)
+    for p in range(at(count)):
+        t[i + p] = f * Z[k + p]
