@@ -231,7 +231,7 @@ def _usual(mechanism: Mechanism) -> tuple[str, ...]:
 
     Points that only hold a spring come last; a body without reference point is asked for its turning.
     """
-    from kic.parts import GROUND
+    from kic.checks import GROUND
 
     held = {name for spring in mechanism.springs for name in spring.points}
     bodies = [p.body for p in mechanism.points if p.body != GROUND]

@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import broadcast_batches
+from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.drawing import Drawing
 from kic.errors import InputError, PostureError, shown
 from kic.evaluator import Evaluator
 from kic.model import Model
-from kic.parts import STRICT
 from kic.posture import coordinates_of, only_coordinates, states_of, targets_of
 from kic.tables import Sheet
 
@@ -30,7 +30,7 @@ class Mechanism(Drawing):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs : sequences of parts
+    bodies, joints, points, distances, forces, moments, springs, couplings : sequences of parts
         All their names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.

@@ -53,7 +53,7 @@ class Model:
     @cached_property
     def direct(self) -> bool:
         """Whether the coordinates are all those of the tree: an open chain in its own coordinates."""
-        return not self.tree.cuts and len(self.coordinates) == self.tree.size
+        return self.tree.open and len(self.coordinates) == self.tree.size
 
     @cached_property
     def length(self) -> float:

@@ -231,7 +231,7 @@ class _Page:
     def posture(self) -> None:
         """Coordinates and the joints that they belong to."""
         phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
-        if self.mechanism.cuts:  # the other joints follow; balls have no values
+        if not self.mechanism._model.tree.open:  # the other joints follow; balls have no values
             follow = [
                 c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]
             ]

@@ -17,9 +17,10 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables"],
     ["arrays"],
+    ["checks"],
     ["products", "inertias", "rotations", "jets", "contributions"],
     ["parts", "coefficients"],
-    ["dynamics"],
+    ["dynamics", "couplings"],
     ["drawing"],
     ["tree"],
     ["items", "masses", "posture"],
