@@ -178,6 +178,23 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     return tuple(zip(names, numbers, strict=True))
 
 
+def relation(terms: Terms) -> str:
+    """A coupling as an equation between changes from the drawing.
+
+    Examples
+    --------
+    >>> from kic.couplings import relation
+    >>> relation((("A", 20.0), ("B", -1.0)))
+    '20 ΔA − ΔB = 0'
+    """
+    said = ""
+    for coordinate, ratio in terms:
+        sign = " − " if ratio < 0 else " + " if said else ""
+        factor = "" if abs(ratio) == 1 else f"{abs(ratio):.6g} "
+        said += f"{sign if said else sign.strip()}{factor}Δ{coordinate}"
+    return f"{said} = 0"
+
+
 def _coordinate(who: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
     """The joint of a name and the one coordinate of it that is meant."""
     components = {c: joint for joint in joints.values() for c in joint.components}

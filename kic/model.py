@@ -14,6 +14,7 @@ from kic.errors import InputError
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import ContributionsQuestion, DynamicsQuestion, InertiaQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
+from kic.mobility import Freedoms
 from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
@@ -72,15 +73,19 @@ class Model:
         return drawn_states(self.tree)
 
     @cached_property
-    def mobility(self) -> int:
-        """Freedoms: the tree's, less the independent closure rows of the drawing."""
-        return self.tree.size - self.transfer(()).rank(self.drawn)
+    def freedoms(self) -> Freedoms:
+        """Account of the freedoms."""
+        return Freedoms(self.closure(()), self.drawn)
 
     @cached_property
+    def mobility(self) -> int:
+        """Freedoms: the tree's, less the independent closure conditions."""
+        return self.freedoms.mobility
+
+    @property
     def redundant(self) -> int:
-        """Closure rows of the drawing that follow from the others."""
-        transfer = self.transfer(())
-        return len(transfer.owners) - transfer.rank(self.drawn)
+        """Closure conditions that follow from the others."""
+        return self.freedoms.redundant
 
     def value_rows(self, name: str) -> tuple[int, bool]:
         """How many rows a name has, and whether they all have values."""
@@ -110,7 +115,8 @@ class Model:
             raise InputError(
                 f"'{self.drawing.name}' has mobility {self.mobility}; {count} coordinates were named: "
                 f"{', '.join(self.transfer(names).labels) or 'none'}.{missing}"
-                + (f" Name {self.mobility}." if count > self.mobility else ""),
+                + (f" Name {self.mobility}." if count > self.mobility else "")
+                + f" {self.freedoms.doubt()}".rstrip(),
                 mobility=self.mobility,
             )
 

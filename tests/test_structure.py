@@ -29,6 +29,7 @@ FLOORS = [
     ["kinematics"],
     ["transfer"],
     ["closure"],
+    ["mobility"],
     ["model"],
     ["configuration"],
     ["evaluator"],
