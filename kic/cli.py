@@ -133,11 +133,11 @@ def report(model: str, given: tuple[str, ...], names: tuple[str, ...], order: in
     freedoms of a joint with several are named joint.1, joint.2 …; those of a ball are the components
     of its rotation vector.
 
-    --json prints one object and nothing else: name, title, units, mobility, freedoms (in words);
-    coordinates, coordinate_units, phi; gravity; points; poses (4×4, displacement from the drawing); rows,
-    row_units, values (null for angular velocities), holonomic; G[p][n], H[p][m][n], D[p][l][m][n] (null above the
-    order), the differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping (null where
-    they have no answer, and dynamics_left_out says why). Floats are exact.
+    --json prints one object and nothing else: name, title, units, mobility, freedoms (what it rests on, in
+    words); coordinates, coordinate_units, phi; gravity; points; poses (4×4, displacement from the drawing);
+    rows, row_units, values (null for angular velocities), holonomic; G[p][n], H[p][m][n], D[p][l][m][n]
+    (null above the order), the differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping
+    (null where they have no answer, and dynamics_left_out says why). Floats are exact.
     """
     mechanism = _load(model)
     posture = _posture(mechanism, given) if given else None

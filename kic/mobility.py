@@ -53,8 +53,8 @@ class Freedoms:
     --------
     >>> import kic
     >>> print(kic.load("four-bar").freedoms())
-    mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at C), 3 of them redundant (3 of joint
-    'C'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
+    mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of joint
+    'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
     """
 
     def __init__(self, closure: Closure, drawn: np.ndarray) -> None:

@@ -108,7 +108,14 @@ class Model:
         return found
 
     def check_number(self, names: tuple[str, ...]) -> None:
-        """As many coordinates as freedoms, or an error that says how many."""
+        """As many coordinates as freedoms, none of them fixed, or an error that says how many."""
+        still = [name for name in names if name in self.drawing.rods]
+        if still:
+            raise InputError(
+                f"Distance '{still[0]}' of '{self.drawing.name}' is fixed and can be no coordinate. Name "
+                "something that moves, or leave `fixed` out of it.",
+                name=still[0],
+            )
         count = len(self.transfer(names).labels)
         if count != self.mobility:
             missing = "" if count > self.mobility else f" Name {self.mobility - count} more."

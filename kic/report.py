@@ -94,10 +94,10 @@ def report_data(
     -------
     dict
         name, title, units, mobility, freedoms (what it rests on, in words); coordinates, coordinate_units,
-        phi; gravity; points {name: [x, y, z]}; poses {body: 4×4, its displacement from the drawing}; rows, row_units, values (None where there is
-        none), holonomic, G, H, D (None above the order); I, P, load, gravity_load, damping (None where they
-        have no answer, and dynamics_left_out says why). Axes are as in kic: H[p][m][n], D[p][l][m][n],
-        P[k][a][b], the differentiating index first.
+        phi; gravity; points {name: [x, y, z]}; poses {body: 4×4, its displacement from the drawing}; rows,
+        row_units, values (None where there is none), holonomic, G, H, D (None above the order); I, P, load,
+        gravity_load, damping (None where they have no answer, and dynamics_left_out says why). Axes are as in
+        kic: H[p][m][n], D[p][l][m][n], P[k][a][b], the differentiating index first.
 
     Raises
     ------
