@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.closure import Closure
+from kic.closure import CLOSED, Closure
 from kic.couplings import Coupling
 from kic.parts import Distance, Joint
 from kic.posture import advance
@@ -22,6 +22,8 @@ from kic.transfer import RANK_SHARE, Transfer
 NEARBY = 1e-2
 # neighbours looked at where there are several directions to go
 NEIGHBOURS = 4
+# Newton's steps to the neighbours, which are close by
+STEPS = 12
 # of more parts than these the rest is only counted
 _MANY = 6
 
@@ -76,21 +78,26 @@ class Freedoms:
     @cached_property
     def _neighbours(self) -> np.ndarray:
         """States (n, S) of closed postures near the drawing, on the way of its first-order motions."""
-        transfer = self._transfer
-        if not self.first_order or self.coordinates - self.first_order == len(transfer.owners):
+        t, rank = self._transfer, self.coordinates - self.first_order
+        if not self.first_order or rank == len(t.owners):
             return self._drawn[:0]  # nothing moves, or no condition depends on another: the rank stays
-        G = self._scaled(self._drawn)[0]
-        kept = G[transfer.independent(G)]
-        ways = np.linalg.svd(kept)[2][len(kept) :]
+        ways = np.linalg.svd(self._closure.rows(self._drawn)[1][0])[2][rank:]
         mixed = np.random.default_rng(0).normal(size=(NEIGHBOURS, len(ways)))
         step = (mixed if len(ways) > 1 else np.array([[1.0], [-1.0]])) @ ways
         step *= NEARBY / np.abs(step).max(axis=1, keepdims=True)
-        start = advance(transfer.tree, self._drawn.repeat(len(step), axis=0), step * transfer.column_scale)
-        found = self._closure.solve(start, np.zeros((len(start), 0)))
+        states = start = advance(t.tree, self._drawn.repeat(len(step), axis=0), step * t.column_scale)
+        # what the tolerance takes for redundant must not pull a neighbour back to the drawing
+        least = max(1e-10, 10 * t.tolerance)
+        for _ in range(STEPS):
+            missing, G = self._closure.rows(states)
+            if np.abs(missing).max() < CLOSED / 100:
+                break
+            step = np.einsum("bnp,bp->bn", np.linalg.pinv(G, rcond=least), -missing)
+            states = advance(t.tree, states, step * t.column_scale)
+        left = np.linalg.norm(self._closure.rows(states)[0], axis=1)
         # a posture that fell back to the drawing is none beside it
-        far, gone = (np.linalg.norm(x - self._drawn, axis=1) for x in (start, found.states))
-        closed = np.array([not reason for reason in found.reasons]) & (gone > far / 10)
-        return found.states[closed]
+        far, gone = (np.linalg.norm(x - self._drawn, axis=1) for x in (start, states))
+        return states[(left <= max(CLOSED, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
@@ -98,7 +105,7 @@ class Freedoms:
         if not len(self._neighbours):
             return ()
         share = max(RANK_SHARE, 10 * self._transfer.tolerance)
-        return tuple(self.coordinates - _rank(G, share) for G in self._scaled(self._neighbours))
+        return tuple(self.coordinates - _rank(G, share) for G in self._closure.rows(self._neighbours)[1])
 
     @property
     def regular(self) -> bool | None:
@@ -117,18 +124,13 @@ class Freedoms:
         """Conditions that follow from the others."""
         return len(self._transfer.owners) - (self.coordinates - self.mobility)
 
-    def _scaled(self, states: np.ndarray) -> np.ndarray:
-        """First order (B, P, M) of the closure conditions, scaled."""
-        t = self._transfer
-        return t.first_order(states) / t.scale[:, None] * t.column_scale
-
     @cached_property
     def _surplus(self) -> tuple[dict[str, int], dict[str, int]]:
         """Of each part: conditions that hold by themselves, and those that follow from all others."""
         states = self._drawn
         if not self.regular and self.nearby:
             states = self._neighbours[[int(np.argmax(self.nearby))]]
-        G, owners = self._scaled(states)[0], np.array(self._transfer.owners)
+        G, owners = self._closure.rows(states)[1][0], np.array(self._transfer.owners)
         share = max(RANK_SHARE, self._transfer.tolerance)
         total = _rank(G, share)
         alone, follow = {}, {}

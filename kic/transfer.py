@@ -49,14 +49,14 @@ def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, fl
 def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
     """What each row is divided by: the characteristic length for lengths, 1 for the others."""
     scales: list[float] = []
-    terms: list[float] = []
+    terms: list[float] = []  # of the row of a coupling, as large as the largest
     columns = column_scales(tree, length)
     for item in items:
         is_length = item.kind in (POINT, DISTANCE, REACH) or (
             item.kind == UNIT and tree.cols[item.frame_b, 1] == PRISMATIC
         )
         scale = length if is_length else 1.0
-        if item.kind == GEAR:  # a row has several terms, and is as large as the largest
+        if item.kind == GEAR:
             terms.append(abs(item.extra[0]) * columns[item.frame_b])
             scale = max(terms)
             terms = terms if item.goes_on else []
@@ -163,7 +163,7 @@ class Transfer:
     def first_part(self, X: np.ndarray) -> np.ndarray:
         """A (B, M, m) of a table of the tree's coordinates."""
         mobile = self.tree.size
-        return X[:, mobile : mobile * (1 + self.first)].reshape(-1, mobile, self.first)
+        return X[:, mobile : mobile * (1 + self.first)].reshape(len(X), mobile, self.first)
 
     def solve(self, states: np.ndarray, order: int) -> Solved:
         """A, B, C at states (B, S).

@@ -34,6 +34,12 @@ def same(a: object, b: object, letters: str = "GHD", limit: float = 1e-12) -> bo
     return all(mismatch(getattr(a, x), getattr(b, x)) < limit for x in letters)
 
 
+def equal(a: kic.Dynamics, b: kic.Dynamics, limit: float = 1e-12) -> bool:
+    """I*, P* and load alike; where P* vanishes, beside I*."""
+    size = max(np.abs(b.P).max(initial=0.0), np.abs(b.I).max(initial=0.0))
+    return same(a, b, ["I", "load"], limit) and bool(np.abs(a.P - b.P).max(initial=0.0) <= limit * size)
+
+
 def linear(rows: list[str], columns: list[str], G: np.ndarray) -> kic.Coefficients:
     """Coefficients of coordinates that depend linearly on others."""
     p, m = np.shape(G)
@@ -73,7 +79,8 @@ def test_wheels_turn_as_wheels_do_however_they_are_drawn(kind: str, way) -> None
     u = c.coefficients(["a.wz", "b.wz", "B"], order=3)
     assert u.G[:, 1, 0] == pytest.approx(rate * u.G[:, 0, 0], abs=1e-15)
     assert np.abs(u.G[:, 0, 0]) == pytest.approx(1)
-    assert not np.any(u.H) and not np.any(u.D)
+    assert not np.any(u.H)
+    assert not np.any(u.D)
     assert c.value("B") == pytest.approx(0.3 + c.value("A") * u.G[0, 2, 0], abs=1e-12)
     d = c.dynamics()
     assert d.I[:, 0, 0] == pytest.approx(2 + 3 * rate**2, abs=1e-13)
@@ -157,7 +164,8 @@ def planetary(zs: float = 24, zp: float = 18) -> kic.Mechanism:
     zr = zs + 2 * zp
     return kic.Mechanism(
         "planetary",
-        [body("sun_wheel"), body("carrier"), body("planet_wheel", (0.42, 0, 0)), body("ring_wheel", spin=4.0)],
+        [body("sun_wheel"), body("carrier"), body("planet_wheel", (0.42, 0, 0)),
+         body("ring_wheel", spin=4.0)],
         [
             joint("sun", "revolute", ("ground", "sun_wheel")),
             joint("arm", "revolute", ("ground", "carrier")),
@@ -184,28 +192,29 @@ def test_planetary_gears_after_willis() -> None:
     assert u.G[1] == pytest.approx([-24 / 18, 24 / 18], abs=1e-14)
     assert c.coefficients("sun", wrt=["ring", "arm"]).G[0] == pytest.approx([-2.5, 3.5], abs=1e-13)
     # the planet's tooth, opened and composed by hand
-    free = replace(m, couplings=()).at(c.phi)
+    free = replace(m, couplings=(), coordinates=None).at({j.name: c.value(j.name) for j in m.joints})
     chosen = linear(["sun", "arm", "planet", "ring"], ["sun", "arm"], [[1, 0], [0, 1], *u.G[[1, 0]]])
     assert same(free.coefficients("tooth", 3) @ chosen, c.coefficients("tooth", 3))
-    assert same(free.dynamics().transfer(chosen), c.dynamics(), ["I", "P", "load"])
+    assert equal(free.dynamics().transfer(chosen), c.dynamics())
 
 
 def test_the_same_gear_with_its_sun_in_the_arm_and_in_the_ground() -> None:
     """Drawn with a second bearing the sun closes a loop; meshing wheels then share their carrier."""
     m = planetary()
-    joints = [*m.joints, joint("inside", "revolute", ("sun_wheel", "carrier")), joint("out", "revolute", ("carrier",
-        "ring_wheel"))]  # fmt: skip
+    inside = joint("inside", "revolute", ("sun_wheel", "carrier"))
+    joints = [*m.joints, inside, joint("out", "revolute", ("carrier", "ring_wheel"))]
     meshes = [
         kic.Coupling("inner", ("inside", "planet"), gears=(24, 18)),
         kic.Coupling("outer", ("out", "planet"), gears=(-60, 18)),
     ]
     twice = replace(m, joints=joints, couplings=meshes)
     assert twice.mobility == 2
-    assert len(twice.cuts) == 2 and not {"inside", "planet", "out"} & set(twice.cuts)
+    assert len(twice.cuts) == 2
+    assert {"inside", "planet", "out"}.isdisjoint(twice.cuts)
     c, e = (x.at({"sun": 0.9, "arm": -0.4}) for x in (m, twice))
     of = ["ring", "planet", "tooth", "sun", "arm"]
     assert same(e.coefficients(of, 3), c.coefficients(of, 3))
-    assert same(e.dynamics(), c.dynamics(), ["I", "P", "load"])
+    assert equal(e.dynamics(), c.dynamics())
 
 
 def two_link(**more) -> kic.Mechanism:
@@ -239,7 +248,7 @@ def test_an_arm_with_its_elbow_driven_by_a_belt_from_the_base() -> None:
     chosen = linear(["shoulder", "elbow"], ["shoulder", "motor"], [[1, 0], [-k, k]])
     assert same(e.coefficients(["tip", "fore"], 3) @ chosen, c.coefficients(["tip", "fore"], 3))
     by_hand, d = e.dynamics().transfer(chosen), c.dynamics()
-    assert d.I == pytest.approx(by_hand.I + np.diag([0, 0.2]), abs=1e-13)
+    assert pytest.approx(np.diag([0, 0.2]) + by_hand.I, abs=1e-13) == d.I
     assert same(d, by_hand, ["P", "load"])
     qd, qdd = np.array([0.7, -1.1]), np.array([0.3, 0.2])
     # the belt does no work of its own: motors give what the arm's joints and the pulley take
@@ -259,8 +268,9 @@ def test_differential_wrist() -> None:
     m = kic.Mechanism(
         "wrist",
         [*bodies, body("left", (0, -h, 0), spin=0.1), body("right", (0, h, 0), spin=0.1)],
-        [*plain, joint("a", "revolute", ("ground", "left"), axis=Y), joint("b", "revolute", ("ground", "right"), axis=Y)],
-        [kic.Point("tip", "tool", (0.3, 0.1, 0)), kic.Point("ta", "tool", (h, -h, 0)), kic.Point("tb", "tool", (h, h, 0)),
+        [*plain, *(joint(q, "revolute", ("ground", b), axis=Y) for q, b in (("a", "left"), ("b", "right")))],
+        [kic.Point("tip", "tool", (0.3, 0.1, 0)),
+         kic.Point("ta", "tool", (h, -h, 0)), kic.Point("tb", "tool", (h, h, 0)),
          kic.Point("pa", "left", (h, -h, 0)), kic.Point("pb", "right", (h, h, 0))],
         couplings=[kic.Coupling("sum", ("a", "b", "pitch"), ratios=(1, 1, -2)),
             kic.Coupling("difference", ("a", "b", "roll"), ratios=(1, -1, -2))],
@@ -277,7 +287,7 @@ def test_differential_wrist() -> None:
     assert same(wrist.coefficients(["tip", "tool"], 3) @ chosen, c.coefficients(["tip", "tool"], 3))
     by_hand = wrist.dynamics().transfer(chosen)
     # wheels about y: 0.7 of their spin
-    assert c.dynamics().I == pytest.approx(by_hand.I + 0.07 * np.eye(2), abs=1e-13)
+    assert pytest.approx(0.07 * np.eye(2) + by_hand.I, abs=1e-13) == c.dynamics().I
     assert same(c.dynamics(), by_hand, ["P", "load"])
 
 
@@ -299,12 +309,12 @@ def test_a_five_bar_whose_cranks_are_geared(turn: float) -> None:
     chosen = linear(["A", "E"], ["A"], [[1], [-0.5]])
     composed, asked = e.coefficients(OF, 3) @ chosen, c.coefficients(OF, 3)
     assert e.value("tip") == pytest.approx(c.value("tip"), abs=1e-13)
-    assert same(composed, asked, limit=1e-11)
-    assert same(e.dynamics().transfer(chosen), c.dynamics(), ["I", "P", "load"], 1e-11)
+    assert same(composed, asked)
+    assert equal(e.dynamics().transfer(chosen), c.dynamics())
     for wrt in ("E", "tip.x", "C"):
         map = c.coefficients("A", 3, wrt)
-        assert same(asked @ map, c.coefficients(OF, 3, wrt), limit=1e-10)
-        assert same(c.dynamics().transfer(map), c.dynamics(wrt=wrt), ["I", "P", "load"], 1e-10)
+        assert same(asked @ map, c.coefficients(OF, 3, wrt))
+        assert equal(c.dynamics().transfer(map), c.dynamics(wrt=wrt))
 
 
 def test_the_curve_closes_after_two_turns_of_the_small_wheel() -> None:
@@ -329,23 +339,23 @@ def test_the_curve_closes_after_two_turns_of_the_small_wheel() -> None:
 def test_however_it_is_drawn(other: dict) -> None:
     m = replace(GEARED, **other)
     assert {"A", "E"}.isdisjoint(m.cuts)
-    c, e = (x.at({"tip.x": 0.27}) for x in (GEARED, m))
+    c, e = (x.at({"tip.x": 0.25}) for x in (GEARED, m))
     of = ["tip", "A", "D", "rod2"]
-    assert same(e.coefficients(of, 3, "A"), c.coefficients(of, 3, "A"), limit=1e-11)
-    assert same(e.dynamics(wrt="A"), c.dynamics(wrt="A"), ["I", "P", "load"], 1e-11)
+    assert same(e.coefficients(of, 3, "A"), c.coefficients(of, 3, "A"))
+    assert equal(e.dynamics(wrt="A"), c.dynamics(wrt="A"))
 
 
 def test_a_named_coordinate_may_be_cut_for_the_sake_of_coupled_ones() -> None:
     """Angles of a loop add up, so that a relation of four of them is one of the other."""
-    four = kic.Coupling("k", ("A", "B", "C", "E"), ratios=(1, 1, 1, -2))
+    four = kic.Coupling("k", ("A", "B", "C", "E"), ratios=(1, 1, 1, -3))
     m = replace(GEARED, couplings=[four], coordinates=["D"])
     assert m.cuts == ("D",)
-    # A + B + C + D = E, each from the drawing: −D − E = 0
-    two = replace(m, couplings=[kic.Coupling("k", ("D", "E"), ratios=(1, 1))])
+    # A + B + C + D = E, each from the drawing: −D − 2 E = 0
+    two = replace(m, couplings=[kic.Coupling("k", ("D", "E"), ratios=(1, 2))])
     assert "D" not in two.cuts
-    c, e = (x.at({"D": 0.3}) for x in (m, two))
-    assert same(c.coefficients(OF, 3), e.coefficients(OF, 3), limit=1e-11)
-    assert same(c.dynamics(), e.dynamics(), ["I", "P", "load"], 1e-11)
+    c, e = (x.at({"D": -0.2}) for x in (m, two))
+    assert same(c.coefficients(OF, 3), e.coefficients(OF, 3))
+    assert equal(c.dynamics(), e.dynamics())
 
 
 # ------------------------------------------------------------------------------------------- rods
@@ -384,8 +394,8 @@ def test_a_rod_is_a_coupler_between_hinges(angle: float) -> None:
     assert c.value("rod") == pytest.approx(np.hypot(1.6, 0.5), abs=1e-14)
     of = ["tip", "rocker", "D", "B"]
     for wrt in ("A", "D", "tip.y"):
-        assert same(c.coefficients(of, 3, wrt), e.coefficients(of, 3, wrt), limit=1e-11)
-        assert same(c.dynamics(wrt=wrt), e.dynamics(wrt=wrt), ["I", "P", "load"], 1e-11)
+        assert same(c.coefficients(of, 3, wrt), e.coefficients(of, 3, wrt))
+        assert equal(c.dynamics(wrt=wrt), e.dynamics(wrt=wrt))
     u = c.coefficients("rod", 3)
     assert max(np.abs(x).max() for x in u.tensors) < 1e-12
 
@@ -446,8 +456,8 @@ def test_rods_are_legs_with_a_ball_at_either_end(fixed: int) -> None:
     for k in range(fixed):
         assert c.value(f"d{k}") == pytest.approx(rods.at().value(f"d{k}"), abs=1e-13)
     assert e.value("eye") == pytest.approx(c.value("eye"), abs=1e-12)
-    assert same(e.coefficients(of, 3, free), c.coefficients(of, 3, free), limit=1e-11)
-    assert same(e.dynamics(wrt=free), c.dynamics(wrt=free), ["I", "P", "load"], 1e-11)
+    assert same(e.coefficients(of, 3, free), c.coefficients(of, 3, free))
+    assert equal(e.dynamics(wrt=free), c.dynamics(wrt=free))
 
 
 @pytest.mark.parametrize("name", ["geared-five-bar", "five-rod-suspension"])
@@ -499,7 +509,7 @@ def test_batches_and_prepared(m: kic.Mechanism) -> None:
 
 
 def test_the_row_of_a_coupling() -> None:
-    """Σ ratio (φ − drawn) and its ratios, also contracted, also in complex numbers; scaled by its largest term."""
+    """Σ ratio (φ − drawn) and its ratios, also contracted and in complex numbers; scaled by its largest."""
     slide = joint("s", "prismatic", ("g", "t"), axis=Y)
     m = two_link(
         bodies=[body("g"), body("t")],
@@ -517,8 +527,10 @@ def test_the_row_of_a_coupling() -> None:
     question = RowsQuestion(tree, rows, 3)
     value, G, H, D = question.split(question.table(states), (4,))
     assert np.abs(value[:, 0] - (states[:, n] - [-0.2, 0, 0.4]) @ [3, -0.5, 2]).max() < 1e-15
-    assert (G[:, 0, n] == [3, -0.5, 2]).all() and np.abs(G).sum() == 4 * 5.5
-    assert not H.any() and not D.any()
+    assert (G[:, 0, n] == [3, -0.5, 2]).all()
+    assert np.abs(G).sum() == 4 * 5.5
+    assert not H.any()
+    assert not D.any()
     X = [
         states * 0,
         *(np.random.default_rng(k).normal(size=(4, tree.size, *(2,) * k)) + 0j for k in (1, 2, 3)),
@@ -532,9 +544,10 @@ def test_the_row_of_a_coupling() -> None:
 def test_rods_read_zero_when_closed() -> None:
     m = truss(5)
     transfer = Transfer(m._model.tree, (), m._model.length)
-    for state in (m._model.drawn, m.at({"hold.3": 0.05})._states):
+    for state in (m._model.drawn, m.at({"hold.3": 0.01})._states):
         values, _ = m._model.closure(()).rows(state)
-        assert values.shape == (1, 5) and np.abs(values).max() < 1e-14
+        assert values.shape == (1, 5)
+        assert np.abs(values).max() < 1e-14
     assert transfer.owners == [f"d{k}" for k in range(5)]
 
 
@@ -543,21 +556,26 @@ def test_rods_read_zero_when_closed() -> None:
 A, B = ("A", "B")
 COUPLINGS = [
     ({"joints": "AB"}, "joints", r"expected `joints` to be a list of joint names, got 'AB'"),
-    ({"joints": ("A",), "ratios": (1,)}, "joints", r"two joints or more, got \('A',\)\. A joint that must not move is"),
+    ({"joints": ("A",), "ratios": (1,)}, "joints",
+        r"two joints or more, got \('A',\)\. A joint that must not move is"),
     ({"joints": ("A", 5)}, "joints", r"expected `joints` to name two joints or more, got \('A', 5\)"),
     ({"joints": ("A", "A")}, "joints", r"`joints` names a joint twice, got \('A', 'A'\)"),
     ({}, "ratios", r"expected one of ratios, gears, belt, pitch_point, got none"),
     ({"ratios": (1, 2), "belt": (1, 2)}, "belt", r"got ratios and belt"),
-    ({"joints": ("A", "B", "C"), "gears": (1, 2)}, "joints", r"`gears` is about two joints, got 3: A, B, C\. Several terms"),
-    ({"ratios": (1, 2, 3)}, "ratios", r"expected `ratios` to be 2 finite numbers other than zero, one for each joint, got"),
+    ({"joints": ("A", "B", "C"), "gears": (1, 2)}, "joints",
+        r"`gears` is about two joints, got 3: A, B, C\. Several terms"),
+    ({"ratios": (1, 2, 3)}, "ratios",
+        r"expected `ratios` to be 2 finite numbers other than zero, one for each joint, got"),
     ({"ratios": (1, 0)}, "ratios", r"other than zero, one for each joint, got \(1, 0\)"),
     ({"ratios": (1, np.nan)}, "ratios", r"expected `ratios` to be 2 finite numbers"),
     ({"gears": 5}, "gears", r"expected `gears` to be 2 finite numbers other than zero"),
-    ({"belt": (1, -2)}, "belt", r"radii of pulleys are positive, got \(1, -2\)\. A crossed belt turns its pulleys opposite"),
+    ({"belt": (1, -2)}, "belt",
+        r"radii of pulleys are positive, got \(1, -2\)\. A crossed belt turns its pulleys opposite"),
     ({"gears": (-1, -2)}, "gears", r"two ring gears can not mesh, got \(-1, -2\)"),
     ({"gears": (30, -20)}, "gears", r"a ring gear is larger than the wheel in it, got \(30, -20\)"),
     ({"gears": (-30, 30)}, "gears", r"a ring gear is larger than the wheel in it"),
-    ({"pitch_point": (1, 2)}, "pitch_point", r"expected `pitch_point` to be three finite numbers, got \(1, 2\)"),
+    ({"pitch_point": (1, 2)}, "pitch_point",
+        r"expected `pitch_point` to be three finite numbers, got \(1, 2\)"),
 ]  # fmt: skip
 
 
@@ -597,20 +615,30 @@ def workshop(*couplings: kic.Coupling) -> kic.Mechanism:
 REFUSED = [
     (("R", "Q"), {"ratios": (1, 1)}, r"No joint 'Q' in 'shop'\. There are: R, R2, "),
     (("R", "X"), {"ratios": (1, 1)}, r"joint 'X' is fixed and has no coordinate; leave it out"),
-    (("R", "S"), {"ratios": (1, 1)}, r"joint 'S' is spherical: its turns have no coordinates\. Draw it as three rev"),
+    (("R", "S"), {"ratios": (1, 1)},
+        r"joint 'S' is spherical: its turns have no coordinates\. Draw it as three rev"),
     (("R", "C"), {"ratios": (1, 1)}, r"joint 'C' has 2 freedoms\. Name one: C\.1, C\.2"),
     (("R", "F"), {"ratios": (1, 1)}, r"joint 'F' has 6 freedoms\. Name one: F\.1"),
-    (("R", "S.2"), {"ratios": (1, 1)}, r"'S\.2' is a turn of a spherical joint, which has no coordinate\. Draw the joint w"),
+    (("R", "S.2"), {"ratios": (1, 1)},
+        r"'S\.2' is a turn of a spherical joint, which has no coordinate\. Draw the joint w"),
     (("R", "F.4"), {"ratios": (1, 1)}, r"'F\.4' is a turn of a free joint, which has no coordinate"),
-    (("R", "R4"), {"gears": (1, 2)}, r"joints 'R' and 'R4' have no body in common that could carry both wheels\. Write"),
-    (("R", "twin"), {"belt": (1, 2)}, r"joints 'R' and 'twin' tie the same two bodies\. Write the relation as `ratios`"),
-    (("R", "P"), {"gears": (1, 2)}, r"`gears` needs revolute joints, 'P' is prismatic\. A rack has a `pitch_point`"),
+    (("R", "R4"), {"gears": (1, 2)},
+        r"joints 'R' and 'R4' have no body in common that could carry both wheels\. Write"),
+    (("R", "twin"), {"belt": (1, 2)},
+        r"joints 'R' and 'twin' tie the same two bodies\. Write the relation as `ratios`"),
+    (("R", "P"), {"gears": (1, 2)},
+        r"`gears` needs revolute joints, 'P' is prismatic\. A rack has a `pitch_point`"),
     (("C.1", "R"), {"belt": (1, 2)}, r"`belt` needs revolute joints, 'C' is cylindrical"),
-    (("R", "RX"), {"gears": (1, 2)}, r"`gears` needs parallel axes; the cosine of 'R' and 'RX' is 0\. Bevel gears have a"),
-    (("R", "RC"), {"gears": (1, 2)}, r"'R' and 'RC' turn about the same axis, where wheels can not mesh\. Couple each"),
-    (("R", "U.1"), {"pitch_point": (1, 1, 1)}, r"`pitch_point` needs revolute or prismatic joints, 'U' is universal"),
-    (("R", "R2"), {"pitch_point": (1, 0, 3)}, r"the pitch point \[1\.0, 0\.0, 3\.0\] lies on the axis of 'R2', which does not"),
-    (("R", "R2"), {"pitch_point": (0.5, 0.1, 0)}, r"'R' and 'R2' move in different directions \(sine 0\.3\d*\)\. Give the"),
+    (("R", "RX"), {"gears": (1, 2)},
+        r"`gears` needs parallel axes; the cosine of 'R' and 'RX' is 0\. Bevel gears have a"),
+    (("R", "RC"), {"gears": (1, 2)},
+        r"'R' and 'RC' turn about the same axis, where wheels can not mesh\. Couple each"),
+    (("R", "U.1"), {"pitch_point": (1, 1, 1)},
+        r"`pitch_point` needs revolute or prismatic joints, 'U' is universal"),
+    (("R", "R2"), {"pitch_point": (1, 0, 3)},
+        r"the pitch point \[1\.0, 0\.0, 3\.0\] lies on the axis of 'R2', which does not"),
+    (("R", "R2"), {"pitch_point": (0.5, 0.1, 0)},
+        r"'R' and 'R2' move in different directions \(sine 0\.3\d*\)\. Give the"),
     (("R", "P"), {"pitch_point": (0.5, 0, 0)}, r"'R' and 'P' move in different directions \(sine 1\)"),
 ]  # fmt: skip
 
@@ -680,4 +708,4 @@ def test_rods_that_can_not_be() -> None:
             question()
     # out of reach: the rod does not give
     with pytest.raises(kic.PostureError, match=r"'hinged' has no such posture near the start"):
-        m.at({"A": 2.5})
+        m.at({"A": np.pi - np.arctan2(3, 1)})
