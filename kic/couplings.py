@@ -16,6 +16,7 @@ from kic.arrays import reals
 from kic.checks import STRICT, Vector, assign, check_name, listed, vector
 from kic.errors import ModelError, shown, unknown
 from kic.parts import Joint
+from kic.tables import Sheet
 
 WAYS = ("ratios", "gears", "belt", "pitch_point")
 # cosine (sine) below which two directions of a drawing count as square (parallel)
@@ -176,6 +177,13 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     else:
         numbers = _wheels(who, one, two, carrier, coupling)
     return tuple(zip(names, numbers, strict=True))
+
+
+def tell(sheet: Sheet, couplings: Mapping[str, Terms]) -> None:
+    """Write the equations of couplings on a sheet, if there are any."""
+    if couplings:
+        equations = [[relation(terms)] for terms in couplings.values()]
+        sheet.texts("couplings", list(couplings), ["changes from the drawing"], equations)
 
 
 def relation(terms: Terms) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from kic.arrays import broadcast_batches
 from kic.checks import STRICT
 from kic.configuration import Configuration
-from kic.couplings import relation
+from kic.couplings import tell
 from kic.drawing import Drawing
 from kic.errors import InputError, PostureError, shown
 from kic.evaluator import Evaluator
@@ -286,9 +286,7 @@ class Mechanism(Drawing):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "drawn at"], carried)
-        if self.couplings:
-            relations = [[relation(terms)] for terms in self.terms.values()]
-            sheet.texts("couplings", list(self.terms), ["changes from the drawing"], relations)
+        tell(sheet, self.terms)
         if self.rods:
             rods = [[f"{length:.5g}"] for length in self.rods.values()]
             sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)

@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
+from kic.couplings import tell
 from kic.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.mechanism import Mechanism
@@ -306,6 +307,7 @@ class _Page:
                 for x, d in zip(lengths, distances, strict=True)
             ]
             self.sheet.texts("distances", [d.name for d in distances], [f"length ({unit})", "between"], cells)
+        tell(self.sheet, self.mechanism.terms)
 
     def _what(self, name: str) -> str:
         """What a dependent is, for its caption."""

@@ -709,3 +709,53 @@ def test_rods_that_can_not_be() -> None:
     # out of reach: the rod does not give
     with pytest.raises(kic.PostureError, match=r"'hinged' has no such posture near the start"):
         m.at({"A": np.pi - np.arctan2(3, 1)})
+
+
+def test_couplings_of_arms_from_dh_rows(tmp_path) -> None:
+    """Rows of an arm whose second joint a belt turns back as far as the first goes."""
+    file = tmp_path / "arm.toml"
+    file.write_text(
+        'name = "scara"\ncoordinates = ["one"]\n'
+        'couplings = [{name = "belt", joints = ["one", "two"], ratios = [1, 1]}]\n'
+        "[dh]\nconvention = 'standard'\n"
+        'rows = [{joint = "one", body = "a", a = 0.3}, {joint = "two", body = "b", a = 0.2}]\n',
+        encoding="utf-8",
+    )
+    m = kic.load(file)
+    assert m.mobility == 1
+    assert m.at({"one": 0.7}).value("two") == pytest.approx(-0.7, abs=1e-14)
+    file.write_text(file.read_text(encoding="utf-8").replace("[1, 1]", "[1, 0]"), encoding="utf-8")
+    with pytest.raises(
+        kic.ModelFileError, match=r"couplings\[0\]\.ratios: Coupling 'belt': expected `ratios` to"
+    ) as e:
+        kic.load(file)
+    assert e.value.key == "couplings[0].ratios"
+
+
+FILES = [
+    ("ratios = 'x'", "couplings[0].ratios", "expected a list of numbers, got 'x'"),
+    ("ratios = [1, true]", "couplings[0].ratios", "expected a list of numbers, got [1, True]"),
+    ("gears = [1]", "couplings[0].gears", "expected two numbers, got [1]"),
+    ("belt = [1, 2, 3]", "couplings[0].belt", "expected two numbers, got [1, 2, 3]"),
+    ("pitch_point = 5", "couplings[0].pitch_point", "expected three numbers, got 5"),
+    ("teeth = [1, 2]", "couplings[0].teeth", "Keys here: name, joints, ratios, gears, belt, pitch"),
+    ("", "couplings[0].ratios", "expected one of ratios, gears, belt, pitch_point, got none"),
+    ("gears = [5, 5]\n[[distances]]\nname = 'd'\npoints = ['tip', 'tip']\nfixed = 1", "distances[0].fixed",
+        "expected true or false, got 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "key", "rule"), FILES)
+def test_files_that_say_it_wrong(text: str, key: str, rule: str, tmp_path) -> None:
+    head = """name = "m"
+        bodies = [{name = "a"}, {name = "b"}]
+        joints = [{name="A", type="revolute", bodies=["ground", "a"], at=[0, 0, 0], axis=[0, 0, 1]},
+                  {name="B", type="revolute", bodies=["ground", "b"], at=[1, 0, 0], axis=[0, 0, 1]}]
+        """
+    file = tmp_path / "m.toml"
+    file.write_text(f"{head}\n[[couplings]]\nname = 'k'\njoints = ['A', 'B']\n{text}\n", encoding="utf-8")
+    with pytest.raises(kic.ModelFileError) as caught:
+        kic.load(file)
+    assert caught.value.key == key
+    assert f"{file}: {key}: " in str(caught.value)
+    assert rule in str(caught.value)

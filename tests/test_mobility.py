@@ -92,7 +92,9 @@ def test_where_it_is_said() -> None:
         "ok: geared-five-bar, 1 freedom, 4 bodies, 5 joints, 1 point, 1 coupling, 1 loop"
     )
     assert f"note: {text}" in " ".join(run.output.split())
-    assert text in " ".join(CliRunner().invoke(main, ["report", "geared-five-bar"]).output.split())
+    told = " ".join(CliRunner().invoke(main, ["report", "geared-five-bar"]).output.split())
+    assert text in told
+    assert "mesh 20 ΔA + 40 ΔE = 0" in told
     rods = kic.load("five-rod-suspension")
     assert "thrust_rod 0.38066" in " ".join(repr(rods).split())
     told = CliRunner().invoke(main, ["report", "five-rod-suspension"]).output
