@@ -42,7 +42,7 @@ class Drawing:
     points: tuple[Point, ...] = ()
     """Points of interest."""
     distances: tuple[Distance, ...] = ()
-    """Distances of interest."""
+    """Distances of interest; those that are fixed are rods."""
     forces: tuple[Force, ...] = ()
     """Forces at points."""
     moments: tuple[Moment, ...] = ()

@@ -10,6 +10,7 @@ import pytest
 from sampling import mismatch
 
 import kic
+from kic.configuration import Configuration
 from kic.kinematics import RowsQuestion
 from kic.rows import plain_rows
 from kic.transfer import Transfer, closure_rows, row_scales
@@ -486,6 +487,22 @@ def test_along_the_motion(name: str) -> None:
     # at a constant rate, without load and damping
     given = (d.effort([qd], [0.0]) + d.load - d.damping @ [qd]) @ [qd]
     assert given == pytest.approx(gained, rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("m", [planetary(), GEARED, hinged(True)], ids=lambda m: m.name)
+def test_orders_by_complex_step(m: kic.Mechanism) -> None:
+    """Along the closed path: a step of the tree's coordinates by their own first order."""
+    c, h = m.at({q: m.at().value(q) + 0.2 for q in m.coordinates}), 1e-40
+    A = c.coefficients(list(c._model.tree.columns), 1).G
+    of = [p.name for p in m.points] + [b.name for b in m.bodies]
+    u, d = c.coefficients(of, 3), c.dynamics()
+    for k in range(len(m.coordinates)):
+        near = Configuration(c._model, (), c._states + 1j * h * A[:, k])
+        v = near.coefficients(of, 3)
+        assert mismatch(v.G.imag / h, u.H[:, k]) < 1e-12
+        assert mismatch(v.H.imag / h, u.D[:, k]) < 1e-12
+        slope = near.dynamics().I.imag / h
+        assert np.abs(slope - d.inertia_gradient()[..., k]).max() < 1e-12 * np.abs(d.I).max()
 
 
 @pytest.mark.parametrize("m", [planetary(), GEARED, truss(4), hinged(True)], ids=lambda m: m.name)
