@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kic.cuts import closure_items
-from kic.items import DISTANCE, NONE, OMEGA, POINT, REACH, SPIN, UNIT, Item
+from kic.cuts import closure_items, coupling_items, distance_item
+from kic.items import DISTANCE, GEAR, NONE, OMEGA, POINT, REACH, SPIN, UNIT, Item
 from kic.kinematics import ModelTable, Question, RowsTable, kernel, over_batch
 from kic.masses import Loads, Masses
 from kic.rows import Rows, make_rows, plain_rows
@@ -24,26 +24,42 @@ NEVER_MIND = 1e-9
 _START, _PER_COLUMN = 1.0, 0.3
 
 
-def closure_rows(tree: Tree) -> tuple[list[Item], list[str]]:
-    """Items of all cut joints, with the joint that each row belongs to."""
-    items: list[Item] = []
-    owners: list[str] = []
-    for joint in tree.cuts:
-        made = closure_items(tree, joint)
-        items += made
-        owners += [joint.name] * sum(item.height for item in made)
-    return items, owners
+def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
+    """Items of all cut joints, couplings and rods, with the part that each row belongs to.
+
+    Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
+    """
+    drawing = tree.drawing
+    made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
+    made += [(coupling.name, coupling_items(tree, coupling.name)) for coupling in drawing.couplings]
+    rods = [distance for distance in drawing.distances if distance.fixed]
+    made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
+    owners = [name for name, items in made for item in items for _ in range(item.height)]
+    offsets = tuple((owners.index(rod.name), -drawing.rods[rod.name]) for rod in rods)
+    return [item for _, items in made for item in items], owners, offsets
 
 
 def item_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
     """What the rows of each item are divided by: the characteristic length for lengths, 1 for the others."""
-    scales = []
+    scales: list[float] = []
+    terms: list[float] = []  # of the row of a coupling, as large as the largest
+    columns = column_scales(tree, length)
     for item in items:
         is_length = item.kind in (POINT, DISTANCE, REACH) or (
             item.kind == UNIT and tree.cols[item.frame_b, 1] == PRISMATIC
         )
-        scales.append(length if is_length else 1.0)
+        scale = length if is_length else 1.0
+        if item.kind == GEAR:
+            terms.append(abs(item.extra[0]) * columns[item.frame_b])
+            scale = max(terms)
+            terms = terms if item.goes_on else []
+        scales.append(scale)
     return np.array(scales)
+
+
+def column_scales(tree: Tree, length: float) -> np.ndarray:
+    """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
+    return np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
 
 
 class System:
@@ -67,17 +83,18 @@ class System:
         self.tolerance = tolerance
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
         self.first = len(self.chosen.labels)
-        closing, self.owners = closure_rows(tree)
+        closing, self.owners, constant = closure_rows(tree)
         items = [*self.chosen.source, *closing]
         select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
         closed = np.arange(len(self.owners)) + self.chosen.height
         self.picked = np.concatenate([select, closed]).astype(np.intp)
-        self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=self.chosen.offsets)
+        offsets = (*self.chosen.offsets, *((self.chosen.height + row, drawn) for row, drawn in constant))
+        self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
         self.item_scale = item_scales(tree, items, length)
-        # the item of every row
+        # the item of every row; of a coupling's, the last of its terms
         self.item_of = np.repeat(np.arange(len(items)), [item.height for item in items])
         self.scale = self.item_scale[self.item_of[self.picked]]
-        self.column_scale = np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
+        self.column_scale = column_scales(tree, length)
 
     @cached_property
     def holonomic(self) -> bool:

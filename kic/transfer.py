@@ -67,6 +67,7 @@ class Transfer:
         self.labels = self.system.chosen.labels
         self.first = self.system.first
         self.scale, self.column_scale = self.system.scale, self.system.column_scale
+        self.owners = self.system.owners
 
     @property
     def chosen(self) -> Rows:
@@ -113,7 +114,7 @@ class Transfer:
 
     def rank(self, states: np.ndarray) -> int:
         """Number of independent closure rows at one posture (1, S)."""
-        if not self.system.owners:
+        if not self.owners:
             return 0
         return len(
             self.independent(
@@ -137,7 +138,7 @@ class Transfer:
     def first_part(self, X: np.ndarray) -> np.ndarray:
         """A (B, M, m) of a table of the tree's coordinates."""
         mobile = self.tree.size
-        return X[:, mobile : mobile * (1 + self.first)].reshape(-1, mobile, self.first)
+        return X[:, mobile : mobile * (1 + self.first)].reshape(len(X), mobile, self.first)
 
     def answer(
         self,
@@ -213,7 +214,7 @@ class Transfer:
         if not count:
             return use
         use[:] = self._choice(scaled[0])
-        if count > 1 and self.system.owners:
+        if count > 1 and self.owners:
             for b in np.flatnonzero(~(np.linalg.cond(scaled[:, use[0]].real) < 1e4)):
                 use[b] = self._choice(scaled[b])
         return use

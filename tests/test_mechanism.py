@@ -405,10 +405,11 @@ PARTS = [
     kic.Body("b", 1.0, [0, 0, 0], np.eye(3), at=np.zeros(3)),
     kic.Joint("U", "universal", ["a", "b"], [0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 2], [3, 4], [5, 6], 7),
     kic.Point("p", "b", [1, 2, 3], 1),
-    kic.Distance("d", ["p", "o"]),
+    kic.Distance("d", ["p", "o"], True),
     kic.Force("f", "p", [1, 2, 3], "body"),
     kic.Moment("t", "b", np.ones(3)),
     kic.Spring("s", ["p", "o"], 1, 2, 3),
+    kic.Coupling("k", ["A", "B"], np.array([1, 2])),
     kic.Units("mm"),
     kic.DHRow("A", "b"),
     kic.load("twin-arm"),
@@ -423,7 +424,7 @@ def test_parts_are_immutable_values(part) -> None:
         with pytest.raises(FrozenInstanceError):
             delattr(part, f.name)
         value = getattr(part, f.name)
-        assert value is None or isinstance(value, str | float | tuple | kic.Units), f.name
+        assert value is None or isinstance(value, str | float | bool | tuple | kic.Units), f.name
     with pytest.raises(FrozenInstanceError):
         part.surplus = 1
     for twin in (copy.copy(part), copy.deepcopy(part), pickle.loads(pickle.dumps(part)), replace(part)):

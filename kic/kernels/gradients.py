@@ -13,6 +13,7 @@ from kic.kernels.layout import (
     DISTANCE,
     FRAME_A,
     FRAME_B,
+    GEAR,
     ITEM,
     KIND,
     OMEGA,
@@ -34,12 +35,16 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 
 @helper
 def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
-    """A coordinate itself, or the angle of a body of a planar mechanism."""
+    """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
     n, row = items[i, FRAME_B], items[i, ROW]
     if items[i, ITEM] == UNIT:
         g[row, n] += 1
         if cols[n, KIND] <= PRISMATIC:
             value[row] = states[b, cols[n, STATE]]
+        return
+    if items[i, ITEM] == GEAR:
+        g[row, n] += vectors[i, 6]
+        value[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
         return
     normal = take(vectors, i, 6)
     value[row] = vectors[i, 0]
@@ -55,7 +60,7 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
 def gradient(cols, F, items, vectors, i, states, b, value, g):
     """Values and first order (…, M) of item i, into rows that are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
-    if kind == UNIT or kind == PLANE_ANGLE:
+    if kind == UNIT or kind == PLANE_ANGLE or kind == GEAR:
         linear_gradient(cols, F, items, vectors, i, states, b, value, g)
         return
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)

@@ -17,6 +17,7 @@ from kic.kernels.layout import (
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
+    GEAR,
     HEADER,
     ITEM,
     ITEMS,
@@ -135,13 +136,21 @@ def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
 
 @helper
 def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows):
-    """A coordinate itself, or the angle of a body of a planar mechanism: constant in the tree."""
+    """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
     n, row = items[i, FRAME_B], items[i, ROW]
     mobile = cols.shape[0]
     if items[i, ITEM] == UNIT:
         add_coordinate(into, 1, n, mobile, order, size, t, rows, row)
         if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
             t[row] = states[b, cols[n, STATE]]
+        return
+    if items[i, ITEM] == GEAR:
+        add_coordinate(vectors[i, 6], n, mobile, order, X, b, size, t, rows, row)
+        t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
+        return
+    if items[i, ITEM] == GEAR:
+        add_coordinate(into, vectors[i, 6], n, mobile, order, size, t, rows, row)
+        t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
         return
     normal = take(vectors, i, 6)
     value = vectors[i, 0]
@@ -158,7 +167,7 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
 def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
     """The rows of one item, which are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
-    if kind == UNIT or kind == PLANE_ANGLE:
+    if kind == UNIT or kind == PLANE_ANGLE or kind == GEAR:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
