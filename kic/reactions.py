@@ -1,0 +1,280 @@
+"""Reactions: forces in all joints, as the loads of (4-31) at coordinates that are held.
+
+With every joint cut, w = (coordinates with actuators, closure rows of all joints) spans the motion of the
+free bodies, and what makes them move so is T_φ = [G^w]ᵀ T_w: the efforts, and the constraint loads T_c. Where
+joints hold more than once there are more rows than motions; the loads then vary in the null space of [G^w]ᵀ,
+and what does not vary with them is determined all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import broadcast_batches, trailing
+from kic.errors import InputError, SingularError, shown
+from kic.freebodies import FreeBodies, Places
+from kic.items import SPIN, Item
+from kic.jointforces import JointForces, Split
+from kic.kinematics import RowsQuestion
+from kic.model import Model
+from kic.rows import make_rows, names_of, plain_rows
+from kic.transfer import RANK_SHARE, Transfer, row_scales
+
+_EPS = float(np.finfo(float).eps)
+# where the null space of the joints is known no better than this, nothing can be called determined
+WORST_SHARE = 1e-3
+
+
+class Actuators:
+    """Coordinates at which efforts act, as rows of the free bodies.
+
+    An effort at a joint acts between its bodies, at a distance between its two points; at a point or a body
+    it comes from outside.
+
+    Parameters
+    ----------
+    model : Model
+        The mechanism.
+    names : tuple of str
+        Joints, points, bodies, distances, or single rows of them.
+    """
+
+    def __init__(self, model: Model, names: tuple[str, ...]) -> None:
+        free = model.free
+        self.labels = model.rows(names, 1).rows.labels if names else ()
+        twice = sorted({name for name in self.labels if self.labels.count(name) > 1})
+        if twice:
+            raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
+        # for each label its place among the freedoms of the joints, or -1
+        self.freedom = np.array(
+            [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
+        )
+        outside = [x for x, k in zip(self.labels, self.freedom, strict=True) if k < 0]
+        items: list[Item] = []
+        self._picked: list[int] = []
+        height = 0
+        for label in outside:
+            body, _, row = label.partition(".")
+            if row == "angle":  # turning about the normal, which in space is no coordinate
+                normal = tuple(model.tree.planar_normal)  # type: ignore[arg-type]
+                made, picked = [Item(SPIN, free.tree.frame[body], -1, extra=normal)], 0
+            else:
+                rows = make_rows(free.tree, [label])
+                made, picked = list(rows.source), 0 if rows.select is None else int(rows.select[0])
+            items += made
+            self._picked.append(height + picked)
+            height += sum(item.height for item in made)
+        self._question = RowsQuestion(free.tree, plain_rows(free.tree, items), 1) if items else None
+        self.scale = np.ones(len(self.labels))
+        self.scale[self.freedom >= 0] = free.scale_left[self.freedom[self.freedom >= 0]]
+        self.scale[self.freedom < 0] = row_scales(free.tree, items, model.length)[self._picked]
+
+    def first_order(self, free: FreeBodies, places: Places, left: np.ndarray) -> np.ndarray:
+        """G (B, A, N, 6) of the coordinates, given that of all joints' freedoms (B, F, N, 6)."""
+        G = np.empty((len(left), len(self.labels), *left.shape[2:]))
+        G[:, self.freedom >= 0] = left[:, self.freedom[self.freedom >= 0]]
+        if self._question is not None:
+            G[:, self.freedom < 0] = free.first_order(self._question, places)[:, self._picked]
+        return G
+
+
+@dataclass(frozen=True)
+class Held:
+    """Loads at w that move the free bodies as asked.
+
+    Attributes
+    ----------
+    load : (B, n)
+        Loads at the rows, the smallest by their scaled norm.
+    play : (B, n, k)
+        How they may vary: orthonormal in scaled loads.
+    share : (B,)
+        Below this, a variation can not be told from none.
+    """
+
+    load: np.ndarray
+    play: np.ndarray
+    share: np.ndarray
+
+
+def hold(rows: np.ndarray, needed: np.ndarray, tolerance: float) -> tuple[Held, np.ndarray]:
+    """Scaled loads x with [rows]ᵀ x = needed, from rows (B, n, N) of full rank; and the condition."""
+    count, _, width = rows.shape
+    Q, R = np.linalg.qr(rows, mode="complete")
+    R = R[:, :width]
+    condition = np.linalg.cond(R) if count and width else np.ones(count)
+    share = np.maximum(np.maximum(RANK_SHARE, 10 * tolerance), 100 * _EPS * condition)
+    safe = share < WORST_SHARE
+    R = np.where(safe[:, None, None], R, np.eye(width))
+    smallest = np.linalg.solve(np.swapaxes(R, 1, 2), needed[..., None])
+    return Held((Q[..., :width] @ smallest)[..., 0], Q[..., width:], share), condition
+
+
+def joint_forces(
+    model: Model,
+    transfer: Transfer | None,
+    states: np.ndarray,
+    ok: np.ndarray | None,
+    motion: dict[str, Any],
+    applied: dict[str, Any] | None,
+    actuators: str | Iterable[str] | None,
+    split: Split,
+) -> JointForces:
+    """Forces in all joints of postures (..., S); see `Configuration.joint_forces`."""
+    free, name = model.free, model.drawing.name
+    if split not in (None, "minimum norm") or not (split is None or isinstance(split, str)):
+        raise InputError(f"Expected `split` to be None or 'minimum norm', got {shown(split)}.")
+    if states.dtype != np.float64:
+        raise InputError(f"joint_forces() needs real numbers; this posture holds {states.dtype}.")
+    labels = model.coordinates if transfer is None else transfer.labels
+    acting = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
+    if len(acting.labels) < model.mobility:
+        raise InputError(
+            f"'{name}' has mobility {model.mobility}; {len(acting.labels)} actuators were named: "
+            f"{', '.join(acting.labels) or 'none'}. Name {model.mobility} or more.",
+            mobility=model.mobility,
+        )
+    given = {k: _real(k, np.zeros(len(labels)) if v is None else v, len(labels)) for k, v in motion.items()}
+    force, loaded = free.loads.applied(applied, name)
+    if force.dtype != np.float64:
+        raise InputError(f"joint_forces() needs real numbers; `applied` holds {force.dtype}.")
+    batch = broadcast_batches(
+        posture=states.shape[:-1], applied=loaded, **{k: v.shape[:-1] for k, v in given.items()}
+    )
+    good = np.ones(prod(batch), dtype=bool) if ok is None else np.broadcast_to(ok, batch).ravel()
+
+    def members(a: np.ndarray, rank: int) -> np.ndarray:
+        tail = a.shape[a.ndim - rank :]
+        return np.ascontiguousarray(np.broadcast_to(a, (*batch, *tail)).reshape(prod(batch), *tail)[good])
+
+    answer = _answer(
+        model,
+        transfer,
+        acting,
+        members(states, 1),
+        [members(v, 1) for v in given.values()],
+        members(force, 2),
+    )
+    whole: dict[str, Any] = {}
+    for key, part in answer.items():
+        full = np.full((len(good), *part.shape[1:]), np.nan)
+        full[good] = part
+        whole[key] = full.reshape((*batch, *part.shape[1:]))
+    joints = model.drawing.joints
+    names, bodies = tuple(joint.name for joint in joints), tuple(joint.bodies for joint in joints)
+    return JointForces(names, bodies, acting.labels, **whole, length=model.length, split=split)
+
+
+def _real(name: str, value: Any, size: int) -> np.ndarray:
+    """Finite real numbers (..., size)."""
+    a = trailing(name, value, size)
+    if a.dtype != np.float64:
+        raise InputError(f"joint_forces() needs real numbers; `{name}` holds {a.dtype}.")
+    return a
+
+
+def _answer(
+    model: Model,
+    transfer: Transfer | None,
+    acting: Actuators,
+    states: np.ndarray,
+    motion: list[np.ndarray],
+    force: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """What `JointForces` holds, for a list of members."""
+    free, length = model.free, model.length
+    qd, qdd = motion
+    X = None if transfer is None else transfer.solve(states, 2).X
+    G, H = free.motion(states, X, None if transfer is None else transfer.first)
+    if transfer is None:
+        G, H = model.in_coordinates([G, H], (1, 2))
+    rates = np.einsum("bpn,bn->bp", G, qd)
+    accelerations = np.einsum("bpn,bn->bp", G, qdd) + np.einsum("bpmn,bm,bn->bp", H, qd, qd)
+    places = free.places(states)
+    twists = free.twists(rates)
+    load, drag = free.applied(places, force, twists)
+    model.check_springs(load, None)
+    prevented, left = (free.first_order(of, places) for of in (free.prevented, free.left))
+    # springs and dampers in the joints are efforts that are known
+    known = _laws(model, states, np.einsum("bfnc,bnc->bf", left, twists))
+    needed = free.inertia(places, rates, accelerations) - load + drag - np.einsum("bfnc,bf->bnc", left, known)
+    rows = np.concatenate([acting.first_order(free, places, left), prevented], axis=1)
+    scale = np.concatenate([acting.scale, free.scale])
+    scaled = rows / scale[:, None, None] * free.column_scale
+    tolerance = model.drawing.closure_tolerance
+    held, condition = hold(
+        scaled.reshape(*scaled.shape[:2], -1),
+        (needed * free.column_scale).reshape(len(states), -1),
+        tolerance,
+    )
+    if (held.share >= WORST_SHARE).any():
+        _refuse(model, acting.labels, states, held.share, condition)
+    # what the rows of each joint give its second body, in forces · length and moments
+    inside = acting.freedom >= 0
+    of = np.concatenate([free.owner_left[acting.freedom[inside]], free.owner])
+    here = np.concatenate([inside, np.ones(len(free.owner), dtype=bool)])
+    units = np.array([length] * 3 + [1.0] * 3)
+    per_row = free.wrenches(rows[:, here], of, places) * units
+    loads, play = held.load[:, here, None] / scale[here, None], held.play[:, here] / scale[here, None]
+    owned = _owned(of, len(model.drawing.joints))
+    owned_left = _owned(free.owner_left, len(model.drawing.joints))
+    wrench = owned @ (loads * per_row)
+    wrench += owned_left @ (known[..., None] * free.wrenches(left, free.owner_left, places) * units)
+    spread = per_row[..., None] * play[:, :, None]
+    varied = (owned @ spread.reshape(*spread.shape[:2], -1)).reshape(len(states), -1, 6, play.shape[-1])
+    count = len(acting.labels)
+    effort = held.load[:, :count] / acting.scale
+    return {
+        "point": places.joints,
+        "loads": wrench,
+        "play": varied,
+        "effort": effort,
+        "effort_play": held.play[:, :count],
+        "share": held.share,
+    }
+
+
+def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Efforts (B, F) of the springs and dampers in the joints, from the rates of all their coordinates."""
+    free, joints = model.free, model.drawing.joints
+    stiffness, rest, damping = (
+        np.array([x for joint in joints for x in getattr(joint, key)])
+        for key in ("stiffness", "rest", "damping")
+    )
+    values = np.zeros_like(rates)
+    for j, joint in enumerate(joints):
+        if any(joint.stiffness):  # type: ignore[arg-type]
+            # from the mechanism itself: what the tree keeps may have turned more than once
+            values[:, free.owner_left == j] = model.values(joint.name, states)
+    stretch = np.where(stiffness > 0, values - rest, 0.0)
+    return -stiffness * stretch - damping * rates
+
+
+def _owned(owner: np.ndarray, joints: int) -> np.ndarray:
+    """Matrix (J, R) that sums rows by their joints."""
+    return (np.arange(joints)[:, None] == owner).astype(float)
+
+
+def _refuse(
+    model: Model, labels: tuple[str, ...], states: np.ndarray, share: np.ndarray, condition: np.ndarray
+) -> None:
+    """These actuators and joints do not hold every motion, or so badly that nothing can be told."""
+    failed = np.flatnonzero(share >= WORST_SHARE)
+    b = int(failed[0])
+    own = model.transfer(())
+    scaled = own.first_order(states[b : b + 1]) / own.scale[:, None] * own.column_scale
+    others = own.possible(scaled[0])
+    hint = f" Possible here: {'; '.join(others)}." if others else ""
+    raise SingularError(
+        f"Actuators {', '.join(labels)} cannot hold '{model.drawing.name}' here (condition "
+        f"{condition[b]:.0e}): some motion takes no effort of theirs.{hint}",
+        condition=float(condition[b]),
+        actuators=labels,
+        possible=others,
+        failed=failed.tolist(),
+    )
