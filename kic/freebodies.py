@@ -104,6 +104,11 @@ def _point(tree: Tree, frame: int, at: Any) -> Item:
     return Item(POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
 
+def _vectors(a: np.ndarray) -> np.ndarray:
+    """Three numbers together, (…, 3 n) as (…, n, 3)."""
+    return a.reshape(*a.shape[:-1], a.shape[-1] // 3, 3)
+
+
 class FreeBodies:
     """Bodies of a mechanism, each free in space, with what its joints prevent and leave.
 
@@ -118,6 +123,8 @@ class FreeBodies:
     ----------
     tree : Tree
         The tree in which each body hangs on ground by a free joint; all joints of the drawing are its cuts.
+    joints : tuple of Joint
+        The joints, as drawn.
     loads : Loads
         Forces, moments and springs on the free bodies.
     freedoms : tuple of str
@@ -165,6 +172,7 @@ class FreeBodies:
 
     def _make_joints(self, drawing: Drawing, length: float) -> None:
         tree, joints = self.tree, drawing.joints
+        self.joints = joints
         # columns of each body's six coordinates, and their units
         last = np.array([tree.frame[body.name] for body in drawing.bodies])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
@@ -189,23 +197,26 @@ class FreeBodies:
 
     def places(self, states: np.ndarray) -> Places:
         """Where everything is at states (B, S) of the mechanism."""
-        rows = self._places.split(self._places.table(states), (len(states),))[0].reshape(len(states), -1, 3)
+        rows = _vectors(self._places.split(self._places.table(states), (len(states),))[0])
         count = len(self._drawn)
         origin = rows[:, :count]
         # columns of the rotation: where the drawing's unit vectors have gone
-        turned = np.swapaxes(rows[:, count : 4 * count].reshape(-1, count, 3, 3), -1, -2)
+        turned = np.swapaxes(rows[:, count : 4 * count].reshape(len(states), count, 3, 3), -1, -2)
         of = self._second
         arm = np.einsum("bjik,jk->bji", turned[:, of], self._at - self._drawn[of])
         joints = np.where((of < 0)[:, None], self._at, origin[:, of] + arm)
         phi = np.empty((len(states), self.tree.size))
         six = np.concatenate([origin - self._drawn, vector_from_matrix(turned)], axis=-1)
-        phi[:, self._columns] = six.reshape(len(states), -1)
+        phi[:, self._columns] = six.reshape(len(states), 6 * count)
         return Places(columns_to_states(self.tree, phi), origin, turned, joints, rows[:, 4 * count :])
 
     def motion(
         self, states: np.ndarray, X: np.ndarray | None, size: int | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """G and H (B, P, m), (B, P, m, m) of centres, turnings and point masses, in that order."""
+        if size == 0:  # a structure, which the kernels would not contract
+            height = self._moving.height
+            return np.zeros((len(states), height, 0)), np.zeros((len(states), height, 0, 0))
         if size not in self._motions:
             self._motions[size] = RowsQuestion(self.chain, self._moving, 2, size)
         question = self._motions[size]
@@ -214,7 +225,7 @@ class FreeBodies:
 
     def twists(self, rates: np.ndarray) -> np.ndarray:
         """Velocities of centres and turnings (B, N, 6), from the rates (B, P) of all that moves."""
-        v = rates.reshape(len(rates), -1, 3)
+        v = _vectors(rates)
         count = len(self._drawn)
         return np.concatenate([v[:, :count], v[:, count : 2 * count]], axis=-1)
 
@@ -226,7 +237,7 @@ class FreeBodies:
         wrench = np.empty_like(a)
         wrench[..., :3] = self._mass[:, None] * a[..., :3]
         wrench[..., 3:] = np.einsum("bnij,bnj->bni", J, a[..., 3:]) + np.cross(omega, momentum)
-        force = self._lump_mass[:, None] * accelerations.reshape(len(rates), -1, 3)[:, 2 * len(self._drawn) :]
+        force = self._lump_mass[:, None] * _vectors(accelerations)[:, 2 * len(self._drawn) :]
         arm = places.lumps - places.origin[:, self._lump_body]
         lumps = np.concatenate([force, np.cross(arm, force)], axis=-1)
         on = np.arange(len(self._drawn))[:, None] == self._lump_body
@@ -237,12 +248,12 @@ class FreeBodies:
         count = len(twists)
         load, damping = self.loading.split(self.loading.table(places.states, force), (count,))
         rates = np.empty((count, self.tree.size))
-        rates[:, self._columns] = twists.reshape(count, -1)
+        rates[:, self._columns] = twists.reshape(count, self.tree.size)
         return self.by_body(load), self.by_body(np.einsum("bmn,bn->bm", damping, rates))
 
     def by_body(self, G: np.ndarray) -> np.ndarray:
         """Columns of the tree as (…, N, 6): what belongs to each body's velocity and turning."""
-        return G[..., self._columns].reshape(*G.shape[:-1], -1, 6)
+        return G[..., self._columns].reshape(*G.shape[:-1], len(self._drawn), 6)
 
     def first_order(self, question: RowsQuestion, places: Places) -> np.ndarray:
         """G (B, R, N, 6) of rows: forces and moments on the bodies of a unit load at each."""

@@ -28,6 +28,9 @@ from kic.transfer import RANK_SHARE, Transfer, row_scales
 _EPS = float(np.finfo(float).eps)
 # where the null space of the joints is known no better than this, nothing can be called determined
 WORST_SHARE = 1e-3
+WORST_CONDITION = WORST_SHARE / (100 * _EPS)
+# numbers of a matrix of equilibrium that are in work at the same time
+AT_ONCE = 2**22
 
 
 class Actuators:
@@ -93,26 +96,24 @@ class Held:
         Loads at the rows, the smallest by their scaled norm.
     play : (B, n, k)
         How they may vary: orthonormal in scaled loads.
-    share : (B,)
-        Below this, a variation can not be told from none.
+    condition : (B,)
+        Condition of the scaled rows.
     """
 
     load: np.ndarray
     play: np.ndarray
-    share: np.ndarray
+    condition: np.ndarray
 
 
-def hold(rows: np.ndarray, needed: np.ndarray, tolerance: float) -> tuple[Held, np.ndarray]:
-    """Scaled loads x with [rows]ᵀ x = needed, from rows (B, n, N) of full rank; and the condition."""
+def hold(rows: np.ndarray, needed: np.ndarray) -> Held:
+    """Scaled loads x with [rows]ᵀ x = needed, from rows (B, n, N) that span all N motions."""
     count, _, width = rows.shape
     Q, R = np.linalg.qr(rows, mode="complete")
     R = R[:, :width]
     condition = np.linalg.cond(R) if count and width else np.ones(count)
-    share = np.maximum(np.maximum(RANK_SHARE, 10 * tolerance), 100 * _EPS * condition)
-    safe = share < WORST_SHARE
-    R = np.where(safe[:, None, None], R, np.eye(width))
+    R = np.where((condition < WORST_CONDITION)[:, None, None], R, np.eye(width))  # others are refused
     smallest = np.linalg.solve(np.swapaxes(R, 1, 2), needed[..., None])
-    return Held((Q[..., :width] @ smallest)[..., 0], Q[..., width:], share), condition
+    return Held((Q[..., :width] @ smallest)[..., 0], Q[..., width:], condition)
 
 
 def joint_forces(
@@ -152,20 +153,29 @@ def joint_forces(
         tail = a.shape[a.ndim - rank :]
         return np.ascontiguousarray(np.broadcast_to(a, (*batch, *tail)).reshape(prod(batch), *tail)[good])
 
-    answer = _answer(
-        model,
-        transfer,
-        acting,
-        members(states, 1),
-        [members(v, 1) for v in given.values()],
-        members(force, 2),
-    )
+    known = [members(states, 1), *(members(v, 1) for v in given.values()), members(force, 2)]
+    X = transfer.solve(known[0], 2).X if transfer is not None and labels else None
+    count = len(known[0])
+    step = max(1, AT_ONCE // ((len(acting.labels) + len(free.owner)) * free.tree.size))
+    parts = [
+        _answer(
+            model, transfer, acting, None if X is None else X[k : k + step], *(a[k : k + step] for a in known)
+        )
+        for k in range(0, max(count, 1), step)
+    ]
+    answer = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    condition = answer.pop("condition")
+    if not (condition < WORST_CONDITION).all():
+        _refuse(model, acting.labels, known[0], condition)
+    # a variation smaller than this can not be told from none
+    error = max(100 * _EPS, model.drawing.closure_tolerance)
+    answer["share"] = np.clip(error * condition, RANK_SHARE, WORST_SHARE)
     whole: dict[str, Any] = {}
     for key, part in answer.items():
         full = np.full((len(good), *part.shape[1:]), np.nan)
         full[good] = part
         whole[key] = full.reshape((*batch, *part.shape[1:]))
-    joints = model.drawing.joints
+    joints = free.joints
     names, bodies = tuple(joint.name for joint in joints), tuple(joint.bodies for joint in joints)
     return JointForces(names, bodies, acting.labels, **whole, length=model.length, split=split)
 
@@ -182,14 +192,14 @@ def _answer(
     model: Model,
     transfer: Transfer | None,
     acting: Actuators,
+    X: np.ndarray | None,
     states: np.ndarray,
-    motion: list[np.ndarray],
+    qd: np.ndarray,
+    qdd: np.ndarray,
     force: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """What `JointForces` holds, for a list of members."""
+    """What `JointForces` holds, for a list of members; X is the table of the tree's coordinates."""
     free, length = model.free, model.length
-    qd, qdd = motion
-    X = None if transfer is None else transfer.solve(states, 2).X
     G, H = free.motion(states, X, None if transfer is None else transfer.first)
     if transfer is None:
         G, H = model.in_coordinates([G, H], (1, 2))
@@ -205,43 +215,34 @@ def _answer(
     needed = free.inertia(places, rates, accelerations) - load + drag - np.einsum("bfnc,bf->bnc", left, known)
     rows = np.concatenate([acting.first_order(free, places, left), prevented], axis=1)
     scale = np.concatenate([acting.scale, free.scale])
-    scaled = rows / scale[:, None, None] * free.column_scale
-    tolerance = model.drawing.closure_tolerance
-    held, condition = hold(
-        scaled.reshape(*scaled.shape[:2], -1),
-        (needed * free.column_scale).reshape(len(states), -1),
-        tolerance,
+    scaled, size = rows / scale[:, None, None] * free.column_scale, free.tree.size
+    held = hold(
+        scaled.reshape(*rows.shape[:2], size), (needed * free.column_scale).reshape(len(states), size)
     )
-    if (held.share >= WORST_SHARE).any():
-        _refuse(model, acting.labels, states, held.share, condition)
-    # what the rows of each joint give its second body, in forces · length and moments
-    inside = acting.freedom >= 0
-    of = np.concatenate([free.owner_left[acting.freedom[inside]], free.owner])
-    here = np.concatenate([inside, np.ones(len(free.owner), dtype=bool)])
+    # what each row, at a unit load, gives the second body of its joint, in forces · length and moments
     units = np.array([length] * 3 + [1.0] * 3)
-    per_row = free.wrenches(rows[:, here], of, places) * units
-    loads, play = held.load[:, here, None] / scale[here, None], held.play[:, here] / scale[here, None]
-    owned = _owned(of, len(model.drawing.joints))
-    owned_left = _owned(free.owner_left, len(model.drawing.joints))
-    wrench = owned @ (loads * per_row)
-    wrench += owned_left @ (known[..., None] * free.wrenches(left, free.owner_left, places) * units)
-    spread = per_row[..., None] * play[:, :, None]
-    varied = (owned @ spread.reshape(*spread.shape[:2], -1)).reshape(len(states), -1, 6, play.shape[-1])
+    inside = np.concatenate([acting.freedom >= 0, np.ones(len(free.owner), dtype=bool)])
+    owner = np.concatenate([free.owner_left[acting.freedom[acting.freedom >= 0]], free.owner])
+    of_rows = free.wrenches(rows[:, inside], owner, places) * units / scale[inside, None]
+    of_laws = free.wrenches(left, free.owner_left, places) * units
+    mine, mine_left = (np.arange(len(free.joints))[:, None] == of for of in (owner, free.owner_left))
     count = len(acting.labels)
-    effort = held.load[:, :count] / acting.scale
     return {
         "point": places.joints,
-        "loads": wrench,
-        "play": varied,
-        "effort": effort,
+        "loads": mine.astype(float) @ (held.load[:, inside, None] * of_rows)
+        + mine_left.astype(float) @ (known[..., None] * of_laws),
+        "play": np.einsum(
+            "jr,brc,brk->bjck", mine.astype(float), of_rows, held.play[:, inside], optimize=True
+        ),
+        "effort": held.load[:, :count] / acting.scale,
         "effort_play": held.play[:, :count],
-        "share": held.share,
+        "condition": held.condition,
     }
 
 
 def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Efforts (B, F) of the springs and dampers in the joints, from the rates of all their coordinates."""
-    free, joints = model.free, model.drawing.joints
+    free, joints = model.free, model.free.joints
     stiffness, rest, damping = (
         np.array([x for joint in joints for x in getattr(joint, key)])
         for key in ("stiffness", "rest", "damping")
@@ -255,23 +256,17 @@ def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
     return -stiffness * stretch - damping * rates
 
 
-def _owned(owner: np.ndarray, joints: int) -> np.ndarray:
-    """Matrix (J, R) that sums rows by their joints."""
-    return (np.arange(joints)[:, None] == owner).astype(float)
-
-
-def _refuse(
-    model: Model, labels: tuple[str, ...], states: np.ndarray, share: np.ndarray, condition: np.ndarray
-) -> None:
+def _refuse(model: Model, labels: tuple[str, ...], states: np.ndarray, condition: np.ndarray) -> None:
     """These actuators and joints do not hold every motion, or so badly that nothing can be told."""
-    failed = np.flatnonzero(share >= WORST_SHARE)
+    failed = np.flatnonzero(~(condition < WORST_CONDITION))
     b = int(failed[0])
     own = model.transfer(())
     scaled = own.first_order(states[b : b + 1]) / own.scale[:, None] * own.column_scale
     others = own.possible(scaled[0])
     hint = f" Possible here: {'; '.join(others)}." if others else ""
+    which = f" (members {', '.join(map(str, failed[:4]))} of {len(condition)})" if len(condition) > 1 else ""
     raise SingularError(
-        f"Actuators {', '.join(labels)} cannot hold '{model.drawing.name}' here (condition "
+        f"Actuators {', '.join(labels)} cannot hold '{model.drawing.name}' here{which} (condition "
         f"{condition[b]:.0e}): some motion takes no effort of theirs.{hint}",
         condition=float(condition[b]),
         actuators=labels,
