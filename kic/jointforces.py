@@ -94,6 +94,7 @@ class Wrench:
         [19.62, 0.0]
         """
         u = trailing("direction", direction, 3)
+        broadcast_batches(direction=u.shape[:-1], forces=self.point.shape[:-1])
         size = np.linalg.norm(u, axis=-1, keepdims=True)
         if not size.all():
             raise InputError("Expected `direction` to have a length, got zeros.")
