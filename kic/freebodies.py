@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.cuts import cut_joint_part
+from kic.cuts import closure_items, cut_joint_part
 from kic.drawing import Drawing
 from kic.errors import InertiaError
 from kic.inertias import as_matrix
@@ -23,7 +23,7 @@ from kic.parts import GROUND, Body, Joint
 from kic.posture import columns_to_states
 from kic.rotations import vector_from_matrix
 from kic.rows import plain_rows
-from kic.transfer import closure_rows, column_scales, row_scales
+from kic.transfer import column_scales, row_scales
 from kic.tree import Tree
 
 
@@ -104,6 +104,11 @@ def _point(tree: Tree, frame: int, at: Any) -> Item:
     return Item(POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
 
+def _table(question: RowsQuestion, states: np.ndarray) -> list[np.ndarray]:
+    """Values and coefficients of rows at states (B, S)."""
+    return question.split(question.table(states), (len(states),))
+
+
 def _vectors(a: np.ndarray) -> np.ndarray:
     """Three numbers together, (…, 3 n) as (…, n, 3)."""
     return a.reshape(*a.shape[:-1], a.shape[-1] // 3, 3)
@@ -121,6 +126,8 @@ class FreeBodies:
 
     Attributes
     ----------
+    size : int
+        Numbers of the largest table of one posture.
     tree : Tree
         The tree in which each body hangs on ground by a free joint; all joints of the drawing are its cuts.
     joints : tuple of Joint
@@ -147,6 +154,7 @@ class FreeBodies:
         self.loading = DynamicsQuestion(self.tree, pack_masses(self.tree), self.loads, inertia=False)
         self._make_bodies(drawing)
         self._make_joints(drawing, length)
+        self.size = max(len(self.owner) * self.tree.size, self._moving.width)
 
     def _make_bodies(self, drawing: Drawing) -> None:
         bodies = drawing.bodies
@@ -167,8 +175,7 @@ class FreeBodies:
         carried = [_point(chain, chain.frame[point.body], point.at) for point in lumps]
         turnings = [Item(OMEGA, frame) for frame in frames]
         self._places = RowsQuestion(chain, plain_rows(chain, [*centres, *axes, *carried]), 1)
-        self._moving = plain_rows(chain, [*centres, *turnings, *carried])
-        self._motions: dict[int | None, RowsQuestion] = {}
+        self._moving = RowsQuestion(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
 
     def _make_joints(self, drawing: Drawing, length: float) -> None:
         tree, joints = self.tree, drawing.joints
@@ -177,17 +184,11 @@ class FreeBodies:
         last = np.array([tree.frame[body.name] for body in drawing.bodies])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
         self.column_scale = column_scales(tree, length)[self._columns].reshape(-1, 6)
-        number = {joint.name: j for j, joint in enumerate(joints)}
-        items, owners = closure_rows(tree)
-        self.owner = np.array([number[name] for name in owners], dtype=np.intp)
-        self.scale = row_scales(tree, items, length)
-        self.prevented = RowsQuestion(tree, plain_rows(tree, items), 1)
-        freedoms = [freedom_items(tree, joint) for joint in joints]
-        items = [item for made in freedoms for item in made]
+        held = [closure_items(tree, joint) for joint in joints]
+        self.prevented, self.scale, self.owner = self._rows(held, length)
+        left = [freedom_items(tree, joint) for joint in joints]
+        self.left, self.scale_left, self.owner_left = self._rows(left, length)
         self.freedoms = tuple(name for joint in joints for name in joint.components)
-        self.owner_left = np.repeat(np.arange(len(joints)), [len(made) for made in freedoms])
-        self.scale_left = row_scales(tree, items, length)
-        self.left = RowsQuestion(tree, plain_rows(tree, items), 1)
         # a joint's wrench is read where it acts on the second body; if that is ground, from the first
         first, second = ([self._number.get(joint.bodies[k], -1) for joint in joints] for k in (0, 1))
         self._second = np.array(second)
@@ -195,9 +196,16 @@ class FreeBodies:
         self._sign = np.where(self._second < 0, -1.0, 1.0)
         self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in joints])
 
+    def _rows(self, made: list[list[Item]], length: float) -> tuple[RowsQuestion, np.ndarray, np.ndarray]:
+        """Rows of the items of each joint, what they are divided by, and whose they are."""
+        items = [item for of_joint in made for item in of_joint]
+        counts = [sum(item.height for item in of_joint) for of_joint in made]
+        question = RowsQuestion(self.tree, plain_rows(self.tree, items), 1)
+        return question, row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
+
     def places(self, states: np.ndarray) -> Places:
         """Where everything is at states (B, S) of the mechanism."""
-        rows = _vectors(self._places.split(self._places.table(states), (len(states),))[0])
+        rows = _vectors(_table(self._places, states)[0])
         count = len(self._drawn)
         origin = rows[:, :count]
         # columns of the rotation: where the drawing's unit vectors have gone
@@ -211,17 +219,12 @@ class FreeBodies:
         return Places(columns_to_states(self.tree, phi), origin, turned, joints, rows[:, 4 * count :])
 
     def motion(
-        self, states: np.ndarray, X: np.ndarray | None, size: int | None
+        self, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """G and H (B, P, m), (B, P, m, m) of centres, turnings and point masses, in that order."""
-        if size == 0:  # a structure, which the kernels would not contract
-            height = self._moving.height
-            return np.zeros((len(states), height, 0)), np.zeros((len(states), height, 0, 0))
-        if size not in self._motions:
-            self._motions[size] = RowsQuestion(self.chain, self._moving, 2, size)
-        question = self._motions[size]
-        _, G, H = question.split(question.table(states, X), (len(states),))
-        return G, H
+        """Rates and accelerations (B, P) of centres, turnings and point masses, from those of the tree."""
+        _, G, H = _table(self._moving, states)
+        bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
+        return np.einsum("bpn,bn->bp", G, phid), np.einsum("bpn,bn->bp", G, phidd) + bias
 
     def twists(self, rates: np.ndarray) -> np.ndarray:
         """Velocities of centres and turnings (B, N, 6), from the rates (B, P) of all that moves."""
@@ -257,8 +260,7 @@ class FreeBodies:
 
     def first_order(self, question: RowsQuestion, places: Places) -> np.ndarray:
         """G (B, R, N, 6) of rows: forces and moments on the bodies of a unit load at each."""
-        count = len(places.states)
-        return self.by_body(question.split(question.table(places.states), (count,))[1])
+        return self.by_body(_table(question, places.states)[1])
 
     def wrenches(self, G: np.ndarray, owner: np.ndarray, places: Places) -> np.ndarray:
         """Wrenches (B, R, 6) on the second bodies of the rows' joints, about the joints' points."""

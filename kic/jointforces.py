@@ -180,7 +180,7 @@ class JointForces:
     >>> f.undetermined[:3]
     ('A.fz', 'A.mx', 'A.my')
     >>> f["B"].force.round(3)
-    array([-4.389,  4.858,    nan])
+    array([2.542, 5.374,   nan])
     """
 
     def __init__(

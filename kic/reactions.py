@@ -153,20 +153,17 @@ def joint_forces(
         tail = a.shape[a.ndim - rank :]
         return np.ascontiguousarray(np.broadcast_to(a, (*batch, *tail)).reshape(prod(batch), *tail)[good])
 
-    known = [members(states, 1), *(members(v, 1) for v in given.values()), members(force, 2)]
-    X = transfer.solve(known[0], 2).X if transfer is not None and labels else None
-    count = len(known[0])
-    step = max(1, AT_ONCE // ((len(acting.labels) + len(free.owner)) * free.tree.size))
+    at = members(states, 1)
+    rates = _tree_rates(model, transfer, at, *(members(v, 1) for v in given.values()))
+    known = [at, *rates, members(force, 2)]
+    step = max(1, AT_ONCE // free.size)
     parts = [
-        _answer(
-            model, transfer, acting, None if X is None else X[k : k + step], *(a[k : k + step] for a in known)
-        )
-        for k in range(0, max(count, 1), step)
+        _answer(model, acting, *(a[k : k + step] for a in known)) for k in range(0, max(len(at), 1), step)
     ]
     answer = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     condition = answer.pop("condition")
     if not (condition < WORST_CONDITION).all():
-        _refuse(model, acting.labels, known[0], condition)
+        _refuse(model, acting.labels, at, condition)
     # a variation smaller than this can not be told from none
     error = max(100 * _EPS, model.drawing.closure_tolerance)
     answer["share"] = np.clip(error * condition, RANK_SHARE, WORST_SHARE)
@@ -188,23 +185,38 @@ def _real(name: str, value: Any, size: int) -> np.ndarray:
     return a
 
 
+def _tree_rates(
+    model: Model, transfer: Transfer | None, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rates and accelerations (B, M) of the tree's coordinates: φ̇ = A q̇, φ̈ = A q̈ + q̇ᵀ B q̇."""
+    tree, size = model.tree, qd.shape[1]
+    if transfer is None:
+        order = slice(None) if tree.to_coordinates is None else tree.to_coordinates
+        phid, phidd = np.empty_like(qd), np.empty_like(qdd)
+        phid[:, order], phidd[:, order] = qd, qdd
+        return phid, phidd
+    if not size:  # a structure
+        return np.zeros((len(states), tree.size)), np.zeros((len(states), tree.size))
+    X = transfer.solve(states, 2).X
+    A, B = (
+        X[:, tree.size * start : tree.size * (start + size**k)].reshape(len(states), tree.size, *(size,) * k)
+        for k, start in ((1, 1), (2, 1 + size))
+    )
+    bias = np.einsum("bnij,bi,bj->bn", B, qd, qd)
+    return np.einsum("bni,bi->bn", A, qd), np.einsum("bni,bi->bn", A, qdd) + bias
+
+
 def _answer(
     model: Model,
-    transfer: Transfer | None,
     acting: Actuators,
-    X: np.ndarray | None,
     states: np.ndarray,
-    qd: np.ndarray,
-    qdd: np.ndarray,
+    phid: np.ndarray,
+    phidd: np.ndarray,
     force: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """What `JointForces` holds, for a list of members; X is the table of the tree's coordinates."""
+    """What `JointForces` holds, for a list of members whose tree moves with these rates."""
     free, length = model.free, model.length
-    G, H = free.motion(states, X, None if transfer is None else transfer.first)
-    if transfer is None:
-        G, H = model.in_coordinates([G, H], (1, 2))
-    rates = np.einsum("bpn,bn->bp", G, qd)
-    accelerations = np.einsum("bpn,bn->bp", G, qdd) + np.einsum("bpmn,bm,bn->bp", H, qd, qd)
+    rates, accelerations = free.motion(states, phid, phidd)
     places = free.places(states)
     twists = free.twists(rates)
     load, drag = free.applied(places, force, twists)
@@ -214,6 +226,11 @@ def _answer(
     known = _laws(model, states, np.einsum("bfnc,bnc->bf", left, twists))
     needed = free.inertia(places, rates, accelerations) - load + drag - np.einsum("bfnc,bf->bnc", left, known)
     rows = np.concatenate([acting.first_order(free, places, left), prevented], axis=1)
+    if not np.isfinite(rows).all():
+        raise InputError(
+            f"Actuators {', '.join(acting.labels)} have no direction here: a distance of them is zero. Name "
+            "others, or move its points apart."
+        )
     scale = np.concatenate([acting.scale, free.scale])
     scaled, size = rows / scale[:, None, None] * free.column_scale, free.tree.size
     held = hold(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sampling import mismatch, random_body, random_posture, random_tree
+from sampling import mismatch, random_body, random_joint, random_posture, random_tree
 from test_closed_models import CASES, displaced, posture
+from test_docs import BATCH, documented
 
 import kic
 from kic.configuration import Configuration
@@ -597,6 +598,63 @@ def test_moments_about_other_places() -> None:
     assert np.isnan(four.moment).tolist() == [True, True, False]
 
 
+# --- loops of every joint -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        "R universal spherical R cylindrical",
+        "spherical P universal R prismatic",
+        "planar R spherical universal fixed",
+        "R spherical cylindrical P universal",
+        "planar R cylindrical planar planar",
+        "spherical cylindrical R universal spherical",
+        "universal P fixed spherical revolute R",
+    ],
+)
+def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
+    """A chain whose last joint ties it to ground again; then the same with its joints in another order."""
+    rng = np.random.default_rng(len(kinds))
+    *inner, last = kinds.split()
+    chain = random_tree(rng, inner, loads=True)
+    chain = with_laws(rng, chain)
+    tie = random_joint(rng, "tie", {"R": "revolute"}.get(last, last), f"b{len(inner) - 1}", "ground")
+    loop = replace(chain, joints=[*chain.joints, tie], coordinates=())
+    count = sum(j.freedoms for j in loop.joints) - 6
+    assert loop.mobility == count > 0
+    transfer = loop._model.transfer(())
+    G = transfer.first_order(loop._model.drawn) / transfer.scale[:, None] * transfer.column_scale
+    names = transfer.possible(G[0])[0].split(", ")
+    c = loop.at()
+    qd, qdd = rng.normal(size=(2, count))
+    f = c.joint_forces(qd, qdd, wrt=names)
+    assert f.undetermined == ()
+    motion = c.coefficients([f"b{k}" for k in range(len(inner))], wrt=names)
+    condition = np.linalg.cond(motion.G)
+    assert left_over(loop, c, f, qd, qdd, names) < 1e-14 * max(100, condition)
+    assert mismatch(f.effort, c.dynamics(wrt=names).effort(qd, qdd)) < 1e-14 * max(100, condition)
+    other = replace(loop, joints=loop.joints[::-1], coordinates=loop.cuts)
+    assert other.cuts != loop.cuts
+    g = other.at().joint_forces(qd, qdd, wrt=names)
+    assert unlike(g, f) < 1e-13 * max(100, condition)
+    assert mismatch(g.effort, f.effort) < 1e-13 * max(100, condition)
+
+
+def test_a_free_joint_beside_the_others_carries_nothing() -> None:
+    m, c = posture("rssr", 0)
+    floating = replace(
+        m, joints=[*m.joints, kic.Joint("float", "free", ("ground", "coupler"), at=(0.1, 0, 0))]
+    )
+    assert floating.cuts == (*m.cuts, "float")
+    e = floating.at({q: c.value(q) for q in m.coordinates})
+    qd, qdd = moving(c)
+    f, g = c.joint_forces(qd, qdd), e.joint_forces(qd, qdd)
+    assert unlike(f, g) < 1e-12
+    assert not g["float"].force.any()
+    assert not g["float"].moment.any()
+
+
 # --- batches, failures, structures -------------------------------------------------------------------------
 
 
@@ -629,7 +687,7 @@ def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
     m = kic.load("five-bar")
     c = m.at(np.linspace([1.2, 1.5], [1.0, 1.7], 20))
     whole = c.joint_forces([1.0, 2.0], [0.3, 0.1])
-    monkeypatch.setattr("kic.reactions.AT_ONCE", 4000)
+    monkeypatch.setattr("kic.reactions.AT_ONCE", 4 * m._model.free.size)
     parts = c.joint_forces([1.0, 2.0], [0.3, 0.1])
     assert np.array_equal(whole.force, parts.force, equal_nan=True)
     assert np.array_equal(whole.effort, parts.effort)
@@ -728,6 +786,17 @@ def test_towards_a_dead_centre() -> None:
 # --- what is shown -----------------------------------------------------------------------------------------
 
 
+def test_documented_shapes() -> None:
+    f = kic.load("puma560").at(np.random.default_rng(0).normal(size=(*BATCH, 6))).joint_forces()
+    sizes = {"J": 6, "A": 6, "3": 3}
+    for thing in (f, f[f.joints[1]]):
+        shapes = documented(type(thing).__doc__)
+        assert len(shapes) > 2
+        for name, shape in shapes.items():
+            want = BATCH + tuple(sizes[s.strip()] for s in shape.split(",")[1:])
+            assert getattr(thing, name).shape == want, name
+
+
 def test_sheets() -> None:
     f = kic.load("four-bar").at({"A": [1.2, 1.3]}).joint_forces()
     text = repr(f)
@@ -790,6 +859,9 @@ def test_errors() -> None:
 
 
 def test_only_real_numbers() -> None:
+    sympy = pytest.importorskip("sympy")
+    with pytest.raises(kic.InputError, match="needs real numbers; this posture holds object"):
+        kic.load("horn-two-link").at(np.array(sympy.symbols("a b"))).joint_forces()
     arm = kic.load("horn-two-link")
     with pytest.raises(kic.InputError, match="needs real numbers; this posture holds complex128"):
         arm.at([0.1 + 1e-20j, 0.2]).joint_forces()
@@ -814,6 +886,16 @@ def test_actuators_that_do_not_hold() -> None:
     path = m.at([[0.4], [0.0], [0.8]])
     with pytest.raises(kic.SingularError, match=r"here \(members 1 of 3\) \(condition"):
         path.joint_forces(actuators="piston")
+
+
+def test_a_ram_without_length_has_no_direction() -> None:
+    m = kic.load("horn-two-link")
+    points = [*m.points, kic.Point("post", "ground", (2, 0, 0))]
+    m = replace(m, points=points, distances=[kic.Distance("ram", ("tip", "post"))])
+    with pytest.raises(
+        kic.InputError, match="Actuators shoulder, ram have no direction here: a distance of them"
+    ):
+        m.at().joint_forces(actuators=["shoulder", "ram"])
 
 
 def test_masses_that_are_missing() -> None:
