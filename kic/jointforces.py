@@ -185,8 +185,7 @@ class JointForces:
 
     def __init__(
         self,
-        joints: tuple[str, ...],
-        bodies: tuple[tuple[str, str], ...],
+        bodies: dict[str, tuple[str, str]],
         actuators: tuple[str, ...],
         point: np.ndarray,
         loads: np.ndarray,
@@ -197,7 +196,7 @@ class JointForces:
         length: float,
         split: Split,
     ) -> None:
-        self.joints = joints
+        self.joints = tuple(bodies)
         self.actuators = actuators
         self.point = point
         self.split = split
@@ -205,14 +204,14 @@ class JointForces:
             name: Wrench(
                 name, pair, point[..., j, :], loads[..., j, :], play[..., j, :, :], share, length, split
             )
-            for j, (name, pair) in enumerate(zip(joints, bodies, strict=True))
+            for j, (name, pair) in enumerate(bodies.items())
         }
-        six = [varies(play[..., j, :, :], share[..., None]) for j in range(len(joints))]
+        six = [varies(play[..., j, :, :], share[..., None]) for j in range(len(bodies))]
         loose = np.concatenate([*six, varies(effort_play, share[..., None])], axis=-1)
-        names = [f"{joint}.{c}" for joint in joints for c in COMPONENTS] + list(actuators)
+        names = [f"{joint}.{c}" for joint in bodies for c in COMPONENTS] + list(actuators)
         somewhere = loose.reshape(-1, len(names)).any(axis=0)
         self.undetermined = tuple(np.array(names)[somewhere].tolist())
-        hidden = loose[..., 6 * len(joints) :] & (split is None)
+        hidden = loose[..., 6 * len(bodies) :] & (split is None)
         self.effort = np.where(hidden, np.nan, effort)
 
     @property

@@ -45,6 +45,11 @@ class Actuators:
         The mechanism.
     names : tuple of str
         Joints, points, bodies, distances, or single rows of them.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        For a name that is not there or stands twice, a part without rows, or fewer rows than freedoms.
     """
 
     def __init__(self, model: Model, names: tuple[str, ...]) -> None:
@@ -53,6 +58,12 @@ class Actuators:
         twice = sorted({name for name in self.labels if self.labels.count(name) > 1})
         if twice:
             raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
+        if len(self.labels) < model.mobility:
+            raise InputError(
+                f"'{model.drawing.name}' has mobility {model.mobility}; {len(self.labels)} actuators were "
+                f"named: {', '.join(self.labels) or 'none'}. Name {model.mobility} or more.",
+                mobility=model.mobility,
+            )
         # for each label its place among the freedoms of the joints, or -1
         self.freedom = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
@@ -127,21 +138,15 @@ def joint_forces(
     split: Split,
 ) -> JointForces:
     """Forces in all joints of postures (..., S); see `Configuration.joint_forces`."""
-    free, name = model.free, model.drawing.name
+    free = model.free
     if split not in (None, "minimum norm") or not (split is None or isinstance(split, str)):
         raise InputError(f"Expected `split` to be None or 'minimum norm', got {shown(split)}.")
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; this posture holds {states.dtype}.")
     labels = model.coordinates if transfer is None else transfer.labels
     acting = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
-    if len(acting.labels) < model.mobility:
-        raise InputError(
-            f"'{name}' has mobility {model.mobility}; {len(acting.labels)} actuators were named: "
-            f"{', '.join(acting.labels) or 'none'}. Name {model.mobility} or more.",
-            mobility=model.mobility,
-        )
     given = {k: _real(k, np.zeros(len(labels)) if v is None else v, len(labels)) for k, v in motion.items()}
-    force, loaded = free.loads.applied(applied, name)
+    force, loaded = free.loads.applied(applied, model.drawing.name)
     if force.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; `applied` holds {force.dtype}.")
     batch = broadcast_batches(
@@ -172,9 +177,8 @@ def joint_forces(
         full = np.full((len(good), *part.shape[1:]), np.nan)
         full[good] = part
         whole[key] = full.reshape((*batch, *part.shape[1:]))
-    joints = free.joints
-    names, bodies = tuple(joint.name for joint in joints), tuple(joint.bodies for joint in joints)
-    return JointForces(names, bodies, acting.labels, **whole, length=model.length, split=split)
+    bodies = {joint.name: joint.bodies for joint in free.joints}
+    return JointForces(bodies, acting.labels, **whole, length=model.length, split=split)
 
 
 def _real(name: str, value: Any, size: int) -> np.ndarray:

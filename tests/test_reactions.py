@@ -504,6 +504,34 @@ def test_efforts_at_bodies_and_distances() -> None:
     assert unlike(held, f) < 1e-12
 
 
+def test_efforts_at_angular_velocities() -> None:
+    """The platform's six rows as coordinates: a force and a moment on it, and legs that push nothing."""
+    m, c = posture("gough-stewart", 0)
+    u, (qd, qdd) = c.coefficients("platform"), moving(c)
+    v, a = u.velocity(qd), u.acceleration(qd, qdd)
+    f = c.joint_forces(v, a, wrt="platform")
+    assert mismatch(f.effort, c.dynamics(wrt="platform").effort(v, a)) < 1e-11
+    for j in m.joints:
+        if j.type == "prismatic":
+            assert abs(f[j.name].along(freedoms(c, j)[0, :3])[0]) < 1e-11 * np.abs(f.effort).max()
+    assert f.actuators == u.rows
+
+
+def test_applied_forces_in_either_axes() -> None:
+    rng = np.random.default_rng(4)
+    m = random_tree(rng, "RRPR", loads=True)
+    given = {name: rng.normal(size=3) for name in ("push", "thrust", "twist", "wrench")}
+    loads = {
+        "forces": [replace(x, force=tuple(given[x.name])) for x in m.forces],
+        "moments": [replace(x, moment=tuple(given[x.name])) for x in m.moments],
+    }
+    assert {x.axes for x in (*m.forces, *m.moments)} == {"world", "body"}
+    q, other = rng.normal(size=(2, 4)), replace(m, **loads)
+    f, g = m.at(q).joint_forces(applied=given), other.at(q).joint_forces()
+    assert mismatch(f.force, g.force) < 1e-13
+    assert mismatch(f.moment, g.moment) < 1e-13
+
+
 def test_more_actuators_than_freedoms() -> None:
     c = kic.load("four-bar").at({"A": 1.2})
     one, two = c.joint_forces(), c.joint_forces(actuators=["A", "D"])
