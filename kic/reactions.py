@@ -68,6 +68,8 @@ class Actuators:
         self.freedom = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
         )
+        # an effort there is a load at the joint's freedom
+        self.on_freedoms = (np.arange(len(free.freedoms))[:, None] == self.freedom).astype(float)
         outside = [x for x, k in zip(self.labels, self.freedom, strict=True) if k < 0]
         items: list[Item] = []
         self._picked: list[int] = []
@@ -240,25 +242,31 @@ def _answer(
     held = hold(
         scaled.reshape(*rows.shape[:2], size), (needed * free.column_scale).reshape(len(states), size)
     )
-    # what each row, at a unit load, gives the second body of its joint, in forces · length and moments
-    units = np.array([length] * 3 + [1.0] * 3)
-    inside = np.concatenate([acting.freedom >= 0, np.ones(len(free.owner), dtype=bool)])
-    owner = np.concatenate([free.owner_left[acting.freedom[acting.freedom >= 0]], free.owner])
-    of_rows = free.wrenches(rows[:, inside], owner, places) * units / scale[inside, None]
-    of_laws = free.wrenches(left, free.owner_left, places) * units
-    mine, mine_left = (np.arange(len(free.joints))[:, None] == of for of in (owner, free.owner_left))
     count = len(acting.labels)
+    effort, effort_play = held.load[:, :count] / acting.scale, held.play[:, :count]
+    # along its freedoms a joint gives what acts there, and across them what it holds, about its point
+    units = np.array([length] * 3 + [1.0] * 3)
+    across = free.wrenches(prevented, free.owner, places) * units / free.scale[:, None]
+    along = free.wrenches(left, free.owner_left, places) * units
+    given = known + effort @ acting.on_freedoms.T
+    given_play = acting.on_freedoms @ (effort_play / acting.scale[:, None])
+    held_sum, given_sum = (
+        (np.arange(len(free.joints))[:, None] == owner).astype(float)
+        for owner in (free.owner, free.owner_left)
+    )
     return {
         "point": places.joints,
-        "loads": mine.astype(float) @ (held.load[:, inside, None] * of_rows)
-        + mine_left.astype(float) @ (known[..., None] * of_laws),
-        "play": np.einsum(
-            "jr,brc,brk->bjck", mine.astype(float), of_rows, held.play[:, inside], optimize=True
-        ),
-        "effort": held.load[:, :count] / acting.scale,
-        "effort_play": held.play[:, :count],
+        "loads": held_sum @ (held.load[:, count:, None] * across) + given_sum @ (given[..., None] * along),
+        "play": _spread(held_sum, across, held.play[:, count:]) + _spread(given_sum, along, given_play),
+        "effort": effort,
+        "effort_play": effort_play,
         "condition": held.condition,
     }
+
+
+def _spread(owned: np.ndarray, wrenches: np.ndarray, play: np.ndarray) -> np.ndarray:
+    """Variations (B, J, 6, k) of the joints' wrenches, from those of rows (B, R, k)."""
+    return np.einsum("jr,brc,brk->bjck", owned, wrenches, play, optimize=True)
 
 
 def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
