@@ -39,6 +39,7 @@ from kic import products
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.contributions import Contributions
+from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
 from kic.dynamics import Dynamics
 from kic.errors import (
@@ -65,6 +66,7 @@ __all__ = [
     "Coefficients",
     "Configuration",
     "Contributions",
+    "Coupling",
     "DHRow",
     "Distance",
     "Dynamics",

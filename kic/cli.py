@@ -133,11 +133,11 @@ def report(model: str, given: tuple[str, ...], names: tuple[str, ...], order: in
     freedoms of a joint with several are named joint.1, joint.2 …; those of a ball are the components
     of its rotation vector.
 
-    --json prints one object and nothing else: name, title, units, mobility; coordinates,
-    coordinate_units, phi; gravity; points; poses (4×4, displacement from the drawing); rows, row_units,
-    values (null for angular velocities), holonomic; G[p][n], H[p][m][n], D[p][l][m][n] (null above the
-    order), the differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping (null where
-    they have no answer, and dynamics_left_out says why). Floats are exact.
+    --json prints one object and nothing else: name, title, units, mobility, freedoms (what it rests on, in
+    words); coordinates, coordinate_units, phi; gravity; points; poses (4×4, displacement from the drawing);
+    rows, row_units, values (null for angular velocities), holonomic; G[p][n], H[p][m][n], D[p][l][m][n]
+    (null above the order), the differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping
+    (null where they have no answer, and dynamics_left_out says why). Floats are exact.
     """
     mechanism = _load(model)
     posture = _posture(mechanism, given) if given else None
@@ -180,7 +180,9 @@ def check(model: str) -> None:
 
     mechanism = _load(model)
     mechanism._model.check_number(mechanism.coordinate_names)
-    notes = []
+    notes = [f"warning: {mechanism.freedoms()}"] if mechanism.freedoms().doubt() else []
+    if not (notes or mechanism._model.tree.open):
+        notes = [f"note: {mechanism.freedoms()}"]
     try:
         mechanism._model.masses  # noqa: B018
     except KicError as error:
@@ -231,7 +233,7 @@ def _usual(mechanism: Mechanism) -> tuple[str, ...]:
 
     Points that only hold a spring come last; a body without reference point is asked for its turning.
     """
-    from kic.parts import GROUND
+    from kic.checks import GROUND
 
     held = {name for spring in mechanism.springs for name in spring.points}
     bodies = [p.body for p in mechanism.points if p.body != GROUND]

@@ -232,7 +232,8 @@ class Configuration(Assembly):
         """Forces and moments in all joints for a motion, and the efforts that it takes.
 
         The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
-        that it holds, T at the coordinates with actuators. There is no friction. Bodies are rigid: where they
+        that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
+        distance as a force between its points. There is no friction. Bodies are rigid: where they
         are held more often than needed, their equilibrium leaves components open. Those are NaN and are
         named; all others are as exact as the rest.
 
@@ -251,7 +252,8 @@ class Configuration(Assembly):
         split : {None, "minimum norm"}
             How open components are chosen: not at all, or so that the sum over all joints (and actuators, if
             there are more than freedoms) of (force · L)² + moment² is least: of all that joints hold, about
-            their points, L being the largest extent of the drawing.
+            their points, L being the largest extent of the drawing. A coupling counts with the largest of
+            its efforts.
 
         Returns
         -------

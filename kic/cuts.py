@@ -1,12 +1,14 @@
-"""Cut joints: the closure conditions they impose, and their own coordinates as rows."""
+"""What ties the tree: closure conditions of cut joints, couplings and rods; a cut joint's own coordinates."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from kic.errors import LoopError
-from kic.items import PERPENDICULAR, POINT, REACH, SPIN, Item, Part
-from kic.parts import Joint
+from kic.items import DISTANCE, GEAR, PERPENDICULAR, POINT, REACH, SPIN, Item, Part, point_item
+from kic.parts import Distance, Joint
 from kic.tree import Tree, frame_axes, unit
 
 
@@ -51,6 +53,21 @@ def closure_items(tree: Tree, joint: Joint) -> list[Item]:
     if joint.type == "fixed":
         return [meet(), *parallel, perpendicular(x, y)]
     return []  # a free joint asks nothing
+
+
+def coupling_items(tree: Tree, name: str) -> list[Item]:
+    """The condition of a coupling: one row, to which each of its terms adds."""
+    made = []
+    for coordinate, ratio in tree.drawing.terms[name]:
+        n = tree.column[coordinate]
+        made.append(Item(GEAR, n, extra=(ratio, ratio * tree.geometry[n, 12], 0.0), goes_on=True))
+    return [*made[:-1], replace(made[-1], goes_on=False)]
+
+
+def distance_item(tree: Tree, distance: Distance) -> Item:
+    """One row, how far the two points are apart; a rod's condition is that it stays as drawn."""
+    a, b = (point_item(tree, tree.drawing.point(name)) for name in distance.points)
+    return Item(DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)
 
 
 def facing_items(tree: Tree, joint: Joint) -> list[Item]:

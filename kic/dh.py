@@ -9,22 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.checks import GROUND, STRICT, Vector, assign, check_name, choice, listed, number
 from kic.errors import ModelError, shown, unknown
 from kic.inertias import as_matrix
 from kic.mechanism import Mechanism
-from kic.parts import (
-    GROUND,
-    STRICT,
-    Body,
-    Joint,
-    Point,
-    Vector,
-    assign,
-    check_name,
-    choice,
-    listed,
-    number,
-)
+from kic.parts import Body, Joint, Point
 
 Convention = Literal["freeman", "standard"]
 

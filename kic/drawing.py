@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import dist
 
+from kic.checks import GROUND, STRICT, Vector, assign, check_name, listed, number, text, vector
+from kic.couplings import Coupling, Terms, terms
 from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
-from kic.parts import (
-    GROUND,
-    STRICT,
-    Body,
-    Distance,
-    Force,
-    Joint,
-    Moment,
-    Point,
-    Spring,
-    Units,
-    Vector,
-    assign,
-    check_name,
-    listed,
-    number,
-    text,
-    vector,
-)
+from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 
-KINDS = ("bodies", "joints", "points", "distances", "forces", "moments", "springs")
+KINDS = ("bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings")
 _SINGULAR = {
     "bodies": "body",
     "joints": "joint",
@@ -36,8 +21,11 @@ _SINGULAR = {
     "forces": "force",
     "moments": "moment",
     "springs": "spring",
+    "couplings": "coupling",
 }
-Part = Body | Joint | Point | Distance | Force | Moment | Spring
+Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling
+# a rod shorter than this share of the drawing's coordinates has no direction that could be trusted
+_NO_LENGTH = 1e-12
 
 
 @dataclass(frozen=True)
@@ -61,6 +49,8 @@ class Drawing:
     """Moments on bodies."""
     springs: tuple[Spring, ...] = ()
     """Springs and dampers between points."""
+    couplings: tuple[Coupling, ...] = ()
+    """Gears, belts and other linear relations between joint coordinates."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
@@ -81,7 +71,7 @@ class Drawing:
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
-        types = (Body, Joint, Point, Distance, Force, Moment, Spring)
+        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling)
         for kind, expected in zip(KINDS, types, strict=True):
             parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
             for i, part in enumerate(parts):
@@ -100,6 +90,8 @@ class Drawing:
         self._check_names()
         self._check_references()
         self._check_held()
+        self._check_couplings()
+        self._check_rods()
         self._check_coordinates(who)
 
     @cached_property
@@ -121,7 +113,7 @@ class Drawing:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     raise ModelError(
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances and loads share one namespace; rename one.",
+                        "distances, loads and couplings share one namespace; rename one.",
                         key=f"{kind}[{i}].name",
                         name=name,
                     )
@@ -174,6 +166,69 @@ class Drawing:
                 key=f"bodies[{[body.name for body in self.bodies].index(loose[0])}]",
                 bodies=tuple(loose),
             )
+
+    @cached_property
+    def terms(self) -> dict[str, Terms]:
+        """Of each coupling: its coordinates with the numbers that multiply them."""
+        joints = {joint.name: joint for joint in self.joints}
+        return {c.name: terms(c, self.name, joints) for c in self.couplings}
+
+    @cached_property
+    def coupled(self) -> frozenset[str]:
+        """Joints with a coordinate in a coupling; the spanning tree keeps them all."""
+        components = {c: joint.name for joint in self.joints for c in joint.components}
+        return frozenset(components[c] for made in self.terms.values() for c, _ in made)
+
+    def _check_couplings(self) -> None:
+        """Joints there are, that stand as the relation needs, and of which none closes a loop."""
+        joints = {joint.name: joint for joint in self.joints}
+        for i, coupling in enumerate(self.couplings):
+            try:
+                terms(coupling, self.name, joints)
+            except ModelError as error:
+                numbers = {**error.numbers, "key": f"couplings[{i}].{error.numbers['key']}"}
+                raise ModelError(error.message, **numbers) from None
+        coupled = [joint for joint in self.joints if joint.name in self.coupled]
+        loose = self.coupled - forest(coupled)
+        if loose:
+            joint = next(joint for joint in coupled if joint.name in loose)
+            i, named = next(
+                (i, c.name)
+                for i, c in enumerate(self.couplings)
+                if any(q in joint.components for q, _ in self.terms[c.name])
+            )
+            raise ModelError(
+                f"'{self.name}': coupled joints close a loop among themselves, at '{joint.name}' of coupling "
+                f"'{named}'. One joint of each loop must be free of couplings, for the loop is opened there: "
+                "write one coupling in other joints of the loop.",
+                key=f"couplings[{i}].joints",
+                joint=joint.name,
+            )
+
+    def _check_rods(self) -> None:
+        """A distance that stays as drawn needs two bodies, and a length."""
+        points = {point.name: point for point in self.points}
+        for i, rod in enumerate(self.distances):
+            one, two = (points[name] for name in rod.points)
+            if rod.fixed and one.body == two.body:
+                raise ModelError(
+                    f"Distance '{rod.name}': both points are of '{one.body}', so that their distance can not "
+                    "change. Leave `fixed` out.",
+                    key=f"distances[{i}].fixed",
+                )
+            length, size = dist(one.at, two.at), max(map(abs, (*one.at, *two.at)))
+            if rod.fixed and not length > _NO_LENGTH * size:
+                raise ModelError(
+                    f"Distance '{rod.name}' is fixed, but drawn as {length:.3g}, where it has no direction. "
+                    "Points that stay together are tied by a spherical joint.",
+                    key=f"distances[{i}].fixed",
+                    length=length,
+                )
+
+    @cached_property
+    def rods(self) -> dict[str, float]:
+        """Fixed distances with their lengths as drawn."""
+        return {d.name: dist(*(self.point(name).at for name in d.points)) for d in self.distances if d.fixed}
 
     def _check_coordinates(self, who: str) -> None:
         if self.coordinates is None:
@@ -244,3 +299,21 @@ class Drawing:
         """The error for a name that is not there."""
         there = [part.name for kind in (kinds or KINDS) for part in getattr(self, kind)]
         return unknown(label, name, self.name, there)
+
+
+def forest(joints: Iterable[Joint]) -> frozenset[str]:
+    """Names of the joints, taken in this order, that close no loop with those before (Kruskal)."""
+    root: dict[str, str] = {}
+
+    def find(body: str) -> str:
+        while root.get(body, body) != body:
+            body = root[body]
+        return body
+
+    kept = []
+    for joint in joints:
+        a, b = (find(body) for body in joint.bodies)
+        if a != b:
+            root[a] = b
+            kept.append(joint.name)
+    return frozenset(kept)

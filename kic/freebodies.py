@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from kic.cuts import closure_items, cut_joint_part
+from kic.checks import GROUND
+from kic.cuts import closure_items, cut_joint_part, distance_item
 from kic.drawing import Drawing
 from kic.errors import InertiaError
 from kic.inertias import as_matrix
 from kic.items import DIRECTION, OMEGA, POINT, REACH, SPIN, Item
 from kic.kinematics import DynamicsQuestion, RowsQuestion
 from kic.masses import pack_loads, pack_masses
-from kic.parts import GROUND, Body, Joint
+from kic.parts import Body, Joint
 from kic.posture import columns_to_states
 from kic.rotations import vector_from_matrix
 from kic.rows import plain_rows
@@ -56,7 +57,10 @@ def spot(body: Body) -> tuple[float, float, float]:
 
 
 def cut_everywhere(drawing: Drawing) -> Drawing:
-    """The same drawing with a free joint for each body, which the tree keeps, so that it cuts all others."""
+    """The same drawing with a free joint for each body, which the tree keeps, so that it cuts all others.
+
+    Nothing else ties them: couplings are left out, and distances may change.
+    """
     names: list[str] = []
     for body in drawing.bodies:
         name = f"free {body.name}"
@@ -67,7 +71,9 @@ def cut_everywhere(drawing: Drawing) -> Drawing:
         Joint(name, "free", (GROUND, body.name), at=spot(body))
         for name, body in zip(names, drawing.bodies, strict=True)
     ]
-    return replace(drawing, joints=(*free, *drawing.joints), coordinates=tuple(names))
+    loose = tuple(replace(distance, fixed=False) for distance in drawing.distances)
+    joints = (*free, *drawing.joints)
+    return replace(drawing, joints=joints, coordinates=tuple(names), couplings=(), distances=loose)
 
 
 def with_still_bodies(chain: Tree) -> Drawing:
@@ -142,6 +148,12 @@ class FreeBodies:
         What those rows are divided by.
     owner, owner_left : (R,), (F,) int
         Joint, by its number in the drawing, of those rows.
+    ties : tuple of str
+        Names of the K couplings and fixed distances.
+    on_freedoms : (F, K)
+        Effort at each freedom for a unit load of each of them: a coupling's numbers.
+    scale_ties : (K,)
+        What their rows are divided by.
     column_scale : (N, 6)
         What the coordinates of the bodies are multiplied by.
     """
@@ -154,7 +166,7 @@ class FreeBodies:
         self.loading = DynamicsQuestion(self.tree, pack_masses(self.tree), self.loads, inertia=False)
         self._make_bodies(drawing)
         self._make_joints(drawing, length)
-        self.size = max(len(self.owner) * self.tree.size, self._moving.width)
+        self.size = max((len(self.owner) + len(self.ties)) * self.tree.size, self._moving.width)
 
     def _make_bodies(self, drawing: Drawing) -> None:
         bodies = drawing.bodies
@@ -189,12 +201,24 @@ class FreeBodies:
         left = [freedom_items(tree, joint) for joint in joints]
         self.left, self.scale_left, self.owner_left = self._rows(left, length)
         self.freedoms = tuple(name for joint in joints for name in joint.components)
+        self._make_ties(drawing, length)
         # a joint's wrench is read where it acts on the second body; if that is ground, from the first
         first, second = ([self._number.get(joint.bodies[k], -1) for joint in joints] for k in (0, 1))
         self._second = np.array(second)
         self._read = np.where(self._second < 0, first, self._second)
         self._sign = np.where(self._second < 0, -1.0, 1.0)
         self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in joints])
+
+    def _make_ties(self, drawing: Drawing, length: float) -> None:
+        rods = [distance for distance in drawing.distances if distance.fixed]
+        self.ties = (*(coupling.name for coupling in drawing.couplings), *(rod.name for rod in rods))
+        self.on_freedoms = np.zeros((len(self.freedoms), len(self.ties)))
+        for k, coupling in enumerate(drawing.couplings):
+            for coordinate, number in drawing.terms[coupling.name]:
+                self.on_freedoms[self.freedoms.index(coordinate), k] = number
+        terms = np.abs(self.on_freedoms[:, : len(drawing.couplings)]) * self.scale_left[:, None]
+        self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
+        self._rods = self._rows([[distance_item(self.tree, rod)] for rod in rods], length)[0]
 
     def _rows(self, made: list[list[Item]], length: float) -> tuple[RowsQuestion, np.ndarray, np.ndarray]:
         """Rows of the items of each joint, what they are divided by, and whose they are."""
@@ -261,6 +285,12 @@ class FreeBodies:
     def first_order(self, question: RowsQuestion, places: Places) -> np.ndarray:
         """G (B, R, N, 6) of rows: forces and moments on the bodies of a unit load at each."""
         return self.by_body(_table(question, places.states)[1])
+
+    def ties_first_order(self, places: Places, left: np.ndarray) -> np.ndarray:
+        """G (B, K, N, 6) of couplings and fixed distances, given that of the freedoms (B, F, N, 6)."""
+        coupled = np.einsum("fk,bfnc->bknc", self.on_freedoms, left)
+        count = len(self.ties) - self._rods.rows.height
+        return np.concatenate([coupled[:, :count], self.first_order(self._rods, places)], axis=1)
 
     def wrenches(self, G: np.ndarray, owner: np.ndarray, places: Places) -> np.ndarray:
         """Wrenches (B, R, 6) on the second bodies of the rows' joints, about the joints' points."""

@@ -11,7 +11,7 @@ from kic.tree import Tree
 
 # as in kernels.layout, which is not imported here: it would pull in the compiler
 POINT, DIRECTION, OMEGA, UNIT, PLANE_ANGLE = 0, 1, 2, 3, 4
-DISTANCE, PERPENDICULAR, REACH, SPIN = 5, 6, 7, 8
+DISTANCE, PERPENDICULAR, REACH, SPIN, GEAR = 5, 6, 7, 8, 9
 NONE = -2
 
 
@@ -25,10 +25,14 @@ class Item:
     local_b: tuple[float, ...] = (0.0, 0.0, 0.0)
     local_a: tuple[float, ...] = (0.0, 0.0, 0.0)
     extra: tuple[float, ...] = (0.0, 0.0, 0.0)
+    goes_on: bool = False
+    """Whether the next item adds to the same row."""
 
     @property
     def height(self) -> int:
-        """Rows that it makes."""
+        """Rows that it makes; none of a term whose row goes on."""
+        if self.goes_on:
+            return 0
         return 3 if self.kind <= OMEGA else 1
 
 

@@ -166,10 +166,16 @@ class JointForces:
         Names of the A coordinates at which efforts act.
     effort : (..., A)
         Efforts there.
+    ties : tuple of str
+        Names of the K couplings and fixed distances.
+    tie_load : (..., K)
+        Their loads: the force with which a fixed distance pushes its points apart; of a coupling what gives
+        each of its joints an effort of so much, times the joint's number in the relation. Where teeth or a
+        belt touch, and what that adds to the bearings, is not in the model.
     undetermined : tuple of str
-        Components that the model leaves open, as "D.fz" or "D.mx", and efforts, as "A": what rigid bodies
-        alone do not tell of a mechanism that is held more often than needed. In a batch, those that are
-        open in any member.
+        Components that the model leaves open, as "D.fz" or "D.mx", and efforts and ties by name: what rigid
+        bodies alone do not tell of a mechanism that is held more often than needed. In a batch, those that
+        are open in any member.
     split : str or None
         How open components were chosen; None where they are NaN.
 
@@ -187,17 +193,20 @@ class JointForces:
         self,
         bodies: dict[str, tuple[str, str]],
         actuators: tuple[str, ...],
+        ties: tuple[str, ...],
         point: np.ndarray,
         loads: np.ndarray,
         play: np.ndarray,
         effort: np.ndarray,
-        effort_play: np.ndarray,
+        tie_load: np.ndarray,
+        single_play: np.ndarray,
         share: np.ndarray,
         length: float,
         split: Split,
     ) -> None:
         self.joints = tuple(bodies)
         self.actuators = actuators
+        self.ties = ties
         self.point = point
         self.split = split
         self._wrenches = {
@@ -207,12 +216,13 @@ class JointForces:
             for j, (name, pair) in enumerate(bodies.items())
         }
         six = [varies(play[..., j, :, :], share[..., None]) for j in range(len(bodies))]
-        loose = np.concatenate([*six, varies(effort_play, share[..., None])], axis=-1)
-        names = [f"{joint}.{c}" for joint in bodies for c in COMPONENTS] + list(actuators)
+        loose = np.concatenate([*six, varies(single_play, share[..., None])], axis=-1)
+        names = [f"{joint}.{c}" for joint in bodies for c in COMPONENTS] + [*actuators, *ties]
         somewhere = loose.reshape(-1, len(names)).any(axis=0)
         self.undetermined = tuple(np.array(names)[somewhere].tolist())
         hidden = loose[..., 6 * len(bodies) :] & (split is None)
-        self.effort = np.where(hidden, np.nan, effort)
+        single = np.where(hidden, np.nan, np.concatenate([effort, tie_load], axis=-1))
+        self.effort, self.tie_load = single[..., : len(actuators)], single[..., len(actuators) :]
 
     @property
     def force(self) -> np.ndarray:
@@ -253,6 +263,8 @@ class JointForces:
             sheet.matrix("forces and moments", ties, COMPONENTS, six)
             if self.actuators:
                 sheet.matrix("T (efforts)", self.actuators, [""], self.effort[index][:, None])
+            if self.ties:
+                sheet.matrix("loads of couplings and rods", self.ties, [""], self.tie_load[index][:, None])
         if self.undetermined:
             how = f"chosen by {self.split}" if self.split else "nan"
             sheet.say(f"\nundetermined ({how}): {', '.join(self.undetermined)}")

@@ -12,12 +12,14 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import broadcast_batches
+from kic.checks import STRICT
 from kic.configuration import Configuration
+from kic.couplings import relation
 from kic.drawing import Drawing
 from kic.errors import InputError, PostureError, shown
 from kic.evaluator import Evaluator
+from kic.mobility import Freedoms
 from kic.model import Model
-from kic.parts import STRICT
 from kic.posture import coordinates_of, only_coordinates, states_of, targets_of
 from kic.tables import Sheet
 
@@ -30,7 +32,7 @@ class Mechanism(Drawing):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs : sequences of parts
+    bodies, joints, points, distances, forces, moments, springs, couplings : sequences of parts
         All their names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -70,8 +72,31 @@ class Mechanism(Drawing):
 
     @property
     def mobility(self) -> int:
-        """Number of freedoms, at the posture of the drawing."""
+        """Number of freedoms at the drawing and near it; `freedoms` says what it rests on."""
         return self._model.mobility
+
+    @property
+    def redundant(self) -> int:
+        """Number of closure conditions that follow from the others."""
+        return self._model.redundant
+
+    def freedoms(self) -> Freedoms:
+        """Account of the freedoms, in numbers and in words.
+
+        Returns
+        -------
+        Freedoms
+            Coordinates of the tree, closure conditions and whose they are, which of them are redundant, and
+            whether the drawing is a posture that can tell. Printed, it is a paragraph.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("five-bar").freedoms()
+        mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
+        joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
+        """
+        return self._model.freedoms
 
     @property
     def cuts(self) -> tuple[str, ...]:
@@ -251,6 +276,8 @@ class Mechanism(Drawing):
     def sheet(self) -> Sheet:
         """Labelled account of the parts, to print or to show."""
         sheet = Sheet(f"{self.name}: {self.title}" if self.title else self.name)
+        if not self._model.tree.open:
+            sheet.say(self.freedoms().text())
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:
@@ -259,6 +286,12 @@ class Mechanism(Drawing):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "drawn at"], carried)
+        if self.couplings:
+            relations = [[relation(terms)] for terms in self.terms.values()]
+            sheet.texts("couplings", list(self.terms), ["changes from the drawing"], relations)
+        if self.rods:
+            rods = [[f"{length:.5g}"] for length in self.rods.values()]
+            sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)
         return sheet
 
     def __repr__(self) -> str:

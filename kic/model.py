@@ -15,6 +15,7 @@ from kic.freebodies import FreeBodies
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import ContributionsQuestion, DynamicsQuestion, InertiaQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
+from kic.mobility import Freedoms
 from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
@@ -54,7 +55,7 @@ class Model:
     @cached_property
     def direct(self) -> bool:
         """Whether the coordinates are all those of the tree: an open chain in its own coordinates."""
-        return not self.tree.cuts and len(self.coordinates) == self.tree.size
+        return self.tree.open and len(self.coordinates) == self.tree.size
 
     @cached_property
     def length(self) -> float:
@@ -73,15 +74,19 @@ class Model:
         return drawn_states(self.tree)
 
     @cached_property
-    def mobility(self) -> int:
-        """Freedoms: the tree's, less the independent closure rows of the drawing."""
-        return self.tree.size - self.transfer(()).rank(self.drawn)
+    def freedoms(self) -> Freedoms:
+        """Account of the freedoms."""
+        return Freedoms(self.closure(()), self.drawn)
 
     @cached_property
+    def mobility(self) -> int:
+        """Freedoms: the tree's, less the independent closure conditions."""
+        return self.freedoms.mobility
+
+    @property
     def redundant(self) -> int:
-        """Closure rows of the drawing that follow from the others."""
-        transfer = self.transfer(())
-        return len(transfer.owners) - transfer.rank(self.drawn)
+        """Closure conditions that follow from the others."""
+        return self.freedoms.redundant
 
     def value_rows(self, name: str) -> tuple[int, bool]:
         """How many rows a name has, and whether they all have values."""
@@ -104,14 +109,22 @@ class Model:
         return found
 
     def check_number(self, names: tuple[str, ...]) -> None:
-        """As many coordinates as freedoms, or an error that says how many."""
+        """As many coordinates as freedoms, none of them fixed, or an error that says how many."""
+        still = [name for name in names if name in self.drawing.rods]
+        if still:
+            raise InputError(
+                f"Distance '{still[0]}' of '{self.drawing.name}' is fixed and can be no coordinate. Name "
+                "something that moves, or leave `fixed` out of it.",
+                name=still[0],
+            )
         count = len(self.transfer(names).labels)
         if count != self.mobility:
             missing = "" if count > self.mobility else f" Name {self.mobility - count} more."
             raise InputError(
                 f"'{self.drawing.name}' has mobility {self.mobility}; {count} coordinates were named: "
                 f"{', '.join(self.transfer(names).labels) or 'none'}.{missing}"
-                + (f" Name {self.mobility}." if count > self.mobility else ""),
+                + (f" Name {self.mobility}." if count > self.mobility else "")
+                + f" {self.freedoms.doubt()}".rstrip(),
                 mobility=self.mobility,
             )
 

@@ -12,12 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from kic.checks import Vector
 from kic.dh import DH, from_dh
 from kic.drawing import KINDS, Drawing
 from kic.errors import InputError, KicError, ModelFileError, shown, unknown
 from kic.inertias import Six
 from kic.mechanism import Mechanism
-from kic.parts import Vector
 
 
 def models_directory() -> Path:
@@ -234,6 +234,8 @@ _WORDS: dict[Any, str] = {
     Vector: "three numbers",
     Six: "six numbers (xx yy zz xy xz yz)",
     tuple[Vector, Vector, Vector]: "three rows of three numbers",
+    bool: "true or false",
+    tuple[float, float]: "two numbers",
     tuple[float, ...]: "a list of numbers",
     tuple[str, str]: "two names",
     tuple[str, ...]: "a list of names",

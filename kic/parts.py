@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import hypot
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from kic.arrays import reals
+from kic.checks import (
+    GROUND,
+    STRICT,
+    Vector,
+    assign,
+    check_name,
+    choice,
+    direction,
+    number,
+    text,
+    two_names,
+    vector,
+)
 from kic.errors import ModelError, shown
 from kic.inertias import check_inertia
 
-Vector = tuple[float, float, float]
 JointType = Literal[
     "revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"
 ]
@@ -22,97 +33,6 @@ FREEDOMS: dict[str, int] = {
     "spherical": 3, "planar": 3, "free": 6,
 }  # fmt: skip
 AXES = ("world", "body")
-GROUND = "ground"
-STRICT = {"extra": "forbid", "use_attribute_docstrings": True}
-
-
-def vector(owner: str, key: str, value: Any) -> Vector:
-    """Three finite numbers, or an error that names whose they are."""
-    a = reals(value)
-    if a is None or a.shape != (3,):
-        raise ModelError(
-            f"{owner}: expected `{key}` to be three finite numbers, got {shown(value)}.", key=key
-        )
-    x, y, z = a.tolist()
-    return (x, y, z)
-
-
-def number(owner: str, key: str, value: Any, least: float | None = None) -> float:
-    """One finite number, not below `least`."""
-    a = reals(value)
-    if a is None or a.shape != () or (least is not None and a < least):
-        at_least = "" if least is None else f" of at least {least:g}"
-        raise ModelError(
-            f"{owner}: expected `{key}` to be a finite number{at_least}, got {shown(value)}.", key=key
-        )
-    return float(a)
-
-
-def direction(owner: str, key: str, value: Any) -> Vector:
-    """Three finite numbers that have a direction."""
-    v = vector(owner, key, value)
-    if not any(v):
-        raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)
-    if not 1e-100 < hypot(*v) < 1e100:
-        raise ModelError(
-            f"{owner}: expected `{key}` to have an ordinary length (any unit will do), got {shown(v)}.",
-            key=key,
-        )
-    return v
-
-
-def text(owner: str, key: str, value: Any) -> str:
-    """Prose, or an error."""
-    if not isinstance(value, str):
-        raise ModelError(f"{owner}: expected `{key}` to be text, got {shown(value)}.", key=key)
-    return str(value)
-
-
-def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
-    """One of a few words, or an error."""
-    words = tuple(among)
-    if not isinstance(value, str) or value not in words:
-        said = ", ".join(map(repr, words))
-        raise ModelError(f"{owner}: expected `{key}` to be one of {said}, got {shown(value)}.", key=key)
-    return str(value)
-
-
-def check_name(kind: str, value: Any, key: str = "name") -> str:
-    """A name, or an error; dots are kept for components and rows."""
-    word = isinstance(value, str) and value.isprintable() and value == value.strip()
-    if not word or not value or "." in value:
-        raise ModelError(
-            f"A {kind}'s `{key}` must be text without dots, line breaks or outer spaces, and not empty, "
-            f"got {shown(value)}.",
-            key=key,
-        )
-    return str(value)
-
-
-def listed(owner: str, key: str, value: Any, what: str) -> tuple[Any, ...]:
-    """The members of a list, tuple or other ordered collection; texts, dicts and sets are none."""
-    try:
-        if not isinstance(value, str | bytes | dict | set | frozenset):
-            return tuple(value)
-    except TypeError:
-        pass
-    raise ModelError(f"{owner}: expected `{key}` to be a list of {what}, got {shown(value)}.", key=key)
-
-
-def two_names(owner: str, key: str, value: Any, what: str) -> tuple[str, str]:
-    """Two different names."""
-    pair = listed(owner, key, value, f"two {what}")
-    if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
-        raise ModelError(
-            f"{owner}: expected `{key}` to name two different {what}, got {shown(value)}.", key=key
-        )
-    return (str(pair[0]), str(pair[1]))
-
-
-def assign(item: object, **values: Any) -> None:
-    """Write normalised fields of a frozen item that is being made."""
-    for key, value in values.items():
-        object.__setattr__(item, key, value)
 
 
 @dataclass(frozen=True)
@@ -294,17 +214,26 @@ class Point:
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance between two points, as something to ask about."""
+    """The distance between two points, to ask about; or a rod, which keeps them as far apart as drawn."""
 
     __pydantic_config__ = STRICT
     name: str
     """Name, unique in the mechanism."""
     points: tuple[str, str]
     """The two points."""
+    fixed: bool = False
+    """Whether it always stays as drawn, as a massless rod with a ball at either end keeps it."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("distance", self.name))
-        assign(self, points=two_names(f"Distance '{self.name}'", "points", self.points, "points"))
+        who = f"Distance '{self.name}'"
+        assign(self, points=two_names(who, "points", self.points, "points"))
+        if self.fixed is not True and self.fixed is not False:
+            raise ModelError(
+                f"{who}: expected `fixed` to be True or False, got {shown(self.fixed)}. Its length is the "
+                "drawing's.",
+                key="fixed",
+            )
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ def joint_forces(
         full[good] = part
         whole[key] = full.reshape((*batch, *part.shape[1:]))
     bodies = {joint.name: joint.bodies for joint in free.joints}
-    return JointForces(bodies, acting.labels, **whole, length=model.length, split=split)
+    return JointForces(bodies, acting.labels, free.ties, **whole, length=model.length, split=split)
 
 
 def _real(name: str, value: Any, size: int) -> np.ndarray:
@@ -231,35 +231,39 @@ def _answer(
     # springs and dampers in the joints are efforts that are known
     known = _laws(model, states, np.einsum("bfnc,bnc->bf", left, twists))
     needed = free.inertia(places, rates, accelerations) - load + drag - np.einsum("bfnc,bf->bnc", left, known)
-    rows = np.concatenate([acting.first_order(free, places, left), prevented], axis=1)
+    ties = free.ties_first_order(places, left)
+    rows = np.concatenate([acting.first_order(free, places, left), ties, prevented], axis=1)
     if not np.isfinite(rows).all():
         raise InputError(
             f"Actuators {', '.join(acting.labels)} have no direction here: a distance of them is zero. Name "
             "others, or move its points apart."
         )
-    scale = np.concatenate([acting.scale, free.scale])
+    scale = np.concatenate([acting.scale, free.scale_ties, free.scale])
     scaled, size = rows / scale[:, None, None] * free.column_scale, free.tree.size
     held = hold(
         scaled.reshape(*rows.shape[:2], size), (needed * free.column_scale).reshape(len(states), size)
     )
-    count = len(acting.labels)
-    effort, effort_play = held.load[:, :count] / acting.scale, held.play[:, :count]
-    # along its freedoms a joint gives what acts there, and across them what it holds, about its point
+    # efforts and loads of ties first; those in a joint are what it is given along its freedoms, while across
+    # them it gives what it holds, about its point
+    count, single = len(acting.labels), len(acting.labels) + len(free.ties)
+    load, load_play = held.load[:, :single] / scale[:single], held.play[:, :single]
+    on_freedoms = np.concatenate([acting.on_freedoms, free.on_freedoms], axis=1)
     units = np.array([length] * 3 + [1.0] * 3)
     across = free.wrenches(prevented, free.owner, places) * units / free.scale[:, None]
     along = free.wrenches(left, free.owner_left, places) * units
-    given = known + effort @ acting.on_freedoms.T
-    given_play = acting.on_freedoms @ (effort_play / acting.scale[:, None])
+    given = known + load @ on_freedoms.T
+    given_play = on_freedoms @ (load_play / scale[:single, None])
     held_sum, given_sum = (
         (np.arange(len(free.joints))[:, None] == owner).astype(float)
         for owner in (free.owner, free.owner_left)
     )
     return {
         "point": places.joints,
-        "loads": held_sum @ (held.load[:, count:, None] * across) + given_sum @ (given[..., None] * along),
-        "play": _spread(held_sum, across, held.play[:, count:]) + _spread(given_sum, along, given_play),
-        "effort": effort,
-        "effort_play": effort_play,
+        "loads": held_sum @ (held.load[:, single:, None] * across) + given_sum @ (given[..., None] * along),
+        "play": _spread(held_sum, across, held.play[:, single:]) + _spread(given_sum, along, given_play),
+        "effort": load[:, :count],
+        "tie_load": load[:, count:],
+        "single_play": load_play,
         "condition": held.condition,
     }
 

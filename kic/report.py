@@ -65,6 +65,8 @@ def report(
             sheet.say("\n" + " ".join(prose.split()))
     u = mechanism.units
     sheet.say(f"\n{summary(mechanism)} Units: {u.length}, {u.mass}, {u.time}, {u.force}; angles in rad.")
+    if not mechanism._model.tree.open:
+        sheet.say(f"\n{mechanism.freedoms()}")
     page = _Page(mechanism, configuration, sheet)
     page.posture()
     page.bodies()
@@ -91,11 +93,11 @@ def report_data(
     Returns
     -------
     dict
-        name, title, units, mobility; coordinates, coordinate_units, phi; gravity; points {name: [x, y, z]};
-        poses {body: 4×4, its displacement from the drawing}; rows, row_units, values (None where there is
-        none), holonomic, G, H, D (None above the order); I, P, load, gravity_load, damping (None where they
-        have no answer, and dynamics_left_out says why). Axes are as in kic: H[p][m][n], D[p][l][m][n],
-        P[k][a][b], the differentiating index first.
+        name, title, units, mobility, freedoms (what it rests on, in words); coordinates, coordinate_units,
+        phi; gravity; points {name: [x, y, z]}; poses {body: 4×4, its displacement from the drawing}; rows,
+        row_units, values (None where there is none), holonomic, G, H, D (None above the order); I, P, load,
+        gravity_load, damping (None where they have no answer, and dynamics_left_out says why). Axes are as in
+        kic: H[p][m][n], D[p][l][m][n], P[k][a][b], the differentiating index first.
 
     Raises
     ------
@@ -120,6 +122,7 @@ def report_data(
         "units": {key: getattr(mechanism.units, key) for key in ("length", "mass", "time", "force")}
         | {"angle": "rad"},
         "mobility": mechanism.mobility,
+        "freedoms": mechanism.freedoms().text(),
         "coordinates": list(configuration.coordinates),
         "coordinate_units": [units[c] for c in configuration.coordinates],
         "phi": _plain(configuration.phi),
@@ -141,10 +144,15 @@ def report_data(
 
 def summary(mechanism: Mechanism) -> str:
     """How many freedoms and parts there are, in a sentence."""
-    counts = [_count(mechanism.mobility, "freedom")]
+    at_most = "" if mechanism.freedoms().regular is not None else "at most "
+    counts = [at_most + _count(mechanism.mobility, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
     if mechanism.points:
         counts.append(_count(len(mechanism.points), "point"))
+    if mechanism.couplings:
+        counts.append(_count(len(mechanism.couplings), "coupling"))
+    if mechanism.rods:
+        counts.append(_count(len(mechanism.rods), "fixed distance"))
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
@@ -231,7 +239,7 @@ class _Page:
     def posture(self) -> None:
         """Coordinates and the joints that they belong to."""
         phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
-        if self.mechanism.cuts:  # the other joints follow; balls have no values
+        if not self.mechanism._model.tree.open:  # the other joints follow; balls have no values
             follow = [
                 c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]
             ]
@@ -293,7 +301,10 @@ class _Page:
             self.sheet.texts("points", [p.name for p in points], ["of", "x", "y", f"z ({unit})"], cells)
         if distances:
             lengths = column([self.configuration.value(d.name) for d in distances])
-            cells = [[x, " – ".join(d.points)] for x, d in zip(lengths, distances, strict=True)]
+            cells = [
+                [x, " – ".join(d.points) + ", fixed" * d.fixed]
+                for x, d in zip(lengths, distances, strict=True)
+            ]
             self.sheet.texts("distances", [d.name for d in distances], [f"length ({unit})", "between"], cells)
 
     def _what(self, name: str) -> str:

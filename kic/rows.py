@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from kic.cuts import cut_joint_part
+from kic.checks import GROUND
+from kic.couplings import Coupling
+from kic.cuts import cut_joint_part, distance_item
 from kic.errors import InputError, shown, unknown
 from kic.items import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT, Item, Part, pack, point_item
-from kic.parts import GROUND, Body, Distance, Joint, Point
+from kic.parts import Body, Distance, Joint, Point
 from kic.tree import Tree
 
 _XYZ = ("x", "y", "z")
@@ -167,8 +169,9 @@ def _part(tree: Tree, key: str) -> Part:
     if isinstance(part, Body):
         return _body(tree, part)
     if isinstance(part, Distance):
-        a, b = (point_item(tree, tree.drawing.point(p)) for p in part.points)
-        return Part([Item(DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)], [name], [True])
+        return Part([distance_item(tree, part)], [name], [True])
+    if isinstance(part, Coupling):
+        raise InputError(f"'{name}' is a coupling; ask about its joints: {', '.join(part.joints)}.")
     raise InputError(f"'{name}' is a load; it has no motion. Ask about its point or body.")
 
 

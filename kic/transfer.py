@@ -15,9 +15,9 @@ from math import comb, prod
 
 import numpy as np
 
-from kic.cuts import closure_items
+from kic.cuts import closure_items, coupling_items, distance_item
 from kic.errors import InputError, SingularError
-from kic.items import DISTANCE, POINT, REACH, UNIT, Item
+from kic.items import DISTANCE, GEAR, POINT, REACH, UNIT, Item
 from kic.kinematics import RowsQuestion
 from kic.rows import make_rows, plain_rows
 from kic.tree import PRISMATIC, Tree
@@ -31,25 +31,36 @@ DIGITS_LOST = 1e-4
 _EPS = float(np.finfo(float).eps)
 
 
-def closure_rows(tree: Tree) -> tuple[list[Item], list[str]]:
-    """Items of all cut joints, with the joint that each row belongs to."""
-    items: list[Item] = []
-    owners: list[str] = []
-    for joint in tree.cuts:
-        made = closure_items(tree, joint)
-        items += made
-        owners += [joint.name] * sum(item.height for item in made)
-    return items, owners
+def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
+    """Items of all cut joints, couplings and rods, with the part that each row belongs to.
+
+    Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
+    """
+    drawing = tree.drawing
+    made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
+    made += [(coupling.name, coupling_items(tree, coupling.name)) for coupling in drawing.couplings]
+    rods = [distance for distance in drawing.distances if distance.fixed]
+    made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
+    owners = [name for name, items in made for item in items for _ in range(item.height)]
+    offsets = tuple((owners.index(rod.name), -drawing.rods[rod.name]) for rod in rods)
+    return [item for _, items in made for item in items], owners, offsets
 
 
 def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
     """What each row is divided by: the characteristic length for lengths, 1 for the others."""
     scales: list[float] = []
+    terms: list[float] = []  # of the row of a coupling, as large as the largest
+    columns = column_scales(tree, length)
     for item in items:
         is_length = item.kind in (POINT, DISTANCE, REACH) or (
             item.kind == UNIT and tree.cols[item.frame_b, 1] == PRISMATIC
         )
-        scales += [length if is_length else 1.0] * item.height
+        scale = length if is_length else 1.0
+        if item.kind == GEAR:
+            terms.append(abs(item.extra[0]) * columns[item.frame_b])
+            scale = max(terms)
+            terms = terms if item.goes_on else []
+        scales += [scale] * item.height
     return np.array(scales)
 
 
@@ -98,13 +109,14 @@ class Transfer:
         self.labels = self.chosen.labels
         self.length = length
         self.tolerance = tolerance
-        closing, self.owners = closure_rows(tree)
+        closing, self.owners, constant = closure_rows(tree)
         items = [*self.chosen.source, *closing]
         self.first = len(self.labels)
         picked = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
         closed = np.arange(len(self.owners)) + self.chosen.height
         self.picked = np.concatenate([picked, closed]).astype(np.intp)
-        self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=self.chosen.offsets)
+        offsets = (*self.chosen.offsets, *((self.chosen.height + row, drawn) for row, drawn in constant))
+        self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
         self.scale = row_scales(tree, items, length)[self.picked]
         self.column_scale = column_scales(tree, length)
         self._questions: dict[int, RowsQuestion] = {}
@@ -151,7 +163,7 @@ class Transfer:
     def first_part(self, X: np.ndarray) -> np.ndarray:
         """A (B, M, m) of a table of the tree's coordinates."""
         mobile = self.tree.size
-        return X[:, mobile : mobile * (1 + self.first)].reshape(-1, mobile, self.first)
+        return X[:, mobile : mobile * (1 + self.first)].reshape(len(X), mobile, self.first)
 
     def solve(self, states: np.ndarray, order: int) -> Solved:
         """A, B, C at states (B, S).

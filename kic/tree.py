@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kic.drawing import Drawing
-from kic.parts import GROUND, Joint
+from kic.checks import GROUND
+from kic.drawing import Drawing, forest
+from kic.parts import Joint
 
 # as in kernels.layout, which is not imported here: it would pull in the compiler
 REVOLUTE, PRISMATIC, BALL = 0, 1, 2
@@ -69,7 +70,8 @@ def frame_axes(axis: np.ndarray) -> np.ndarray:
 class Tree:
     """Spanning tree of a drawing.
 
-    Joints named in `coordinates` are kept; of the others, those with the most freedoms are cut first.
+    Coupled joints and then those named in `coordinates` are kept; of the others, those with the most freedoms
+    are cut first.
     Columns are numbered parents first and otherwise in the order of the coordinates.
 
     Attributes
@@ -103,26 +105,15 @@ class Tree:
         self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
 
     @staticmethod
-    def _span(drawing: Drawing) -> set[str]:
-        """Names of the joints of a spanning tree (Kruskal): wanted ones first, then the stiffest."""
-        wanted = {name.split(".")[0] for name in drawing.coordinates or ()}
-        root = {body: body for body in (GROUND, *(b.name for b in drawing.bodies))}
-
-        def find(body: str) -> str:
-            while root[body] != body:
-                body = root[body]
-            return body
-
-        kept = set()
-        for joint in sorted(drawing.joints, key=lambda j: (j.name not in wanted, j.freedoms)):
-            a, b = (find(body) for body in joint.bodies)
-            if a != b:
-                root[a] = b
-                kept.add(joint.name)
-        return kept
+    def _span(drawing: Drawing) -> frozenset[str]:
+        """Names of the joints of a spanning tree: coupled ones first, then wanted ones, then the stiffest."""
+        wanted, coupled = {name.split(".")[0] for name in drawing.coordinates or ()}, drawing.coupled
+        return forest(
+            sorted(drawing.joints, key=lambda j: (j.name not in coupled, j.name not in wanted, j.freedoms))
+        )
 
     @staticmethod
-    def _walk(drawing: Drawing, kept: set[str]) -> list[tuple[Joint, str, str]]:
+    def _walk(drawing: Drawing, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
         """Kept joints with parent and child body, parents first, else in the order of the coordinates."""
         rank = {name: i for i, name in enumerate(drawing.coordinate_names)}
         at: dict[str, list[tuple[int, int, Joint]]] = {}
@@ -202,9 +193,14 @@ class Tree:
         return tuple(n for n in range(self.size) if self._cols[n][1] == BALL and self._cols[n][4] == n)
 
     @cached_property
+    def open(self) -> bool:
+        """Whether nothing ties the columns: no loop, no coupling, no fixed distance."""
+        return not (self.cuts or self.drawing.couplings or self.drawing.rods)
+
+    @cached_property
     def to_coordinates(self) -> np.ndarray | None:
         """Column of each default coordinate; None where they are the columns as they stand, or not all."""
-        if self.cuts or len(self.drawing.coordinate_names) != self.size:
+        if not self.open or len(self.drawing.coordinate_names) != self.size:
             return None
         order = np.array([self.column[name] for name in self.drawing.coordinate_names], dtype=np.intp)
         return None if np.array_equal(order, np.arange(self.size)) else order

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kic
+from kic.drawing import KINDS
 from kic.errors import shown, unknown
 
 DEEP: list = []
@@ -327,7 +328,7 @@ def test_bodies() -> None:
 # ------------------------------------------------------------------------------------------ drawing
 
 
-@pytest.mark.parametrize("kind", ["bodies", "joints", "points", "distances", "forces", "moments", "springs"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_lists_of_parts(kind: str) -> None:
     for value in (None, 5, "parts", b"ab", {"b": 1}, {1, 2}, 1j, object(), body()):
         refuses(

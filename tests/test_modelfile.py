@@ -173,7 +173,7 @@ def test_names_come_back(name: str, tmp_path: Path) -> None:
 
 def everything() -> kic.Mechanism:
     """A drawing that uses every part and every field."""
-    bodies = ["ground", *"abcdefgh"]
+    bodies = ["ground", *"abcdefghij"]
     place: dict[str, Any] = dict(at=(0.1, -0.2, 1 / 3))
     joints = [
         kic.Joint(
@@ -191,12 +191,14 @@ def everything() -> kic.Mechanism:
         kic.Joint(
             "F", "free", ("ground", "h"), value=(1, 2, 3, 0, 0, 0), stiffness=(1, 1, 1, 0, 0, 0), **place,
         ),
+        kic.Joint("V", "revolute", ("ground", "i"), axis=(0, 0, 1), at=(0.6, -0.2, 0)),
+        kic.Joint("W", "revolute", ("ground", "j"), axis=(0, 0, 1), at=(0.6, -0.2, 0)),
     ]  # fmt: skip
     shapes: list[dict] = [
         dict(mass=1, com=(1, 2, 3), inertia=(1, 1, 1, 0.1, 0, 0)), dict(mass=0),
         dict(mass=0, inertia=(0, 0, 0)), dict(mass=2, com=(0, 0, 0), inertia=(1, 2, 3), at=(1, 1, 1)),
         dict(com=(1, 1, 1)), dict(at=(0, 0, 0)), {},
-        dict(mass=1, com=(0, 0, 0), inertia=(0, 0, 5), inertia_exception='printed so,\nin "table 3"'),
+        dict(mass=1, com=(0, 0, 0), inertia=(0, 0, 5), inertia_exception='printed so,\nin "table 3"'), {}, {},
     ]  # fmt: skip
     return kic.Mechanism(
         "everything",
@@ -204,10 +206,13 @@ def everything() -> kic.Mechanism:
         joints,
         [kic.Point("p", "g", (1, 2, 3), 0.5), kic.Point("o", "ground", (0, 0, 0)), kic.Point("q",
             "h", (1, 0, 0))],
-        [kic.Distance("d1", ("p", "o"))],
+        [kic.Distance("d1", ("p", "o")), kic.Distance("d2", ("p", "q"), fixed=True)],
         [kic.Force("f1", "p", (1, 2, 3), "body"), kic.Force("f2", "q")],
         [kic.Moment("m1", "h", (1, 2, 3), "body"), kic.Moment("m2", "a", (0, 0, 1))],
         [kic.Spring("s1", ("p", "q"), 1, 2, 3), kic.Spring("s2", ("q", "o"))],
+        [kic.Coupling("k1", ("R", "C.2", "U.1"), ratios=(1, -0.5, 2)), kic.Coupling("k2", ("R", "W"),
+            gears=(20, -50)), kic.Coupling("k3", ("V", "R"), belt=(0.1, 0.2)),
+            kic.Coupling("k4", ("R", "V"), pitch_point=(0.35, -0.2, 1 / 3))],
         gravity=(0, 0, -386.0886),
         closure_tolerance=1e-4,
         coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
@@ -277,7 +282,10 @@ inertia = [0.0, 0.0, 0.0]
         in text
     )
     assert "\nvalue = 0.1\nstiffness = 1.0\nrest = 0.2\ndamping = 3.0\n" in text
-    assert text.endswith('[[springs]]\nname = "s2"\npoints = ["q", "o"]\n')
+    assert '[[springs]]\nname = "s2"\npoints = ["q", "o"]\n\n' in text
+    assert text.endswith(
+        '[[couplings]]\nname = "k4"\njoints = ["R", "V"]\npitch_point = [0.35, -0.2, 0.3333333333333333]\n'
+    )
     assert "\r" not in text
     for line in text.splitlines():
         assert line.count("[") == line.count("]")  # arrays stand on one line
@@ -438,8 +446,13 @@ def problems(schema: dict, value: Any, root: dict, place: str = "") -> list[str]
     if "$ref" in schema:
         return problems(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root, place)
     found = []
-    kinds = {"object": dict, "array": list, "string": str, "number": int | float, "null": type(None)}
-    if "type" in schema and not (isinstance(value, kinds[schema["type"]]) and not isinstance(value, bool)):
+    kinds = {
+        "object": dict, "array": list, "string": str, "number": int | float, "boolean": bool,
+        "null": type(None),
+    }  # fmt: skip
+    kind = schema.get("type")
+    # Python takes a truth value for a number
+    if kind and not (isinstance(value, kinds[kind]) and isinstance(value, bool) == (kind == "boolean")):
         return [f"{place}: no {schema['type']}"]
     if "enum" in schema and value not in schema["enum"]:
         found.append(f"{place}: not in {schema['enum']}")
@@ -495,6 +508,7 @@ def test_the_schema_tells_what_every_key_means() -> None:
         kic.Force,
         kic.Moment,
         kic.Spring,
+        kic.Coupling,
         kic.Units,
         kic.DHRow,
     ]

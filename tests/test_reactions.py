@@ -114,6 +114,13 @@ def left_over(m: kic.Mechanism, c: Configuration, f: kic.JointForces, qd, qdd, w
         pull = (spring.stiffness * (length - spring.rest) + spring.damping * rate) * along
         push(a.body, pa, pull)
         push(b.body, pb, -pull)
+    for name, load in zip(f.ties, f.tie_load, strict=True):
+        if name in m.rods:  # couplings act in joints
+            a, b = (points[x] for x in m.part(name).points)
+            pa, pb = laid(c, a.body, a.at), laid(c, b.body, b.at)
+            along = load * (pb - pa) / np.linalg.norm(pb - pa)
+            push(a.body, pa, -along)
+            push(b.body, pb, along)
     for j in m.joints:
         first, second = j.bodies
         w = f[j.name]
@@ -546,6 +553,88 @@ def test_more_actuators_than_freedoms() -> None:
     assert left_over(m, c, split, [0.0], [0.0]) < 1e-12
 
 
+# --- couplings and rods ------------------------------------------------------------------------------------
+
+
+def tied(name: str) -> tuple[kic.Mechanism, Configuration]:
+    m = kic.load(name)
+    return m, m.at({q: m.at().value(q) + 0.02 for q in m.coordinates})
+
+
+@pytest.mark.parametrize("name", ["geared-five-bar", "five-rod-suspension"])
+def test_couplings_and_rods(name: str) -> None:
+    m, c = tied(name)
+    qd, qdd = moving(c)
+    f = c.joint_forces(qd, qdd, split="minimum norm")
+    assert f.ties == (*m.terms, *m.rods)
+    assert left_over(m, c, f, qd, qdd) < 1e-12
+    assert mismatch(f.effort, c.dynamics().effort(qd, qdd)) < 1e-11
+    assert "loads of couplings and rods" in repr(f)
+    # joints give along their freedoms what actuators and couplings put there
+    numbers = {q: 0.0 for j in m.joints for q in j.components}
+    for tie, load in zip(f.ties, f.tie_load, strict=True):
+        for q, ratio in m.terms.get(tie, ()):
+            numbers[q] += ratio * load
+    for q, effort in zip(f.actuators, f.effort, strict=True):
+        if q in numbers:
+            numbers[q] += effort
+    for j in m.joints:
+        want = [numbers[q] for q in j.components]
+        if not any(any(x) for x in (j.stiffness, j.damping)):
+            assert (
+                np.abs(along_freedoms(c, f, j) - want).max(initial=0)
+                < 1e-11 * np.abs([f.force, f.moment]).max()
+            )
+
+
+def test_rods_are_bodies_without_mass() -> None:
+    """A rod drawn as a body with a ball and a universal joint pushes the same."""
+    m, c = tied("five-rod-suspension")
+    points = {p.name: p for p in m.points}
+    bodies, joints = list(m.bodies), list(m.joints)
+    for name in m.rods:
+        a, b = (points[x] for x in m.part(name).points)
+        axis = np.subtract(b.at, a.at)
+        one = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+        bodies.append(kic.Body(f"{name} rod", 0.0, a.at, (0, 0, 0)))
+        joints.append(
+            kic.Joint(
+                f"{name} foot",
+                "universal",
+                (a.body, f"{name} rod"),
+                a.at,
+                tuple(one),
+                tuple(np.cross(axis, one)),
+            )
+        )
+        joints.append(kic.Joint(f"{name} ball", "spherical", (f"{name} rod", b.body), b.at))
+    loose = [replace(d, fixed=False) for d in m.distances]
+    drawn = replace(m, bodies=bodies, joints=joints, distances=loose)
+    e = drawn.at({q: c.value(q) for q in m.coordinates})
+    qd, qdd = moving(c)
+    f, g = c.joint_forces(qd, qdd), e.joint_forces(qd, qdd)
+    assert mismatch(g.effort, f.effort) < 1e-10
+    assert unlike(f, g) < 1e-10
+    for name, load in zip(f.ties, f.tie_load, strict=True):
+        a, b = (points[x] for x in m.part(name).points)
+        along = laid(c, b.body, b.at) - laid(c, a.body, a.at)
+        assert abs(g[f"{name} ball"].along(along)[0] - load) < 1e-10 * np.abs(f.tie_load).max()
+
+
+def test_more_gears_than_needed() -> None:
+    """Two meshes that say the same share their load as they will; the split gives each its half."""
+    m, c = tied("geared-five-bar")
+    (gear,) = m.couplings
+    both = replace(m, couplings=[gear, replace(gear, name="twin")])
+    e = both.at({q: c.value(q) for q in m.coordinates})
+    f, g = c.joint_forces(), e.joint_forces()
+    assert set(g.undetermined) - set(f.undetermined) == {gear.name, "twin"}
+    assert np.isnan(g.tie_load).all()
+    assert mismatch(g.effort, f.effort) < 1e-12
+    half = e.joint_forces(split="minimum norm").tie_load
+    assert half == pytest.approx(f.tie_load[[0, 0]] / 2, rel=1e-10)
+
+
 # --- splits ------------------------------------------------------------------------------------------------
 
 
@@ -816,7 +905,7 @@ def test_towards_a_dead_centre() -> None:
 
 def test_documented_shapes() -> None:
     f = kic.load("puma560").at(np.random.default_rng(0).normal(size=(*BATCH, 6))).joint_forces()
-    sizes = {"J": 6, "A": 6, "3": 3}
+    sizes = {"J": 6, "A": 6, "K": 0, "3": 3}
     for thing in (f, f[f.joints[1]]):
         shapes = documented(type(thing).__doc__)
         assert len(shapes) > 2

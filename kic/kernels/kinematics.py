@@ -17,6 +17,7 @@ from kic.kernels.layout import (
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
+    GEAR,
     ITEM,
     KIND,
     NONE,
@@ -144,13 +145,17 @@ def add_coordinate(sign, n, mobile, order, X, b, size, t, rows, row):
 
 @helper
 def linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows):
-    """A coordinate itself, or the angle of a body of a planar mechanism: constant in the tree."""
+    """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
     n, row = items[i, FRAME_B], items[i, ROW]
     mobile = cols.shape[0]
     if items[i, ITEM] == UNIT:
         add_coordinate(1, n, mobile, order, X, b, size, t, rows, row)
         if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
             t[row] = states[b, cols[n, STATE]]
+        return
+    if items[i, ITEM] == GEAR:
+        add_coordinate(vectors[i, 6], n, mobile, order, X, b, size, t, rows, row)
+        t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
         return
     normal = take(vectors, i, 6)
     value = vectors[i, 0]
@@ -202,7 +207,7 @@ def kinematics(plan, numbers, states, X, T):
             t[place] = 0
         for i in range(items.shape[0]):
             kind, row = items[i, ITEM], items[i, ROW]
-            if kind == UNIT or kind == PLANE_ANGLE:
+            if kind == UNIT or kind == PLANE_ANGLE or kind == GEAR:
                 linear_item(cols, F, items, vectors, i, states, order, X, b, size, t, rows)
                 continue
             vector_item(cols, F, work, items, vectors, i, order, X, b, size, t, rows, U, W)

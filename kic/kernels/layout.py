@@ -50,6 +50,7 @@ DISTANCE = 5  # 1 row: |pB - pA|
 PERPENDICULAR = 6  # 1 row: direction of B . direction of A
 REACH = 7  # 1 row: direction `extra` of A . (pB - pA)
 SPIN = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
+GEAR = 9  # a term that is added to a row: extra[0] times column B, less extra[1]
 NONE = -2  # no frame A
 
 # plan, bodies: the frame that carries each; numbers, inertias: mass, centre of mass (3), inertia about it

@@ -1,0 +1,265 @@
+"""Freedoms in numbers and words: what closes the loops, what is redundant and whose, and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kic
+from kic.cli import main
+from kic.report import report_data
+
+Z = (0, 0, 1)
+
+
+def chain(places, coordinates=("A",), **more) -> kic.Mechanism:
+    """Bars between parallel hinges, the last one back on ground."""
+    names = ["ground", *(f"bar{k}" for k in range(1, len(places)))]
+    pairs = list(zip(names, [*names[1:], "ground"], strict=True))
+    joints = [
+        kic.Joint("ABCDEF"[k], "revolute", pair, at=at, axis=more.pop(f"axis{k}", Z))
+        for k, (pair, at) in enumerate(zip(pairs, places, strict=True))
+    ]
+    bodies = [kic.Body(name) for name in names[1:]]
+    return kic.Mechanism("chain", bodies, joints, coordinates=coordinates, **more)
+
+
+def bars(a: float, b: float, ground: float) -> kic.Mechanism:
+    """A four-bar drawn flat: a, then b on along x, then back or on to the last hinge."""
+    return chain([(0, 0, 0), (a, 0, 0), (a + b, 0, 0), (ground, 0, 0)])
+
+
+def slung(places: dict[str, tuple], ends: dict[str, tuple], kind: str = "rods") -> kic.Mechanism:
+    """A point on two sliders, tied to posts by fixed distances."""
+    posts = [kic.Point(name, "ground", at) for name, at in ends.items()]
+    return kic.Mechanism(
+        kind,
+        [kic.Body("s"), kic.Body("p")],
+        [
+            kic.Joint("X", "prismatic", ("ground", "s"), axis=(1, 0, 0)),
+            kic.Joint("Y", "prismatic", ("s", "p"), axis=(0, 1, 0)),
+        ],
+        [*posts, *(kic.Point(name, "p", at) for name, at in places.items())],
+        [kic.Distance(f"rod{k}", pair, fixed=True) for k, pair in enumerate(zip(ends, places, strict=True))],
+        coordinates=[],
+    )
+
+
+PLANE = "All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves."
+MODELS = {
+    "puma560": "mobility 6: 6 tree coordinates, no closure condition.",
+    "four-bar": "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them "
+    f"redundant (3 of joint 'D'). {PLANE}",
+    "gough-stewart": "mobility 6: 21 tree coordinates, 15 closure conditions of 5 loops "
+    "(cut at S2, S3, S4, S5, S6), none of them redundant.",
+    "geared-five-bar": "mobility 1: 4 tree coordinates, 6 closure conditions of 1 loop (cut at D) and "
+    f"1 coupling (mesh), 3 of them redundant (3 of joint 'D'). {PLANE}",
+    "five-rod-suspension": "mobility 1: 6 tree coordinates, 5 closure conditions of 5 fixed distances "
+    "(camber_rod, pull_rod, cross_rod, thrust_rod, track_rod), none of them redundant.",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shipped_models_in_words(name: str) -> None:
+    m = kic.load(name)
+    assert m.freedoms().text() == repr(m.freedoms()) == MODELS[name]
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_the_account_adds_up(name: str) -> None:
+    """Freedoms are coordinates less conditions plus redundant ones; and every shipped drawing can tell."""
+    m = kic.load(name)
+    f = m.freedoms()
+    assert f.mobility == m.mobility == f.coordinates - sum(f.conditions.values()) + f.redundant
+    assert f.mobility == len(m.coordinate_names)
+    assert f.redundant == m.redundant
+    assert (f.regular, f.doubt()) == (True, "")
+    assert set(f.nearby) <= {f.first_order} == {f.mobility}
+    assert list(f.conditions) == [*m.cuts, *(c.name for c in m.couplings), *m.rods]
+
+
+def test_where_it_is_said() -> None:
+    text = MODELS["geared-five-bar"]
+    m = kic.load("geared-five-bar")
+    assert text in " ".join(repr(m).split())
+    assert "mesh 20 ΔA + 40 ΔE = 0" in " ".join(repr(m).split())
+    assert report_data(m, m.at())["freedoms"] == text
+    run = CliRunner().invoke(main, ["check", "geared-five-bar"])
+    assert run.output.startswith(
+        "ok: geared-five-bar, 1 freedom, 4 bodies, 5 joints, 1 point, 1 coupling, 1 loop"
+    )
+    assert f"note: {text}" in " ".join(run.output.split())
+    assert text in " ".join(CliRunner().invoke(main, ["report", "geared-five-bar"]).output.split())
+    rods = kic.load("five-rod-suspension")
+    assert "thrust_rod 0.38066" in " ".join(repr(rods).split())
+    told = CliRunner().invoke(main, ["report", "five-rod-suspension"]).output
+    assert "5 fixed distances, no loop" in " ".join(told.split())
+    assert "thrust_in – thrust_out, fixed" in told
+    assert "seat_top – seat_bottom, fixed" not in told
+    # an open chain has nothing to explain
+    assert "mobility" not in repr(kic.load("puma560"))
+    assert "mobility" not in CliRunner().invoke(main, ["check", "puma560"]).output
+
+
+def test_redundant_conditions_that_are_shared() -> None:
+    m = kic.load("geared-five-bar")
+    again = replace(m, couplings=[*m.couplings, kic.Coupling("again", ("E", "A"), ratios=(2, 1))])
+    f = again.freedoms()
+    assert (f.mobility, f.redundant) == (1, 4)
+    assert (
+        "4 of them redundant (3 of joint 'D', 1 among those of coupling 'mesh', coupling 'again')" in f.text()
+    )
+
+
+def test_a_coupling_that_the_loop_has_already() -> None:
+    """Opposite cranks of a parallelogram turn alike in any case, as long as it is one."""
+    at = [(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)]
+    m = chain(at, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 1))])
+    f = m.freedoms()
+    assert (f.mobility, f.redundant, f.regular) == (1, 4, True)
+    assert "(3 of joint 'C', 1 among those of joint 'C', coupling 'belt')" in f.text()
+    free = replace(m, couplings=())
+    c, e = m.at({"A": 0.4}), free.at({"A": 0.4})
+    assert pytest.approx(e.coefficients("D", 3).G, abs=1e-12) == c.coefficients("D", 3).G
+    # another ratio holds it still
+    held = replace(m, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 2))], coordinates=[])
+    assert (held.mobility, held.redundant, held.freedoms().regular) == (0, 3, True)
+
+
+def bennett(digits: int | None = None, **more) -> kic.Mechanism:
+    """Four hinges in space whose twists and lengths fit: one freedom where counting gives none."""
+    alpha, beta = 0.6, 1.1
+    a, b = 1.0, np.sin(beta) / np.sin(alpha)
+    theta = 0.9
+    # opposite angles make a full turn; the closure equation of Bennett gives the other two
+    other = 2 * np.arctan(np.sin((beta + alpha) / 2) / (np.sin((beta - alpha) / 2) * np.tan(theta / 2)))
+    T, places, axes = np.eye(4), [], []
+    for length, twist, angle in ((a, alpha, theta), (b, beta, other), (a, alpha, -theta), (b, beta, -other)):
+        places.append(T[:3, 3])
+        axes.append(T[:3, 2])
+        c, s, C, S = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
+        R = [[c, -s * C, s * S, length * c], [s, c * C, -c * S, length * s], [0, S, C, 0], [0, 0, 0, 1]]
+        T = T @ np.array(R)
+    assert np.abs(T - np.eye(4)).max() < 1e-12
+    if digits is not None:
+        places = np.round(places, digits)
+    return chain([tuple(p) for p in places], **{f"axis{k}": tuple(z) for k, z in enumerate(axes)}, **more)
+
+
+def test_an_overconstrained_linkage_in_space() -> None:
+    f = bennett().freedoms()
+    assert (f.mobility, f.redundant, f.regular, f.nearby) == (1, 3, True, (1, 1))
+    assert (
+        "3 of them redundant (3 of joint 'C')." in f.text()
+        or "3 of them redundant (3 of joint 'D')." in f.text()
+    )
+    assert "plane" not in f.text()
+
+
+def test_rounded_dimensions() -> None:
+    """Without a tolerance a rounded Bennett is rigid; within one it moves, and the drawing is regular."""
+    assert bennett(3).mobility == 0
+    f = bennett(3, closure_tolerance=3e-3).freedoms()
+    assert (f.mobility, f.regular) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "m", [bars(1, 2, 2), bars(1, 2, 1.5), bars(1, 2.5, 2)], ids=["parallelogram", "a", "b"]
+)
+def test_drawn_folded_flat(m: kic.Mechanism) -> None:
+    """To first order a flat four-bar has two freedoms; off the line it has one."""
+    f = m.freedoms()
+    assert (f.first_order, f.mobility, f.regular) == (2, 1, False)
+    assert set(f.nearby) == {1}
+    doubt = (
+        "But the drawing is a singular posture: it has 2 freedoms to first order, the closed postures found "
+        "near it have 1. Draw it in another posture."
+    )
+    assert doubt in f.text()
+    assert "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop" in f.text()
+    assert doubt in " ".join(repr(m).split())
+    with pytest.raises(kic.SingularError, match=r"it has 2 freedoms here, and 1 coordinates were named: A"):
+        m.at().coefficients("D")
+    with pytest.raises(
+        kic.InputError, match=r"has mobility 1; 2 coordinates .* But the drawing is a singular posture"
+    ):
+        m.at({"A": 0.1, "D": 0.1})
+
+
+def test_drawn_stretched_out() -> None:
+    """Three bars as long together as the ground: rigid, though to first order it moves two ways."""
+    m = bars(1, 2, 4)
+    f = m.freedoms()
+    assert (f.first_order, f.mobility, f.regular, f.nearby) == (2, 2, None, ())
+    assert f.text().startswith("mobility at most 2: 3 tree coordinates")
+    assert (
+        "leave 2 freedoms to first order, but no closed posture was found near it. It may be rigid"
+        in f.text()
+    )
+    with pytest.raises(
+        kic.InputError, match=r"has mobility 2; 1 coordinates were named: A\. Name 1 more\. Undecided: "
+    ):
+        m.at({"A": 0.1})
+
+
+def test_a_shaky_truss(tmp_path) -> None:
+    """Two rods in one line: their joint gives a little, and goes nowhere."""
+    m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
+    f = m.freedoms()
+    assert (f.first_order, f.regular, f.redundant) == (1, None, 1)
+    assert "(1 among those of distance 'rod0', distance 'rod1'). Undecided: " in f.text()
+    kic.save(m, tmp_path / "rods.toml")
+    run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
+    assert run.exit_code == 1  # no coordinates named, and nothing known to be none
+    assert "Undecided" in run.output
+    kic.save(replace(m, coordinates=["Y"]), tmp_path / "rods.toml")
+    run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
+    assert run.output.startswith("ok: rods, at most 1 freedom, 2 bodies, 2 joints")
+    assert "warning: mobility at most 1" in run.output
+    # off the line the same two rods hold it
+    firm = slung({"q0": (1, 0.5, 0), "q1": (1, 0.5, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
+    assert (firm.mobility, firm.redundant, firm.freedoms().regular) == (0, 0, True)
+
+
+def test_parallel_rods_one_of_them_superfluous() -> None:
+    """A third rod of a parallelogram of rods: redundant in every posture, so that it moves."""
+    feet = {"f0": (0, 0, 0), "f1": (1, 0, 0), "f2": (2.5, 0, 0)}
+    m = slung({f"h{k}": (x + 0.3, 0.4, 0) for k, (x, _, _) in enumerate(feet.values())}, feet)
+    f = m.freedoms()
+    assert (f.mobility, f.redundant, f.regular) == (1, 2, True)
+    assert (
+        "2 of them redundant (2 among those of distance 'rod0', distance 'rod1', distance 'rod2')" in f.text()
+    )
+
+
+def test_motions_with_different_freedoms_meet() -> None:
+    """A slider on a swivelling bar, its pin guided along x: it slides, or the bar swivels both ways."""
+    at = (0.0, 0.0, 0.0)
+    m = kic.Mechanism(
+        "fork",
+        [kic.Body(name) for name in ("bar", "slider", "guide")],
+        [
+            kic.Joint("swivel", "universal", ("ground", "bar"), at=at, axis=(0, 1, 0), axis2=(0, 0, 1)),
+            kic.Joint("slide", "prismatic", ("bar", "slider"), axis=(1, 0, 0)),
+            kic.Joint("pin", "spherical", ("slider", "guide"), at=at),
+            kic.Joint("rail", "prismatic", ("ground", "guide"), axis=(1, 0, 0)),
+        ],
+        coordinates=["swivel"],
+    )
+    f = m.freedoms()
+    assert (f.first_order, f.mobility, f.regular) == (3, 2, False)
+    assert set(f.nearby) == {1, 2}
+    assert "found near it have 1 or 2. Motions with different freedoms meet here. Draw it in" in f.text()
+
+
+def test_many_parts_are_counted() -> None:
+    ladder = kic.load("ladder").freedoms().text()
+    assert "(cut at B1, B2, B3)" in ladder
+    m = kic.load("geared-five-bar")
+    many = [kic.Coupling(f"k{k}", ("A", "E"), ratios=(1, 2)) for k in range(8)]
+    text = replace(m, couplings=many).freedoms().text()
+    assert "8 couplings (k0, k1, k2, k3, k4, k5, … 2 more)" in text
+    assert "7 among those of coupling 'k0'" in text
