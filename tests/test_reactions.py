@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sampling import mismatch, random_body, random_joint, random_posture, random_tree
-from test_closed_models import CASES, displaced, posture
+from test_closed_models import CASES, displaced, ladder, posture
 from test_docs import BATCH, documented
 
 import kic
@@ -898,6 +898,21 @@ def test_towards_a_dead_centre() -> None:
         assert f.effort[0] * G == pytest.approx(c.joint_forces().effort[0], rel=1e-9)
         efforts.append(abs(f.effort[0]))
     assert np.diff(efforts).min() > 0
+
+
+def test_where_several_motions_meet() -> None:
+    """A parallelogram laid flat can go two ways: no coordinate drives it there, and no force is told."""
+    m = ladder(1)
+    with pytest.raises(kic.SingularError, match="Closure conditions of 'ladder' depend on one another"):
+        m.at({"D0": -np.arctan2(4, 3)}).joint_forces()
+
+
+def test_nothing_gives_nothing() -> None:
+    for name in ("four-bar", "gough-stewart", "puma560"):
+        m = replace(kic.load(name), gravity=(0, 0, 0))
+        f = m.at().joint_forces(split="minimum norm")
+        for T in (f.force, f.moment, f.effort):
+            assert not T.any()
 
 
 # --- what is shown -----------------------------------------------------------------------------------------
