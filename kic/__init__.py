@@ -23,6 +23,7 @@ I*      effective inertia (`I`)             (..., M, M)              (2-196)
 P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
 T       effort                              (..., M)                 (2-198)
+T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
 ======  ==================================  =======================  =================
 
 The differentiating index comes first::
@@ -53,6 +54,7 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
@@ -73,6 +75,7 @@ __all__ = [
     "InertiaError",
     "InputError",
     "Joint",
+    "JointForces",
     "KicError",
     "LoopError",
     "Mechanism",
@@ -85,6 +88,7 @@ __all__ = [
     "Spring",
     "Units",
     "UnknownNameError",
+    "Wrench",
     "from_dh",
     "load",
     "model_names",

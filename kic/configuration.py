@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
 from kic.arrays import broadcast_batches, check_order
+from kic.assembly import Assembly
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
-from kic.errors import InputError
+from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
-from kic.model import Model
-from kic.posture import phi_of
+from kic.reactions import joint_forces
 from kic.rows import names_of
-from kic.tables import Sheet, member
 from kic.transfer import Transfer
 
-if TYPE_CHECKING:
-    from scipy.spatial.transform import RigidTransform
 
-
-class Configuration:
+class Configuration(Assembly):
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
     Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
@@ -43,54 +39,6 @@ class Configuration:
     >>> c.batch, c.value("tip").round(3).tolist()
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
     """
-
-    def __init__(
-        self, model: Model, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None
-    ) -> None:
-        self._model = model
-        self._states = states
-        self._batch = batch
-        self._ok = ok
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch, ``()`` for one posture."""
-        return self._batch
-
-    @property
-    def ok(self) -> np.ndarray:
-        """Members that have a posture, (...) bool."""
-        return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok.copy()
-
-    @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return self._model.drawing.name
-
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        """Names of the coordinates in which answers come."""
-        return self._model.coordinates
-
-    @property
-    def state(self) -> np.ndarray:
-        """State of the spanning tree, (..., S); a copy."""
-        return self._states.reshape(*self.batch, self._states.shape[-1]).copy()
-
-    @property
-    def phi(self) -> np.ndarray:
-        """Coordinates of the spanning tree, (..., M); of an open chain in the order of `coordinates`.
-
-        Balls appear as rotation vectors. For an open chain, ``mechanism.at(c.phi)`` is the same posture.
-        """
-        phi = phi_of(self._model.tree, self._states)
-        return phi.reshape(*self.batch, self._model.tree.size)
-
-    def _masked(self, T: np.ndarray) -> np.ndarray:
-        """NaN in every number of the members that have no posture."""
-        if self._ok is not None:
-            T[~self._ok.reshape(-1)] = np.nan
-        return T
 
     def _filled(self, width: tuple[int, ...], answer: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """An answer (B, …) for the members that have a posture, NaN for the others."""
@@ -155,116 +103,6 @@ class Configuration:
         T = self._filled((asked.width,), lambda states: chosen.answer(asked, states).T)
         model.check_distances(table.rows, T, self._ok)
         return model.assemble(table.rows, table.split(T, self.batch), transfer)
-
-    def value(self, name: str) -> np.ndarray:
-        """Values of a point, a joint, a distance or a single row.
-
-        Parameters
-        ----------
-        name : str
-            Such as "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
-
-        Returns
-        -------
-        ndarray
-            (..., P) of a part with several rows, (...,) of a single one.
-
-        Raises
-        ------
-        InputError
-            For an angular velocity, which is the rate of nothing; `pose` has the orientation.
-
-        Examples
-        --------
-        >>> import kic
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
-        array([2., 0., 0.])
-        """
-        question = self._model.rows(name, 1)
-        rows = question.answer.rows
-        if not rows.holonomic:
-            raise InputError(
-                f"'{name}' includes angular velocities, which have no value. "
-                "Ask for a point, or for the pose() of a body."
-            )
-        values = rows.complete(
-            question.answer.split(self._masked(question.table(self._states)), self.batch)[0]
-        )
-        if rows.select is not None:
-            values = values[..., rows.select]
-        return values[..., 0] if len(rows.labels) == 1 else values
-
-    def pose(self, body: str) -> RigidTransform:
-        """Displacement of a body from the drawing, as a SciPy `RigidTransform` (batched).
-
-        ``pose.apply(p)`` is where the body's point drawn at p is now.
-
-        Parameters
-        ----------
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        scipy.spatial.transform.RigidTransform
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such body.
-
-        Examples
-        --------
-        >>> import kic
-        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
-        >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
-        array([1.878, 0.479, 0.   ])
-        """
-        from scipy.spatial.transform import RigidTransform
-
-        return RigidTransform.from_matrix(self.displacement(body))
-
-    def displacement(self, body: str) -> np.ndarray:
-        """The same as a matrix: homogeneous transform of a body from the drawing.
-
-        Parameters
-        ----------
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        (..., 4, 4)
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            If there is no such body, or for complex numbers, symbols, or members without posture.
-
-        Examples
-        --------
-        >>> import kic
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
-        array([[1., 0., 0.],
-               [0., 1., 0.],
-               [0., 0., 1.]])
-        """
-        model = self._model
-        model.drawing.part(body, "bodies")
-        if self._states.dtype != np.float64:
-            raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
-        if self._ok is not None:
-            raise InputError(
-                f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
-            )
-        question = model.pose(body)
-        p = question.answer.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4))
-        T[..., 3, 3] = 1
-        T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: where the drawing's unit vectors have gone
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
-        return T
 
     def dynamics(
         self, wrt: str | Iterable[str] | None = None, applied: dict[str, Any] | None = None
@@ -380,21 +218,69 @@ class Configuration:
         )
         return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
 
-    def sheet(self) -> Sheet:
-        """Labelled table of the posture, to print or to show."""
-        sheet = Sheet(f"{self.name}: posture")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
-        if self._ok is not None:
-            sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
-        if index is not None:
-            names = self.coordinates if self._model.direct else self._model.tree.columns
-            sheet.matrix("coordinates", names, ["value"], self.phi[index][:, None])
-        return sheet
+    def joint_forces(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        actuators: str | Iterable[str] | None = None,
+        split: Literal["minimum norm"] | None = None,
+    ) -> JointForces:
+        """Forces and moments in all joints for a motion, and the efforts that it takes.
 
-    def __repr__(self) -> str:
-        return self.sheet().text()
+        The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
+        that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
+        distance as a force between its points. There is no friction. Bodies are rigid: where they
+        are held more often than needed, their equilibrium leaves components open. Those are NaN and are
+        named; all others are as exact as the rest.
 
-    def _repr_html_(self) -> str:
-        return self.sheet().html()
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Rates and accelerations of the coordinates; at rest if left out.
+        wrt : str or list of str, optional
+            The coordinates of the motion, as in `coefficients`; by default the mechanism's own.
+        applied : dict of str to (..., 3) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        actuators : str or list of str, optional
+            Where efforts act; by default at the coordinates. An effort at a joint acts between its two
+            bodies, one at a distance between its two points; one at a row of a point or of a body is a force
+            or a moment on it from outside. There may be more than freedoms.
+        split : {None, "minimum norm"}
+            How open components are chosen: not at all, or so that the sum over all joints (and actuators, if
+            there are more than freedoms) of (force · L)² + moment² is least: of all that joints hold, about
+            their points, L being the largest extent of the drawing. A coupling counts with the largest of
+            its efforts.
+
+        Returns
+        -------
+        JointForces
+            ``f["C"].force`` and ``f["C"].moment`` (..., 3), ``f.effort`` (..., A), ``f.undetermined``.
+
+        Raises
+        ------
+        InertiaError
+            If a body has no mass or inertia; what stands still needs a mass.
+        InputError
+            For another shape or kind of numbers, or fewer actuators than freedoms.
+        SingularError
+            Where the coordinates can not drive the mechanism, or the actuators can not hold it.
+
+        Examples
+        --------
+        >>> import kic
+        >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
+        >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
+        (array([...,     nan]), array([ 0.0504, -0.8259]))
+        """
+        return joint_forces(
+            self._model,
+            self._model.asked(wrt),
+            self.state,
+            self._ok,
+            {"qd": qd, "qdd": qdd},
+            applied,
+            actuators,
+            split,
+        )

@@ -11,6 +11,7 @@ from kic.closure import Closure
 from kic.coefficients import Coefficients
 from kic.drawing import Drawing
 from kic.errors import InputError
+from kic.freebodies import FreeBodies
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ContributionsQuestion, DynamicsQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
@@ -150,6 +151,18 @@ class Model:
             found = RowsQuestion(tree, plain_rows(tree, items), 1)
             self._questions["pose", body] = found
         return found
+
+    def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
+        """Values (B, P) of rows at states (B, S)."""
+        question = self.rows(of, 1)
+        rows = question.answer.rows
+        values = rows.complete(question.answer.split(question.table(states), (len(states),))[0])
+        return values if rows.select is None else values[:, rows.select]
+
+    @cached_property
+    def free(self) -> FreeBodies:
+        """The bodies with every joint cut."""
+        return FreeBodies(self.tree, self.length)
 
     def dynamics(self, want: int = WANT_INERTIA | WANT_LOADS) -> DynamicsQuestion:
         """The question for I* and P*, for load and damping, or for all of these, remembered."""

@@ -57,6 +57,11 @@ def item_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
     return np.array(scales)
 
 
+def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
+    """What each row of some items is divided by."""
+    return np.repeat(item_scales(tree, items, length), [item.height for item in items])
+
+
 def column_scales(tree: Tree, length: float) -> np.ndarray:
     """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
     return np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)

@@ -19,7 +19,7 @@ FLOORS = [
     ["arrays"],
     ["checks"],
     ["products", "inertias", "rotations", "jets", "contributions"],
-    ["parts", "coefficients"],
+    ["parts", "coefficients", "jointforces"],
     ["dynamics", "couplings"],
     ["drawing"],
     ["tree"],
@@ -27,11 +27,13 @@ FLOORS = [
     ["cuts"],
     ["rows", "units"],
     ["kinematics"],
-    ["transfer"],
+    ["system"],
+    ["transfer", "freebodies"],
     ["closure"],
     ["mobility"],
     ["model"],
-    ["configuration"],
+    ["assembly", "reactions"],
+    ["configuration", "results"],
     ["evaluator"],
     ["mechanism"],
     ["dh"],
@@ -43,8 +45,8 @@ FLOORS = [
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 # lowest first, inside the kernels
 KERNELS = [
-    "compiled", "functions", "pool", "layout", "vectors", "frames", "rows", "products", "contraction",
-    "kinematics", "inertia", "links", "loads", "dynamics",
+    "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
+    "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
 ]  # fmt: skip
 
 
@@ -116,4 +118,12 @@ def test_constants_are_those_of_the_kernels() -> None:
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, int) and name != "GROUND":
                 assert getattr(layout, name) == value, name
-    assert (kinematics._WANT_INERTIA, kinematics._WANT_LOADS) == (layout.WANT_INERTIA, layout.WANT_LOADS)
+    assert (kinematics.WANT_INERTIA, kinematics.WANT_LOADS) == (layout.WANT_INERTIA, layout.WANT_LOADS)
+    from kic import system, transfer
+    from kic.kernels import transfer as compiled
+
+    names = "WANT_SYSTEM", "LOWER", "SCALE", "LENGTH", "ALLOWED"
+    assert [getattr(system, f"_{name}") for name in names] == [getattr(layout, name) for name in names]
+    for name in ("PIVOT", "LARGEST", "LEFT", "QUALITY_WIDTH"):
+        assert getattr(system, name) == getattr(compiled, name)
+    assert transfer.GOOD_PIVOT == compiled.GOOD_PIVOT

@@ -1,0 +1,192 @@
+"""Assembly: a posture, or a batch of them, as far as it can be seen without a question of motion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kic.errors import InputError
+from kic.model import Model
+from kic.posture import phi_of
+from kic.tables import Sheet, member
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import RigidTransform
+
+
+class Assembly:
+    """Where everything is: states that were closed, values of rows, places of bodies."""
+
+    def __init__(
+        self, model: Model, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None
+    ) -> None:
+        self._model = model
+        self._states = states
+        self._batch = batch
+        self._ok = ok
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch, ``()`` for one posture."""
+        return self._batch
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Members that have a posture, (...) bool."""
+        return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok.copy()
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return self._model.drawing.name
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates in which answers come."""
+        return self._model.coordinates
+
+    @property
+    def state(self) -> np.ndarray:
+        """State of the spanning tree, (..., S); a copy."""
+        return self._states.reshape(*self.batch, self._states.shape[-1]).copy()
+
+    @property
+    def phi(self) -> np.ndarray:
+        """Coordinates of the spanning tree, (..., M); of an open chain in the order of `coordinates`.
+
+        Balls appear as rotation vectors. For an open chain, ``mechanism.at(c.phi)`` is the same posture.
+        """
+        phi = phi_of(self._model.tree, self._states)
+        return phi.reshape(*self.batch, self._model.tree.size)
+
+    def _masked(self, T: np.ndarray) -> np.ndarray:
+        """NaN in every number of the members that have no posture."""
+        if self._ok is not None:
+            T[~self._ok.reshape(-1)] = np.nan
+        return T
+
+    def value(self, name: str) -> np.ndarray:
+        """Values of a point, a joint, a distance or a single row.
+
+        Parameters
+        ----------
+        name : str
+            Such as "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+
+        Returns
+        -------
+        ndarray
+            (..., P) of a part with several rows, (...,) of a single one.
+
+        Raises
+        ------
+        InputError
+            For an angular velocity, which is the rate of nothing; `pose` has the orientation.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
+        array([2., 0., 0.])
+        """
+        rows = self._model.rows(name, 1).answer.rows
+        if not rows.holonomic:
+            raise InputError(
+                f"'{name}' includes angular velocities, which have no value. "
+                "Ask for a point, or for the pose() of a body."
+            )
+        values = self._masked(self._model.values(name, self._states))
+        values = values.reshape(*self.batch, len(rows.labels))
+        return values[..., 0] if len(rows.labels) == 1 else values
+
+    def pose(self, body: str) -> RigidTransform:
+        """Displacement of a body from the drawing, as a SciPy `RigidTransform` (batched).
+
+        ``pose.apply(p)`` is where the body's point drawn at p is now.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        scipy.spatial.transform.RigidTransform
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such body.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
+        array([1.878, 0.479, 0.   ])
+        """
+        from scipy.spatial.transform import RigidTransform
+
+        return RigidTransform.from_matrix(self.displacement(body))
+
+    def displacement(self, body: str) -> np.ndarray:
+        """The same as a matrix: homogeneous transform of a body from the drawing.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        (..., 4, 4)
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            If there is no such body, or for complex numbers, symbols, or members without posture.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
+        array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
+        """
+        model = self._model
+        model.drawing.part(body, "bodies")
+        if self._states.dtype != np.float64:
+            raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
+        if self._ok is not None:
+            raise InputError(
+                f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
+            )
+        question = model.pose(body)
+        p = question.answer.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
+        T = np.zeros((*self.batch, 4, 4))
+        T[..., 3, 3] = 1
+        T[..., :3, 3] = p[..., 0, :]
+        # columns of the rotation: where the drawing's unit vectors have gone
+        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
+        return T
+
+    def sheet(self) -> Sheet:
+        """Labelled table of the posture, to print or to show."""
+        sheet = Sheet(f"{self.name}: posture")
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if self._ok is not None:
+            sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
+        if index is not None:
+            names = self.coordinates if self._model.direct else self._model.tree.columns
+            sheet.matrix("coordinates", names, ["value"], self.phi[index][:, None])
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
