@@ -8,6 +8,7 @@ Which closure rows are independent is found once for each posture, by a pivoted 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -89,9 +90,18 @@ class Transfer:
         Characteristic length of the mechanism.
     tolerance : float
         Relative length within which a redundant closure row may contradict the others.
+    held : list of Item
+        Further chosen rows, without names: those of bodies whose pose is given.
     """
 
-    def __init__(self, tree: Tree, names: tuple[str, ...], length: float, tolerance: float = 0.0) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        names: tuple[str, ...],
+        length: float,
+        tolerance: float = 0.0,
+        held: Sequence[Item] = (),
+    ) -> None:
         self.tree = tree
         self.names = names
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
@@ -99,15 +109,16 @@ class Transfer:
         self.length = length
         self.tolerance = tolerance
         closing, self.owners = closure_rows(tree)
-        items = [*self.chosen.source, *closing]
-        self.first = len(self.labels)
+        items = [*self.chosen.source, *held, *closing]
+        more = sum(item.height for item in held)
+        self.first = len(self.labels) + more
         picked = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
-        closed = np.arange(len(self.owners)) + self.chosen.height
+        closed = np.arange(more + len(self.owners)) + self.chosen.height
         self.picked = np.concatenate([picked, closed]).astype(np.intp)
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=self.chosen.offsets)
         self.scale = row_scales(tree, items, length)[self.picked]
         self.column_scale = column_scales(tree, length)
-        self._questions: dict[int, RowsQuestion] = {}
+        self._questions: dict[tuple[int, int | None], RowsQuestion] = {}
 
     @cached_property
     def holonomic(self) -> bool:
@@ -123,7 +134,7 @@ class Transfer:
         return G[:, self.picked]
 
     def _question(self, order: int, size: int | None) -> RowsQuestion:
-        key = order if size is not None else 0
+        key = order, size
         found = self._questions.get(key)
         if found is None:
             found = self._questions[key] = RowsQuestion(self.tree, self.rows, order, size)
