@@ -30,9 +30,9 @@ REGULAR = WORST_CONDITION**0.5
 # a leap: no turn of more than a radian, the second-order part below this share of the first,
 LARGEST_TURN, BEND = 1.0, 0.8
 # what Newton corrects below this share of what was predicted, or below this by itself (rad, or lengths)
-TRUST, NEAR = 0.25, 1e-3
+TRUST, NEAR = 0.25, 3e-3
 # the shortest leap, as a share of the whole way
-LEAST = 1e-6
+LEAST = 1e-7
 
 
 @dataclass
@@ -77,8 +77,9 @@ class Closure:
             RowsQuestion(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
         )
         self._turning = tree.cols[:, 1] != PRISMATIC
-        self._round = [k for k, row in enumerate(transfer.picked) if row in {a[0] for a in transfer.rows.angles}]
-        self.limit = max(CLOSED, transfer.tolerance)
+        self._round = [
+            k for k, row in enumerate(transfer.picked) if row in {a[0] for a in transfer.rows.angles}
+        ]
 
     def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values and first order of the chosen and closure rows, scaled."""
@@ -113,7 +114,7 @@ class Closure:
             found, residual = self._newton(predicted, leap.aim(part))
             v, g = self.rows(found)
             near = apart(self.transfer.tree, predicted, found, self.transfer.column_scale)
-            good = (residual <= self.limit) & (near <= np.maximum(TRUST * size, NEAR))
+            good = (residual <= CLOSED) & (near <= np.maximum(TRUST * size, NEAR))
             good &= self._same_side(G[k], g) | ((part == 1) & (self._condition(g) > REGULAR))
             good[good] = [not why for why in self._flipped(found[good])]
             done = k[good]
@@ -158,11 +159,17 @@ class Closure:
     # ----------------------------------------------------------------------------------------- Newton
 
     def _newton(self, states: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Damped Newton for a batch; returns states and the norm of what is left."""
+        """Damped Newton for a batch; returns states and the norm of what is left.
+
+        Of rounded dimensions redundant rows contradict one another: only independent ones are solved, so
+        that no input gives way; what the others miss counts as the share of the tolerance that it takes.
+        """
         tree, t = self.transfer.tree, self.transfer
         states = states.copy()
         values, G = self.rows(states)
-        error = self.miss(goal, values)
+        kept = self._kept(G)
+        G = G * kept[:, :, None]
+        error = self.miss(goal, values) * kept
         left = np.linalg.norm(error, axis=1)
         for _ in range(STEPS):
             active = np.flatnonzero(left > 1e-15 * (1 + np.abs(values).max(initial=0.0)))
@@ -178,7 +185,8 @@ class Closure:
                     break
                 tried = advance(tree, states[todo], damping * step[~moved] * t.column_scale)
                 v, g = self.rows(tried)
-                e = self.miss(goal[todo], v)
+                g = g * kept[todo, :, None]
+                e = self.miss(goal[todo], v) * kept[todo]
                 n = np.linalg.norm(e, axis=1)
                 better = n < left[todo]
                 k = todo[better]
@@ -192,7 +200,21 @@ class Closure:
                 moved[np.flatnonzero(~moved)[better]] = True
             if not moved.any():
                 break
+        if t.tolerance:
+            others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
+            left = np.maximum(left, others * CLOSED / t.tolerance)
         return states, left
+
+    def _kept(self, G: np.ndarray) -> np.ndarray:
+        """Rows (B, P) that are solved: 1, or 0 for those that follow from others but for rounding."""
+        t = self.transfer
+        if not t.tolerance:
+            return np.ones(G.shape[:2])
+        kept = np.zeros(G.shape[:2])
+        kept[:, : t.first] = 1
+        for b in np.flatnonzero(np.isfinite(G).all(axis=(1, 2))):
+            kept[b, t.independent(G[b])] = 1
+        return kept
 
     def miss(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
         """What is left to the goal; angles of cut joints are known but for full turns."""
@@ -205,7 +227,7 @@ class Closure:
     def _judge(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
         """Why members are not closed; '' for those that are."""
         reasons = [
-            "" if left <= self.limit else f"{left * self.transfer.length:.1e} left where no step brings it closer"
+            "" if left <= CLOSED else f"{left * self.transfer.length:.1e} left where no step brings it closer"
             for left in residual
         ]
         closed = [b for b, why in enumerate(reasons) if not why]

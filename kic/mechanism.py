@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cmath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -19,6 +19,7 @@ from kic.model import Model
 from kic.parts import STRICT
 from kic.position import along, closed
 from kic.posture import coordinates_of, only_coordinates, states_of
+from kic.solutions import Solutions, search
 from kic.tables import Sheet
 
 
@@ -188,6 +189,52 @@ class Mechanism(Drawing):
         if self._model.direct and near is None and only_coordinates(self, inputs) and inputs is not None:
             return self.at(inputs, failures=failures)
         return along(self._model, inputs, near, failures)
+
+    def solutions(
+        self,
+        inputs: Any,
+        near: Configuration | None = None,
+        starts: int = 128,
+        seed: Any = 0,
+        limits: Mapping[str, Any] | None = None,
+    ) -> Solutions:
+        """Distinct postures found that have these values: other elbows, wrists, assemblies.
+
+        Parameters
+        ----------
+        inputs : dict or (M,) array_like
+            As in `at`, for one posture.
+        near : Configuration, optional
+            One posture; the solutions come sorted by how far their joints are from it. By default the
+            drawing. It is the first start, too.
+        starts : int
+            How many starts are tried: `near`, and random ones.
+        seed : int or numpy Generator
+            Of the random starts; the same seed finds the same.
+        limits : dict of str to (lower, upper), optional
+            Limits of joint coordinates. An angle may lie within them by full turns.
+
+        Returns
+        -------
+        Solutions
+            A `Configuration` whose batch axis are the postures found, never claimed to be all.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+            As `at`; also for a batch, or limits that are none.
+        PostureError
+            If none was found; it carries how near they came (`left`, in length), or how far `beyond` limits.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("four-bar")
+        >>> found = m.solutions({"A": 1.2})
+        >>> len(found.hits), found.value("A").tolist()
+        (2, [1.2, 1.2])
+        """
+        return search(self._model, inputs, near, starts, seed, limits)
 
     def _refuse(self, configuration: Configuration, inputs: np.ndarray) -> None:
         failed = [tuple(index) for index in np.argwhere(~configuration.ok).tolist()]

@@ -27,7 +27,7 @@ def closed(model: Model, inputs: Any, near: Configuration | None, failures: str)
         np.broadcast_to(targets.impossible, shape).ravel().tolist(),
     )
     problem.solve(np.arange(prod(shape)))
-    return problem.configuration(model, shape, failures, lambda index: str(index))
+    return problem.configuration(model, shape, failures, str)
 
 
 def along(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
@@ -60,11 +60,15 @@ def along(model: Model, inputs: Any, near: Configuration | None, failures: str) 
         stopped = np.array([bool(problem.reasons[b]) for b in members], dtype=bool)
         for b in going[stopped]:
             for later in range((k + 1) * abreast + b, length * abreast, abreast):
-                problem.reasons[later] = f"the path stops at member {k}"
+                problem.reasons[later] = f"its path stops at member {k}"
+                problem.told[later] = False
         going = going[~stopped]
-    return problem.configuration(
-        model, shape, failures, lambda index: f"{index}, from {index[0] - 1}" if index[0] else str(index)
-    )
+
+    def place(index: tuple[int, ...]) -> str:
+        led = f", led from member {index[0] - 1}" if index[0] else ""
+        return f"member {index[0] if len(index) == 1 else index}{led}"
+
+    return problem.configuration(model, shape, failures, place)
 
 
 def beginning(model: Model, near: Configuration | None) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -84,7 +88,9 @@ def beginning(model: Model, near: Configuration | None) -> tuple[np.ndarray, tup
         raise InputError(f"`near` must be a posture of '{name}', got one of '{near.name}'.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
-        raise InputError(f"`near` must have postures only, but {bad} of its {near.ok.size} members have none.")
+        raise InputError(
+            f"`near` must have postures only, but {bad} of its {near.ok.size} members have none."
+        )
     return near.state, near.batch
 
 
@@ -101,14 +107,14 @@ class _Problem:
         Why members can not be at all; '' for those to be solved.
     """
 
-    def __init__(
-        self, closure: Closure, start: np.ndarray, target: np.ndarray, reasons: list[str]
-    ) -> None:
+    def __init__(self, closure: Closure, start: np.ndarray, target: np.ndarray, reasons: list[str]) -> None:
         self.closure, self.start, self.target = closure, start, target
         finite = np.isfinite(target).all(axis=1) & np.isfinite(start).all(axis=1)
         self.reasons = [
-            why or ("" if fine else "inputs must be finite") for why, fine in zip(reasons, finite, strict=True)
+            why or ("" if fine else "inputs must be finite")
+            for why, fine in zip(reasons, finite, strict=True)
         ]
+        self.told = np.ones(len(start), dtype=bool)
         self.states = np.full(start.shape, np.nan)
         self.reached = start.copy()
         self.share = np.zeros(len(start))
@@ -139,11 +145,15 @@ class _Problem:
         failed = [tuple(index) for index in np.argwhere(~ok).tolist()]
         bad = np.flatnonzero(~ok.ravel())
         why = [self.reasons[b] for b in bad]
-        some = [f"{place(i)}: {r}" if shape else r for i, r in list(zip(failed, why, strict=True))[:3]]
+        said = [
+            f"{place(index)}: {reason}" if shape else reason
+            for index, reason, told in zip(failed, why, self.told[bad], strict=True)
+            if told
+        ]
         raise PostureError(
-            f"'{model.drawing.name}' has no such posture near the start: {'; '.join(some)}"
-            f"{'; …' if len(why) > 3 else ''}. Give `near=` a posture closer to the wanted assembly, look with "
-            "solutions(), or keep the others with failures='mask'.",
+            f"'{model.drawing.name}' has no such posture near the start: {'; '.join(said[:3])}"
+            f"{'; …' if len(said) > 3 else ''}. Give `near=` a posture closer to the wanted assembly, look "
+            "with solutions(), or keep the others with failures='mask'.",
             failed=failed,
             reasons=why,
             configuration=configuration,

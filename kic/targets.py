@@ -119,9 +119,7 @@ def room_of(tree: Tree) -> Room:
     return Room(1, 2 if flat else 3, normal)
 
 
-def targets_of(
-    tree: Tree, rows: Callable[[str], tuple[int, bool]], length: float, inputs: Any
-) -> Targets:
+def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: float, inputs: Any) -> Targets:
     """Targets from an array in the order of the coordinates, or a dict of rows with values and of poses.
 
     `rows` tells of a name how many rows it has, and whether they all have values.
@@ -204,9 +202,7 @@ def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
     return why
 
 
-def _out_of_room(
-    room: Room, body: str, R: np.ndarray, move: np.ndarray | None, length: float
-) -> np.ndarray:
+def _out_of_room(room: Room, body: str, R: np.ndarray, move: np.ndarray | None, length: float) -> np.ndarray:
     """Why a body can not have a pose: it turns about one direction, or moves in a plane, only."""
     tilt = np.zeros(R.shape[:-2])
     if room.turns == 0:

@@ -31,6 +31,7 @@ FLOORS = [
     ["model"],
     ["configuration"],
     ["evaluator", "position"],
+    ["solutions"],
     ["mechanism"],
     ["dh"],
     ["modelfile"],
