@@ -129,11 +129,10 @@ class Closure:
             reasons[b] = self._why(start[here], states[here], goal[here], way, bool(regular[b]))
         return Outcome(states, reasons, share)
 
-    def find(self, start: np.ndarray, target: np.ndarray) -> Outcome:
-        """Solutions of the same equations from anywhere (B, S), on whatever branch Newton ends."""
+    def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
         states, residual = self._newton(start, self.goal(target))
-        reasons = self._judge(states, residual)
-        return Outcome(states, reasons, np.where([not why for why in reasons], 1.0, 0.0))
+        return states, residual * self.transfer.length, self._judge(states, residual)
 
     def condition(self, states: np.ndarray) -> np.ndarray:
         """Condition (B,) of all rows, scaled: how well the inputs fix the postures."""
@@ -172,7 +171,9 @@ class Closure:
         error = self.miss(goal, values) * kept
         left = np.linalg.norm(error, axis=1)
         for _ in range(STEPS):
-            active = np.flatnonzero(left > 1e-15 * (1 + np.abs(values).max(initial=0.0)))
+            # a distance that has shrunk to nothing has no direction in which to go on
+            driven = np.isfinite(G).all(axis=(1, 2))
+            active = np.flatnonzero(driven & (left > 1e-15 * (1 + np.abs(values).max(initial=0.0))))
             if not active.size:
                 break
             step = np.einsum("bnp,bp->bn", np.linalg.pinv(G[active], rcond=1e-10), error[active])

@@ -100,11 +100,11 @@ def search(
     given = {n: wanted[n] for n in wanted if n in model.tree.column}
     for name, value in given.items():
         begin[1:, model.tree.cols[model.tree.column[name], 3]] = value
-    outcome = closure.find(begin, np.repeat(targets.values[None], len(begin), axis=0))
-    closed = np.array([not reason for reason in outcome.reasons])
+    ended, left, reasons = closure.find(begin, np.repeat(targets.values[None], len(begin), axis=0))
+    closed = np.array([not reason for reason in reasons])
     if not closed.any():
-        _refuse(model, closure, targets.values, outcome.states, outcome.reasons)
-    states = _unwound(model.tree, base, outcome.states[closed], bounds, given)
+        _refuse(model, ended, left, reasons)
+    states = _unwound(model.tree, base, ended[closed], bounds, given)
     beyond = _beyond(model, states, bounds)
     within = beyond.max(axis=1, initial=0.0) <= ROUND_OFF
     if not within.any():
@@ -249,26 +249,16 @@ def _distinct(closure: Closure, base: np.ndarray, states: np.ndarray) -> tuple[n
     return np.array(kept, dtype=np.intp), np.array(hits)
 
 
-def _refuse(
-    model: Model, closure: Closure, target: np.ndarray, states: np.ndarray, reasons: list[str]
-) -> None:
+def _refuse(model: Model, states: np.ndarray, left: np.ndarray, reasons: list[str]) -> None:
     """No start led to a posture: how near they came, or what they closed the wrong way round."""
-    t = closure.transfer
-    left = (
-        np.linalg.norm(
-            closure.miss(closure.goal(np.repeat(target[None], len(states), axis=0)), closure.rows(states)[0]),
-            axis=1,
-        )
-        * t.length
-    )
     best = int(np.argmin(np.where(np.isfinite(left), left, np.inf)))
     flipped = [why for why in reasons if "wrong way" in why]
-    near = f"the nearest misses by {left[best]:.2e}" if not flipped else flipped[0]
+    why = flipped[0] if flipped else f"the nearest misses by {left[best]:.2e}"
     raise PostureError(
-        f"No posture of '{model.drawing.name}' with these values was found from {len(states)} starts: "
-        f"{near}. Move the target, or try more `starts`.",
+        f"No posture of '{model.drawing.name}' with these values was found from {len(states)} starts: {why}. "
+        "Move the target, or try more `starts`.",
         failed=[()],
-        reasons=[near],
+        reasons=[why],
         left=float(left[best]),
         nearest=Configuration(model, (), states[best : best + 1]),
     )
