@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import broadcast_batches
-from kic.closure import Closure, Outcome
+from kic.closure import Closure
 from kic.configuration import Configuration
+from kic.continuation import lead
 from kic.errors import InputError, PostureError, shown
 from kic.model import Model
 
@@ -124,7 +125,7 @@ class _Problem:
         members = np.array([b for b in members if not self.reasons[b]], dtype=np.intp)
         if not members.size:
             return
-        outcome: Outcome = self.closure.solve(self.start[members], self.target[members])
+        outcome = lead(self.closure, self.start[members], self.target[members])
         solved = np.array([not why for why in outcome.reasons])
         self.states[members[solved]] = outcome.states[solved]
         self.reached[members], self.share[members] = outcome.states, outcome.share

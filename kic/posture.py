@@ -197,18 +197,18 @@ def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
     return moved
 
 
-def apart(tree: Tree, a: np.ndarray, b: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """How far states (B, S) are from one another: the largest turn or slide (over its scale), (B,)."""
-    gap = np.zeros(len(a))
+def gaps(tree: Tree, a: np.ndarray, b: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """How far states (B, S) are from one another, (B, M): turns, slides over a scale, balls as one turn."""
+    gap = np.zeros((len(a), tree.size))
     for n in range(tree.size):
         place = tree.cols[n, 3]
         if n in tree.balls:
             p, q = a[:, place : place + 4], b[:, place : place + 4]
-            # both signs are one rotation; the chord between unit quaternions is half the turn
+            # both signs are one rotation; the chord between unit quaternions belongs to half the turn
             chord = np.minimum(np.linalg.norm(p - q, axis=1), np.linalg.norm(p + q, axis=1))
-            gap = np.maximum(gap, 4 * np.arcsin(np.minimum(chord / 2, 1.0)))
+            gap[:, n] = 4 * np.arcsin(np.minimum(chord / 2, 1.0))
         elif place >= 0:
-            gap = np.maximum(gap, np.abs(a[:, place] - b[:, place]) / scale[n])
+            gap[:, n] = np.abs(a[:, place] - b[:, place]) / scale[n]
     return gap
 
 

@@ -12,7 +12,7 @@ from kic.configuration import Configuration
 from kic.errors import InputError, PostureError, shown, unknown
 from kic.model import Model
 from kic.position import beginning
-from kic.posture import apart
+from kic.posture import gaps
 from kic.tables import Sheet
 from kic.tree import REVOLUTE, Tree
 
@@ -45,7 +45,7 @@ class Solutions(Configuration):
     >>> import kic
     >>> found = kic.load("horn-two-link").solutions({"tip.x": 1.0, "tip.y": 1.0})
     >>> found.value("elbow").round(6).tolist()
-    [-1.570796, 1.570796]
+    [1.570796, -1.570796]
     """
 
     def __init__(
@@ -232,12 +232,11 @@ def _distinct(closure: Closure, base: np.ndarray, states: np.ndarray) -> tuple[n
         b = np.broadcast_to(b, a.shape).copy()
         at = t.tree.cols[t.tree.cols[:, 1] == REVOLUTE, 3]
         b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
-        return apart(t.tree, a, b, t.column_scale)
+        return gaps(t.tree, a, b, t.column_scale).max(axis=1, initial=0.0)
 
     same = np.where(closure.condition(states) > SINGULAR, SAME_SINGULAR, SAME)
-    rest = np.argsort(
-        apart(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), kind="stable"
-    )
+    far = np.linalg.norm(gaps(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1)
+    rest = np.argsort(far, kind="stable")
     kept, hits = [], []
     while rest.size:
         first = rest[0]

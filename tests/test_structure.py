@@ -28,7 +28,7 @@ FLOORS = [
     ["kinematics", "targets"],
     ["transfer"],
     ["closure"],
-    ["model"],
+    ["model", "continuation"],
     ["configuration"],
     ["evaluator", "position"],
     ["solutions"],
