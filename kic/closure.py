@@ -69,7 +69,7 @@ class Closure:
         return states, residual * self.transfer.length, self.judge(states, residual)
 
     def condition(self, states: np.ndarray) -> np.ndarray:
-        """Condition (B,) of all rows, scaled: how well the inputs fix the postures."""
+        """Condition (B,) of all rows: how well the inputs fix the postures."""
         return condition(self.rows(states)[1])
 
     def newton(self, states: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -182,6 +182,6 @@ def condition(G: np.ndarray) -> np.ndarray:
         return np.ones(len(G))
     worst = np.full(len(G), np.inf)
     if G.shape[1] >= G.shape[2]:
-        finite = np.isfinite(G).all(axis=(1, 2))
-        worst[finite] = np.linalg.cond(G[finite])
+        fine = np.isfinite(G).all(axis=(1, 2))
+        worst[fine] = np.linalg.cond(G[fine])
     return worst

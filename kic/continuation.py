@@ -26,6 +26,8 @@ LARGEST_TURN, BEND = 1.0, 0.375
 SAFE, ARRIVING = 0.2, 3e-3
 # above this condition a posture counts as singular: a double root is known to half the digits only
 SINGULAR = 1e5
+# so many leaps at most
+LEAPS = 10_000
 # the shortest leap, as a share of the whole way
 LEAST = 1e-11
 # a condition by which a stop is called a dead centre: it was approached as far as the shortest leap goes
@@ -59,8 +61,10 @@ def lead(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
     worst = condition(G)
     regular = worst < REGULAR
     going = regular.copy()
-    while going.any():
+    for _ in range(LEAPS):
         k = np.flatnonzero(going)
+        if not k.size:
+            break
         leap = _Leap(closure, states[k], values[k], G[k], goal[k])
         part = np.minimum(leap.longest(), step[k] / (1 - share[k]))
         part[part > 0.999] = 1.0
@@ -84,7 +88,10 @@ def lead(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
         here, way = slice(b, b + 1), float(share[b])
-        reasons[b] = _why(closure, start[here], states[here], goal[here], way, bool(regular[b]))
+        if going[b]:
+            reasons[b] = f"its way is too long: {LEAPS} leaps led to {100 * way:.3g} % of it"
+        else:
+            reasons[b] = _why(closure, start[here], states[here], goal[here], way, bool(regular[b]))
     return Outcome(states, reasons, share)
 
 

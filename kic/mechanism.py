@@ -102,6 +102,7 @@ class Mechanism(Drawing):
             A posture from which the wanted one is led, so that its assembly is kept; by default the
             drawing. The mechanism follows the way from its values there to those wanted, in leaps that are
             predicted to second order and watched: it never steps over a dead centre to another branch.
+            Angles of `cuts` are known but for full turns, and go the shorter way.
         failures : {"raise", "mask"}
             What becomes of members without a posture (NaN or infinite input): an error that says which,
             or NaN in every answer and False in ``.ok``.
@@ -124,6 +125,19 @@ class Mechanism(Drawing):
         >>> arm = kic.load("horn-two-link")
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
+
+        The elbow that is bent already is kept:
+
+        >>> arm.at({"tip.x": 1.0, "tip.y": 1.0}, near=arm.at([0.3, 1.2])).phi.round(6).tolist()
+        [0.0, 1.570796]
+
+        Leg lengths of a platform from its pose:
+
+        >>> from scipy.spatial.transform import RigidTransform
+        >>> platform = kic.load("gough-stewart")
+        >>> up = RigidTransform.from_translation([0.0, 0.0, 0.1])
+        >>> platform.at({"platform": up}).value("L1").round(4)
+        np.float64(1.0999)
         """
         _check_failures(failures)
         model = self._model

@@ -92,6 +92,8 @@ def beginning(model: Model, near: Configuration | None) -> tuple[np.ndarray, tup
         raise InputError(
             f"`near` must have postures only, but {bad} of its {near.ok.size} members have none."
         )
+    if near._states.dtype != np.float64:
+        raise InputError(f"Expected `near` to hold real numbers, got {near._states.dtype}.")
     return near.state, near.batch
 
 

@@ -309,6 +309,49 @@ def test_rounded_dimensions_do_not_move_the_inputs() -> None:
     assert tight.at({"A": last - 0.01}).ok
 
 
+@pytest.mark.parametrize("size", [5e-5, 1.0, 5e4])
+@pytest.mark.parametrize("short", [1.0, 1e-3, 1e-6])
+def test_scales(size: float, short: float) -> None:
+    """A four-bar of any size, and with a crank so much shorter than its ground."""
+    crank, coupler, rocker, ground = size * np.array([0.3 * short, 0.8, 0.7, 0.9])
+    B, D = np.array([0.0, crank, 0.0]), np.array([ground, 0.0, 0.0])
+
+    def knee(B: np.ndarray) -> np.ndarray:
+        across = np.linalg.norm(D - B)
+        u, along = (D - B) / across, (coupler**2 - rocker**2 + across**2) / (2 * across)
+        return B + along * u + np.sqrt(coupler**2 - along**2) * np.array([-u[1], u[0], 0.0])
+
+    ties = {"A": ("ground", "crank"), "B": ("crank", "coupler"), "C": ("coupler", "rocker")}
+    at = {"A": np.zeros(3), "B": B, "C": knee(B), "D": D}
+    joints = [
+        kic.Joint(k, "revolute", ties.get(k, ("ground", "rocker")), tuple(at[k]), (0, 0, 1)) for k in "ABCD"
+    ]
+    m = kic.Mechanism(
+        "bars", [kic.Body(b) for b in ("crank", "coupler", "rocker")], joints, coordinates=["A"]
+    )
+    c = m.at({"A": 1.0})
+    C = knee(crank * np.array([-np.sin(1.0), np.cos(1.0), 0.0])) - D
+    drawn = at["C"] - D
+    turned = np.arctan2(C[1], C[0]) - np.arctan2(drawn[1], drawn[0])
+    assert c.value("D") == pytest.approx(turned, abs=1e-14 + 1e-12 * abs(turned))
+    if short < 1e-5:  # a thousandth of a degree of the rocker is a turn of the crank: as good as locked
+        with pytest.raises(kic.PostureError, match="its inputs depend on one another where it starts"):
+            m.at({"D": turned / 2})
+        return
+    half = m.at({"D": turned / 2})
+    assert 0 < half.value("A") < 1
+    assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-15 / short)
+
+
+def test_a_way_that_is_too_long() -> None:
+    m = kic.load("four-bar")
+    assert m.at({"A": 100.0}).value("tip") == pytest.approx(
+        m.at({"A": 100 - 32 * np.pi}).value("tip"), abs=1e-12
+    )
+    with pytest.raises(kic.PostureError, match=r"its way is too long: 10000 leaps led to [\d.]+ % of it"):
+        m.at({"A": 1e9})
+
+
 # --------------------------------------------------------------------------------------------- errors
 
 
@@ -360,6 +403,40 @@ def test_inputs_of_another_number_or_kind(name: str, inputs: dict, text: str) ->
     m = kic.load(name)
     with pytest.raises(kic.KicError, match=text):
         m.at(inputs, near=m.at())
+
+
+def test_near_postures_that_are_none() -> None:
+    m = kic.load("horn-two-link")
+    complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
+    with pytest.raises(kic.InputError, match="Expected `near` to hold real numbers, got complex128"):
+        m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
+    for near, text in (
+        (3, "made by at"),
+        (kic.load("four-bar").at(), "must be a posture of 'horn-two-link'"),
+    ):
+        with pytest.raises(kic.InputError, match=text):
+            m.at({"tip.x": 1.0, "tip.y": 1.0}, near=near)
+    masked = m.at([[0.0, np.nan], [0.1, 0.2]], failures="mask")
+    with pytest.raises(kic.InputError, match="but 1 of its 2 members have none"):
+        m.at({"tip.x": 1.0, "tip.y": 1.0}, near=masked)
+
+
+def test_nothing_to_move() -> None:
+    """A triangle of bars has one posture, and closes without inputs."""
+    m = kic.load("four-bar")
+    bars = replace(
+        m,
+        joints=tuple(replace(j, bodies=("ground", "crank")) if j.name == "B" else j for j in m.joints[:2]),
+        bodies=m.bodies[:1],
+        points=(),
+        coordinates=(),
+    )
+    assert bars.mobility == 0
+    assert bars.at({}).batch == ()
+    with pytest.raises(kic.InputError, match="mobility 0; 1 coordinates were named: A"):
+        bars.at({"A": 1.0})
+    with pytest.raises(kic.PostureError, match="inputs must be finite"):
+        kic.load("gough-stewart").at({"platform": Rotation.identity(), "eye": [np.nan, 0, 1]})
 
 
 def test_inputs_that_depend_on_one_another() -> None:
