@@ -118,11 +118,13 @@ def test_a_slider_crank_turns_over_its_dead_centres() -> None:
     assert caught.value.reached.value("piston")[0] == pytest.approx(b - a, abs=1e-8)
 
 
-@pytest.mark.parametrize("count", [2, 3, 5, 10, 20, 50, 200])
+@pytest.mark.parametrize("count", [2, 10, 20, 50, 200, 3, 5])
 def test_a_parallelogram_stops_where_it_lies_flat(count: int) -> None:
     """There a second motion branches off, however long the steps are: which one is meant is not known."""
     m = four_bar(0.3, 0.5, 0.3, 0.5)
-    with pytest.raises(kic.PostureError, match="there several motions of its loops meet") as caught:
+    # with an odd count one member lies flat itself, and the next can not start from there
+    text = "depend on one another where it starts" if count in (3, 5) else "several motions of its loops meet"
+    with pytest.raises(kic.PostureError, match=text) as caught:
         m.path({"A": np.linspace(np.pi / 2, -np.pi / 2, count)})
     assert abs(caught.value.reached.value("A")[0]) < 1e-3
 
