@@ -58,6 +58,7 @@ from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.solutions import Solutions
 
 __version__ = "0.1.0"
 
@@ -85,6 +86,7 @@ __all__ = [
     "Point",
     "PostureError",
     "SingularError",
+    "Solutions",
     "Spring",
     "Units",
     "UnknownNameError",

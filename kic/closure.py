@@ -1,4 +1,4 @@
-"""Closing a posture: damped Newton on the analytic first order, led from a posture that is closed.
+"""Closing a posture: damped Newton on the analytic first order.
 
 The unknowns are the tree's coordinates; the equations are the chosen rows and all closure rows, redundant
 ones included, each divided by its own scale. The perpendicularities that serve as closure rows also hold
@@ -7,29 +7,18 @@ for flipped parts, so that every solution is looked at again: directions that mu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kic.cuts import facing_items
 from kic.kinematics import RowsQuestion
 from kic.posture import advance
 from kic.rows import plain_rows
-from kic.transfer import WORST_CONDITION, Transfer
+from kic.transfer import Transfer
 from kic.tree import PRISMATIC
 
 STEPS = 50
 # residual, relative to the characteristic length, at which a posture counts as closed
 CLOSED = 1e-12
-
-
-@dataclass
-class Outcome:
-    """What became of a batch: states (B, S), residuals (B,), reasons ('' where closed)."""
-
-    states: np.ndarray
-    residual: np.ndarray
-    reasons: list[str]
 
 
 class Closure:
@@ -39,16 +28,27 @@ class Closure:
     ----------
     transfer : Transfer
         The chosen rows with the closure rows, scales and tree.
+    held : tuple of (str, int, int)
+        Bodies whose pose is among the chosen rows: what to call them, the first of their rows, and the
+        first of the nine rows of their orientation.
     """
 
-    def __init__(self, transfer: Transfer) -> None:
+    def __init__(self, transfer: Transfer, held: tuple[tuple[str, int, int], ...] = ()) -> None:
         self.transfer = transfer
+        self.held = held
+        self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
         facing = [(item, joint.name) for joint in tree.cuts for item in facing_items(tree, joint)]
         self.joints = [name for _, name in facing]
         self._facing = (
             RowsQuestion(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
         )
+        self.turning = tree.cols[:, 1] != PRISMATIC
+        self._round = [
+            k
+            for k, row in enumerate(transfer.system.picked)
+            if row in {a[0] for a in transfer.system.rows.angles}
+        ]
 
     def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values and first order of the chosen and closure rows, scaled."""
@@ -56,36 +56,45 @@ class Closure:
         values, G = t.values_and_rates(states)
         return values / t.scale, G / t.scale[:, None] * t.column_scale
 
-    def solve(self, start: np.ndarray, target: np.ndarray) -> Outcome:
-        """From closed states (B, S) to the chosen rows' targets (B, P), in as many leaps as it takes."""
+    def goal(self, target: np.ndarray) -> np.ndarray:
+        """Scaled values of all rows (B, P) from those wanted of the chosen ones; closure rows are zero."""
         t = self.transfer
-        goal = np.zeros((len(start), len(t.scale)))
+        goal = np.zeros((len(target), len(t.scale)))
         goal[:, : t.first] = target / t.scale[: t.first]
-        states, residual = self._newton(start, goal)
-        reasons = self._judge(states, residual)
-        for b in np.flatnonzero([bool(r) for r in reasons]):
-            one = self._walk(start[b : b + 1], goal[b : b + 1])
-            if one is not None:
-                states[b], residual[b], reasons[b] = one[0][0], one[1][0], ""
-            elif "wrong way" not in reasons[b] and self._dependent(start[b : b + 1]):
-                reasons[b] = "its inputs depend on one another where it starts, and lead nowhere from there"
-        return Outcome(states, residual, reasons)
+        return goal
 
-    def _newton(self, states: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Damped Newton for a batch; returns states and the norm of what is left."""
+    def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
+        states, residual = self.newton(start, self.goal(target))
+        return states, residual * self.transfer.length, self.judge(states, residual)
+
+    def condition(self, states: np.ndarray) -> np.ndarray:
+        """Condition (B,) of all rows: how well the inputs fix the postures."""
+        return condition(self.rows(states)[1])
+
+    def newton(self, states: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Damped Newton for a batch; returns states and the norm of what is left.
+
+        Of rounded dimensions redundant rows contradict one another: only independent ones are solved, so
+        that no input gives way; what the others miss counts as the share of the tolerance that it takes.
+        """
         tree, t = self.transfer.tree, self.transfer
         states = states.copy()
         values, G = self.rows(states)
-        error = self._miss(goal, values)
+        kept = self._kept(G)
+        G = G * kept[:, :, None]
+        error = self.miss(goal, values) * kept
         left = np.linalg.norm(error, axis=1)
         for _ in range(STEPS):
-            active = np.flatnonzero(left > 1e-15 * (1 + np.abs(values).max(initial=0.0)))
+            # a distance that has shrunk to nothing has no direction in which to go on
+            driven = np.isfinite(G).all(axis=(1, 2))
+            enough = 1e-15 * (1 + np.abs(values).max(axis=1, initial=0.0))
+            active = np.flatnonzero(driven & (left > enough))
             if not active.size:
                 break
             step = np.einsum("bnp,bp->bn", np.linalg.pinv(G[active], rcond=1e-10), error[active])
             # no turn of more than a radian at once; slides are linear and may go as far as they must
-            turning = t.tree.cols[:, 1] != PRISMATIC
-            step /= np.maximum(1.0, np.abs(step[:, turning]).max(axis=1, initial=0.0))[:, None]
+            step /= np.maximum(1.0, np.abs(step[:, self.turning]).max(axis=1, initial=0.0))[:, None]
             moved = np.zeros(active.size, dtype=bool)
             for damping in (1.0, 0.5, 0.25, 0.0625):
                 todo = active[~moved]
@@ -93,7 +102,8 @@ class Closure:
                     break
                 tried = advance(tree, states[todo], damping * step[~moved] * t.column_scale)
                 v, g = self.rows(tried)
-                e = self._miss(goal[todo], v)
+                g = g * kept[todo, :, None]
+                e = self.miss(goal[todo], v) * kept[todo]
                 n = np.linalg.norm(e, axis=1)
                 better = n < left[todo]
                 k = todo[better]
@@ -107,57 +117,71 @@ class Closure:
                 moved[np.flatnonzero(~moved)[better]] = True
             if not moved.any():
                 break
+        if t.tolerance:
+            others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
+            left = np.maximum(left, others * CLOSED / t.tolerance)
         return states, left
 
-    def _miss(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """What is left to the goal; angles of cut joints are known but for full turns."""
+    def _kept(self, G: np.ndarray) -> np.ndarray:
+        """Rows (B, P) that are solved: 1, or 0 for those that follow from others but for rounding."""
         t = self.transfer
+        if not t.tolerance:
+            return np.ones(G.shape[:2])
+        kept = np.zeros(G.shape[:2])
+        kept[:, : t.first] = 1
+        for b in np.flatnonzero(np.isfinite(G).all(axis=(1, 2))):
+            kept[b, t.independent(G[b])] = 1
+        return kept
+
+    def miss(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What is left to the goal; angles of cut joints are known but for full turns."""
         error = goal - values
-        for row, *_ in t.system.rows.angles:
-            for place in np.flatnonzero(t.system.picked == row):
-                error[:, place] = np.remainder(error[:, place] + np.pi, 2 * np.pi) - np.pi
+        error[:, self._round] = np.remainder(error[:, self._round] + np.pi, 2 * np.pi) - np.pi
         return error
 
-    def _walk(self, start: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """One member, led from where it is closed to its goal in steps that are halved as needed."""
-        here, _ = self.rows(start)
-        first = goal.copy()
-        first[:, : self.transfer.first] = here[:, : self.transfer.first]
-        done, step = 0.0, 0.25
-        states, residual = start, np.zeros(1)
-        while done < 1:
-            share = min(1.0, done + step)
-            states_next, residual = self._newton(states, first + share * self._miss(goal, first))
-            if self._judge(states_next, residual)[0] or self._jump(states, states_next):
-                step /= 2
-                if step < 1e-3:
-                    return None
-                continue
-            states, done, step = states_next, share, min(step * 2, 0.5)
-        return states, residual
-
-    def _dependent(self, start: np.ndarray) -> bool:
-        """Whether the inputs can not drive the mechanism at the start."""
-        t = self.transfer
-        _, G = self.rows(start)
-        rows = np.concatenate([np.arange(t.first), t.independent(G[0])])
-        return len(rows) != t.tree.size or not np.linalg.cond(G[0, rows]) < WORST_CONDITION**0.5
-
-    def _jump(self, before: np.ndarray, after: np.ndarray) -> bool:
-        """Whether a small step of the goal moved the mechanism far: another branch."""
-        return bool(np.abs(after - before).max(initial=0.0) > 1.0 * max(1.0, self.transfer.length))
-
-    def _judge(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
+    def judge(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
         """Why members are not closed; '' for those that are."""
-        limit = max(CLOSED, self.transfer.tolerance)
-        reasons = [
-            "" if left <= limit else f"{left * self.transfer.length:.1e} left where no step brings it closer"
-            for left in residual
-        ]
-        if self._facing is not None and len(states):
-            values = self._facing.answer.split(self._facing.table(states), (len(states),))[0]
-            for b in range(len(states)):
-                if not reasons[b] and (values[b] < 0).any():
-                    joint = self.joints[int(np.argmin(values[b]))]
-                    reasons[b] = f"joint '{joint}' closed the wrong way round: its two axes oppose each other"
+        reasons = ["" if left <= CLOSED else self._left(states[b], left) for b, left in enumerate(residual)]
+        closed = [b for b, why in enumerate(reasons) if not why]
+        for b, why in zip(closed, self.flipped(states[closed]), strict=True):
+            reasons[b] = why
         return reasons
+
+    def _left(self, state: np.ndarray, left: float) -> str:
+        """Why one member is not closed."""
+        t = self.transfer
+        values, G = self.rows(state[None])
+        kept = self._kept(G)[0, t.first :]
+        closing = values[0, t.first :]
+        if t.tolerance and np.linalg.norm(closing * kept) <= CLOSED:
+            gap = np.linalg.norm(closing * (1 - kept))
+            if gap > t.tolerance:
+                return (
+                    f"its loops contradict one another by {gap:.1e} (of its length), more than "
+                    f"closure_tolerance = {t.tolerance:g} allows"
+                )
+        return f"{left * t.length:.1e} left where no step brings it closer"
+
+    def flipped(self, states: np.ndarray) -> list[str]:
+        """Which joint of each member is closed the wrong way round; '' for none."""
+        if self._facing is None or not len(states):
+            return [""] * len(states)
+        values = self._facing.answer.split(self._facing.table(states), (len(states),))[0]
+        worst = np.argmin(values, axis=1)
+        return [
+            f"joint '{self.joints[k]}' closed the wrong way round: its two axes oppose each other"
+            if row[k] < 0
+            else ""
+            for k, row in zip(worst, values, strict=True)
+        ]
+
+
+def condition(G: np.ndarray) -> np.ndarray:
+    """Condition (B,) of first orders (B, P, M); infinite where rows are missing or have no direction."""
+    if not G.shape[2]:
+        return np.ones(len(G))
+    worst = np.full(len(G), np.inf)
+    if G.shape[1] >= G.shape[2]:
+        fine = np.isfinite(G).all(axis=(1, 2))
+        worst[fine] = np.linalg.cond(G[fine])
+    return worst

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cmath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches
 from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.couplings import tell
@@ -20,7 +19,9 @@ from kic.errors import InputError, PostureError, shown
 from kic.evaluator import Evaluator
 from kic.mobility import Freedoms
 from kic.model import Model
-from kic.posture import coordinates_of, only_coordinates, states_of, targets_of
+from kic.position import along, closed
+from kic.posture import coordinates_of, only_coordinates, states_of
+from kic.solutions import Solutions, search
 from kic.tables import Sheet
 
 
@@ -120,9 +121,13 @@ class Mechanism(Drawing):
             the first from the drawing, as `Configuration.pose` has it. None means as drawn. For a mechanism
             with loops, and for the inverse position of an arm, any rows with a value may be named: joints,
             points ("tip", "tip.x"), distances, angles of a planar mechanism; as many as there are freedoms.
+            A body takes a `RigidTransform`, its displacement from the drawing as `Configuration.pose` has
+            it, or a `Rotation` for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a plane.
         near : Configuration, optional
             A posture from which the wanted one is led, so that its assembly is kept; by default the
-            drawing.
+            drawing. The mechanism follows the way from its values there to those wanted, in leaps that are
+            predicted to second order and watched: it never steps over a dead centre to another branch.
+            Angles of `cuts` are known but for full turns, and go the shorter way.
         failures : {"raise", "mask"}
             What becomes of members without a posture (NaN or infinite input): an error that says which,
             or NaN in every answer and False in ``.ok``.
@@ -136,7 +141,8 @@ class Mechanism(Drawing):
         InputError
             For a wrong shape, or coordinates that are missing, surplus or of another kind.
         PostureError
-            For members that fail or do not close; it carries which, why, and the rest.
+            For members that fail or do not close; it carries which (`failed`), why (`reasons`), the rest
+            (`configuration`), and how far they came: the `share` of the way, and the postures `reached`.
 
         Examples
         --------
@@ -144,16 +150,28 @@ class Mechanism(Drawing):
         >>> arm = kic.load("horn-two-link")
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
+
+        The elbow that is bent already is kept:
+
+        >>> arm.at({"tip.x": 1.0, "tip.y": 1.0}, near=arm.at([0.3, 1.2])).phi.round(6).tolist()
+        [0.0, 1.570796]
+
+        Leg lengths of a platform from its pose:
+
+        >>> from scipy.spatial.transform import RigidTransform
+        >>> platform = kic.load("gough-stewart")
+        >>> up = RigidTransform.from_translation([0.0, 0.0, 0.1])
+        >>> platform.at({"platform": up}).value("L1").round(4)
+        np.float64(1.0999)
         """
-        if not isinstance(failures, str) or failures not in ("raise", "mask"):
-            raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {shown(failures)}.")
+        _check_failures(failures)
         model = self._model
         if inputs is None:
             if near is not None:
                 raise InputError("`near` was given without inputs. Say which values the posture should have.")
             return Configuration(model, (), model.drawn.copy())
         if not model.direct or near is not None or not only_coordinates(self, inputs):
-            return self._closed(inputs, near, failures)
+            return closed(model, inputs, near, failures)
         a = coordinates_of(self, inputs)
         batch = a.shape[:-1]
         phi = a.reshape(prod(batch), a.shape[-1]).copy()
@@ -166,55 +184,96 @@ class Mechanism(Drawing):
             self._refuse(configuration, a)
         return configuration
 
-    def _closed(self, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
-        """The position problem: lead a closed posture to the values of the inputs."""
-        model = self._model
-        names, target, batch = targets_of(model.drawing, model.value_rows, inputs)
-        model.check_number(names)
-        start: np.ndarray = model.drawn
-        around: tuple[int, ...] = ()
-        if near is not None:
-            if not isinstance(near, Configuration):
-                raise InputError(f"Expected `near` to be a posture made by at(), got {shown(near)}.")
-            if near._model is not model and near._model.drawing != self:
-                raise InputError(f"`near` must be a posture of '{self.name}', got one of '{near.name}'.")
-            if near._ok is not None:
-                bad = int((~near.ok).sum())
-                raise InputError(
-                    f"`near` must have postures only, but {bad} of its {near.ok.size} members have none."
-                )
-            start, around = near._states, near.batch
-        shape = broadcast_batches(inputs=batch, near=around)
-        count = prod(shape)
-        begin = _members(start.reshape(*around, start.shape[-1]), shape, count)
-        goal = _members(target, shape, count)
-        finite = np.isfinite(goal).all(axis=1) & np.isfinite(begin).all(axis=1)
-        states = np.full(begin.shape, np.nan)
-        reasons = ["inputs must be finite"] * count
-        if finite.any():
-            outcome = model.closure(names).solve(np.ascontiguousarray(begin[finite]), goal[finite])
-            closed = np.array([not reason for reason in outcome.reasons])
-            states[finite] = np.where(closed[:, None], outcome.states, np.nan)
-            for b, reason in zip(np.flatnonzero(finite), outcome.reasons, strict=True):
-                reasons[b] = reason
-        ok = np.array([not reason for reason in reasons], dtype=bool).reshape(shape)
-        configuration = Configuration(model, shape, states, None if ok.all() else ok)
-        if failures == "raise" and not ok.all():
-            failed = [tuple(index) for index in np.argwhere(~ok).tolist()]
-            why = [reason for reason in reasons if reason]
-            where = (
-                "; ".join(f"{i}: {r}" for i, r in list(zip(failed, why, strict=True))[:3])
-                if shape
-                else why[0]
-            )
-            raise PostureError(
-                f"'{self.name}' has no such posture near the start: {where}. Give `near=` a posture closer "
-                "to the wanted assembly, or failures='mask' to keep the others.",
-                failed=failed,
-                reasons=why,
-                configuration=configuration,
-            )
-        return configuration
+    def path(
+        self,
+        inputs: Any,
+        near: Configuration | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Configuration:
+        """Postures along a path: each member is led from the one before it, and its branch is watched.
+
+        Parameters
+        ----------
+        inputs : (..., M) array_like, or dict of str to array_like
+            As in `at`; the first axis of the batch is the path, further ones are paths side by side.
+        near : Configuration, optional
+            From where the first member is led; by default the drawing.
+        failures : {"raise", "mask"}
+            What becomes of a path that can not go on without a jump to another branch: an error that says
+            at which member and why, or NaN from there on, and False in ``.ok``.
+
+        Returns
+        -------
+        Configuration
+
+        Raises
+        ------
+        InputError
+            As `at`; also for inputs without a batch.
+        PostureError
+            For paths that stop; it carries what that of `at` does.
+
+        Examples
+        --------
+        A crank makes a full turn; the tip of the coupler comes back to where it was.
+
+        >>> import kic
+        >>> import numpy as np
+        >>> m = kic.load("four-bar")
+        >>> turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 50)})
+        >>> bool(np.allclose(turn.value("tip")[0], turn.value("tip")[-1]))
+        True
+        """
+        _check_failures(failures)
+        if self._model.direct and near is None and only_coordinates(self, inputs) and inputs is not None:
+            return self.at(inputs, failures=failures)
+        return along(self._model, inputs, near, failures)
+
+    def solutions(
+        self,
+        inputs: Any,
+        near: Configuration | None = None,
+        starts: int = 128,
+        seed: Any = 0,
+        limits: Mapping[str, Any] | None = None,
+    ) -> Solutions:
+        """Distinct postures found that have these values: other elbows, wrists, assemblies.
+
+        Parameters
+        ----------
+        inputs : dict or (M,) array_like
+            As in `at`, for one posture.
+        near : Configuration, optional
+            One posture; the solutions come sorted by how far their joints are from it. By default the
+            drawing. It is the first start, too.
+        starts : int
+            How many starts are tried: `near`, and random ones.
+        seed : int or numpy Generator
+            Of the random starts; the same seed finds the same.
+        limits : dict of str to (lower, upper), optional
+            Limits of joint coordinates. An angle may lie within them by full turns.
+
+        Returns
+        -------
+        Solutions
+            A `Configuration` whose batch axis are the postures found, never claimed to be all.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+            As `at`; also for a batch, or limits that are none.
+        PostureError
+            If none was found; it carries how near they came (`left`, in length), or how far `beyond` limits.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("four-bar")
+        >>> found = m.solutions({"A": 1.2})
+        >>> len(found.hits), found.value("A").tolist()
+        (2, [1.2, 1.2])
+        """
+        return search(self._model, inputs, near, starts, seed, limits)
 
     def _refuse(self, configuration: Configuration, inputs: np.ndarray) -> None:
         failed = [tuple(index) for index in np.argwhere(~configuration.ok).tolist()]
@@ -299,9 +358,9 @@ class Mechanism(Drawing):
         return self.sheet().html()
 
 
-def _members(a: np.ndarray, shape: tuple[int, ...], count: int) -> np.ndarray:
-    """Rows (count, …) of an array (..., n) over a batch of a shape."""
-    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(count, a.shape[-1])
+def _check_failures(failures: Any) -> None:
+    if not isinstance(failures, str) or failures not in ("raise", "mask"):
+        raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {shown(failures)}.")
 
 
 def _finite(a: np.ndarray) -> bool:

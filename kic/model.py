@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
 from kic.system import TransferQuestion
+from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import Transfer
 from kic.tree import PRISMATIC, Tree
 
@@ -33,7 +35,7 @@ class Model:
         self._dynamics: dict[int, DynamicsQuestion] = {}
         self._elsewhere: dict[object, TransferQuestion] = {}
         self._transfers: dict[tuple[str, ...], Transfer] = {}
-        self._closures: dict[tuple[str, ...], Closure] = {}
+        self._closures: dict[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -104,14 +106,30 @@ class Model:
             found = self._transfers[names] = Transfer(self.tree, names, self.length, tolerance)
         return found
 
-    def closure(self, names: tuple[str, ...]) -> Closure:
-        """The position problem for the values of some names, remembered."""
-        found = self._closures.get(names)
+    def targets(self, inputs: Any) -> Targets:
+        """What inputs want of a posture: as many values as there are freedoms."""
+        targets = targets_of(self.tree, self.value_rows, self.length, inputs)
+        self.check_number(targets.names, targets.held)
+        return targets
+
+    def closure(self, names: tuple[str, ...], held: tuple[Held, ...] = ()) -> Closure:
+        """The position problem for the values of some names and the poses of some bodies, remembered."""
+        found = self._closures.get((names, held))
         if found is None:
-            found = self._closures[names] = Closure(self.transfer(names))
+            transfer = self.transfer(names)
+            places = []
+            if held:
+                rows, items = len(transfer.labels), list[Item]()
+                for one in held:
+                    made = pose_items(self.tree, one)
+                    places.append((str(one), rows, rows + one.turns_at))
+                    rows += sum(item.height for item in made)
+                    items += made
+                transfer = Transfer(self.tree, names, self.length, transfer.tolerance, items)
+            found = self._closures[names, held] = Closure(transfer, tuple(places))
         return found
 
-    def check_number(self, names: tuple[str, ...]) -> None:
+    def check_number(self, names: tuple[str, ...], held: tuple[Held, ...] = ()) -> None:
         """As many coordinates as freedoms, none of them fixed, or an error that says how many."""
         still = [name for name in names if name in self.drawing.rods]
         if still:
@@ -120,16 +138,22 @@ class Model:
                 "something that moves, or leave `fixed` out of it.",
                 name=still[0],
             )
-        count = len(self.transfer(names).labels)
-        if count != self.mobility:
-            missing = "" if count > self.mobility else f" Name {self.mobility - count} more."
-            raise InputError(
-                f"'{self.drawing.name}' has mobility {self.mobility}; {count} coordinates were named: "
-                f"{', '.join(self.transfer(names).labels) or 'none'}.{missing}"
-                + (f" Name {self.mobility}." if count > self.mobility else "")
-                + f" {self.freedoms.doubt()}".rstrip(),
-                mobility=self.mobility,
-            )
+        labels = self.transfer(names).labels
+        room = room_of(self.tree) if held else None
+        counts = [room.count(one) for one in held] if room else []
+        count = len(labels) + sum(counts)
+        if count == self.mobility:
+            return
+        named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
+        remedy = f"Name {self.mobility - count} more." if count < self.mobility else f"Name {self.mobility}."
+        if held and count > self.mobility:
+            remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
+        raise InputError(
+            f"'{self.drawing.name}' has mobility {self.mobility}; {count} coordinates were named: "
+            f"{', '.join(named) or 'none'}. {remedy} {self.freedoms.doubt()}".rstrip(),
+            mobility=self.mobility,
+            count=count,
+        )
 
     def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
         """The question for rows of a name or of several, remembered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,10 @@ def coordinates_of(drawing: Drawing, inputs: Any) -> np.ndarray:
         return drawn_coordinates(drawing)
     if isinstance(inputs, Mapping):
         return _from_names(drawing, inputs)
-    return _array(drawing, "phi", inputs)
+    return coordinate_array(drawing, "phi", inputs)
 
 
-def _array(drawing: Drawing, name: str, value: Any) -> np.ndarray:
+def coordinate_array(drawing: Drawing, name: str, value: Any) -> np.ndarray:
     """An array (..., M) of all coordinates in order."""
     names = drawing.coordinate_names
     a = numbers(name, value)
@@ -56,44 +56,6 @@ def only_coordinates(drawing: Drawing, inputs: Any) -> bool:
         return True
     others = {part.name for kind in ("points", "distances", "bodies") for part in getattr(drawing, kind)}
     return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
-
-
-def targets_of(
-    drawing: Drawing, rows: Callable[[str], tuple[int, bool]], inputs: Any
-) -> tuple[tuple[str, ...], np.ndarray, tuple[int, ...]]:
-    """Names, their wanted values (..., P) and the batch, from an array or a dict of rows with values.
-
-    `rows` tells of a name how many rows it has, and whether they all have values.
-    """
-    if not isinstance(inputs, Mapping):
-        inputs = {} if inputs is None else inputs
-        names = drawing.coordinate_names
-        if not isinstance(inputs, Mapping):
-            a = _array(drawing, "inputs", inputs)
-            inputs = {name: a[..., k] for k, name in enumerate(names)}
-    columns: list[np.ndarray] = []
-    batches: dict[str, tuple[int, ...]] = {}
-    for key, value in inputs.items():
-        if not isinstance(key, str):
-            raise InputError(f"Expected names of rows as keys, got {shown(key)}.")
-        height, valued = rows(key)
-        if not valued:
-            raise InputError(
-                f"'{key}' includes angular velocities, which have no value that could fix a posture. "
-                "Give points of the body instead.",
-                name=key,
-            )
-        a = numbers(key, value)
-        if a.dtype != np.float64:
-            raise InputError(f"Expected `{key}` to be real numbers, got {a.dtype}.", name=key)
-        if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
-            raise InputError(f"Expected `{key}` to have shape (..., {height}), got {a.shape}.", got=a.shape)
-        parts = [a] if height == 1 else [a[..., k] for k in range(height)]
-        columns += parts
-        batches[key] = parts[0].shape
-    batch = broadcast_batches(**batches) if batches else ()
-    target = np.stack([np.broadcast_to(c, batch) for c in columns], axis=-1) if columns else np.zeros(0)
-    return tuple(inputs), target, batch
 
 
 def drawn_states(tree: Tree) -> np.ndarray:
@@ -233,3 +195,18 @@ def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
         elif place >= 0:
             moved[:, place] += step[:, n]
     return moved
+
+
+def gaps(tree: Tree, a: np.ndarray, b: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """How far states (B, S) are from one another, (B, M): turns, slides over a scale, balls as one turn."""
+    gap = np.zeros((len(a), tree.size))
+    for n in range(tree.size):
+        place = tree.cols[n, 3]
+        if n in tree.balls:
+            p, q = a[:, place : place + 4], b[:, place : place + 4]
+            # both signs are one rotation; the chord between unit quaternions belongs to half the turn
+            chord = np.minimum(np.linalg.norm(p - q, axis=1), np.linalg.norm(p + q, axis=1))
+            gap[:, n] = 4 * np.arcsin(np.minimum(chord / 2, 1.0))
+        elif place >= 0:
+            gap[:, n] = np.abs(a[:, place] - b[:, place]) / scale[n]
+    return gap

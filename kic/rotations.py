@@ -94,3 +94,10 @@ def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     x, u = q[..., :1], q[..., 1:]
     scalar = w * x - np.einsum("...i,...i->...", v, u)[..., None]
     return np.concatenate([scalar, w * u + x * v + np.cross(v, u)], axis=-1)
+
+
+def rotated(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Vectors (..., 3) turned by unit quaternions (..., 4)."""
+    w, u = q[..., :1], q[..., 1:]
+    across = np.cross(u, v)
+    return v + 2 * (w * across + np.cross(u, across))

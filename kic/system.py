@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from kic.rows import Rows, make_rows, plain_rows
 from kic.tree import PRISMATIC, Tree
 
 # as in kernels.layout and kernels.transfer
-_WANT_SYSTEM, _LOWER, _SCALE, _LENGTH, _ALLOWED = 4, 1, 9, 3, 4
+_WANT_SYSTEM, _WANT_CURVATURE, _LOWER, _SCALE, _LENGTH, _ALLOWED = 4, 8, 1, 9, 3, 4
 QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
@@ -68,7 +69,7 @@ def column_scales(tree: Tree, length: float) -> np.ndarray:
 
 
 class System:
-    """Rows s(φ) that are chosen as coordinates, then all rows of the closure c(φ).
+    """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
 
     Attributes
     ----------
@@ -82,18 +83,29 @@ class System:
         What each coordinate of the tree is multiplied by: the characteristic length for sliders.
     """
 
-    def __init__(self, tree: Tree, names: tuple[str, ...], length: float, tolerance: float) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        names: tuple[str, ...],
+        length: float,
+        tolerance: float,
+        held: Sequence[Item] = (),
+    ) -> None:
         self.tree = tree
         self.length = length
         self.tolerance = tolerance
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
-        self.first = len(self.chosen.labels)
+        more = sum(item.height for item in held)
+        self.first = len(self.chosen.labels) + more
         closing, self.owners, constant = closure_rows(tree)
-        items = [*self.chosen.source, *closing]
+        items = [*self.chosen.source, *held, *closing]
         select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
-        closed = np.arange(len(self.owners)) + self.chosen.height
+        closed = np.arange(more + len(self.owners)) + self.chosen.height
         self.picked = np.concatenate([select, closed]).astype(np.intp)
-        offsets = (*self.chosen.offsets, *((self.chosen.height + row, drawn) for row, drawn in constant))
+        offsets = (
+            *self.chosen.offsets,
+            *((self.chosen.height + more + row, drawn) for row, drawn in constant),
+        )
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
         self.item_scale = item_scales(tree, items, length)
         # the item of every row; of a coupling's, the last of its terms
@@ -112,6 +124,10 @@ class System:
     def left_out(self) -> int:
         """Closure rows that the square system does without."""
         return max(len(self.owners) - (self.tree.size - self.first), 0)
+
+    def no_choice(self) -> np.ndarray:
+        """A choice for questions that need none."""
+        return np.zeros((5, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
 
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Picked rows `use` (M,) and columns in the order of elimination, as the kernel reads them."""
@@ -167,7 +183,7 @@ class TransferQuestion(Question):
         want: int = 0,
         keep: bool = False,
     ) -> None:
-        size, own = system.first, system.rows
+        size, own = 1 if want & _WANT_CURVATURE else system.first, system.rows
         self.system, self.order, self.keep = system, order, keep
         self.answer = None if rows is None else RowsTable(rows, asked, size)
         self.model = ModelTable(size, want)
@@ -257,6 +273,13 @@ def system_question(system: System) -> TransferQuestion:
     return question
 
 
+def curvature_question(system: System) -> TransferQuestion:
+    """The question for H(φ', φ') of a system's own rows along one direction of the tree's coordinates."""
+    question = TransferQuestion(system, 2, want=_WANT_CURVATURE)
+    question.width = system.rows.height
+    return question
+
+
 def no_forces(count: int = 1) -> np.ndarray:
     """No applied forces."""
     return np.zeros((count, 0, 3))
@@ -264,12 +287,18 @@ def no_forces(count: int = 1) -> np.ndarray:
 
 def values_and_rates(question: TransferQuestion, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
-    system: Any = question.system
+    system = question.system
     out = question.blank(len(states), states.dtype)
-    size = system.tree.size
-    choice = np.zeros((5, max(size, system.rows.height, 1)), dtype=np.int64)
-    question.run_into(out, states, no_forces(), choice)
+    question.run_into(out, states, no_forces(), system.no_choice())
     height = system.rows.height
     values = system.rows.complete(out.T[:, :height].copy())
-    G = out.T[:, height:].reshape(len(states), height, size)
+    G = out.T[:, height:].reshape(len(states), height, system.tree.size)
     return values[:, system.picked], G[:, system.picked]
+
+
+def curvature(question: TransferQuestion, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """H(φ', φ') (B, P) of a system's picked rows, along rates φ' (B, M) of the tree's coordinates."""
+    out = question.blank(len(states), states.dtype)
+    out.X = np.require(rates, states.dtype, ["C", "A", "W"])
+    question.run_into(out, states, no_forces(), question.system.no_choice())
+    return out.T[:, question.system.picked]

@@ -8,6 +8,7 @@ Which closure rows are independent is found once for each posture, by a pivoted 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations
 from math import comb
@@ -15,6 +16,7 @@ from math import comb
 import numpy as np
 
 from kic.errors import InputError, SingularError
+from kic.items import Item
 from kic.posture import drawn_states
 from kic.rows import Rows
 from kic.system import (
@@ -25,6 +27,8 @@ from kic.system import (
     Answer,
     System,
     TransferQuestion,
+    curvature,
+    curvature_question,
     no_forces,
     system_question,
     values_and_rates,
@@ -57,12 +61,21 @@ class Transfer:
         Characteristic length of the mechanism.
     tolerance : float
         Relative length within which a redundant closure row may contradict the others.
+    held : list of Item
+        Further chosen rows, without names: those of bodies whose pose is given.
     """
 
-    def __init__(self, tree: Tree, names: tuple[str, ...], length: float, tolerance: float = 0.0) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        names: tuple[str, ...],
+        length: float,
+        tolerance: float = 0.0,
+        held: Sequence[Item] = (),
+    ) -> None:
         self.tree = tree
         self.names = names
-        self.system = System(tree, names, length, tolerance)
+        self.system = System(tree, names, length, tolerance, held)
         self.length, self.tolerance = length, tolerance
         self.labels = self.system.chosen.labels
         self.first = self.system.first
@@ -86,6 +99,14 @@ class Transfer:
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (B, P) of the chosen rows and then all closure rows, and their G^w (B, P, M), unscaled."""
         return values_and_rates(self._own, states)
+
+    @cached_property
+    def _bent(self) -> TransferQuestion:
+        return curvature_question(self.system)
+
+    def curvature(self, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        """H(φ', φ') (B, P) of the chosen rows and then all closure rows along rates φ' (B, M), unscaled."""
+        return curvature(self._bent, states, rates)
 
     @cached_property
     def _only(self) -> dict[int, TransferQuestion]:

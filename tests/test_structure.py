@@ -26,15 +26,16 @@ FLOORS = [
     ["items", "masses", "posture"],
     ["cuts"],
     ["rows", "units"],
-    ["kinematics"],
+    ["kinematics", "targets"],
     ["system"],
     ["transfer", "freebodies"],
     ["closure"],
     ["mobility"],
-    ["model"],
+    ["model", "continuation"],
     ["assembly", "reactions"],
     ["configuration", "results"],
-    ["evaluator"],
+    ["evaluator", "position"],
+    ["solutions"],
     ["mechanism"],
     ["dh"],
     ["modelfile"],
@@ -122,7 +123,7 @@ def test_constants_are_those_of_the_kernels() -> None:
     from kic import system, transfer
     from kic.kernels import transfer as compiled
 
-    names = "WANT_SYSTEM", "LOWER", "SCALE", "LENGTH", "ALLOWED"
+    names = "WANT_SYSTEM", "WANT_CURVATURE", "LOWER", "SCALE", "LENGTH", "ALLOWED"
     assert [getattr(system, f"_{name}") for name in names] == [getattr(layout, name) for name in names]
     for name in ("PIVOT", "LARGEST", "LEFT", "QUALITY_WIDTH"):
         assert getattr(system, name) == getattr(compiled, name)

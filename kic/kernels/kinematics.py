@@ -145,10 +145,6 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
             t[row] = states[b, cols[n, STATE]]
         return
     if items[i, ITEM] == GEAR:
-        add_coordinate(vectors[i, 6], n, mobile, order, X, b, size, t, rows, row)
-        t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
-        return
-    if items[i, ITEM] == GEAR:
         add_coordinate(into, vectors[i, 6], n, mobile, order, size, t, rows, row)
         t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
         return

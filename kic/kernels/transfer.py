@@ -44,6 +44,7 @@ from kic.kernels.layout import (
     SPRINGS,
     SYSTEM,
     WANT,
+    WANT_CURVATURE,
     WANT_INERTIA,
     WANT_LOADS,
     WANT_SYSTEM,
@@ -229,7 +230,8 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     choice (5, n): rows used and columns in the order of elimination, the items of those rows; closure rows that are
     not used, and their items. X (B or 0, …) receives the table of the tree's coordinates; T that of the rows asked for, which
     follow the system among the items; K receives I*, P*, load, damping as wanted. Where the system alone is wanted, T
-    receives its rows' values and first order in the tree's own coordinates. `whole` (3, M) is scratch.
+    receives its rows' values and first order in the tree's own coordinates; where its curvature is, their
+    H(φ', φ') along the rates that X then brings. `whole` (3, M) is scratch.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
@@ -270,8 +272,10 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
         if want & WANT_SYSTEM:
             copy_range(T[b], 0, scratch, endt, every * (1 + mobile))
             continue
-        scaled_system(cols, vectors, choice, length, g, W)
-        quality[b, PIVOT] = factor(W, pivots, ends)
+        quality[b, PIVOT] = 1
+        if not want & WANT_CURVATURE:
+            scaled_system(cols, vectors, choice, length, g, W)
+            quality[b, PIVOT] = factor(W, pivots, ends)
         # one order after the other: where it stands in the table of the tree's coordinates, and in that of rows
         clear_range(x, 0, x.shape[0])
         x_start, t_start, terms = mobile, every, size
@@ -292,8 +296,14 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
                 for i in range(items.shape[0]):
                     add_item(cols, F, into, items, vectors, i, states, b, k, size, t, every, U, V)
                 right_sides(mobile, vectors, choice, t, t_start, R, terms)
-            solve(W, pivots, ends, R, terms)
-            spread(cols, choice, length, R, late, terms)
+            if want & WANT_CURVATURE:
+                if k == 2:
+                    copy_range(T[b], 0, t, t_start, every)
+                    break
+                copy_range(late, 0, X[b], 0, mobile)
+            else:
+                solve(W, pivots, ends, R, terms)
+                spread(cols, choice, length, R, late, terms)
             complete_rows(vectors, choice, left_out, height, g, late, t, t_start, terms, k, quality[b])
             if k == 2 and want & WANT_INERTIA:
                 inertia_tables(cols, F, bodies, inertias, x, Z, width, Y, late, size, pairs, tables)
@@ -313,7 +323,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
             terms = count if k == 1 else size * size * size
         if asked > 0:
             hand_out(items, first_asked, height, pairs, asked, size, t, rows, T[b])
-        if X.shape[0] > 0:
+        if X.shape[0] > 0 and not want & WANT_CURVATURE:
             copy_range(X[b], 0, x, 0, x.shape[0])
         # not-a-number is never fine
         fine = quality[b, PIVOT] > GOOD_PIVOT

@@ -1,0 +1,233 @@
+"""Continuation: a closed posture is led to the values wanted of it, on the branch where it is.
+
+The wanted values move from those of the start to the target; the mechanism follows in leaps that are as
+long as the prediction to second order can be trusted. A leap counts only if Newton ends near what was
+predicted, and on the same side of every dead centre: so the posture that comes out is the one to which the
+start leads, or there is none, and then it is known how far the way went.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kic.closure import CLOSED, Closure, condition
+from kic.posture import advance, gaps
+from kic.rotations import quaternion_from_vector, rotated, vector_from_matrix
+from kic.transfer import WORST_CONDITION
+
+# inputs drive a posture if the condition of all rows there is below this
+REGULAR = WORST_CONDITION**0.5
+# a leap: no turn of more than a radian, and the second-order part below this share of the first
+LARGEST_TURN, BEND = 1.0, 0.375
+# what Newton may correct, over the condition: other branches are at least as far as the nearest singular
+# posture, about one over the condition (Kantorovich); where a way ends in one, that by itself (rad, lengths)
+SAFE, ARRIVING = 0.2, 3e-3
+# above this condition a posture counts as singular: a double root is known to half the digits only
+SINGULAR = 1e5
+# so many leaps at most
+LEAPS = 10_000
+# the shortest leap, as a share of the whole way
+LEAST = 1e-11
+# a condition by which a stop is called a dead centre: it was approached as far as the shortest leap goes
+DEAD = 100.0
+
+
+@dataclass
+class Outcome:
+    """What became of a batch.
+
+    Attributes
+    ----------
+    states : (B, S)
+        Closed postures; of members that failed, the last on their way.
+    reasons : list of str
+        Why a member failed; '' where it closed.
+    share : (B,)
+        How far each came, as a share of the way from its start to its target.
+    """
+
+    states: np.ndarray
+    reasons: list[str]
+    share: np.ndarray
+
+
+def lead(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
+    """Lead closed states (B, S) to the chosen rows' targets (B, P), on their branch."""
+    t, goal = closure.transfer, closure.goal(target)
+    states, share, step = start.copy(), np.zeros(len(start)), np.ones(len(start))
+    values, G = closure.rows(states)
+    worst = condition(G)
+    regular = worst < REGULAR
+    going = regular.copy()
+    for _ in range(LEAPS):
+        k = np.flatnonzero(going)
+        if not k.size:
+            break
+        leap = _Leap(closure, states[k], values[k], G[k], goal[k])
+        part = np.minimum(leap.longest(), step[k] / (1 - share[k]))
+        part[part > 0.999] = 1.0
+        predicted = leap.predict(part)
+        found, residual = closure.newton(predicted, leap.aim(part))
+        v, g = closure.rows(found)
+        off = gaps(t.tree, predicted, found, t.column_scale).max(axis=1, initial=0.0)
+        worse = condition(g)
+        dead = (part == 1) & (worse > SINGULAR)
+        kept = np.where(
+            dead, off <= ARRIVING, (off * np.maximum(worst[k], worse) <= SAFE) & _same_side(G[k], g)
+        )
+        good = (residual <= CLOSED) & kept
+        good[good] = [not why for why in closure.flipped(found[good])]
+        done = k[good]
+        states[done], values[done], G[done], worst[done] = found[good], v[good], g[good], worse[good]
+        gone = part * (1 - share[k])
+        share[done] = np.where(part[good] == 1, 1.0, share[done] + gone[good])
+        step[k] = np.where(good, 2 * gone, gone / 2)
+        going[k] = (share[k] < 1) & (step[k] >= LEAST)
+    reasons = [""] * len(start)
+    for b in np.flatnonzero(share < 1):
+        here, way = slice(b, b + 1), float(share[b])
+        if going[b]:
+            reasons[b] = f"its way is too long: {LEAPS} leaps led to {100 * way:.3g} % of it"
+        else:
+            reasons[b] = _why(closure, start[here], states[here], goal[here], way, bool(regular[b]))
+    return Outcome(states, reasons, share)
+
+
+def _same_side(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Whether no dead centre lies between: det GᵀG' > 0, of a square system det G det G' > 0."""
+    with np.errstate(invalid="ignore"):
+        return np.linalg.slogdet(np.swapaxes(before, 1, 2) @ after)[0] > 0
+
+
+class _Leap:
+    """The way of a batch from where it is to its goal, predicted to second order.
+
+    Parameters
+    ----------
+    closure : Closure
+        The equations.
+    states, values, G : (B, S), (B, P), (B, P, M)
+        Where it is, with its rows there.
+    goal : (B, P)
+        Where it goes.
+    """
+
+    def __init__(
+        self, closure: Closure, states: np.ndarray, values: np.ndarray, G: np.ndarray, goal: np.ndarray
+    ) -> None:
+        self.closure, self.states, self.goal = closure, states, goal
+        t = closure.transfer
+        # w(τ) is straight, but for orientations, which turn about one axis; closure rows are zero at once
+        self.here = values.copy()
+        self.here[:, t.first :] = 0.0
+        self.way = closure.miss(goal, self.here)
+        speed, bend = self.way.copy(), np.zeros_like(self.way)
+        self.about = [_turn_between(values[:, k : k + 9], goal[:, k : k + 9]) for k in closure.turns]
+        for k, about in zip(closure.turns, self.about, strict=True):
+            axes = values[:, k : k + 9].reshape(-1, 3, 3)
+            turning = np.cross(about[:, None], axes)
+            speed[:, k : k + 9] = turning.reshape(-1, 9)
+            bend[:, k : k + 9] = np.cross(about[:, None], turning).reshape(-1, 9)
+        # G φ' = w', G φ'' = w'' − H(φ', φ'): (3-15) and (3-19) along one direction
+        inverse = np.linalg.pinv(G, rcond=1e-10)
+        self.first = np.einsum("bnp,bp->bn", inverse, speed)
+        second = bend - self._curvature(self.first * t.column_scale)
+        self.second = np.einsum("bnp,bp->bn", inverse, second)
+
+    def _curvature(self, rate: np.ndarray) -> np.ndarray:
+        """H(φ', φ') of all rows, scaled."""
+        t = self.closure.transfer
+        return t.curvature(self.states, rate) / t.scale
+
+    def longest(self) -> np.ndarray:
+        """The share (B,) of the way for which the prediction may be trusted."""
+        first = np.abs(self.first).max(axis=1, initial=0.0)
+        second = np.abs(self.second).max(axis=1, initial=0.0)
+        turn = np.abs(self.first[:, self.closure.turning]).max(axis=1, initial=0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.fmin(np.fmin(1.0, BEND * first / second), LARGEST_TURN / turn)
+        # no shorter than what may be corrected at the end anyway
+        return np.maximum(most, np.minimum(1.0, ARRIVING / np.maximum(first + second, ARRIVING)))
+
+    def predict(self, part: np.ndarray) -> np.ndarray:
+        """States (B, S) after a part (B,) of the way."""
+        t = self.closure.transfer
+        step = part[:, None] * self.first + part[:, None] ** 2 / 2 * self.second
+        return advance(t.tree, self.states, step * t.column_scale)
+
+    def aim(self, part: np.ndarray) -> np.ndarray:
+        """Wanted values (B, P) after a part of the way."""
+        aim = self.here + part[:, None] * self.way
+        for k, about in zip(self.closure.turns, self.about, strict=True):
+            axes = self.here[:, k : k + 9].reshape(-1, 3, 3)
+            q = quaternion_from_vector(part[:, None] * about)
+            aim[:, k : k + 9] = rotated(q[:, None], axes).reshape(-1, 9)
+        arrived = part == 1
+        aim[arrived] = self.goal[arrived]
+        return aim
+
+
+def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Rotation vector (B, 3) from one triple of unit vectors (B, 9) to another."""
+    A, B = a.reshape(-1, 3, 3), b.reshape(-1, 3, 3)
+    return vector_from_matrix(np.einsum("bki,bkj->bij", B, A))
+
+
+def _why(
+    closure: Closure, start: np.ndarray, reached: np.ndarray, goal: np.ndarray, share: float, regular: bool
+) -> str:
+    """Why one member did not come to its goal, and how far it got."""
+    tried, residual = closure.newton(reached, goal)
+    elsewhere = closure.judge(tried, residual)[0]
+    if "wrong way" in elsewhere:
+        return elsewhere
+    if not regular:
+        return _stuck(closure, start)
+    there = elsewhere or "another branch has such a posture, to which this start does not lead"
+    way = f"it came {min(100 * share, 99.99):.4g} % of the way, {_reading(closure, reached, goal)}"
+    return f"{way}: {_end(closure, start, reached)}; {there}"
+
+
+def _end(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
+    """What kind of posture ends a way."""
+    t = closure.transfer
+    before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
+    rank = len(t.independent(before))
+    loops = np.linalg.svd(here[0, t.first :], compute_uv=False)[:rank]
+    if rank and loops[-1] * DEAD < loops[0]:
+        return "there several motions of its loops meet"
+    worst = condition(here)[0]
+    if worst > DEAD:
+        return f"a dead centre, where its inputs drive it no further (condition {worst:.0e})"
+    return "no step leads on from there"
+
+
+def _stuck(closure: Closure, states: np.ndarray) -> str:
+    """What the inputs leave open at a posture where they can not drive the mechanism."""
+    G = closure.rows(states)[1][0]
+    if not np.isfinite(G).all():
+        return "it starts where a distance among its inputs is zero and has no direction"
+    free = np.abs(np.linalg.svd(G)[2][-1])
+    loose = [closure.transfer.tree.columns[n] for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
+    return (
+        "its inputs depend on one another where it starts, and lead nowhere from there: while they stand "
+        f"still, {', '.join(loose)} can move"
+    )
+
+
+def _reading(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
+    """Values of the chosen rows at one posture, beside those wanted."""
+    t = closure.transfer
+    values = closure.rows(states)[0]
+    missing = closure.miss(goal, values)[0] * t.scale
+    said = [
+        f"{name} = {values[0, k] * t.scale[k]:.6g} (asked {goal[0, k] * t.scale[k]:.6g})"
+        for k, name in enumerate(t.labels)
+    ]
+    for name, first, turn in closure.held:
+        away = f"{np.linalg.norm(missing[first:turn]):.3g} away and " if turn > first else ""
+        about = _turn_between(values[:, turn : turn + 9], goal[:, turn : turn + 9])
+        said.append(f"{name} {away}{np.linalg.norm(about):.3g} rad off")
+    return "to " + ", ".join(said[:4]) + (", …" if len(said) > 4 else "")

@@ -1,0 +1,170 @@
+"""The position problem: closed postures that have wanted values, one by one or along a path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import broadcast_batches
+from kic.closure import Closure
+from kic.configuration import Configuration
+from kic.continuation import lead
+from kic.errors import InputError, PostureError, shown
+from kic.model import Model
+
+
+def closed(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
+    """Postures led from the drawing, or from those `near`, to the values of the inputs."""
+    targets = model.targets(inputs)
+    start, around = beginning(model, near)
+    shape = broadcast_batches(inputs=targets.batch, near=around)
+    problem = _Problem(
+        model.closure(targets.names, targets.held),
+        _members(start, shape),
+        _members(targets.values, shape),
+        np.broadcast_to(targets.impossible, shape).ravel().tolist(),
+    )
+    problem.solve(np.arange(prod(shape)))
+    return problem.configuration(model, shape, failures, str)
+
+
+def along(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
+    """Postures along a path, the first axis of the batch: each is led from the one before it."""
+    targets = model.targets(inputs)
+    if not targets.batch:
+        raise InputError(
+            f"A path of '{model.drawing.name}' needs several members: give inputs with a batch, whose first "
+            "axis is the path, or ask at() for one posture."
+        )
+    start, around = beginning(model, near)
+    length, *side = targets.batch
+    beside = broadcast_batches(inputs=tuple(side), near=around)
+    shape = (length, *beside)
+    values = targets.values.reshape(length, *(1,) * (len(beside) - len(side)), *targets.values.shape[1:])
+    impossible = targets.impossible.reshape(length, *(1,) * (len(beside) - len(side)), *side)
+    problem = _Problem(
+        model.closure(targets.names, targets.held),
+        np.concatenate([_members(start, beside)] * length) if length else np.zeros((0, start.shape[-1])),
+        _members(values, shape),
+        np.broadcast_to(impossible, shape).ravel().tolist(),
+    )
+    abreast = prod(beside)
+    going = np.arange(abreast)
+    for k in range(length):
+        members = k * abreast + going
+        if k:
+            problem.start[members] = problem.states[members - abreast]
+        problem.solve(members)
+        stopped = np.array([bool(problem.reasons[b]) for b in members], dtype=bool)
+        for b in going[stopped]:
+            for later in range((k + 1) * abreast + b, length * abreast, abreast):
+                problem.reasons[later] = f"its path stops at member {k}"
+                problem.told[later] = False
+        going = going[~stopped]
+
+    def place(index: tuple[int, ...]) -> str:
+        led = f", led from member {index[0] - 1}" if index[0] else ""
+        return f"member {index[0] if len(index) == 1 else index}{led}"
+
+    return problem.configuration(model, shape, failures, place)
+
+
+def beginning(model: Model, near: Configuration | None) -> tuple[np.ndarray, tuple[int, ...]]:
+    """States (..., S) and batch from which postures are led: the drawing, or postures of the user.
+
+    Raises
+    ------
+    InputError
+        If `near` is no posture of this mechanism, or some of its members have none.
+    """
+    if near is None:
+        return model.drawn[0], ()
+    name = model.drawing.name
+    if not isinstance(near, Configuration):
+        raise InputError(f"Expected `near` to be a posture made by at(), got {shown(near)}.")
+    if near._model is not model and near._model.drawing != model.drawing:
+        raise InputError(f"`near` must be a posture of '{name}', got one of '{near.name}'.")
+    if near._ok is not None:
+        bad = int((~near.ok).sum())
+        raise InputError(
+            f"`near` must have postures only, but {bad} of its {near.ok.size} members have none."
+        )
+    if near._states.dtype != np.float64:
+        raise InputError(f"Expected `near` to hold real numbers, got {near._states.dtype}.")
+    return near.state, near.batch
+
+
+class _Problem:
+    """Members of a batch with their starts and targets, and what became of them.
+
+    Parameters
+    ----------
+    closure : Closure
+        The equations.
+    start, target : (B, S), (B, P)
+        Closed states, and the values wanted.
+    reasons : list of str
+        Why members can not be at all; '' for those to be solved.
+    """
+
+    def __init__(self, closure: Closure, start: np.ndarray, target: np.ndarray, reasons: list[str]) -> None:
+        self.closure, self.start, self.target = closure, start, target
+        finite = np.isfinite(target).all(axis=1) & np.isfinite(start).all(axis=1)
+        self.reasons = [
+            why or ("" if fine else "inputs must be finite")
+            for why, fine in zip(reasons, finite, strict=True)
+        ]
+        self.told = np.ones(len(start), dtype=bool)
+        self.states = np.full(start.shape, np.nan)
+        self.reached = start.copy()
+        self.share = np.zeros(len(start))
+
+    def solve(self, members: np.ndarray) -> None:
+        """Solve some members, those that can be."""
+        members = np.array([b for b in members if not self.reasons[b]], dtype=np.intp)
+        if not members.size:
+            return
+        outcome = lead(self.closure, self.start[members], self.target[members])
+        solved = np.array([not why for why in outcome.reasons])
+        self.states[members[solved]] = outcome.states[solved]
+        self.reached[members], self.share[members] = outcome.states, outcome.share
+        for b, why in zip(members, outcome.reasons, strict=True):
+            self.reasons[b] = why
+
+    def configuration(
+        self, model: Model, shape: tuple[int, ...], failures: str, place: Callable[[tuple[int, ...]], str]
+    ) -> Configuration:
+        """The postures; members that failed are masked, or an error that carries them.
+
+        `place` says in words which member an index is.
+        """
+        ok = np.array([not why for why in self.reasons], dtype=bool).reshape(shape)
+        configuration = Configuration(model, shape, self.states, None if ok.all() else ok)
+        if failures == "mask" or ok.all():
+            return configuration
+        failed = [tuple(index) for index in np.argwhere(~ok).tolist()]
+        bad = np.flatnonzero(~ok.ravel())
+        why = [self.reasons[b] for b in bad]
+        said = [
+            f"{place(index)}: {reason}" if shape else reason
+            for index, reason, told in zip(failed, why, self.told[bad], strict=True)
+            if told
+        ]
+        raise PostureError(
+            f"'{model.drawing.name}' has no such posture near the start: {'; '.join(said[:3])}"
+            f"{'; …' if len(said) > 3 else ''}. Give `near=` a posture closer to the wanted assembly, look "
+            "with solutions(), or keep the others with failures='mask'.",
+            failed=failed,
+            reasons=why,
+            configuration=configuration,
+            share=self.share[bad],
+            reached=Configuration(model, (len(bad),), self.reached[bad]),
+        )
+
+
+def _members(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows (B, n) of an array (..., n) over a batch of a shape; a copy."""
+    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(prod(shape), a.shape[-1]).copy()

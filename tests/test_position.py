@@ -1,0 +1,539 @@
+"""The position problem: any inputs, from any near posture, on the branch that it leads to, or refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+from kic.configuration import Configuration
+
+# for each closed model: how far its postures go from the drawing, and inputs beside its own
+MODELS = {
+    "four-bar": (0.8, ["D", "C", "tip.x"]),
+    "slider-crank": (0.8, ["piston", "wristpin"]),
+    "five-bar": (0.3, ["tip.x tip.y", "B D", "A D"]),
+    "three-legged-robot": (0.15, ["w.x w.y platform.angle", "B1 B2 B3", "C1 A2 B3"]),
+    "gough-stewart": (0.05, ["eye.x eye.y eye.z L1 U3.1 L5"]),
+    "stewart-6r": (0.06, ["A1 B1 C1 D1 E1 F1"]),
+    "rssr": (0.6, ["rocker spin", "crank flag.z"]),
+    "ladder": (0.3, ["D3", "tip.y"]),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def random_postures(m: kic.Mechanism, size: float, count: int, seed: int = 0) -> Configuration:
+    """So many closed postures around the drawing, those that its own inputs reach."""
+    q = [m.at().value(name) for name in m.coordinates]
+    move = size * np.random.default_rng(seed).normal(size=(4 * count, len(q)))
+    c = m.at(q + move, failures="mask")
+    assert c.ok.sum() >= count
+    return m.at((q + move)[c.ok][:count])
+
+
+def chosen(c: Configuration, names: list[str]) -> dict[str, np.ndarray]:
+    return {name: c.value(name) for name in names}
+
+
+def residual(c: Configuration) -> float:
+    """What the closure conditions of the loops miss, relative to the characteristic length."""
+    closure = c._model.closure(())
+    return float(np.abs(closure.rows(c._states)[0]).max(initial=0.0))
+
+
+def apart(c: Configuration, e: Configuration) -> float:
+    """How far the bodies are from one another, over the characteristic length."""
+    both = [np.stack([x.displacement(b.name) for b in c._model.drawing.bodies]) for x in (c, e)]
+    return float((np.abs(both[0] - both[1]).max(axis=(-1, -2))).max()) / max(1.0, c._model.length)
+
+
+# ---------------------------------------------------------------------------------- closing, and back
+
+
+@every_model
+def test_it_closes_from_random_near_postures(name: str) -> None:
+    size, sets = MODELS[name]
+    m = kic.load(name)
+    near, goal = random_postures(m, size, 12), random_postures(m, size, 12, seed=1)
+    for names in (list(m.coordinates), *(s.split() for s in sets)):
+        wanted = chosen(goal, names)
+        c = m.at(wanted, near=near, failures="mask")
+        assert c.ok.sum() >= 4, names
+        assert residual(Configuration(c._model, (), c._states[c.ok])) < 1e-12
+        for row, x in wanted.items():
+            scale = max(1.0, c._model.length)
+            off = (c.value(row) - x)[c.ok]
+            if row in m._model.tree.column:
+                assert np.abs(off).max() < 1e-12 * scale
+            else:  # angles of cut joints are known but for full turns
+                assert np.abs(np.remainder(off + np.pi, 2 * np.pi) - np.pi).max() < 1e-12 * scale
+
+
+@every_model
+def test_there_and_back(name: str) -> None:
+    """Inputs read off a posture lead back to it from nearby, whichever they are; and out and home again."""
+    size, sets = MODELS[name]
+    m = kic.load(name)
+    c = random_postures(m, size, 6)
+    q = np.stack([c.value(x) for x in m.coordinates], axis=-1)
+    near = m.at(q + 0.01 * np.random.default_rng(2).normal(size=q.shape), near=c)
+    for names in (list(m.coordinates), *(s.split() for s in sets)):
+        condition = m._model.closure(tuple(names)).condition(c._states)
+        good = condition < 1e4
+        assert good.any()
+        e = m.at(chosen(c, names), near=near, failures="mask")
+        for b in np.flatnonzero(good & e.ok):
+            one, other = (Configuration(x._model, (), x._states[b : b + 1]) for x in (c, e))
+            assert apart(one, other) < 1e-13 * max(100.0, condition[b])
+        assert (e.ok | ~good).sum() >= 5
+
+
+@every_model
+def test_a_member_of_a_batch_is_what_it_is_alone(name: str) -> None:
+    m = kic.load(name)
+    goal = random_postures(m, MODELS[name][0], 5)
+    wanted = np.stack([goal.value(x) for x in m.coordinates], axis=-1)
+    many = m.at(wanted)
+    for b in range(5):
+        assert np.abs(m.at(wanted[b]).state - many.state[b]).max() < 1e-12 * max(1.0, m._model.length)
+    assert m.at(wanted[:0]).batch == (0,)
+    assert m.at(wanted[None, :, None], near=m.at()).batch == (1, 5, 1)
+
+
+# ------------------------------------------------------------------------------------ poses as inputs
+
+
+def transform(move: np.ndarray, turn: np.ndarray) -> RigidTransform:
+    return RigidTransform.from_components(move, Rotation.from_rotvec(turn))
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
+def test_the_pose_of_a_platform(batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    m = kic.load("gough-stewart")
+    pose = transform(0.05 * rng.normal(size=(*batch, 3)), 0.1 * rng.normal(size=(*batch, 3)))
+    c = m.at({"platform": pose})
+    assert c.batch == batch
+    assert np.abs(c.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-14
+    # inverse kinematics of a platform in closed form: legs as long as between their joints
+    for k in range(1, 7):
+        low, high = (np.array(m._model.drawing.part(f"{x}{k}").at) for x in "US")
+        long = np.linalg.norm(pose.apply(high) - low, axis=-1)
+        assert np.abs(c.value(f"L{k}") - long).max(initial=0.0) < 1e-14
+    # forward again, and to the same pose by its orientation and the place of a point
+    legs = m.at({f"L{k}": c.value(f"L{k}") for k in range(1, 7)}, near=c if batch else m.at())
+    assert np.abs(legs.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-12
+    again = m.at({"eye": c.value("eye"), "platform": pose.rotation})
+    assert np.abs(again.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
+
+
+@pytest.mark.parametrize("turn", [0.3, -1.2, 2.5, np.pi - 1e-6])
+def test_large_turns(turn: float) -> None:
+    """A wrist of three axes and a ball: an orientation far from the drawing's is reached along one axis."""
+    about = turn * np.array([2.0, 1.0, -2.0]) / 3
+    bodies = [kic.Body(name, at=(0, 0, 0)) for name in ("a", "b", "c")]
+    axes = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.3, 1.0)]
+    ties = [("ground", "a"), ("a", "b"), ("b", "c")]
+    hinges = [
+        kic.Joint(f"w{k}", "revolute", tie, (0, 0, 0), axis)
+        for k, (tie, axis) in enumerate(zip(ties, axes, strict=True))
+    ]
+    wrist = kic.Mechanism("wrist", bodies, hinges)
+    R = Rotation.from_rotvec(about)
+    c = wrist.at({"c": R})
+    assert np.abs(c.pose("c").rotation.as_matrix() - R.as_matrix()).max() < 1e-14
+    ball = kic.Mechanism("ball", bodies[:1], [kic.Joint("S", "spherical", ("ground", "a"), (0, 0, 0))])
+    c = ball.at({"a": R})
+    assert np.abs(c.phi - about).max() < 1e-13
+    loose = kic.Mechanism("loose", bodies[:1], [kic.Joint("F", "free", ("ground", "a"), (0, 0, 0))])
+    pose = RigidTransform.from_components([1.0, -2.0, 0.5], R)
+    assert np.abs(loose.at({"a": pose}).displacement("a") - pose.as_matrix()).max() < 1e-14
+
+
+def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
+    m = kic.load("three-legged-robot")
+    pose = transform(np.array([0.1, 0.05, 0.0]), np.array([0.0, 0.0, 0.3]))
+    c = m.at({"platform": pose})
+    assert np.abs(c.displacement("platform") - pose.as_matrix()).max() < 1e-13
+    rows = {"w.x": c.value("w.x"), "w.y": c.value("w.y")}
+    for turn in ({"platform": pose.rotation}, {"platform.angle": 0.3}):
+        assert np.abs(m.at(turn | rows).state - c.state).max() < 1e-12
+    # four freedoms, all turning about the vertical: a pose is four inputs
+    bodies = [kic.Body(name, at=(0, 0, 0)) for name in ("a", "b", "c", "d")]
+    ties = zip(("ground", "a", "b", "c"), "abcd", strict=True)
+    places = [(0, 0, 0), (0.4, 0, 0), (0.4, 0.3, 0), (0.4, 0.3, 0)]
+    kinds = ["revolute", "revolute", "revolute", "prismatic"]
+    joints = [
+        kic.Joint(f"j{k}", kind, tie, at, (0, 0, 1))
+        for k, (kind, tie, at) in enumerate(zip(kinds, ties, places, strict=True))
+    ]
+    scara = kic.Mechanism("scara", bodies, joints)
+    phi = np.array([0.4, 0.9, -0.3, 0.2])
+    pose = scara.at(phi).pose("d")
+    assert np.abs(scara.at({"d": pose}, near=scara.at(phi + 0.1)).phi - phi).max() < 1e-13
+    with pytest.raises(kic.PostureError, match=r"'d' turns about \(0, 0, 1\) only, .* tilts it by 0\.1 rad"):
+        scara.at({"d": transform(np.zeros(3), np.array([0.1, 0, 0]))})
+    # a gantry does not turn at all
+    slides = [
+        kic.Joint(f"s{k}", "prismatic", tie, axis=axis)
+        for k, (tie, axis) in enumerate(
+            zip([("ground", "a"), ("a", "b"), ("b", "c")], np.eye(3).tolist(), strict=True)
+        )
+    ]
+    gantry = kic.Mechanism("gantry", bodies[:3], slides)
+    at = np.array([1.0, -2.0, 7.0])
+    assert np.abs(gantry.at({"c": transform(at, np.zeros(3))}).phi - at).max() < 1e-14
+    with pytest.raises(kic.PostureError, match=r"'c' does not turn, and the pose asked for tilts it by"):
+        gantry.at({"c": transform(at, np.array([0, 0, 0.1]))})
+
+
+def test_the_inverse_position_of_an_arm() -> None:
+    m, rng = kic.load("puma560"), np.random.default_rng(4)
+    phi = rng.uniform(-2, 2, size=(20, 6))
+    phi[:, 4] = np.sign(phi[:, 4]) * (0.3 + np.abs(phi[:, 4]))  # away from the aligned wrist
+    c = m.at(phi)
+    near = m.at(phi + 0.05 * rng.normal(size=phi.shape))
+    e = m.at({"link6": c.pose("link6")}, near=near, failures="mask")
+    condition = m._model.closure((), c._model.targets({"link6": c.pose("link6")}).held).condition(c._states)
+    assert e.ok.sum() >= 17
+    assert np.abs(e.phi - phi)[e.ok].max() < 1e-14 * condition[e.ok].max()
+    h = kic.load("horn-two-link")
+    where = h.at([0.3, 1.1]).value("tip")
+    for elbow in (1.0, -1.0):  # the law of cosines
+        c = h.at({"tip.x": where[0], "tip.y": where[1]}, near=h.at([0.5, elbow]))
+        reach = np.linalg.norm(where)
+        assert c.value("elbow") == pytest.approx(np.sign(elbow) * np.arccos(reach**2 / 2 - 1), abs=1e-13)
+
+
+# ------------------------------------------------------------------------------- branches are watched
+
+
+def posture_by_small_steps(m: kic.Mechanism, near: Configuration, wanted: dict[str, float]) -> Configuration:
+    """The same question asked in a thousand small steps."""
+    share = np.linspace(0, 1, 1001)[1:]
+    return m.path(
+        {k: near.value(k) + share * (x - near.value(k)) for k, x in wanted.items()}, near, failures="mask"
+    )
+
+
+def test_the_branch_is_the_one_that_small_steps_keep() -> None:
+    """Newton from here lands beyond a dead centre: spin = -1.18, with the same crank and the same flag."""
+    m = kic.load("rssr")
+    near = m.at({"crank": 0.19, "spin": 0.96})
+    wanted = {"crank": -1.62, "flag.z": 0.09}
+    closure = m._model.closure(tuple(wanted))
+    states, left, why = closure.find(near._states, np.array([list(wanted.values())]))
+    assert (left[0] < 1e-12, why) == (True, [""])
+    jumped = Configuration(m._model, (), states)
+    assert jumped.value("spin") == pytest.approx(-1.17868, abs=1e-5)
+    c = m.at(wanted, near=near)
+    assert c.value("spin") == pytest.approx(0.46276, abs=1e-5)
+    fine = posture_by_small_steps(m, near, wanted)
+    assert fine.ok.all()
+    assert np.abs(fine.state[-1] - c.state).max() < 1e-12
+
+
+def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
+    m = kic.load("rssr")
+    near = m.at({"crank": 0.3, "spin": -0.08})
+    wanted = {"crank": -2.64, "flag.z": 0.04}
+    assert m._model.closure(tuple(wanted)).find(near._states, np.array([list(wanted.values())]))[2] == [""]
+    fine = posture_by_small_steps(m, near, wanted)
+    assert not fine.ok[-1]
+    with pytest.raises(kic.PostureError, match=r"a dead centre, .* another branch has such a posture") as e:
+        m.at(wanted, near=near)
+    # it came as far as the small steps did, and says so
+    assert abs(e.value.share[0] - fine.ok.sum() / 1000) < 2e-3
+    reached = e.value.reached
+    assert residual(reached) < 1e-12
+    for name, x in wanted.items():
+        there = near.value(name) + e.value.share[0] * (x - near.value(name))
+        assert reached.value(name)[0] == pytest.approx(there, abs=1e-9)
+
+
+@every_model
+def test_large_moves_against_small_steps(name: str) -> None:
+    """At random far targets: where the small steps arrive it is at the same posture, else it is refused."""
+    size, sets = MODELS[name]
+    m, rng = kic.load(name), np.random.default_rng(8)
+    near = random_postures(m, size, 8)
+    for names in (list(m.coordinates), sets[0].split()):
+        here = np.stack([near.value(x) for x in names], axis=-1)
+        move = 2 * (here.std(axis=0) + 0.01) * rng.normal(size=here.shape)
+        share = np.linspace(0, 1, 121)[1:, None]
+        path = m.path({x: here[:, k] + share * move[:, k] for k, x in enumerate(names)}, near, "mask")
+        c = m.at({x: here[:, k] + move[:, k] for k, x in enumerate(names)}, near, "mask")
+        assert c.ok.tolist() == path.ok[-1].tolist(), names
+        off = np.abs(c.state - path.state[-1])[c.ok].max(initial=0.0)
+        assert off < 1e-9 * max(1.0, m._model.length), names
+
+
+def test_targets_at_and_near_a_dead_centre() -> None:
+    m = kic.load("slider-crank")
+    a, b = 0.05, np.hypot(0.198, 0.04)
+    reach = a + b  # crank and rod in line
+    inline = m.at({"piston": reach})
+    assert abs(inline.value("shaft")) < 1e-6
+    assert residual(inline) < 1e-12
+    for short in (1e-3, 1e-6, 1e-9):
+        x = reach - short
+        c = m.at({"piston": x})
+        wanted = np.arccos((x**2 + a**2 - b**2) / (2 * a * x))
+        assert c.value("shaft") == pytest.approx(wanted, rel=1e-14 / short)
+    with pytest.raises(kic.PostureError, match="a dead centre, where its inputs drive it no further"):
+        m.at({"piston": reach + 1e-6})
+    for place in (0.0, np.pi):
+        with pytest.raises(kic.PostureError, match="its inputs depend on one another where it starts"):
+            m.at({"piston": 0.2}, near=m.at({"shaft": place}))
+
+
+def test_rounded_dimensions_do_not_move_the_inputs() -> None:
+    """Axes tilted by 1e-5: the loop contradicts itself a little, the crank stands where it was asked to."""
+    m, rng = kic.load("four-bar"), np.random.default_rng(1)
+    joints = [replace(j, axis=tuple(np.array(j.axis) + 1e-5 * rng.normal(size=3))) for j in m.joints]
+    rounded = replace(m, joints=tuple(joints), closure_tolerance=1e-4)
+    wanted = np.linspace(0.5, 2.5, 7)
+    c, plain = rounded.at({"A": wanted}), m.at({"A": wanted})
+    assert np.abs(c.value("A") - wanted).max() < 1e-15
+    assert 1e-9 < residual(c) < 1e-4
+    assert np.abs(c.value("tip") - plain.value("tip")).max() < 1e-4
+    tight = replace(rounded, closure_tolerance=1e-5)
+    text = r"its loops contradict one another by 1\.\de-05 .*, more than closure_tolerance = 1e-05 allows"
+    with pytest.raises(kic.PostureError, match=text) as caught:
+        tight.at({"A": wanted})
+    last = caught.value.reached.value("A")[0]
+    assert wanted[0] < last < wanted[-1]
+    assert tight.at({"A": last - 0.01}).ok
+
+
+@pytest.mark.parametrize("size", [5e-5, 1.0, 5e4])
+@pytest.mark.parametrize("short", [1.0, 1e-3, 1e-6])
+def test_scales(size: float, short: float) -> None:
+    """A four-bar of any size, and with a crank so much shorter than its ground."""
+    crank, coupler, rocker, ground = size * np.array([0.3 * short, 0.8, 0.7, 0.9])
+    B, D = np.array([0.0, crank, 0.0]), np.array([ground, 0.0, 0.0])
+
+    def knee(B: np.ndarray) -> np.ndarray:
+        across = np.linalg.norm(D - B)
+        u, along = (D - B) / across, (coupler**2 - rocker**2 + across**2) / (2 * across)
+        return B + along * u + np.sqrt(coupler**2 - along**2) * np.array([-u[1], u[0], 0.0])
+
+    ties = {"A": ("ground", "crank"), "B": ("crank", "coupler"), "C": ("coupler", "rocker")}
+    at = {"A": np.zeros(3), "B": B, "C": knee(B), "D": D}
+    joints = [
+        kic.Joint(k, "revolute", ties.get(k, ("ground", "rocker")), tuple(at[k]), (0, 0, 1)) for k in "ABCD"
+    ]
+    m = kic.Mechanism(
+        "bars", [kic.Body(b) for b in ("crank", "coupler", "rocker")], joints, coordinates=["A"]
+    )
+    c = m.at({"A": 1.0})
+    C = knee(crank * np.array([-np.sin(1.0), np.cos(1.0), 0.0])) - D
+    drawn = at["C"] - D
+    turned = np.arctan2(C[1], C[0]) - np.arctan2(drawn[1], drawn[0])
+    assert c.value("D") == pytest.approx(turned, abs=1e-14 + 1e-12 * abs(turned))
+    if short < 1e-5:  # a thousandth of a degree of the rocker is a turn of the crank: as good as locked
+        with pytest.raises(kic.PostureError, match="its inputs depend on one another where it starts"):
+            m.at({"D": turned / 2})
+        return
+    half = m.at({"D": turned / 2})
+    assert 0 < half.value("A") < 1
+    assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-15 / short)
+
+
+def test_a_way_that_is_too_long() -> None:
+    m = kic.load("four-bar")
+    assert m.at({"A": 100.0}).value("tip") == pytest.approx(
+        m.at({"A": 100 - 32 * np.pi}).value("tip"), abs=1e-12
+    )
+    with pytest.raises(kic.PostureError, match=r"its way is too long: 10000 leaps led to [\d.]+ % of it"):
+        m.at({"A": 1e9})
+
+
+# --------------------------------------------------------------------------------------------- errors
+
+
+def test_out_of_reach_says_how_far_it_got() -> None:
+    m = kic.load("slider-crank")
+    with pytest.raises(kic.PostureError) as caught:
+        m.at({"piston": 0.2521})
+    start, most = m.at().value("piston"), m.at({"shaft": 0.0}).value("piston")
+    share = (most - start) / (0.2521 - start)
+    assert caught.value.share[0] == pytest.approx(share, abs=1e-5)
+    assert caught.value.reached.value("piston")[0] == pytest.approx(most, abs=1e-6)
+    assert str(caught.value).startswith(
+        f"'slider-crank' has no such posture near the start: it came {100 * share:.4g} % of the way, to "
+        f"piston = {most:.6g} (asked 0.2521): a dead centre, where its inputs drive it no further (condition "
+    )
+    assert f"{0.2521 - most:.1e} left where no step brings it closer" in str(caught.value)
+    w = kic.load("three-legged-robot")
+    with pytest.raises(
+        kic.PostureError, match=r"platform \(pose\) ([\d.]+) away and ([\d.]+) rad off"
+    ) as far:
+        w.at({"platform": transform(np.array([9.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.3]))})
+    assert 0 < far.value.share[0] < 1
+    angle = far.value.reached.value("platform.angle")[0]
+    assert angle == pytest.approx(0.3 * far.value.share[0], abs=1e-9)
+    assert f"and {0.3 - angle:.3g} rad off" in str(far.value)
+
+
+WRONG = [
+    ("four-bar", {"A": 1.0, "D": 2.0}, r"mobility 1; 2 coordinates were named: A, D\. Name 1\."),
+    ("five-bar", {}, r"mobility 2; 0 coordinates were named: none\. Name 2 more\."),
+    ("panda", {"link7": RigidTransform.identity()},
+     r"mobility 7; 6 coordinates were named: link7 \(pose\): 6\. Name 1 more\."),
+    ("puma560", {"link6": Rotation.identity()}, r"link6 \(orientation\): 3\. Name 3 more\."),
+    ("puma560", {"tool": [1, 0, 0], "link6": RigidTransform.identity()},
+     r"9 coordinates were named: tool\.x, tool\.y, tool\.z, link6 \(pose\): 6\. Name 6\."),
+    ("five-bar", {"coupler": RigidTransform.identity()},
+     r"3 coordinates .*coupler \(pose\): 3\. Name 2\. Of a body .* give single rows, such as 'coupler\.x'"),
+    ("puma560", {"link6": np.zeros(6)}, r"'link6' includes angular velocities.*SciPy RigidTransform"),
+    ("puma560", {"tool": Rotation.identity()}, r"Expected `tool` to be an array of numbers"),
+    ("puma560", {"hand": RigidTransform.identity()}, r"No part 'hand' in 'puma560'"),
+    ("puma560", {"ground": RigidTransform.identity()}, r"'ground' does not move"),
+    ("four-bar", {"A": 1j}, r"Expected `A` to be real numbers, got complex128"),
+    ("four-bar", {3: 1.0}, r"Expected names of rows as keys, got 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "text"), WRONG)
+def test_inputs_of_another_number_or_kind(name: str, inputs: dict, text: str) -> None:
+    m = kic.load(name)
+    with pytest.raises(kic.KicError, match=text):
+        m.at(inputs, near=m.at())
+
+
+def test_near_postures_that_are_none() -> None:
+    m = kic.load("horn-two-link")
+    complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
+    with pytest.raises(kic.InputError, match="Expected `near` to hold real numbers, got complex128"):
+        m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
+    for near, text in (
+        (3, "made by at"),
+        (kic.load("four-bar").at(), "must be a posture of 'horn-two-link'"),
+    ):
+        with pytest.raises(kic.InputError, match=text):
+            m.at({"tip.x": 1.0, "tip.y": 1.0}, near=near)
+    masked = m.at([[0.0, np.nan], [0.1, 0.2]], failures="mask")
+    with pytest.raises(kic.InputError, match="but 1 of its 2 members have none"):
+        m.at({"tip.x": 1.0, "tip.y": 1.0}, near=masked)
+
+
+def test_nothing_to_move() -> None:
+    """A triangle of bars has one posture, and closes without inputs."""
+    m = kic.load("four-bar")
+    bars = replace(
+        m,
+        joints=tuple(replace(j, bodies=("ground", "crank")) if j.name == "B" else j for j in m.joints[:2]),
+        bodies=m.bodies[:1],
+        points=(),
+        coordinates=(),
+    )
+    assert bars.mobility == 0
+    assert bars.at({}).batch == ()
+    with pytest.raises(kic.InputError, match="mobility 0; 1 coordinates were named: A"):
+        bars.at({"A": 1.0})
+    with pytest.raises(kic.PostureError, match="inputs must be finite"):
+        kic.load("gough-stewart").at({"platform": Rotation.identity(), "eye": [np.nan, 0, 1]})
+
+
+def test_inputs_that_depend_on_one_another() -> None:
+    """Crank and rocker of a linkage whose coupler spins by itself; and a body left free by a pose."""
+    m = kic.load("rssr")
+    here = m.at()
+    for move in (0.0, 0.1):
+        with pytest.raises(kic.PostureError, match=r"depend on one another where it starts.*spin can move"):
+            m.at({"crank": here.value("crank") + move, "rocker": here.value("rocker")})
+    arm = kic.load("puma560")
+    near = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+    with pytest.raises(kic.PostureError, match=r"while they stand still, .*(wrist|flange).* can move"):
+        arm.at({"link3": near.pose("link3")}, near=near)
+    # the drawn wrist is aligned: which way it bends is open
+    with pytest.raises(kic.PostureError, match=r"wrist_roll, flange can move.*look with solutions\(\)"):
+        arm.at({"link6": near.pose("link6")})
+
+
+def test_loops_that_contradict_themselves() -> None:
+    """A four-bar with one axis tilted does not move, and takes no input."""
+    m = kic.load("four-bar")
+    joints = [replace(j, axis=(0.0, 0.1, 1.0)) if j.name == "C" else j for j in m.joints]
+    stiff = replace(m, joints=tuple(joints))
+    assert stiff.mobility == 0
+    with pytest.raises(kic.InputError, match=r"mobility 0; 1 coordinates were named: A\. Name 0\."):
+        stiff.at({"A": 1.0})
+    forced = replace(stiff, closure_tolerance=0.02)
+    assert forced.mobility == 1
+    with pytest.raises(
+        kic.PostureError, match=r"it came [\d.]+ % .* its loops contradict one another by [\d.e-]+ "
+    ):
+        forced.at({"A": 2.5})
+
+
+def test_distances_that_can_not_be() -> None:
+    m = kic.Mechanism(
+        "ruler",
+        [kic.Body("a"), kic.Body("b")],
+        [
+            kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), (0, 0, 1)),
+            kic.Joint("B", "revolute", ("a", "b"), (1, 0, 0), (0, 0, 1)),
+        ],
+        [kic.Point("root", "ground", (0, 0, 0)), kic.Point("tip", "b", (1, 1, 0))],
+        [kic.Distance("gap", ("root", "tip"))],
+    )
+    long = np.array([1.2, -1.0, 0.0, 1.5, np.nan, 2.5])
+    with pytest.raises(kic.PostureError, match=r"gap = -1, but a distance is never negative") as caught:
+        m.at({"A": 0.0, "gap": long})
+    assert caught.value.failed == [(1,), (2,), (4,), (5,)]
+    assert "gap = 0, where a distance has no direction; name the rows of a point" in caught.value.reasons[1]
+    assert caught.value.reasons[2] == "inputs must be finite"
+    assert "it came" in caught.value.reasons[3]
+    assert caught.value.share.tolist()[:3] == [0.0, 0.0, 0.0]
+    rest = m.at({"A": 0.0, "gap": long}, failures="mask")
+    assert rest.ok.tolist() == [True, False, False, True, False, False]
+    assert np.abs(rest.value("gap")[rest.ok] - [1.2, 1.5]).max() < 1e-13
+    with pytest.raises(kic.PostureError, match="never negative"):
+        m.solutions({"A": 0.0, "gap": -1.0})
+    # drawn with the two points together, a distance has no direction to start in
+    m = replace(m, points=(m.points[0], kic.Point("tip", "b", (0, 0, 0))))
+    with pytest.raises(kic.PostureError, match="a distance among its inputs is zero and has no direction"):
+        m.at({"A": 0.0, "gap": 0.5})
+
+
+def test_poses_out_of_the_plane() -> None:
+    m = kic.load("three-legged-robot")
+    poses = transform(
+        np.array([[0.1, 0, 0], [0, 0, 0.2], [0, 0, 0]]), np.array([[0, 0, 0.1]] * 2 + [[0, 0.3, 0]])
+    )
+    with pytest.raises(kic.PostureError) as caught:
+        m.at({"platform": poses})
+    assert caught.value.failed == [(1,), (2,)]
+    assert "'platform' moves in the plane across (0, 0, 1), and the pose asked for leaves it by 0.2" in str(
+        caught.value
+    )
+    assert "'platform' turns about (0, 0, 1) only, and the pose asked for tilts it by 0.3 rad" in str(
+        caught.value
+    )
+    assert m.at({"platform": poses}, failures="mask").ok.tolist() == [True, False, False]
+
+
+def test_an_antiparallel_closure() -> None:
+    """A door on a ball and a hinge: turned over it would also fit the hinge's perpendicularities."""
+    leaf, tip = kic.Body("leaf"), kic.Point("tip", "leaf", (1, 0, 0.3))
+    ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
+    hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
+    m = kic.Mechanism("door", [leaf], [ball, hinge], [tip], coordinates=["ball"])
+    with pytest.raises(
+        kic.PostureError, match="joint 'hinge' closed the wrong way round: its two axes oppose"
+    ):
+        m.at({"tip.x": -1.0})
+    # from an open door it is led there, hinge up
+    assert m.at({"tip.x": -0.9}, near=m.at({"tip.y": 0.5})).value("hinge") == pytest.approx(
+        np.arccos(-0.9), abs=1e-13
+    )
+    found = m.solutions({"tip.x": 0.2})
+    assert np.sort(found.value("hinge")) == pytest.approx([-np.arccos(0.2), np.arccos(0.2)], abs=1e-12)
+    # with a bolt on the other side of the leaf only the flipped door would do
+    with pytest.raises(kic.PostureError, match="joint 'hinge' closed the wrong way round"):
+        m.solutions({"tip.z": -0.3})
