@@ -11,7 +11,7 @@ import pytest
 import kic
 
 sys.path.insert(0, str(Path(__file__).parent))
-from benchmarks.ladder import ladder  # noqa: E402
+from benchmarks.ladder import ladder
 
 
 def test_three_windows_are_the_shipped_model() -> None:

@@ -24,7 +24,7 @@ class ClosedPeer:
     Parameters
     ----------
     mechanism : kic.Mechanism
-        Of revolute, prismatic, cylindrical, universal, spherical and fixed joints.
+        Of revolute, prismatic, universal, spherical and fixed joints.
     closures : {"6-row", "3-row"}
         How a loop is closed. With six rows, the cut joint belongs to the tree and the body beyond it is
         split into equal parts, which are welded together. With three, the joint is left out and its two
@@ -42,20 +42,19 @@ class ClosedPeer:
         self.mechanism = mechanism
         self.model = pinocchio.Model()
         self.model.gravity.linear = np.array(mechanism.gravity, dtype=float)
-        self._whole = {body.name: body for body in mechanism.bodies}
-        # of each velocity of a joint of Pinocchio: joint and component of kic, parts of bodies before and after
+        # of each velocity of Pinocchio (a ball's three at once): joint, component, bodies before and after it
         self._columns: list[tuple[kic.Joint, int, tuple[str, str]]] = []
-        self._parts: dict[str, list[str]] = {name: [name] for name in self._whole}
+        self._parts: dict[str, list[str]] = {body.name: [body.name] for body in mechanism.bodies}
+        self._body: dict[str, str] = {}  # of each part of a split body
         edges, ties = self._open(closures)
         carrier = self._hang(edges)
         self._load(carrier)
+        contacts = pinocchio.ContactType
+        kind = contacts.CONTACT_6D if closures == SIX_ROWS else contacts.CONTACT_3D
         self.constraints = pinocchio.StdVec_RigidConstraintModel()
         for a, b, at in ties:
             (one, first), (other, second) = carrier[a], carrier[b]
             place = pinocchio.SE3(np.eye(3), np.array(at))
-            kind = (
-                pinocchio.ContactType.CONTACT_6D if closures == SIX_ROWS else pinocchio.ContactType.CONTACT_3D
-            )
             self.constraints.append(
                 pinocchio.RigidConstraintModel(
                     kind, self.model, one, first.actInv(place), other, second.actInv(place),
@@ -83,6 +82,7 @@ class ClosedPeer:
                 body = joint.bodies[0 if first else 1]
                 part = f"{body} at {joint.name}"
                 self._parts[body].append(part)
+                self._body[part] = body
                 edges.append((joint, part, joint.bodies[1]) if first else (joint, joint.bodies[0], part))
                 ties.append((part, body, joint.at))
         return edges, ties
@@ -104,34 +104,24 @@ class ClosedPeer:
         if joint.type == "fixed":
             return above
         pin = pinocchio
-        sign = -1.0 if backwards else 1.0
+        sign = -1 if backwards else 1  # walked backwards, axes turn round and come in the other order
         axes = [sign * np.array(a) / np.linalg.norm(a) for a in (joint.axis, joint.axis2) if a is not None]
-        count = joint.freedoms if joint.type != "spherical" else 1
-        components = range(count)[:: int(sign)]
-        # Pinocchio has a joint of its own for all but the cylindrical one, whose two come one by one
-        steps: list[tuple[Any, np.ndarray, list[int]]] = {
-            "revolute": lambda: [(pin.JointModelRZ(), axes_along(axes[0]), [0])],
-            "prismatic": lambda: [(pin.JointModelPZ(), axes_along(axes[0]), [0])],
-            "cylindrical": lambda: [
-                ((pin.JointModelRZ, pin.JointModelPZ)[k](), axes_along(axes[0]), [k]) for k in components
-            ],
-            "universal": lambda: [
-                (pin.JointModelUniversal(*axes[:: int(sign)]), np.eye(3), list(components))
-            ],
-            "spherical": lambda: [(pin.JointModelSpherical(), np.eye(3), [0])],
-        }[joint.type]()
-        for model, R, which in steps:
-            here = pin.SE3(R, np.array(joint.at or (0.0, 0.0, 0.0)))
-            name = f"{joint.name} {which[0]}"
-            index = self.model.addJoint(above[0], model, above[1].actInv(here), name)
-            self._columns += [(joint, k, (parent, child)) for k in which]
-            above = (index, here)
-        return above
+        if joint.type == "spherical":
+            kind, R, count = pin.JointModelSpherical(), np.eye(3), 1
+        elif joint.type == "universal":
+            kind, R, count = pin.JointModelUniversal(*axes[::sign]), np.eye(3), 2
+        else:
+            kinds = {"revolute": pin.JointModelRZ, "prismatic": pin.JointModelPZ}
+            kind, R, count = kinds[joint.type](), axes_along(axes[0]), 1
+        here = pin.SE3(R, np.array(joint.at or (0.0, 0.0, 0.0)))
+        index = self.model.addJoint(above[0], kind, above[1].actInv(here), joint.name)
+        bodies = self._body.get(parent, parent), self._body.get(child, child)
+        self._columns += [(joint, k, bodies) for k in range(count)[::sign]]
+        return index, here
 
     def _load(self, carrier: dict[str, Any]) -> None:
         """Give every part of a body its share of the inertia."""
-        for name, parts in self._parts.items():
-            body = self._whole[name]
+        for body, parts in zip(self.mechanism.bodies, self._parts.values(), strict=True):
             if body.mass is not None and body.inertia is not None:
                 share = 1 / len(parts)
                 moments = tuple(share * x for x in body.inertia)
@@ -149,8 +139,7 @@ class ClosedPeer:
 
     def _ball(self, c: kic.Configuration, bodies: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
         """Rotations from the drawing of the bodies of a ball."""
-        whole = [name.partition(" at ")[0] for name in bodies]
-        R = [np.eye(3) if name == "ground" else c.displacement(name)[:3, :3] for name in whole]
+        R = [np.eye(3) if name == "ground" else c.displacement(name)[:3, :3] for name in bodies]
         return R[0], R[1]
 
     def q(self, c: kic.Configuration) -> np.ndarray:
@@ -181,7 +170,7 @@ class ClosedPeer:
             if joint.type == "spherical":
                 # components of the child's spin relative to the parent, in axes of the child
                 R = self._ball(c, bodies)[1]
-                (w0, alpha0), (w1, alpha1) = (of(name.partition(" at ")[0]) for name in bodies)
+                (w0, alpha0), (w1, alpha1) = (of(name) for name in bodies)
                 v += (R.T @ (w1 - w0)).tolist()
                 a += (R.T @ (alpha1 - alpha0 - np.cross(w1, w1 - w0))).tolist()
             else:
@@ -210,15 +199,12 @@ class ClosedPeer:
         )
 
 
-def check_accelerations(
-    mechanism: kic.Mechanism, peer: ClosedPeer, c: kic.Configuration, tolerance: float = 1e-8
-) -> dict[str, float]:
-    """Accelerations of every coordinate of the tree that efforts give in a moving posture, kic's and the peer's."""
+def check_accelerations(mechanism: kic.Mechanism, peer: ClosedPeer, c: kic.Configuration) -> dict[str, float]:
+    """Accelerations of the whole tree that efforts give in a moving posture, beside the peer's."""
     rng = np.random.default_rng(0)
     qd, effort = rng.normal(size=(2, len(c.coordinates)))
-    qdd = c.dynamics().acceleration(qd, effort)
-    v, a = peer.motion(c, qd, qdd)
-    return check(tolerance, acceleration=(a, np.array(peer.raw(peer.q(c), v, peer.tau(effort)))))
+    v, a = peer.motion(c, qd, c.dynamics().acceleration(qd, effort))
+    return check(1e-11, acceleration=(a, np.array(peer.raw(peer.q(c), v, peer.tau(effort)))))
 
 
 def with_masses(mechanism: kic.Mechanism) -> kic.Mechanism:

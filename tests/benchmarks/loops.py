@@ -22,7 +22,8 @@ BATCH, CLOSED_BATCH = 4096, 256
 # how far postures of a batch are from the drawing, and one to be closed from one that is
 SPREAD, STEP = 0.05, 0.01
 WINDOWS = (1, 2, 5, 10, 20, 40)
-FITTED = 2  # the first of them counted in the exponent: before, a call costs more than its work
+# between which of them exponents are fitted: where a call no longer costs more than its work, and at the end
+FITTED = ((5, 40), (20, 40))
 HEADINGS = [
     "per configuration",
     "kic µs",
@@ -77,7 +78,8 @@ class Loop:
         drawn = mechanism.at()
         self.rng = np.random.default_rng(1)
         self.inputs = np.array([float(drawn.value(name)) for name in names])
-        self.near = mechanism.at(self.inputs + self.moves(), near=drawn)
+        self.place = self.inputs + self.moves()
+        self.near = mechanism.at(self.place, near=drawn)
         self.evaluate = mechanism.prepare(of=[of], dynamics="inertia", order=2, wrt=list(names))
         self.take = attrgetter(f"{of}.G", f"{of}.H", "I", "P")
 
@@ -100,8 +102,7 @@ class Loop:
 
     def closing(self) -> dict[str, Work]:
         """Closing one posture that is a step away. Whatever else closes postures has its line here."""
-        at, near = self.mechanism.at, self.near
-        target = np.array([float(near.value(name)) for name in self.mechanism.coordinate_names]) + STEP
+        at, near, target = self.mechanism.at, self.near, self.place + STEP
         return {"at(near=…)": lambda: at(target, near=near)}
 
     def closing_batch(self, count: int) -> dict[str, Work]:
@@ -111,12 +112,9 @@ class Loop:
         return {"at(near=…), batch": lambda: at(inputs + STEP, near=near)}
 
     def peers(self, closures: Iterable[str]) -> tuple[dict[str, Work], float]:
-        """An acceleration of each peer at the same posture, and by how much it differs from kic's, at most."""
+        """An acceleration of each peer at the same posture, and its largest difference from kic's."""
         weighty = with_masses(self.mechanism)
-        near = weighty.at(
-            np.array([float(self.near.value(name)) for name in weighty.coordinate_names]),
-            near=weighty.at(self.inputs),
-        )
+        near = weighty.at(self.place, near=weighty.at())
         works: dict[str, Work] = {}
         worst = 0.0
         for kind in closures:
@@ -134,25 +132,24 @@ class Loop:
 
 
 def case_rows(case: Case, seconds: float) -> list[list[str]]:
-    """All lines of one mechanism, timed together."""
+    """All lines of one mechanism: single postures timed together, then batches, each beside the peers."""
     loop = Loop(kic.load(case.model), case.of)
     theirs, worst = loop.peers(case.closures) if peers.pinocchio is not None else ({}, None)
-    ours = {
-        **{name: (work, 1) for name, work in loop.one().items()},
-        **{name: (work, BATCH) for name, work in loop.batch(BATCH).items()},
-        **{name: (work, 1) for name, work in loop.closing().items()},
-        **{name: (work, CLOSED_BATCH) for name, work in loop.closing_batch(CLOSED_BATCH).items()},
-    }
-    times = interleaved({**{name: work for name, (work, _) in ours.items()}, **theirs}, seconds)
     rows = []
-    for name, (_, count) in ours.items():
-        row = [f"{case.model} {case.of}, {name}", micro(times.best(name) / count * 1e6)]
-        for kind in (SIX_ROWS, THREE_ROWS):
-            known = kind in theirs
-            row.append(micro(times.best(kind) * 1e6) if known else "")
-            row.append(f"{times.ratio(name, kind) / count:.2f}" if known else "")
-        row += [case.targets.get(name, ""), "" if worst is None else f"{worst:.0e}"]
-        rows.append(row)
+    for ours, count in (
+        (loop.one(), 1),
+        (loop.batch(BATCH), BATCH),
+        (loop.closing(), 1),
+        (loop.closing_batch(CLOSED_BATCH), CLOSED_BATCH),
+    ):
+        times = interleaved({**ours, **theirs}, seconds)
+        for name in ours:
+            row = [f"{case.model} {case.of}, {name}", micro(times.best(name) / count * 1e6)]
+            for kind in (SIX_ROWS, THREE_ROWS):
+                known = kind in theirs
+                row.append(micro(times.best(kind) * 1e6) if known else "")
+                row.append(f"{times.ratio(name, kind) / count:.2f}" if known else "")
+            rows.append([*row, case.targets.get(name, ""), "" if worst is None else f"{worst:.0e}"])
     return rows
 
 
@@ -168,20 +165,21 @@ def curve(report: Report, seconds: float) -> None:
         for name in works:
             columns.setdefault(name, []).append(times.best(name) * 1e6)
     cells = [[f"{n} loops", *(micro(c[i]) for c in columns.values())] for i, n in enumerate(WINDOWS)]
-    fitted = [f"{exponent(WINDOWS[FITTED:], c[FITTED:]):.2f}" for c in columns.values()]
-    report.table(
-        ["ladder, µs", *columns],
-        [*cells, [f"exponent, {WINDOWS[FITTED]} to {WINDOWS[-1]}, target ≤ 2", *fitted]],
-    )
+    for low, high in FITTED:
+        span = slice(WINDOWS.index(low), WINDOWS.index(high) + 1)
+        fitted = [f"{exponent(WINDOWS[span], c[span]):.2f}" for c in columns.values()]
+        cells.append([f"exponent, {low} to {high} (target ≤ 2)", *fitted])
+    report.table(["ladder, µs", *columns], cells)
 
 
 def table(report: Report, seconds: float) -> None:
     """Everything about loops."""
     report.say(
-        "Loops: kic's G, H of a body or point, I*, P* in the mechanism's coordinates; peer: Pinocchio's "
-        "constraintDynamics of the tree (one acceleration), loops closed with six rows (the cut joint in the "
-        f"tree, the body beyond it split and welded) or three. Batches of {BATCH}, closing {CLOSED_BATCH}, each from "
-        f"a posture {STEP} away in every input. Links without mass are given some for the peer."
+        "Loops: G and H of a body or point, I*, P* in the mechanism's coordinates. Peer: Pinocchio's "
+        "constraintDynamics, one acceleration of the tree, loops closed by six rows (the cut joint stays in "
+        "the tree, the body beyond it is split and welded) or by three (points held together). Batches of "
+        f"{BATCH}, {CLOSED_BATCH} where they are closed, from postures {STEP} away in every input. For the "
+        "peer massless links are given masses, without which it has no answer."
     )
     report.say()
     rows: list[list[str]] = []
