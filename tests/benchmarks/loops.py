@@ -16,7 +16,7 @@ import kic
 from benchmarks import peers
 from benchmarks.closed_peers import SIX_ROWS, THREE_ROWS, ClosedPeer, check_accelerations, with_masses
 from benchmarks.ladder import ladder
-from benchmarks.timing import Report, Work, exponent, interleaved, micro
+from benchmarks.timing import Report, Work, exponent, interleaved, micro, one_thread
 
 BATCH, CLOSED_BATCH = 4096, 256
 # how far postures of a batch are from the drawing, and one to be closed from one that is
@@ -94,11 +94,15 @@ class Loop:
         return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out))}
 
     def batch(self, count: int) -> dict[str, Work]:
-        """A batch, likewise."""
+        """A batch, likewise; and on one core."""
         evaluate, take = self.evaluate, self.take
         states = self.mechanism.at(self.inputs + self.moves(count), near=self.mechanism.at()).state
         out = evaluate(states)
-        return {"batch": lambda: take(evaluate(states)), "batch, out": lambda: take(evaluate(states, out))}
+        return {
+            "batch": lambda: take(evaluate(states)),
+            "batch, out": lambda: take(evaluate(states, out)),
+            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out))),
+        }
 
     def closing(self) -> dict[str, Work]:
         """Closing one posture that is a step away. Whatever else closes postures has its line here."""

@@ -24,7 +24,7 @@ if __package__ in (None, ""):
 
 import kic
 from benchmarks import loops, peers, starts
-from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro
+from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
 CURVE = (6, 12, 24, 36, 48, 60)
@@ -32,23 +32,6 @@ CURVE_BATCH = 256
 
 # an evaluator, and what takes the arrays out of its results
 Evaluation = tuple[kic.Evaluator, Callable[[Any], Any]]
-
-
-def one_thread(work: Callable[[], object]) -> Callable[[], object]:
-    """The same on one core."""
-
-    def alone() -> None:
-        before = os.environ.get("KIC_THREADS")
-        os.environ["KIC_THREADS"] = "1"
-        try:
-            work()
-        finally:
-            if before is None:
-                del os.environ["KIC_THREADS"]
-            else:
-                os.environ["KIC_THREADS"] = before
-
-    return alone
 
 
 def fill_of(size: int, fresh: bool = False) -> Callable[[], object]:
