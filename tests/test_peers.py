@@ -1,8 +1,12 @@
-"""Against Pinocchio, where it is installed (extra `bench`): I*, P*, efforts, their derivatives, G and H."""
+"""Against Pinocchio, where it is installed (extra `bench`).
+
+Open chains: I*, P*, efforts, their derivatives, G and H. Loops: accelerations of the constrained tree.
+"""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +17,8 @@ import kic
 
 pinocchio = pytest.importorskip("pinocchio", reason="pip install 'kic[bench]' to compare with Pinocchio")
 sys.path.insert(0, str(Path(__file__).parent))
-from benchmarks import peers  # noqa: E402
+from benchmarks import closed_peers, loops, peers  # noqa: E402
+from benchmarks.ladder import ladder  # noqa: E402
 
 MODELS = {
     "serial": lambda: peers.serial_arm(7, seed=3),
@@ -44,3 +49,44 @@ def test_pinocchio_agrees(name: str) -> None:
         d = c.dynamics()
         by_rate = np.einsum("kab,b->ka", d.P + d.P.swapaxes(1, 2), qd)
         assert mismatch(by_rate, data.dtau_dv[np.ix_(back, back)]) < 1e-11
+
+
+def named_backwards(model: str) -> kic.Mechanism:
+    """With the two bodies of every joint the other way round, so that all coordinates change their sign."""
+    m = kic.load(model)
+    return replace(m, joints=[replace(j, bodies=j.bodies[::-1]) for j in m.joints])
+
+
+CLOSED = {
+    **{case.model: (lambda model=case.model: kic.load(model), case.closures) for case in loops.CASES},
+    "slider-crank": (lambda: kic.load("slider-crank"), (closed_peers.SIX_ROWS,)),
+    "four-bar": (lambda: kic.load("four-bar"), (closed_peers.SIX_ROWS, closed_peers.THREE_ROWS)),
+    **{
+        f"{model} backwards": (lambda model=model: named_backwards(model), (closed_peers.SIX_ROWS,))
+        for model in ("gough-stewart", "stewart-6r", "rssr")
+    },
+    "ladder": (lambda: ladder(7), (closed_peers.SIX_ROWS, closed_peers.THREE_ROWS)),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_pinocchio_agrees_on_loops(name: str) -> None:
+    make, closures = CLOSED[name]
+    m = closed_peers.with_masses(make())
+    rng = np.random.default_rng(6)
+    drawn = m.at()
+    inputs = np.array([float(drawn.value(name)) for name in m.coordinate_names])
+    for kind in closures:
+        peer = closed_peers.ClosedPeer(m, kind)
+        for _ in range(3):
+            c = m.at(inputs + rng.uniform(-0.1, 0.1, len(inputs)), near=drawn)
+            closed_peers.check_accelerations(m, peer, c)
+
+
+@pytest.mark.parametrize("name", ["stewart-6r", "slider-crank"])
+def test_another_closure_is_noticed(name: str) -> None:
+    """Points held together leave free what a hinge or slider would hold: the comparison can fail."""
+    m = kic.load(name)
+    peer = closed_peers.ClosedPeer(m, closed_peers.THREE_ROWS)
+    with pytest.raises(peers.DisagreementError, match="acceleration differs"):
+        closed_peers.check_accelerations(m, peer, m.at())

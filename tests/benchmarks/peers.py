@@ -170,7 +170,7 @@ class PinocchioPeer:
                 carrier[child] = carrier[parent]
             else:
                 kind = {"revolute": pin.JointModelRZ, "prismatic": pin.JointModelPZ}[joint.type]()
-                here = pin.SE3(_axes(sign * np.array(joint.axis)), np.array(joint.at or (0.0, 0.0, 0.0)))
+                here = pin.SE3(axes_along(sign * np.array(joint.axis)), np.array(joint.at or (0.0, 0.0, 0.0)))
                 index = self.model.addJoint(above, kind, placement.actInv(here), joint.name)
                 carrier[child] = (index, here)
                 names.append(joint.name)
@@ -191,12 +191,7 @@ class PinocchioPeer:
         for body in self.mechanism.bodies:
             joint, placement = carrier[body.name]
             if body.mass is not None and body.inertia is not None:
-                xx, yy, zz, xy, xz, yz = body.inertia
-                matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-                centre = np.array(body.com or (0.0, 0.0, 0.0))
-                inertia = pin.Inertia(body.mass, np.zeros(3), matrix)
-                where = pin.SE3(placement.rotation.T, placement.actInv(centre))
-                self.model.appendBodyToJoint(joint, inertia, where)
+                self.model.appendBodyToJoint(joint, *inertia_of(body, placement))
             if body.reference is not None:
                 self._add_frame(body.name, joint, placement, body.reference)
         for point in self.mechanism.points:
@@ -262,7 +257,16 @@ class PinocchioPeer:
         return pinocchio.rnea(self.model, self.data, self.q(phi), self.v(qd), self.v(qdd))[self.back]
 
 
-def _axes(axis: np.ndarray) -> np.ndarray:
+def inertia_of(body: kic.Body, placement: Any) -> tuple[Any, Any]:
+    """Inertia of a body for Pinocchio, and its place in a frame of a given placement in the drawing."""
+    xx, yy, zz, xy, xz, yz = body.inertia
+    matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    centre = np.array(body.com or (0.0, 0.0, 0.0))
+    inertia = pinocchio.Inertia(body.mass, np.zeros(3), matrix)
+    return inertia, pinocchio.SE3(placement.rotation.T, placement.actInv(centre))
+
+
+def axes_along(axis: np.ndarray) -> np.ndarray:
     """A rotation whose third column lies along an axis."""
     z = axis / np.linalg.norm(axis)
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
@@ -285,7 +289,7 @@ class ToolboxPeer:
         here, steps, drawn = np.eye(4), [], []
         for joint in mechanism.joints:
             next_ = np.eye(4)
-            next_[:3, :3] = _axes(np.array(joint.axis))
+            next_[:3, :3] = axes_along(np.array(joint.axis))
             next_[:3, 3] = joint.at or (0.0, 0.0, 0.0)
             turn = ET.Rz() if joint.type == "revolute" else ET.tz()
             steps += [ET.SE3(np.linalg.solve(here, next_)), turn]

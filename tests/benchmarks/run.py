@@ -23,8 +23,8 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import peers, starts
-from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro
+from benchmarks import loops, peers, starts
+from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
 CURVE = (6, 12, 24, 36, 48, 60)
@@ -32,23 +32,6 @@ CURVE_BATCH = 256
 
 # an evaluator, and what takes the arrays out of its results
 Evaluation = tuple[kic.Evaluator, Callable[[Any], Any]]
-
-
-def one_thread(work: Callable[[], object]) -> Callable[[], object]:
-    """The same on one core."""
-
-    def alone() -> None:
-        before = os.environ.get("KIC_THREADS")
-        os.environ["KIC_THREADS"] = "1"
-        try:
-            work()
-        finally:
-            if before is None:
-                del os.environ["KIC_THREADS"]
-            else:
-                os.environ["KIC_THREADS"] = before
-
-    return alone
 
 
 def fill_of(size: int, fresh: bool = False) -> Callable[[], object]:
@@ -323,7 +306,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, help="also write the table to this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument("--only", choices=["arms", "curves", "starts"], help="one part of it")
+    parser.add_argument("--only", choices=["arms", "curves", "loops", "starts"], help="one part of it")
     given = parser.parse_args()
     seconds = 0.4 if given.quick else 3.0
     report = Report()
@@ -345,6 +328,8 @@ def main() -> None:
     if given.only in (None, "curves"):
         curve(report, seconds, "serial chain", peers.serial_arm)
         curve(report, seconds, "binary tree", peers.binary_tree)
+    if given.only in (None, "loops"):
+        loops.table(report, seconds)
     if given.only in (None, "starts"):
         starts.table(report)
     if given.output:

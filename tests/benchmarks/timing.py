@@ -6,6 +6,7 @@ time of each. Nothing is ever asserted about a time.
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -68,6 +69,23 @@ def _once(work: Work, repeats: int) -> float:
     for _ in range(repeats):
         work()
     return (time.perf_counter() - start) / repeats
+
+
+def one_thread(work: Work) -> Work:
+    """The same on one core."""
+
+    def alone() -> None:
+        before = os.environ.get("KIC_THREADS")
+        os.environ["KIC_THREADS"] = "1"
+        try:
+            work()
+        finally:
+            if before is None:
+                del os.environ["KIC_THREADS"]
+            else:
+                os.environ["KIC_THREADS"] = before
+
+    return alone
 
 
 @dataclass
