@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from sampling import derivative, mismatch, random_posture, random_tree
-from test_contraction import compose
+from test_elsewhere import compose
 
 import kic
 from kic import jets

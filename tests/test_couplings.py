@@ -13,7 +13,8 @@ import kic
 from kic.configuration import Configuration
 from kic.kinematics import RowsQuestion
 from kic.rows import plain_rows
-from kic.transfer import Transfer, closure_rows, row_scales
+from kic.system import closure_rows, row_scales
+from kic.transfer import Transfer
 
 X, Y, Z = np.eye(3)
 OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3

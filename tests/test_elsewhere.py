@@ -1,4 +1,4 @@
-"""Kernels that contract with other coordinates, against the composition written out."""
+"""The transfer kernel, frame by frame, against the composition written out; closure rows as rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from sampling import derivative, mismatch, random_posture, random_tree
 import kic
 from kic.configuration import Configuration
 from kic.cuts import closure_items
-from kic.kinematics import InertiaQuestion, RowsQuestion
+from kic.kinematics import RowsQuestion
 from kic.posture import states_of
-from kic.rows import make_rows, plain_rows
-
-SIZES = [1, 2, 6]
+from kic.rows import plain_rows
 
 
 def compose(G, H, D, A, B, C):
@@ -30,74 +28,61 @@ def compose(G, H, D, A, B, C):
     )
 
 
-def contracted(c: Configuration, of: list[str], A, B, C, order: int):
-    model, size = c._model, A.shape[-1]
-    question = RowsQuestion(model.tree, make_rows(model.tree, of), order, size)
-    count = len(c._states)
-    X = np.concatenate(
-        [np.zeros((count, len(A[0]))), *(t.reshape(count, -1) for t in (A, B, C)[:order])], axis=1
-    )
-    return question.split(question.table(c._states, np.ascontiguousarray(X)), (count,))
+# trees and what they are seen from: true coordinates (places, joints) and rates (turnings) of bodies
+TREES = {
+    "true": ("RPRRPR", False, ["b5.x", "b5.y", "j1", "b2.z", "b4.y", "j5"]),
+    "turnings": ("RRRRPR", False, ["b5"]),
+    "branched": ("RRRR", True, ["b3.x", "j0", "j1", "j2"]),
+    "ball": (["R", "spherical", "R"], False, ["b1.x", "b2.y", "b2.wx", "b2.wz", "b2.z"]),
+    "ball, true": (["R", "spherical", "R"], False, ["j0", "b1.x", "b1.y", "b2.z", "j2"]),
+    "free": (["free", "P", "spherical"], True, None),
+}
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(
-    ("kinds", "branched"),
-    [("RPRRPR", False), ("RRRR", True), (["R", "spherical", "R"], False), (["free", "P", "spherical"], True)],
-    ids=str,
-)
-def test_rows(kinds, branched: bool, size: int) -> None:
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("name", TREES)
+def test_rows_in_other_coordinates(name: str, order: int) -> None:
+    """Any rows in any coordinates, by the kernel and by inverting and composing Coefficients."""
+    kinds, branched, wrt = TREES[name]
     for seed in range(3):
         rng = np.random.default_rng(seed)
         m = random_tree(rng, kinds, branched)
         c = random_posture(rng, m, (2,))
-        mobile = c._model.tree.size
-        shape = (2, mobile)
-        A, B, C = (rng.normal(size=(*shape, *(size,) * k)) for k in (1, 2, 3))
+        if wrt is None:  # all places and turnings of bodies that hang on the tree's branches
+            wrt = [f"{m.bodies[0].name}.{x}" for x in ("x", "y", "z", "wx", "wy", "wz")] + ["j1", "j2"]
         of = [m.bodies[-1].name, "gap", *(j.name for j in m.joints if j.freedoms), "p0.x"]
-        own = c._model.rows(tuple(of), 3)
-        values, *tensors = own.split(own.table(c._states), (2,))
-        for order in (1, 2, 3):
-            found = contracted(c, of, A, B, C, order)
-            assert np.array_equal(found[0], values)
-            for b in range(2):
-                want = compose(*(t[b] for t in tensors), A[b], B[b], C[b])
-                for k in range(order):
-                    assert mismatch(found[k + 1][b], want[k]) < 1e-12
+        rows, chosen = c.coefficients(of, order=3), c.coefficients(wrt, order=3)
+        inverse = chosen.inverse()
+        found = c.coefficients(of, order=order, wrt=wrt)
+        assert np.array_equal(found.values, rows.values, equal_nan=True)
+        for b in range(2):
+            parts = [rows.G[b], rows.H[b], rows.D[b], inverse.G[b], inverse.H[b], inverse.D[b]]
+            want = compose(*parts)
+            condition = np.linalg.cond(chosen.G[b])
+            for k in range(order):
+                allowed = max(1e-12, 100 * np.finfo(float).eps * condition ** (k + 1))
+                assert mismatch((found.G, found.H, found.D)[k][b], want[k]) < allowed
 
 
-def test_with_the_identity_it_is_the_tree_s_own() -> None:
-    rng = np.random.default_rng(1)
-    m = random_tree(rng, ["R", "spherical", "P", "R"], branched=True)
-    c = random_posture(rng, m, (3,))
-    size = c._model.tree.size
-    A = np.broadcast_to(np.eye(size), (3, size, size))
-    B, C = np.zeros((3, *(size,) * 3)), np.zeros((3, *(size,) * 4))
-    of = [m.bodies[-1].name, "gap"]
-    found = contracted(c, of, A, B, C, 3)
-    own = c.coefficients(of, order=3)
-    for k, t in enumerate((own.G, own.H, own.D)):
-        assert mismatch(found[k + 1], t) < 1e-13
-
-
-@pytest.mark.parametrize("kinds", ["RPRR", ["R", "spherical", "R"], ["free", "R", "P"]], ids=str)
-def test_inertia(kinds) -> None:
+@pytest.mark.parametrize("name", TREES)
+def test_inertia_in_other_coordinates(name: str) -> None:
     """I*_q = Aᵀ I* A and P*_q[k, a, b] = A_ik (P*_imn A_ma A_nb + I*_in B_nab)."""
-    for seed, size in enumerate(SIZES):
-        rng = np.random.default_rng(seed)
-        m = random_tree(rng, kinds, branched=True)
-        c = random_posture(rng, m)
-        tree, masses = c._model.tree, c._model.masses
-        A, B = (rng.normal(size=(tree.size, *(size,) * k)) for k in (1, 2))
-        X = np.concatenate([np.zeros(tree.size), A.ravel(), B.ravel()])[None]
-        T = InertiaQuestion(tree, masses, size).table(c._states, X)
-        d = c.dynamics()
-        if tree.to_coordinates is not None:  # the model of `d` is in the order of the coordinates
-            A, B = A[tree.to_coordinates], B[tree.to_coordinates]
-        want_i = A.T @ d.I @ A
-        want_p = np.einsum("ik,imn,ma,nb->kab", A, d.P, A, A) + np.einsum("ik,in,nab->kab", A, d.I, B)
-        assert mismatch(T[0, : size**2].reshape(size, size), want_i) < 1e-12
-        assert mismatch(T[0, size**2 :].reshape(size, size, size), want_p) < 1e-12
+    kinds, branched, wrt = TREES[name]
+    rng = np.random.default_rng(5)
+    m = random_tree(rng, kinds, branched)
+    c = random_posture(rng, m)
+    if wrt is None:
+        wrt = [f"{m.bodies[0].name}.{x}" for x in ("x", "y", "z", "wx", "wy", "wz")] + ["j1", "j2"]
+    chosen = c.coefficients(wrt)
+    inverse, d, found = chosen.inverse(), c.dynamics(), c.dynamics(wrt=wrt)
+    A, B = inverse.G, inverse.H
+    want_p = np.einsum("ik,imn,ma,nb->kab", A, d.P, A, A) + np.einsum("ik,in,nab->kab", A, d.I, B)
+    allowed = max(1e-12, 100 * np.finfo(float).eps * np.linalg.cond(chosen.G) ** 2)
+    assert mismatch(found.I, A.T @ d.I @ A) < allowed
+    assert mismatch(found.P, want_p) < allowed
+    assert mismatch(found.load, A.T @ d.load) < allowed
+    shares = c.contributions(wrt=wrt)
+    assert mismatch(shares.I_linear.sum(axis=0) + shares.I_angular.sum(axis=0), found.I) < allowed
 
 
 CLOSURES = ["revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "fixed", "free"]
@@ -144,7 +129,7 @@ def test_closure_rows_are_rows(kind: str) -> None:
 
     def evaluate(states, order):
         question = RowsQuestion(model.tree, rows, order)
-        return question.split(question.table(states), (len(states),))
+        return question.answer.split(question.table(states), (len(states),))
 
     drawn = {c: v for j in m.joints for c, v in zip(j.components, j.value, strict=True)}
     home = np.array([[drawn[c] for c in m.coordinate_names]])
