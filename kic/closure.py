@@ -63,6 +63,16 @@ class Closure:
         goal[:, : t.first] = target / t.scale[: t.first]
         return goal
 
+    def arrive(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Closed states (B, S) at targets that are near, and which of them arrived for certain (B,).
+
+        Compiled; it takes no poses, no angles of cut joints, and no rounded dimensions.
+        """
+        t = self.transfer
+        if self._round or self.held or t.tolerance or t.choice is None:
+            return start.copy(), np.zeros(len(start), dtype=bool)
+        return t.arrive(start, target)
+
     def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
         states, residual = self.newton(start, self.goal(target))

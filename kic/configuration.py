@@ -95,12 +95,12 @@ class Configuration(Assembly):
         transfer = model.asked(wrt)
         if transfer is None:
             question = model.rows(of, check_order(order))
-            table, T = question.answer, self._masked(question.table(self._states))
-            model.check_distances(table.rows, T, self._ok)
-            return model.assemble(table.rows, table.split(T, self.batch))
-        chosen, asked = transfer, model.elsewhere(transfer, names_of(of), check_order(order))
-        table = asked.answer
-        T = self._filled((asked.width,), lambda states: chosen.answer(asked, states).T)
+            table: Any = question.answer
+            T = self._masked(question.table(self._states))
+        else:
+            chosen, asked = transfer, model.elsewhere(transfer, names_of(of), check_order(order))
+            table = asked.answer
+            T = self._filled((asked.width,), lambda states: chosen.answer(asked, states).T)
         model.check_distances(table.rows, T, self._ok)
         return model.assemble(table.rows, table.split(T, self.batch), transfer)
 

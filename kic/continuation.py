@@ -55,6 +55,19 @@ class Outcome:
 
 def lead(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
     """Lead closed states (B, S) to the chosen rows' targets (B, P), on their branch."""
+    states, arrived = closure.arrive(start, target)
+    reasons, share = [""] * len(start), np.ones(len(start))
+    far = np.flatnonzero(~arrived)
+    if far.size:
+        rest = _lead_far(closure, start[far], target[far])
+        states[far], share[far] = rest.states, rest.share
+        for b, why in zip(far, rest.reasons, strict=True):
+            reasons[b] = why
+    return Outcome(states, reasons, share)
+
+
+def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
+    """The same for members that are not near their targets, in leaps."""
     t, goal = closure.transfer, closure.goal(target)
     states, share, step = start.copy(), np.zeros(len(start)), np.ones(len(start))
     values, G = closure.rows(states)

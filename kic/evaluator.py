@@ -168,10 +168,11 @@ class Evaluator:
         return Results(self._layout, batch, _empty((count, rows), dtype), _empty((count, model), dtype))
 
     def _calls(self, out: Results, states: np.ndarray) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Kernels, with their arguments, that fill results for one real state; true where they have doubts."""
+        """Kernels and arguments that fill results for one real state; what they return is their doubts."""
         if self._transfer is not None:
             q, answer = self._question, self._answer(out)
-            arguments = q.arguments(answer, states, self._applied, self._transfer.choice)
+            choice: Any = self._transfer.choice  # there is one wherever this way is taken
+            arguments = q.arguments(answer, states, self._applied, choice)
             return [(kernel("transfer"), arguments)]
         calls: list[tuple[Any, tuple[Any, ...]]] = []
         rows, model = self._rows, self._dynamics

@@ -26,6 +26,10 @@ def kernel(name: str) -> Any:
         from kic.kernels import kinematics as module
     elif name == "dynamics":
         from kic.kernels import dynamics as module  # type: ignore[no-redef]
+    elif name == "system":
+        from kic.kernels import gradients as module  # type: ignore[no-redef]
+    elif name == "closing":
+        from kic.kernels import closing as module  # type: ignore[no-redef]
     elif name == "transfer":
         from kic.kernels import transfer as module  # type: ignore[no-redef]
     else:

@@ -171,7 +171,7 @@ class Results:
         self._batch = batch
         self._rows = rows
         self._model = model
-        # of results for one real state that are used again: where the state goes, and the calls that fill all else
+        # of results for one real state, used again: where the state goes, and the calls that fill the rest
         self._states: Any = None
         self._calls: Any = None
         # arrays that were looked at and are copies of the kernel's memory

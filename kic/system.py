@@ -17,7 +17,7 @@ from kic.rows import Rows, make_rows, plain_rows
 from kic.tree import PRISMATIC, Tree
 
 # as in kernels.layout and kernels.transfer
-_WANT_SYSTEM, _WANT_CURVATURE, _LOWER, _SCALE, _LENGTH, _ALLOWED = 4, 8, 1, 9, 3, 4
+_WANT_CURVATURE, _LOWER, _SCALE, _LENGTH, _ALLOWED = 4, 1, 9, 3, 4
 QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
@@ -119,6 +119,14 @@ class System:
         return self.chosen.holonomic and not any(
             item.kind == UNIT and self.tree.cols[item.frame_b, 1] > PRISMATIC for item in self.chosen.source
         )
+
+    @cached_property
+    def goal(self) -> np.ndarray:
+        """What all rows (height,) read in the kernels when every chosen value is zero."""
+        goal = np.zeros(self.rows.height)
+        for row, drawn in self.rows.offsets:
+            goal[row] -= drawn
+        return goal
 
     @property
     def left_out(self) -> int:
@@ -229,6 +237,20 @@ class TransferQuestion(Question):
             np.empty((count, QUALITY_WIDTH)),
         )
 
+    def arrive(
+        self, states: np.ndarray, goal: np.ndarray, choice: np.ndarray | None, arrived: np.ndarray
+    ) -> None:
+        """Move closed states to near goals of a system's rows, in place; 1 in `arrived` if one did."""
+        from kic.kernels.closing import closing_scratch
+
+        entry, size, length = kernel("closing"), self.system.tree.size, closing_scratch(self.plan)
+
+        def work(a: int, b: int) -> None:
+            scratch, whole = np.empty(length), np.empty((2, size), np.int64)
+            entry(self.plan, self.numbers, states[a:b], goal[a:b], choice, scratch, whole, arrived[a:b])
+
+        over_batch()(work, len(states), _START + _PER_COLUMN * size)
+
     def arguments(
         self, out: Answer, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
     ) -> tuple[Any, ...]:
@@ -268,9 +290,7 @@ def _ordered(tree: Tree, rows: Rows | None) -> bool:
 
 def system_question(system: System) -> TransferQuestion:
     """The question for values and first order of a system's own rows in the tree's coordinates."""
-    question = TransferQuestion(system, 1, want=_WANT_SYSTEM)
-    question.width = system.rows.height * (1 + system.tree.size)
-    return question
+    return TransferQuestion(system, 1)
 
 
 def curvature_question(system: System) -> TransferQuestion:
@@ -288,11 +308,11 @@ def no_forces(count: int = 1) -> np.ndarray:
 def values_and_rates(question: TransferQuestion, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
     system = question.system
-    out = question.blank(len(states), states.dtype)
-    question.run_into(out, states, no_forces(), system.no_choice())
-    height = system.rows.height
-    values = system.rows.complete(out.T[:, :height].copy())
-    G = out.T[:, height:].reshape(len(states), height, system.tree.size)
+    height, size = system.rows.height, system.tree.size
+    T = np.empty((len(states), height * (1 + size)), states.dtype)
+    question.run("system", states, T)
+    values = system.rows.complete(T[:, :height].copy())
+    G = T[:, height:].reshape(len(states), height, size)
     return values[:, system.picked], G[:, system.picked]
 
 

@@ -100,6 +100,14 @@ class Transfer:
         """Values (B, P) of the chosen rows and then all closure rows, and their G^w (B, P, M), unscaled."""
         return values_and_rates(self._own, states)
 
+    def arrive(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Newton from closed states (B, S) to near targets (B, P); where it ends, and who arrived (B,)."""
+        goal = np.broadcast_to(self.system.goal, (len(start), self.system.rows.height)).copy()
+        goal[:, self.system.picked[: self.first]] += target
+        states, arrived = start.copy(), np.empty(len(start))
+        self._own.arrive(states, goal, self.choice, arrived)
+        return states, arrived == 1
+
     @cached_property
     def _bent(self) -> TransferQuestion:
         return curvature_question(self.system)
@@ -201,7 +209,7 @@ class Transfer:
         out: Answer,
         members: np.ndarray,
     ) -> None:
-        """Members near a singular posture: rows chosen for each, and what is lost there judged by condition."""
+        """Members near a singular posture: rows chosen for each, what is lost judged by condition."""
         order, size = question.order, self.first
         G = self.values_and_rates(states[members])[1]
         if not np.isfinite(G).all():

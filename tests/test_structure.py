@@ -48,6 +48,7 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 KERNELS = [
     "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
     "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
+    "closing",
 ]  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def test_constants_are_those_of_the_kernels() -> None:
     from kic import system, transfer
     from kic.kernels import transfer as compiled
 
-    names = "WANT_SYSTEM", "WANT_CURVATURE", "LOWER", "SCALE", "LENGTH", "ALLOWED"
+    names = "WANT_CURVATURE", "LOWER", "SCALE", "LENGTH", "ALLOWED"
     assert [getattr(system, f"_{name}") for name in names] == [getattr(layout, name) for name in names]
     for name in ("PIVOT", "LARGEST", "LEFT", "QUALITY_WIDTH"):
         assert getattr(system, name) == getattr(compiled, name)

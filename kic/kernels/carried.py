@@ -1,13 +1,13 @@
 """Coefficients with respect to chosen coordinates q, frame by frame, never forming those of the tree.
 
 Let the tree's coordinates have coefficients A, B, C (a table x of M rows) with respect to some q. Every frame
-then has coefficients of its own, each made from those of the frame before it: of its turning, ω_a, Ω_ab = ∂_a ω_b
-and so on, of its origin, and of whatever it carries:
+then has coefficients of its own, each made from those of the frame before it: of its turning, ω_a,
+Ω_ab = ∂_a ω_b and so on, of its origin, and of whatever it carries:
 
     ∂_a e = ω_a × e        ∂_a ∂_b e = N_ab e,        N_ab = [Ω_ab]× + ω_a ω_bᵀ - (ω_a · ω_b) 1
 
-Cost grows with the number of frames, not with the length of paths. In true coordinates the order of a and b says
-nothing about places, so that the pairs with b <= a are enough (LOWER); N is then symmetric in them too.
+Cost grows with the number of frames, not with the length of paths. In true coordinates N is symmetric in a
+and b, so that the pairs with b <= a are enough (LOWER).
 """
 
 from kic.kernels.compiled import helper
@@ -32,8 +32,8 @@ from kic.kernels.layout import (
 from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at
 from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
 
-# a frame's block in Z: ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to third order,
-# turning (3, m³) and origin (3, m³). Ground, which rests, has the first block
+# a frame's block in Z: ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to
+# third order, turning (3, m³) and origin (3, m³). Ground, which rests, has the first block
 
 
 @helper

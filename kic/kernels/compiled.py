@@ -19,9 +19,9 @@ from numba.misc.appdirs import AppDirs
 
 __all__ = ["cache_directory", "entry", "helper"]
 
-# kernels allocate nothing, for their scratch comes with the call, and no helper returns an array: so nobody need
-# count references to arrays (_nrt), which would cost as much as the arithmetic. A kernel that allocates does not
-# compile. Contracted multiply-adds are the only liberty taken with IEEE arithmetic
+# kernels allocate nothing, for their scratch comes with the call, and no helper returns an array: so nobody
+# need count references to arrays (_nrt), which would cost as much as the arithmetic. A kernel that allocates
+# does not compile. Contracted multiply-adds are the only liberty taken with IEEE arithmetic
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
     "nogil": True,

@@ -1,20 +1,25 @@
-"""Value and first order of one item in the tree's coordinates, by the columns that move its parts against each other.
+"""Values and first order of rows in the tree's coordinates, by the columns that move their parts apart.
 
-What carries both frames of a row moves nothing of it, once its loop is closed: such columns are left out, so that
-their places stay exactly zero and a loop knows its own joints only.
+What carries both frames of a row moves nothing of it, once its loop is closed: such columns are left out, so
+that their places stay exactly zero and a loop knows its own joints only.
 """
 
-from kic.kernels.compiled import helper
-from kic.kernels.frames import carried_point, carried_vector
+from kic.kernels.compiled import entry, helper
+from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.functions import root
 from kic.kernels.layout import (
     AXIS,
+    COLUMNS,
     DIRECTION,
     DISTANCE,
     FRAME_A,
     FRAME_B,
+    FRAME_WIDTH,
     GEAR,
+    HEADER,
+    HEIGHT,
     ITEM,
+    ITEMS,
     KIND,
     OMEGA,
     PARENT,
@@ -27,8 +32,11 @@ from kic.kernels.layout import (
     ROW,
     SPIN,
     STATE,
+    SYSTEM,
     UNIT,
+    section,
 )
+from kic.kernels.ranges import clear_range
 from kic.kernels.rows import acts, first, zero
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
@@ -104,3 +112,20 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
             if sign < 0 and acts(cols, n, DIRECTION) and (kind == REACH or kind == PERPENDICULAR):
                 x += dot(cross(take(F, n, AXIS), u), gap)
             g[row, n] = x
+
+
+@entry
+def system(plan, numbers, states, scratch, T):
+    """Values and first order of a system's rows, side by side in T (B, rows (1 + M))."""
+    mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, _ = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
+    F = scratch[: mobile * FRAME_WIDTH].reshape(mobile, FRAME_WIDTH)
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        clear_range(T[b], 0, height * (1 + mobile))
+        value, g = T[b, :height], T[b, height:].reshape(height, mobile)
+        for i in range(items.shape[0]):
+            gradient(cols, F, items, vectors, i, states, b, value, g)

@@ -1,8 +1,8 @@
 """Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
-`into` is None for the tree's own coordinates. Else it holds the frames' tables with respect to `size` others, in which
-the rows then are (see `carried`), the table of the tree's coordinates, and which pairs the first have. Numba
-compiles the two cases apart.
+`into` is None for the tree's own coordinates. Else it holds the frames' tables with respect to `size` others,
+in which the rows then are (see `carried`), the table of the tree's coordinates, the width of a frame's block
+and which pairs they have. Numba compiles the two cases apart.
 """
 
 from kic.kernels.carried import carried_rows

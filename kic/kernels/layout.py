@@ -15,13 +15,13 @@ from kic.kernels.compiled import helper
 
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
-# plan, row 0: lengths of the sections; row 1: what is asked; row 2, for `transfer`: how many of the items are the system's,
-# their rows, closure rows that are not used, the pairs of second order, and the order of the rows asked for
+# plan, row 0: lengths of the sections; row 1: what is asked; row 2, for `transfer`: how many of the items are
+# the system's, their rows, closure rows that are not used, pairs of second order, order of the rows asked for
 COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT = 0, 1, 2, 3
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
 HEADER = 3
-WANT_INERTIA, WANT_LOADS, WANT_SYSTEM, WANT_CURVATURE = 1, 2, 4, 8
+WANT_INERTIA, WANT_LOADS, WANT_CURVATURE = 1, 2, 4
 
 # plan, columns (M): one row for each column of the tree
 PARENT = 0  # column of the frame that carries this one, -1 for ground
@@ -40,8 +40,8 @@ OFFSET, TURN0, DRAWN = 0, 3, 12
 # in work, and cosine and sine (length, quaternion) of the column's coordinate
 ORIGIN, AXIS, ROTATION, EFFECT, MOTION, FRAME_WIDTH = 0, 3, 6, 15, 18, 20
 
-# scratch, one array for each call, for kernels allocate nothing: the frames; then what `dynamics` needs, or two tables
-# of three rows, and those of the frames in other coordinates (see `carried`)
+# scratch, one array for each call, for kernels allocate nothing: the frames; then what `dynamics` needs, or
+# two tables of three rows, and the frames' blocks in other coordinates (see `carried`)
 
 # plan, items: what is asked about; numbers, vectors: local B, local A, extra
 ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
@@ -72,7 +72,7 @@ WORLD_AXES, BODY_AXES = 0, 1
 
 # plan, springs: frames of the two ends; numbers: the two local points, stiffness, free length, damping
 # numbers, laws (M): stiffness, free value, damping of each column; numbers, last row: gravity,
-# the characteristic length, and what a closure row that is not used may miss by whatever the condition
+# the characteristic length, and what a closure row that is not used may miss whatever the condition
 LENGTH, ALLOWED = 3, 4
 
 

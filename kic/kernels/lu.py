@@ -1,7 +1,7 @@
 """Small dense systems: LU with partial pivoting that leaves out what is zero, and its solutions.
 
-Rows of closed mechanisms are mostly zeros, for a loop knows its own joints only: multipliers that are zero are
-skipped and a row is worked on as far as it reaches, so that the cost grows with the loops and not with
+Rows of closed mechanisms are mostly zeros, for a loop knows its own joints only: multipliers that are zero
+are skipped and a row is worked on as far as it reaches, so that the cost grows with the loops and not with
 their cube. Pivots are chosen by size, the one branch on values in all kernels.
 """
 
@@ -22,7 +22,7 @@ def factor(W, pivots, ends):
         for j in range(size):
             if W[i, j] != 0:
                 ends[i] = j
-    small = large = abs(W[0, 0]) if size > 0 else 1.0
+    small = large = 1.0
     for k in range(size):
         best, place = abs(W[k, k]), k
         for i in range(k + 1, size):
@@ -34,8 +34,8 @@ def factor(W, pivots, ends):
             for j in range(last + 1):
                 W[k, j], W[place, j] = W[place, j], W[k, j]
             ends[k], ends[place] = ends[place], ends[k]
-        if best == 0:
-            return 0 * best
+        if not best > 0:  # nor is it a number that is none
+            return 0.0
         small = best if k == 0 else min(small, best)
         large = best if k == 0 else max(large, best)
         last = ends[k]

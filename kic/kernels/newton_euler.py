@@ -1,9 +1,9 @@
 """I* and P* in chosen coordinates: Newton and Euler on the coefficients of every body, summed up the tree.
 
-Freeman's sums (2-157, 2-158, 2-193, 2-194) with the forces kept apart until they meet an axis: a body's coefficients
-of acceleration give it coefficients of force and moment, frames hand these to their parents, and each
-joint takes its share. With N of the body's frame and its second moment E = ∫ρρᵀ dm about the centre of mass,
-the moment is that of ρ × N ρ: gyroscopic terms included, metric-compatible, Ṁ - 2C skew.
+Freeman's sums (2-157, 2-158, 2-193, 2-194) with the forces kept apart until they meet an axis: a body's
+coefficients of acceleration give it coefficients of force and moment, frames hand these to their parents, and
+each joint takes its share. With N of the body's frame and its second moment E = ∫ρρᵀ dm about the centre of
+mass, the moment is that of ρ × N ρ: gyroscopic terms included, metric-compatible, Ṁ - 2C skew.
 """
 
 from kic.kernels.carried import arm, turned
@@ -15,7 +15,7 @@ from kic.kernels.layout import AXIS, CENTRE, MASS, PARENT, ROTATION, pair_count
 from kic.kernels.ranges import add_range, clear_range, of, put_at, scale_range
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
-# a frame's block in Y: moment about its origin (3, m) and force (3, m), then both for p pairs. Ground has the first
+# a frame's block in Y: moment about its origin (3, m) and force (3, m), then both for p pairs; ground first
 
 
 @helper
@@ -57,7 +57,7 @@ def add_euler(Z, n, Y, moment, e, count):
 
 @helper
 def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
-    """What moving body i along the coordinates takes: moments and forces, into the block `own`, cleared first."""
+    """What moving body i along the coordinates takes: moments and forces, into the block `own`."""
     n = bodies[i, 0]
     o = width * (n + 1)
     m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
@@ -106,7 +106,7 @@ def joint_shares(cols, F, x, Y, o, B, n, size, count, loads, t):
 
 @helper
 def inertia_tables(cols, F, bodies, inertias, x, Z, width, Y, B, size, pairs, t):
-    """I* (m, m) and P* (m, p) of so many pairs, side by side in t; Y has a block more than frames, as scratch."""
+    """I* (m, m) and P* (m, p) of so many pairs, side by side in t; the last block of Y is scratch."""
     mobile, count = cols.shape[0], pair_count(size, pairs)
     one = loads_block(size, pairs)
     clear_range(t, 0, size * (size + count))

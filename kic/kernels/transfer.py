@@ -1,8 +1,8 @@
-"""Entry: a mechanism in chosen coordinates q: its tree's coordinates, any rows, I*, P* and loads, from one LU.
+"""Entry: a mechanism in chosen coordinates q: its tree's coordinates, rows, I*, P* and loads, from one LU.
 
-The chosen rows and independent closure rows are one square system w(φ). To first order G^w A = [1; 0]; to second
-G^w B = -[H^w](A, A); to third likewise, always the same matrix. The right sides are what the rows have with B (or C)
-left out; what that leaves out of any answer is linear in it and is added at the end.
+The chosen rows and independent closure rows are one square system w(φ). To first order G^w A = [1; 0]; to
+second G^w B = -[H^w](A, A); to third likewise, always the same matrix. The right sides are what the rows have
+with B (or C) left out; what that leaves out of any answer is linear in it and is added at the end.
 """
 
 from kic.kernels.carried import (
@@ -47,7 +47,6 @@ from kic.kernels.layout import (
     WANT_CURVATURE,
     WANT_INERTIA,
     WANT_LOADS,
-    WANT_SYSTEM,
     packed_width,
     pair_count,
     section,
@@ -58,8 +57,8 @@ from kic.kernels.newton_euler import inertia_tables, loads_block
 from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
 from kic.kernels.vectors import cross, sub
 
-# quality (B, 7): smallest pivot as a share of the largest; then of each order the largest coefficient of a column of the
-# tree, and the worst that is left in a closure row that was not used
+# quality (B, 7): smallest pivot as a share of the largest; then of each order the largest coefficient of a
+# column of the tree, and the worst that is left in a closure row that was not used
 PIVOT, LARGEST, LEFT, QUALITY_WIDTH = 0, 1, 4, 7
 # a pivot below this share of the largest is worth a second look
 GOOD_PIVOT = 1e-3
@@ -95,7 +94,7 @@ def scratch_parts(plan):
 
 @helper
 def scaled_system(cols, vectors, choice, length, g, W):
-    """The square system: rows chosen for use, divided by their scales, columns in the order of elimination."""
+    """The square system: rows in use divided by their scales, columns in the order of elimination."""
     mobile = cols.shape[0]
     for j in range(mobile):
         n = choice[1, j]
@@ -142,7 +141,7 @@ def complete_rows(vectors, choice, left_out, height, g, late, t, start, count, o
         if k < left_out:
             scale = abs(vectors[choice[4, k], SCALE])
             for c in range(place, place + count):
-                worst = max(worst, abs(t[c]) / scale)
+                worst = max(worst, abs(t[c]) / scale) + 0 * abs(t[c])
     if left_out > 0:
         for place in range(g.shape[1] * count):
             large = max(large, abs(late[place]))
@@ -153,7 +152,7 @@ def complete_rows(vectors, choice, left_out, height, g, late, t, start, count, o
 @helper
 def unpack(t, start, rows, size, target, place):
     """Square tables of rows of pairs with b <= a."""
-    for row in range(rows):
+    for _ in range(rows):
         for a in range(size):
             for b in range(a + 1):
                 target[place + a * size + b] = t[start]
@@ -164,7 +163,7 @@ def unpack(t, start, rows, size, target, place):
 
 @helper
 def hand_out(items, first, height, pairs, order, size, t, rows, target):
-    """Rows asked for, with every pair: those of turnings differ by ω_a × ω_b in the order of differentiation."""
+    """Rows asked for, with every pair; those of turnings differ by ω_a × ω_b in the order of the two."""
     copy_range(target, 0, t, height, rows)
     start, count, place = height + rows, size, rows
     for k in range(1, order + 1):
@@ -199,7 +198,8 @@ def hand_out_inertia(t, size, pairs, target):
 
 @helper
 def chosen_loads(
-    cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, A, size, own, target, start
+    cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, A, size, own, target,
+    start,
 ):  # fmt: skip
     """T^L and damping of the tree, in chosen coordinates by A (M m), into target from `start` on."""
     mobile = cols.shape[0]
@@ -227,11 +227,11 @@ def chosen_loads(
 def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, quality):
     """Coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at a batch of postures.
 
-    choice (5, n): rows used and columns in the order of elimination, the items of those rows; closure rows that are
-    not used, and their items. X (B or 0, …) receives the table of the tree's coordinates; T that of the rows asked for, which
-    follow the system among the items; K receives I*, P*, load, damping as wanted. Where the system alone is wanted, T
-    receives its rows' values and first order in the tree's own coordinates; where its curvature is, their
-    H(φ', φ') along the rates that X then brings. `whole` (3, M) is scratch.
+    choice (5, n): rows used, columns in the order of elimination and the items of those rows; closure rows
+    that are not used, and their items. X (B or 0, …) receives the table of the tree's coordinates; T that of
+    the rows asked for, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is
+    wanted, T receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is
+    scratch.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
@@ -269,14 +269,11 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
         clear_range(scratch, endt, every * (1 + mobile))
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
-        if want & WANT_SYSTEM:
-            copy_range(T[b], 0, scratch, endt, every * (1 + mobile))
-            continue
         quality[b, PIVOT] = 1
         if not want & WANT_CURVATURE:
             scaled_system(cols, vectors, choice, length, g, W)
             quality[b, PIVOT] = factor(W, pivots, ends)
-        # one order after the other: where it stands in the table of the tree's coordinates, and in that of rows
+        # one order after the other: where it stands in the table of the tree's coordinates, and of rows
         clear_range(x, 0, x.shape[0])
         x_start, t_start, terms = mobile, every, size
         for k in range(1, order + 1):
