@@ -135,16 +135,18 @@ class System:
 
     def no_choice(self) -> np.ndarray:
         """A choice for questions that need none."""
-        return np.zeros((5, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
+        return np.zeros((6, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
 
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Picked rows `use` (M,) and columns in the order of elimination, as the kernel reads them."""
         size = self.tree.size
         rest = np.setdiff1d(np.arange(self.first, len(self.picked)), use)
-        choice = np.zeros((5, max(size, self.rows.height, 1)), dtype=np.int64)
+        choice = np.zeros((6, max(size, self.rows.height, 1)), dtype=np.int64)
         rows, others = self.picked[use], self.picked[rest]
         choice[0, :size], choice[1, :size], choice[2, :size] = rows, order, self.item_of[rows]
         choice[3, : len(rest)], choice[4, : len(rest)] = others, self.item_of[others]
+        # which coordinate a row is; none of the closure's
+        choice[5, :size] = np.where(use < self.first, use, -1)
         return choice
 
 
@@ -204,6 +206,9 @@ class TransferQuestion(Question):
         lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
         self.allowed = max(NEVER_MIND, 10 * system.tolerance)
         last[0, _LENGTH:] = system.length, self.allowed
+        if masses is not None:  # in the order of their frames
+            order_of = np.argsort(masses.frames, kind="stable")
+            masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])
         super().__init__(
             system.tree,
             rows=replace(both, vectors=vectors),

@@ -43,8 +43,8 @@ WORST_CONDITION = 1e12
 DIGITS_LOST = 1e-4
 # a pivot below this share of the largest is worth a second look (as in kernels.transfer)
 GOOD_PIVOT = 1e-3
-# systems larger than this get an order of elimination of their own
-MANY = 12
+# an order of elimination prefers zeros to size within this share
+PIVOT_SHARE = 0.1
 _EPS = float(np.finfo(float).eps)
 
 
@@ -139,7 +139,8 @@ class Transfer:
 
     def _packed(self, scaled: np.ndarray, use: np.ndarray) -> np.ndarray:
         """The kernel's table of a choice, with an order of elimination that keeps zeros."""
-        return self.system.packed_choice(use, elimination_order(scaled))
+        rows, columns = elimination_order(scaled)
+        return self.system.packed_choice(use[rows], columns)
 
     def rank(self, states: np.ndarray) -> int:
         """Number of independent closure rows at one posture (1, S)."""
@@ -329,15 +330,24 @@ class Transfer:
         return [names for _, names in sorted(found, reverse=True)[:3]]
 
 
-def elimination_order(scaled: np.ndarray) -> np.ndarray:
-    """Order of the columns in which elimination keeps zeros: those of a square system (M, M)."""
-    size = len(scaled)
-    if size > MANY:
-        from scipy.sparse import csc_matrix
-        from scipy.sparse.linalg import splu
-
-        try:
-            return np.argsort(splu(csc_matrix(scaled.real), permc_spec="COLAMD").perm_c)
-        except RuntimeError:  # exactly singular: any order will show it
-            pass
-    return np.arange(size)
+def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of a square system (M, M) in the order in which elimination keeps zeros (Markowitz)."""
+    size = np.abs(scaled.real)
+    there = size > 0
+    # no pivot much smaller than the largest of its column
+    fit = size >= PIVOT_SHARE * size.max(axis=0, initial=0.0)
+    rows, columns = np.empty(len(size), dtype=np.intp), np.empty(len(size), dtype=np.intp)
+    left = np.ones(size.shape, dtype=bool)
+    for k in range(len(size)):
+        cost = np.multiply.outer(there.sum(axis=1) - 1, there.sum(axis=0) - 1).astype(float)
+        cost -= size / (1 + size)  # of equals, the larger
+        usable = left & there
+        best = usable & fit if (usable & fit).any() else usable if usable.any() else left
+        i, j = np.unravel_index(np.argmin(np.where(best, cost, np.inf)), size.shape)
+        rows[k], columns[k] = i, j
+        others = there[:, j].copy()
+        others[i] = False
+        there[others] |= there[i]
+        there[i] = there[:, j] = False
+        left[i] = left[:, j] = False
+    return rows, columns

@@ -31,6 +31,8 @@ _OPTIONS: dict[str, Any] = {
 }
 
 helper = register_jitable(no_cfunc_wrapper=True)
+# what is too small for a call of its own
+small = register_jitable(no_cfunc_wrapper=True, forceinline=True)
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,9 @@ from kic.kernels.functions import at
 from kic.kernels.ranges import add_range, scale_range
 
 
+MUCH_LARGER = 10
+
+
 @helper
 def factor(W, pivots, ends):
     """Factor W (n, n) in place; returns the smallest pivot as a share of the largest.
@@ -26,7 +29,8 @@ def factor(W, pivots, ends):
     for k in range(size):
         best, place = abs(W[k, k]), k
         for i in range(k + 1, size):
-            if W[i, k] != 0 and abs(W[i, k]) > best:
+            # the rows come in an order that keeps zeros: only a much larger pivot is worth another
+            if W[i, k] != 0 and abs(W[i, k]) > max(best, MUCH_LARGER * abs(W[k, k])):
                 best, place = abs(W[i, k]), i
         pivots[k] = place
         if place != k:
@@ -38,10 +42,10 @@ def factor(W, pivots, ends):
             return 0.0
         small = best if k == 0 else min(small, best)
         large = best if k == 0 else max(large, best)
-        last = ends[k]
+        last, inverse = ends[k], 1 / W[k, k]
         for i in range(k + 1, size):
             if W[i, k] != 0:
-                f = W[i, k] / W[k, k]
+                f = W[i, k] * inverse
                 W[i, k] = f
                 for j in range(k + 1, last + 1):
                     W[i, j] -= f * W[k, j]

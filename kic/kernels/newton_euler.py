@@ -11,17 +11,18 @@ from kic.kernels.compiled import helper
 from kic.kernels.frames import turns
 from kic.kernels.functions import at
 from kic.kernels.inertia import rotated_inertia
-from kic.kernels.layout import AXIS, CENTRE, MASS, PARENT, ROTATION, pair_count
-from kic.kernels.ranges import add_range, clear_range, of, put_at, scale_range
+from kic.kernels.layout import AXIS, CENTRE, MASS, PARENT, ROTATION
+from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
-# a frame's block in Y: moment about its origin (3, m) and force (3, m), then both for p pairs; ground first
+# a block: moment about the frame's origin (3, m) and force (3, m), then both for p pairs. Frames keep it in Z in
+# the places of turning and origin, which nobody needs once the forces of their bodies are known
 
 
 @helper
-def loads_block(size, pairs):
-    """Numbers of one frame's block."""
-    return 6 * (size + pair_count(size, pairs))
+def loads_block(size, count):
+    """Numbers of a block."""
+    return 6 * (size + count)
 
 
 @helper
@@ -78,7 +79,25 @@ def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
 
 
 @helper
-def joint_shares(cols, F, x, Y, o, B, n, size, count, loads, t):
+def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
+    """Forces of every frame's bodies, in the places of its motion; `own` is scratch for two blocks.
+
+    Bodies stand in the order of their frames.
+    """
+    one, i = loads_block(size, count), 0
+    for n in range(cols.shape[0]):
+        o = width * (n + 1)
+        clear_range(own, one, one)
+        while i < bodies.shape[0] and bodies[i, 0] == n:
+            body_forces(F, Z, width, own, bodies, inertias, i, size, count)
+            add_range(own, one, 1, own, 0, one)
+            i += 1
+        copy_range(Z, o, own, one, 6 * size + 3 * count)
+        copy_range(Z, o + 6 * size + 12 * count, own, one + 6 * size + 3 * count, 3 * count)
+
+
+@helper
+def joint_shares(cols, F, x, Z, o, B, n, size, count, loads, t):
     """What joint n takes of its frame's forces, by A of the joint, into I (m, m) and P (m, p).
 
     `B` (M p) is what is not in the frames' second order of that of the tree's coordinates; `loads` (p,) is
@@ -86,42 +105,43 @@ def joint_shares(cols, F, x, Y, o, B, n, size, count, loads, t):
     """
     mobile, s, square = cols.shape[0], take(F, n, AXIS), size * size
     first = o if turns(cols, n) else o + 3 * size
-    second = o + 6 * size if turns(cols, n) else o + 6 * size + 3 * count
+    second = o + 6 * size if turns(cols, n) else o + 6 * size + 12 * count
     k, i = at(count), at(second)
     for p in range(k):
-        loads[p] = s[0] * Y[i + p] + s[1] * Y[i + k + p] + s[2] * Y[i + k + k + p]
+        loads[p] = s[0] * Z[i + p] + s[1] * Z[i + k + p] + s[2] * Z[i + k + k + p]
     b = at(n * count)
     for a in range(size):
-        load, share = dot(s, of(Y, first + a, size)), x[mobile + n * size + a]
+        load, share = dot(s, of(Z, first + a, size)), x[mobile + n * size + a]
         j = at(square + a * count)
         if share == 0:
             for p in range(k):
                 t[j + p] += load * B[b + p]
         else:
             for c in range(size):
-                t[a * size + c] += share * dot(s, of(Y, first + c, size))
+                t[a * size + c] += share * dot(s, of(Z, first + c, size))
             for p in range(k):
                 t[j + p] += share * loads[p] + load * B[b + p]
 
 
 @helper
-def inertia_tables(cols, F, bodies, inertias, x, Z, width, Y, B, size, pairs, t):
-    """I* (m, m) and P* (m, p) of so many pairs, side by side in t; the last block of Y is scratch."""
-    mobile, count = cols.shape[0], pair_count(size, pairs)
-    one = loads_block(size, pairs)
+def to_parent(cols, F, Z, width, n, size, count):
+    """Hand the forces of frame n to its parent, moments about the parent's origin."""
+    if cols[n, PARENT] < 0:
+        return
+    o, up, r = width * (n + 1), width * (cols[n, PARENT] + 1), arm(cols, F, n)
+    far = 6 * size + 12 * count
+    add_range(Z, up, 1, Z, o, 6 * size + 3 * count)
+    add_range(Z, up + far, 1, Z, o + far, 3 * count)
+    if r[0] != 0 or r[1] != 0 or r[2] != 0:
+        add_lever(Z, up, o + 3 * size, r, size)
+        add_lever(Z, up + 6 * size, o + far, r, count)
+
+
+@helper
+def inertia_tables(cols, F, bodies, inertias, x, Z, width, own, B, size, count, t):
+    """I* (m, m) and P* (m, p) of so many pairs, side by side in t; uses up the motion of the frames."""
     clear_range(t, 0, size * (size + count))
-    clear_range(Y, 0, one * (mobile + 1))
-    own = Y[one * (mobile + 1) :]
-    for i in range(bodies.shape[0]):
-        if bodies[i, 0] >= 0:
-            body_forces(F, Z, width, own, bodies, inertias, i, size, count)
-            add_range(Y, one * (bodies[i, 0] + 1), 1, own, 0, one)
-    for n in range(mobile - 1, -1, -1):
-        o, up = one * (n + 1), one * (cols[n, PARENT] + 1)
-        joint_shares(cols, F, x, Y, o, B, n, size, count, own, t)
-        if up > 0:
-            r = arm(cols, F, n)
-            add_range(Y, up, 1, Y, o, one)
-            if r[0] != 0 or r[1] != 0 or r[2] != 0:
-                add_lever(Y, up, o + 3 * size, r, size)
-                add_lever(Y, up + 6 * size, o + 6 * size + 3 * count, r, count)
+    frame_forces(cols, F, Z, width, own, bodies, inertias, size, count)
+    for n in range(cols.shape[0] - 1, -1, -1):
+        joint_shares(cols, F, x, Z, width * (n + 1), B, n, size, count, own, t)
+        to_parent(cols, F, Z, width, n, size, count)

@@ -3,18 +3,18 @@
 Every index goes through `at`: what can not be negative is counted several numbers at a time.
 """
 
-from kic.kernels.compiled import helper
+from kic.kernels.compiled import small
 from kic.kernels.functions import at
 
 
-@helper
+@small
 def of(Z, place, stride):
     """The vector whose components stand a stride apart."""
     p, s = at(place), at(stride)
     return (Z[p], Z[p + s], Z[p + s + s])
 
 
-@helper
+@small
 def put_at(Z, place, stride, v):
     """Write a vector whose components stand a stride apart."""
     p, s = at(place), at(stride)
@@ -23,7 +23,7 @@ def put_at(Z, place, stride, v):
     Z[p + s + s] = v[2]
 
 
-@helper
+@small
 def clear_range(t, start, count):
     """Zeros."""
     i = at(start)
@@ -31,7 +31,7 @@ def clear_range(t, start, count):
         t[i + p] = 0
 
 
-@helper
+@small
 def copy_range(t, start, Z, place, count):
     """Copy a stretch of Z."""
     i, k = at(start), at(place)
@@ -39,7 +39,7 @@ def copy_range(t, start, Z, place, count):
         t[i + p] = Z[k + p]
 
 
-@helper
+@small
 def add_range(t, start, f, Z, place, count):
     """Add f times a stretch of Z."""
     i, k = at(start), at(place)
@@ -47,7 +47,7 @@ def add_range(t, start, f, Z, place, count):
         t[i + p] += f * Z[k + p]
 
 
-@helper
+@small
 def scale_range(t, start, f, Z, place, count):
     """Write f times a stretch of Z."""
     i, k = at(start), at(place)

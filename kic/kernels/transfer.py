@@ -87,7 +87,7 @@ def scratch_parts(plan):
     late = R + mobile * most
     inertia = late
     if want & WANT_INERTIA:
-        inertia += (mobile + 2) * loads_block(size, pairs) + size * (size + count)
+        inertia += 2 * loads_block(size, count) + size * (size + count)
     loads = inertia + (mobile * (COMPOSITE_WIDTH + 2 + mobile) if want & WANT_LOADS else 0)
     return F, Z, U, V, x, t, g, W, R, late, inertia, loads
 
@@ -96,20 +96,24 @@ def scratch_parts(plan):
 def scaled_system(cols, vectors, choice, length, g, W):
     """The square system: rows in use divided by their scales, columns in the order of elimination."""
     mobile = cols.shape[0]
+    for i in range(mobile):
+        f = 1 / vectors[choice[2, i], SCALE]
+        row = choice[0, i]
+        for j in range(mobile):
+            W[i, j] = f * g[row, choice[1, j]]
     for j in range(mobile):
-        n = choice[1, j]
-        column = length if cols[n, KIND] == PRISMATIC else length / length
-        for i in range(mobile):
-            W[i, j] = g[choice[0, i], n] * column / vectors[choice[2, i], SCALE]
+        if cols[choice[1, j], KIND] == PRISMATIC:
+            for i in range(mobile):
+                W[i, j] *= length
 
 
 @helper
 def spread(cols, choice, length, R, late, count):
     """Solutions R, in the order of elimination, as columns stand."""
+    one = length / length
     for j in range(cols.shape[0]):
         n = choice[1, j]
-        column = length if cols[n, KIND] == PRISMATIC else length / length
-        scale_range(late, n * count, column, R, j * count, count)
+        scale_range(late, n * count, length if cols[n, KIND] == PRISMATIC else one, R, j * count, count)
 
 
 @helper
@@ -227,8 +231,8 @@ def chosen_loads(
 def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, quality):
     """Coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at a batch of postures.
 
-    choice (5, n): rows used, columns in the order of elimination and the items of those rows; closure rows
-    that are not used, and their items. X (B or 0, …) receives the table of the tree's coordinates; T that of
+    choice (6, n): rows used, columns in the order of elimination and the items of those rows; closure rows
+    that are not used, and their items; the coordinate that each row used is, or -1. X (B or 0, …) receives the table of the tree's coordinates; T that of
     the rows asked for, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is
     wanted, T receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is
     scratch.
@@ -257,7 +261,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     W, R, late = scratch[endg:endW].reshape(mobile, mobile), scratch[endW:endR], scratch[endR:endlate]
     pivots, ends, bare = whole[0], whole[1], whole[2]
     own_inertia, own_loads = scratch[endlate:endinertia], scratch[endinertia:endloads]
-    tables, Y = own_inertia[: size * (size + count)], own_inertia[size * (size + count) :]
+    tables, own = own_inertia[: size * (size + count)], own_inertia[size * (size + count) :]
     into = Z, x, width, pairs
     # ground rests
     clear_range(Z, 0, width)
@@ -279,13 +283,15 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
         for k in range(1, order + 1):
             if k == 1:
                 clear_range(R, 0, mobile * size)
-                for i in range(size):
-                    R[i * size + i] = 1 / vectors[choice[2, i], SCALE]
+                for i in range(mobile):
+                    if choice[5, i] >= 0:
+                        R[i * size + choice[5, i]] = 1 / vectors[choice[2, i], SCALE]
                 copy_range(t, 0, value, 0, every)
                 clear_range(t, t_start, every * size)
             else:
                 if k == 2:
                     ball_turns(cols, x, size, pairs)
+                first_motion(cols, F, x, Z, width, size)
                 second_motion(cols, F, x, Z, width, size, pairs, bare)
                 if k == 3:
                     third_motion(cols, F, x, Z, width, size)
@@ -303,7 +309,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
                 spread(cols, choice, length, R, late, terms)
             complete_rows(vectors, choice, left_out, height, g, late, t, t_start, terms, k, quality[b])
             if k == 2 and want & WANT_INERTIA:
-                inertia_tables(cols, F, bodies, inertias, x, Z, width, Y, late, size, pairs, tables)
+                inertia_tables(cols, F, bodies, inertias, x, Z, width, own, late, size, count, tables)
                 hand_out_inertia(tables, size, pairs, K[b])
             add_range(x, x_start, 1, late, 0, mobile * terms)
             if k == 1:
@@ -313,8 +319,6 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
                         cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b,
                         late, size, own_loads, K[b], start,
                     )  # fmt: skip
-                if order > 1:
-                    first_motion(cols, F, x, Z, width, size)
             x_start += mobile * terms
             t_start += every * terms
             terms = count if k == 1 else size * size * size
