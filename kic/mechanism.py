@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.checks import STRICT
+from kic.closer import Closer
 from kic.configuration import Configuration
 from kic.couplings import tell
 from kic.drawing import Drawing
@@ -331,6 +332,26 @@ class Mechanism(Drawing):
         [2.0, 1.0]
         """
         return Evaluator(self._model, of, order, dynamics, wrt)
+
+    def prepare_at(self, inputs: str | Iterable[str] | None = None) -> Closer:
+        """Closer for hot loops: closes postures near to given states, plain arrays in and out.
+
+        Parameters
+        ----------
+        inputs : str or list of str, optional
+            Rows whose values will be given, as in `at`; by default the coordinates.
+
+        Returns
+        -------
+        Closer
+            Call it with values (..., P) and closed states (..., S).
+
+        Raises
+        ------
+        InputError, UnknownNameError
+            As `at` would.
+        """
+        return Closer(self._model, inputs)
 
     def sheet(self) -> Sheet:
         """Labelled account of the parts, to print or to show."""

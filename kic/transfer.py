@@ -331,7 +331,7 @@ class Transfer:
 
 
 def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of a square system (M, M) in the order in which elimination keeps zeros (Markowitz)."""
+    """Rows and columns of a square system (M, M) in an order that keeps zeros (Markowitz)."""
     size = np.abs(scaled.real)
     there = size > 0
     # no pivot much smaller than the largest of its column

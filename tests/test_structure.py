@@ -35,7 +35,7 @@ FLOORS = [
     ["assembly", "reactions"],
     ["configuration", "results"],
     ["evaluator", "position"],
-    ["solutions"],
+    ["solutions", "closer"],
     ["mechanism"],
     ["dh"],
     ["modelfile"],

@@ -9,7 +9,7 @@ from kic.kernels.compiled import helper
 from kic.kernels.functions import at
 from kic.kernels.ranges import add_range, scale_range
 
-
+# a pivot is left for one that is so much larger
 MUCH_LARGER = 10
 
 

@@ -15,8 +15,8 @@ from kic.kernels.layout import AXIS, CENTRE, MASS, PARENT, ROTATION
 from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
-# a block: moment about the frame's origin (3, m) and force (3, m), then both for p pairs. Frames keep it in Z in
-# the places of turning and origin, which nobody needs once the forces of their bodies are known
+# a block: moment about the frame's origin (3, m) and force (3, m), then both for p pairs. Frames keep it in
+# Z, in the places of turning and origin, which nobody needs once the forces of their bodies are known
 
 
 @helper

@@ -232,10 +232,10 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     """Coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at a batch of postures.
 
     choice (6, n): rows used, columns in the order of elimination and the items of those rows; closure rows
-    that are not used, and their items; the coordinate that each row used is, or -1. X (B or 0, …) receives the table of the tree's coordinates; T that of
-    the rows asked for, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is
-    wanted, T receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is
-    scratch.
+    that are not used, and their items; which coordinate each row used is, or -1. X (B or 0, …) receives the
+    table of the tree's coordinates; T that of the rows asked for, which follow the system's; K I*, P*, load,
+    damping as wanted. Where curvature is wanted, T receives H(φ', φ') of the system's rows along the rates
+    that X then brings. `whole` (3, M) is scratch.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
@@ -312,13 +312,12 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
                 inertia_tables(cols, F, bodies, inertias, x, Z, width, own, late, size, count, tables)
                 hand_out_inertia(tables, size, pairs, K[b])
             add_range(x, x_start, 1, late, 0, mobile * terms)
-            if k == 1:
-                if want & WANT_LOADS:
-                    start = size * (size + size * size) if want & WANT_INERTIA else 0
-                    chosen_loads(
-                        cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b,
-                        late, size, own_loads, K[b], start,
-                    )  # fmt: skip
+            if k == 1 and want & WANT_LOADS:
+                start = size * (size + size * size) if want & WANT_INERTIA else 0
+                chosen_loads(
+                    cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, late,
+                    size, own_loads, K[b], start,
+                )  # fmt: skip
             x_start += mobile * terms
             t_start += every * terms
             terms = count if k == 1 else size * size * size

@@ -1,0 +1,114 @@
+"""Prepared closing: the compiled Newton against at(), and what it leaves to it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import kic
+
+CLOSED = [
+    "four-bar", "slider-crank", "five-bar", "three-legged-robot", "gough-stewart", "stewart-6r", "rssr",
+    "ladder", "geared-five-bar", "five-rod-suspension",
+]  # fmt: skip
+
+
+def values_of(c: kic.Configuration, names) -> np.ndarray:
+    return np.stack([c.value(name) for name in names], axis=-1)
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_it_closes_as_at_does(name: str) -> None:
+    m = kic.load(name)
+    close, c = m.prepare_at(), m.at()
+    here = values_of(c, close.inputs)
+    wanted = here + 0.01 * np.random.default_rng(1).normal(size=(20, len(here)))
+    states = close(wanted, c.state)
+    assert np.abs(states - m.at(wanted, near=c).state).max() < 1e-12
+    residual = m._model.closure(close.inputs).rows(states)[0][:, len(here) :]
+    assert np.abs(residual).max() < 1e-14
+    assert np.array_equal(close(wanted[3], c.state), states[3])
+    assert np.abs(close(here, states) - c.state).max() < 1e-12
+
+
+def test_near_postures_need_no_leaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled way alone closes near postures, and gives up far ones."""
+    m = kic.load("gough-stewart")
+    c = m.at()
+    closure = m._model.closure(m.coordinates)
+    here = values_of(c, m.coordinates)
+    near = here + np.array([[0.01], [0.02]])
+    states, arrived = closure.arrive(np.repeat(c.state[None], 2, axis=0), near)
+    assert arrived.all()
+    assert np.abs(closure.rows(states)[0][:, :6] - near / closure.transfer.scale[:6]).max() < 1e-14
+    assert not closure.arrive(c.state[None], here[None] + 3.0)[1].any()
+    assert not closure.arrive(c.state[None], here[None] * np.nan)[1].any()
+
+
+def test_it_never_steps_over_a_dead_centre() -> None:
+    """Just short of where the rocker turns round, a goal beyond it is refused and not met on another branch."""
+    m = kic.load("four-bar")
+    turn = m.path({"A": np.linspace(0, 2 * np.pi, 721) + m.at().value("A")})
+    D = turn.value("D")
+    k = int(np.argmax(D))
+    c = m.at({"A": turn.value("A")[k] - 0.02}, near=kic.Configuration(m._model, (), turn.state[k : k + 1]))
+    close = m.prepare_at("D")
+    with pytest.raises(kic.PostureError, match="it came"):
+        close([D[k] + 1e-4], c.state)
+    assert (
+        abs(m.prepare(of="D")(close([float(c.value("D")) + 1e-6], c.state)).D.value[0] - c.value("D") - 1e-6)
+        < 1e-12
+    )
+
+
+def test_angles_of_cut_joints_and_rounded_loops_take_the_longer_way() -> None:
+    m = kic.load("four-bar")
+    assert "D" in m.cuts
+    c = m.at()
+    state = m.prepare_at("D")([float(c.value("D")) + 0.01], c.state)
+    assert np.array_equal(state, m.at({"D": c.value("D") + 0.01}, near=c).state)
+
+
+def test_batches_broadcast_and_threads_share() -> None:
+    m = kic.load("five-bar")
+    c = m.at()
+    close = m.prepare_at()
+    here = values_of(c, close.inputs)
+    wanted = here + 0.01 * np.random.default_rng(0).normal(size=(3, 1, 2))
+    states = close(wanted, np.broadcast_to(c.state, (4, len(c.state))))
+    assert states.shape == (3, 4, len(c.state))
+    assert close(np.zeros((0, 2)), c.state).shape == (0, len(c.state))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: close(x, c.state), wanted[:, 0]))
+    assert np.array_equal(np.array(found), states[:, 0])
+    assert not np.shares_memory(close(here, c.state), c.state)
+
+
+def test_refusals() -> None:
+    m = kic.load("five-bar")
+    c = m.at()
+    with pytest.raises(kic.InputError, match="angular velocities, which have no value that could fix"):
+        kic.load("gough-stewart").prepare_at(["platform"])
+    with pytest.raises(kic.InputError, match="has mobility 2; 1 coordinates were named: A"):
+        m.prepare_at("A")
+    close = m.prepare_at()
+    assert repr(close).startswith("closer of 'five-bar' for values (..., 2) of A, ")
+    with pytest.raises(
+        kic.InputError, match=r"Expected `values` to be real numbers of shape \(..., 2\), got"
+    ):
+        close([1.0], c.state)
+    with pytest.raises(kic.InputError, match=r"Expected `near` to be real numbers of shape"):
+        close([1.0, 1.0], c.state + 0j)
+    with pytest.raises(kic.PostureError, match="inputs must be finite"):
+        close([np.nan, 1.0], c.state)
+
+
+def test_what_it_returns_is_a_state() -> None:
+    m = kic.load("rssr")
+    c = m.at()
+    wanted = values_of(c, m.coordinates) + 0.02
+    r = m.prepare(of=m.coordinates, wrt=m.coordinates)(m.prepare_at()(wanted, c.state))
+    found = np.array([r[name].value[0] for name in m.coordinates])
+    assert np.abs(found - wanted).max() < 1e-14
