@@ -53,6 +53,7 @@ from kic.errors import (
     SingularError,
     UnknownNameError,
 )
+from kic.closer import Closer
 from kic.evaluator import Evaluator
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
@@ -64,6 +65,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Body",
+    "Closer",
     "Coefficients",
     "Configuration",
     "Contributions",

@@ -48,7 +48,7 @@ def test_near_postures_need_no_leaps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_never_steps_over_a_dead_centre() -> None:
-    """Just short of where the rocker turns round, a goal beyond it is refused and not met on another branch."""
+    """Just short of where the rocker turns round, a goal beyond it is refused, not met on another branch."""
     m = kic.load("four-bar")
     turn = m.path({"A": np.linspace(0, 2 * np.pi, 721) + m.at().value("A")})
     D = turn.value("D")
