@@ -36,6 +36,7 @@ The differentiating index comes first::
 """
 
 from kic import products
+from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.contributions import Contributions
@@ -53,7 +54,6 @@ from kic.errors import (
     SingularError,
     UnknownNameError,
 )
-from kic.closer import Closer
 from kic.evaluator import Evaluator
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism

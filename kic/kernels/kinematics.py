@@ -5,6 +5,9 @@ in which the rows then are (see `carried`), the table of the tree's coordinates,
 and which pairs they have. Numba compiles the two cases apart.
 """
 
+from numba import types
+from numba.extending import overload
+
 from kic.kernels.carried import carried_rows
 from kic.kernels.compiled import entry, helper
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
@@ -49,14 +52,34 @@ from kic.kernels.rows import vector_rows
 from kic.kernels.vectors import dot, sub, take
 
 
-@helper
 def carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Coefficients of one carried vector, added to three rows, in the coordinates asked for."""
-    if into is None:
-        vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
-    else:
-        Z, _, width, pairs = into
-        carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row)
+    rule = tree_rows if into is None else frame_rows
+    rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
+
+
+@overload(carried)
+def _carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    # a branch on None would compile both
+    rule = tree_rows if isinstance(into, types.NoneType) else frame_rows
+
+    def compiled(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+        rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
+
+    return compiled
+
+
+@helper
+def tree_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    """In the tree's own coordinates."""
+    vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
+
+
+@helper
+def frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    """In others, by the frames' tables."""
+    Z, _, width, pairs = into
+    carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
