@@ -129,3 +129,22 @@ def test_constants_are_those_of_the_kernels() -> None:
     for name in ("PIVOT", "LARGEST", "LEFT", "QUALITY_WIDTH"):
         assert getattr(system, name) == getattr(compiled, name)
     assert transfer.GOOD_PIVOT == compiled.GOOD_PIVOT
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.stem)
+def test_no_kernel_helper_returns_an_array(path: Path) -> None:
+    """Kernels count no references to arrays: one that is handed back could be freed too early."""
+    made = {"reshape", "empty", "zeros", "copy", "ravel", "view"}
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        if not any(
+            isinstance(d, ast.Name) and d.id in ("helper", "small", "entry") for d in function.decorator_list
+        ):
+            continue
+        for statement in ast.walk(function):
+            if isinstance(statement, ast.Return) and statement.value is not None:
+                for node in ast.walk(statement.value):
+                    assert not isinstance(node, ast.Slice), f"{function.name} returns a slice"
+                    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                    assert not (called and node.func.attr in made), f"{function.name} returns an array"

@@ -8,37 +8,32 @@ velocity) enters as W with `has_value` False: the row is then u . dw.
 from kic.kernels.compiled import helper
 from kic.kernels.functions import root
 from kic.kernels.layout import EVERY, g_at, pair_count
+from kic.kernels.ranges import of
 from kic.kernels.vectors import dot
-
-
-@helper
-def three(t, place, stride):
-    """The vector that stands in three rows of member 0."""
-    return (t[place], t[place + stride], t[place + 2 * stride])
 
 
 @helper
 def column1(t, size, n):
     """First-order column of a three-row table."""
-    return three(t, g_at(3, size, 0, n), size)
+    return of(t, g_at(3, size, 0, n), size)
 
 
 @helper
 def column2(t, size, count, p):
     """Second-order column of pair p of a three-row table of `count` pairs."""
-    return three(t, 3 * (1 + size) + p, count)
+    return of(t, 3 * (1 + size) + p, count)
 
 
 @helper
 def column3(t, size, p):
     """Third-order column of triple p of a three-row table of every pair."""
-    return three(t, 3 * (1 + size + size * size) + p, size * size * size)
+    return of(t, 3 * (1 + size + size * size) + p, size * size * size)
 
 
 @helper
 def product_row(U, W, has_value, size, pairs, order, t, rows, row):
     """Value and coefficients of u . w, or those of u . dw where w has no value, into one row."""
-    u, w = three(U, 0, 1), three(W, 0, 1)
+    u, w = of(U, 0, 1), of(W, 0, 1)
     if has_value:
         t[row] = dot(u, w)
     for n in range(size):

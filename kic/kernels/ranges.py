@@ -24,6 +24,15 @@ def put_at(Z, place, stride, v):
 
 
 @small
+def accumulate(t, place, stride, v):
+    """Add a vector to one whose components stand a stride apart."""
+    p, s = at(place), at(stride)
+    t[p] += v[0]
+    t[p + s] += v[1]
+    t[p + s + s] += v[2]
+
+
+@small
 def clear_range(t, start, count):
     """Zeros."""
     i = at(start)

@@ -10,8 +10,8 @@ so their blocks are not symmetric; elsewhere translational rows are, and one tri
 
 from kic.kernels.compiled import helper
 from kic.kernels.frames import turns
-from kic.kernels.functions import at
 from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT, d_at, g_at, h_at
+from kic.kernels.ranges import accumulate, of, put_at
 from kic.kernels.vectors import add, cross, put, scale, sub, take
 
 
@@ -70,31 +70,6 @@ def third(cols, F, l, m, n, kind):
 
 
 @helper
-def accumulate(t, place, stride, v):
-    """Add a vector to three places of member b, one row apart."""
-    p, s = at(place), at(stride)
-    t[p] += v[0]
-    t[p + s] += v[1]
-    t[p + s + s] += v[2]
-
-
-@helper
-def plus(t, place, stride, v):
-    """Sum of a vector and what stands in three places, one row apart."""
-    p, s = at(place), at(stride)
-    return (t[p] + v[0], t[p + s] + v[1], t[p + s + s] + v[2])
-
-
-@helper
-def store(t, place, stride, v):
-    """Write a vector into three places, one row apart."""
-    p, s = at(place), at(stride)
-    t[p] = v[0]
-    t[p + s] = v[1]
-    t[p + s + s] = v[2]
-
-
-@helper
 def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
     """Add `sign` times the coefficients of one carried vector to three rows.
 
@@ -134,21 +109,21 @@ def translational(cols, F, frame, kind, sign, order, t, rows, row):
             while k >= 0:
                 if turns(cols, k):
                     h = cross(take(F, k, AXIS), gq)
-                    x = plus(t, h0 + q * size + k, square, h)
-                    store(t, h0 + q * size + k, square, x)
-                    store(t, h0 + k * size + q, square, x)
+                    x = add(of(t, h0 + q * size + k, square), h)
+                    put_at(t, h0 + q * size + k, square, x)
+                    put_at(t, h0 + k * size + q, square, x)
                     if order > 2:
                         i = k
                         while i >= 0:
                             if turns(cols, i):
                                 d = cross(take(F, i, AXIS), h)
-                                x = plus(t, d0 + (q * size + k) * size + i, cube, d)
-                                store(t, d0 + (q * size + k) * size + i, cube, x)
-                                store(t, d0 + (q * size + i) * size + k, cube, x)
-                                store(t, d0 + (k * size + q) * size + i, cube, x)
-                                store(t, d0 + (k * size + i) * size + q, cube, x)
-                                store(t, d0 + (i * size + q) * size + k, cube, x)
-                                store(t, d0 + (i * size + k) * size + q, cube, x)
+                                x = add(of(t, d0 + (q * size + k) * size + i, cube), d)
+                                put_at(t, d0 + (q * size + k) * size + i, cube, x)
+                                put_at(t, d0 + (q * size + i) * size + k, cube, x)
+                                put_at(t, d0 + (k * size + q) * size + i, cube, x)
+                                put_at(t, d0 + (k * size + i) * size + q, cube, x)
+                                put_at(t, d0 + (i * size + q) * size + k, cube, x)
+                                put_at(t, d0 + (i * size + k) * size + q, cube, x)
                             i = cols[i, PARENT]
                 k = cols[k, PARENT]
         q = cols[q, PARENT]
