@@ -19,6 +19,8 @@ from kic.tree import PRISMATIC
 STEPS = 50
 # residual, relative to the characteristic length, at which a posture counts as closed
 CLOSED = 1e-12
+# places are known to so many units of the last digit of the largest length
+_DIGITS = 16 * float(np.finfo(float).eps)
 
 
 class Closure:
@@ -43,6 +45,8 @@ class Closure:
         self._facing = (
             RowsQuestion(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
         )
+        # a loop much smaller than the mechanism closes no better than its places are known
+        self.limit = max(CLOSED, _DIGITS * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, 1] != PRISMATIC
         self._round = [
             k
@@ -141,7 +145,7 @@ class Closure:
 
     def judge(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
         """Why members are not closed; '' for those that are."""
-        reasons = ["" if left <= CLOSED else self._left(states[b], left) for b, left in enumerate(residual)]
+        reasons = ["" if left <= self.limit else self._left(states[b], left) for b, left in enumerate(residual)]
         closed = [b for b, why in enumerate(reasons) if not why]
         for b, why in zip(closed, self.flipped(states[closed]), strict=True):
             reasons[b] = why
@@ -153,7 +157,7 @@ class Closure:
         values, G = self.rows(state[None])
         kept = self._kept(G)[0, t.first :]
         closing = values[0, t.first :]
-        if t.tolerance and np.linalg.norm(closing * kept) <= CLOSED:
+        if t.tolerance and np.linalg.norm(closing * kept) <= self.limit:
             gap = np.linalg.norm(closing * (1 - kept))
             if gap > t.tolerance:
                 return (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.closure import CLOSED, Closure, condition
+from kic.closure import Closure, condition
 from kic.posture import advance, gaps
 from kic.rotations import quaternion_from_vector, rotated, vector_from_matrix
 from kic.transfer import WORST_CONDITION
@@ -77,7 +77,7 @@ def lead(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
         kept = np.where(
             dead, off <= ARRIVING, (off * np.maximum(worst[k], worse) <= SAFE) & _same_side(G[k], g)
         )
-        good = (residual <= CLOSED) & kept
+        good = (residual <= closure.limit) & kept
         good[good] = [not why for why in closure.flipped(found[good])]
         done = k[good]
         states[done], values[done], G[done], worst[done] = found[good], v[good], g[good], worse[good]

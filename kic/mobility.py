@@ -97,7 +97,7 @@ class Freedoms:
         left = np.linalg.norm(self._closure.rows(states)[0], axis=1)
         # a posture that fell back to the drawing is none beside it
         far, gone = (np.linalg.norm(x - self._drawn, axis=1) for x in (start, states))
-        return states[(left <= max(CLOSED, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
+        return states[(left <= max(self._closure.limit, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
