@@ -185,8 +185,11 @@ def _why(
         return elsewhere
     if not regular:
         return _stuck(closure, start)
+    strained = closure.strained(reached[0])
     there = elsewhere or "another branch has such a posture, to which this start does not lead"
     way = f"it came {min(100 * share, 99.99):.4g} % of the way, {_reading(closure, reached, goal)}"
+    if strained and "contradict" not in elsewhere:
+        return f"{way}: {strained}"
     return f"{way}: {_end(closure, start, reached)}; {there}"
 
 
@@ -209,11 +212,10 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     G = closure.rows(states)[1][0]
     if not np.isfinite(G).all():
         return "it starts where a distance among its inputs is zero and has no direction"
-    free = np.abs(np.linalg.svd(G)[2][-1])
-    loose = [closure.transfer.tree.columns[n] for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
     return (
-        "its inputs depend on one another where it starts, and lead nowhere from there: while they stand "
-        f"still, {', '.join(loose)} can move"
+        f"its inputs depend on one another where it starts (condition {condition(G[None])[0]:.0e}, at most "
+        f"{REGULAR:.0e} can be followed), and lead nowhere from there: while they stand still, "
+        f"{closure.transfer.loose(G)} can move"
     )
 
 

@@ -39,6 +39,8 @@ from kic.tree import Tree
 RANK_SHARE = 1e-9
 # a system worse than this has lost too many digits to be called an answer
 WORST_CONDITION = 1e12
+# units of the last digit, times the condition, that an answer is known to
+UNITS = 100
 # share of an answer that may be lost to a closure that is nearly singular in itself
 DIGITS_LOST = 1e-4
 # a pivot below this share of the largest is worth a second look (as in kernels.transfer)
@@ -145,16 +147,27 @@ class Transfer:
 
     def independent(self, G: np.ndarray) -> np.ndarray:
         """Closure rows that are independent at one posture, from scaled G (P, M)."""
+        shares, pivot = self.shares(G)
+        return np.sort(pivot[: self.count(shares)]) + self.first
+
+    def shares(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What closure conditions are worth, from scaled G (P, M), best first: pivots of a QR, and the rows.
+
+        Each pivot is what its row has beyond the rows before it, as a share of the largest.
+        """
         closing = G[self.first :].real
         if not len(closing):
-            return np.empty(0, dtype=np.intp)
+            return np.empty(0), np.empty(0, dtype=np.intp)
         from scipy.linalg import qr
 
         R, pivot = qr(closing.T, mode="r", pivoting=True)
         diagonal = np.abs(np.diag(R))
-        share = max(RANK_SHARE, self.tolerance)
-        rank = int((diagonal > share * diagonal[0]).sum()) if diagonal.size and diagonal[0] > 0 else 0
-        return np.sort(pivot[:rank]) + self.first
+        largest = diagonal[0] if diagonal.size else 0.0
+        return diagonal / largest if largest > 0 else 0 * diagonal, pivot
+
+    def count(self, shares: np.ndarray) -> int:
+        """How many conditions are independent."""
+        return int((shares > max(RANK_SHARE, self.tolerance)).sum())
 
     def first_part(self, X: np.ndarray) -> np.ndarray:
         """A (B, M, m) of a table of the tree's coordinates."""
@@ -213,8 +226,7 @@ class Transfer:
         use = self._rows_of_each(scaled)
         taken = np.take_along_axis(scaled, use[:, :, None], axis=1).real
         condition = np.linalg.cond(taken)
-        if not condition.max() < WORST_CONDITION:
-            self._refuse(scaled, condition, members, len(states))
+        self.check_regular(scaled, condition, members, len(states))
         if size < self.tree.size:
             self._check_bifurcation(np.linalg.cond(taken[:, size:]), order, members)
         for k, b in enumerate(members):
@@ -245,6 +257,8 @@ class Transfer:
         rows = np.concatenate([np.arange(self.first), self.independent(scaled)])
         if len(rows) != self.tree.size:
             freedoms = self.tree.size - (len(rows) - self.first)
+            if freedoms < self.first:
+                self._refuse_contradiction(scaled, freedoms)
             raise SingularError(
                 f"Closure conditions of '{self.tree.drawing.name}' depend on one another at this posture: it "
                 f"has {freedoms} freedoms here, and {self.first} coordinates were named: "
@@ -254,14 +268,28 @@ class Transfer:
             )
         return rows
 
+    def _refuse_contradiction(self, scaled: np.ndarray, freedoms: int) -> None:
+        """Closure conditions hold the mechanism more than its mobility says."""
+        shares = self.shares(scaled)[0]
+        least = float(shares[self.count(shares) - 1])
+        raise SingularError(
+            f"Loops of '{self.tree.drawing.name}' contradict each other here: they leave {freedoms} freedoms "
+            f"to first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The weakest "
+            f"condition counts {least:.1e} of the strongest, closure_tolerance is {self.tolerance:g}. Mend the "
+            "dimensions or the state, or give a larger closure_tolerance if they are rounded.",
+            freedoms=freedoms,
+            coordinates=self.labels,
+            share=least,
+        )
+
     def _check_bifurcation(self, condition: np.ndarray, order: int, members: np.ndarray) -> None:
         """Each order loses the digits of the closure rows' own condition once more."""
-        lost = _EPS * condition**order
+        lost = UNITS * _EPS * condition**order
         if lost.max() > DIGITS_LOST:
             b = int(np.argmax(lost))
             raise SingularError(
                 f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition {condition[b]:.0e} "
-                f"of the closure alone): order {order} would be wrong by {lost[b]:.0e} of itself. Move off "
+                f"of the closure alone): order {order} may be wrong by {lost[b]:.0e} of itself. Move off "
                 "this posture, where several motions meet, or ask for a lower order.",
                 condition=float(condition[b]),
                 failed=members[lost > DIGITS_LOST].tolist(),
@@ -279,26 +307,50 @@ class Transfer:
             raise SingularError(
                 f"Loops of '{self.tree.drawing.name}' contradict each other here: closure rows that should "
                 f"follow from the others miss by {worst[b, k]:.1e} (condition {condition[b]:.1e}). Mend the "
-                "dimensions, or give closure_tolerance if they are rounded.",
+                "dimensions or the state, or give closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
                 condition=float(condition[b]),
             )
 
-    def _refuse(self, scaled: np.ndarray, condition: np.ndarray, members: np.ndarray, count: int) -> None:
-        """These coordinates can not drive the mechanism at a posture: say which can."""
+    def check_regular(
+        self, scaled: np.ndarray, condition: np.ndarray, members: np.ndarray, count: int
+    ) -> None:
+        """Refuse coordinates that can not drive the mechanism at some posture, and say which can.
+
+        Parameters
+        ----------
+        scaled, condition : (B, P, M), (B,)
+            First order of the rows, and its condition.
+        members, count : (B,) int, int
+            Which members of how many these are.
+
+        Raises
+        ------
+        SingularError
+            It carries `condition`, `coordinates`, those `possible`, and the `failed` members.
+        """
         failed = np.flatnonzero(~(condition < WORST_CONDITION))
+        if not failed.size:
+            return
         worst = int(failed[0])
         others = self.possible(scaled[worst])
         hint = f" Possible here: {'; '.join(others)}." if others else ""
         which = f" (members {', '.join(map(str, members[failed[:4]]))} of {count})" if count > 1 else ""
         raise SingularError(
             f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here{which} "
-            f"(condition {condition[worst]:.0e}).{hint}",
+            f"(condition {condition[worst]:.0e}): while they stand still, {self.loose(scaled[worst])} can "
+            f"move.{hint}",
             condition=float(condition[worst]),
             coordinates=self.labels,
             possible=others,
             failed=members[failed].tolist(),
         )
+
+    def loose(self, scaled: np.ndarray) -> str:
+        """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""
+        free = np.abs(np.linalg.svd(scaled.real)[2][-1])
+        most = [n for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
+        return ", ".join(self.tree.columns[n] for n in most)
 
     def possible(self, scaled: np.ndarray) -> list[str]:
         """Sets of tree coordinates that can drive the mechanism at one posture, best first."""

@@ -89,7 +89,9 @@ class Linkage:
         m, n = len(chosen), len(x)
         rows = zeros(m, n)
         rows[np.arange(m), chosen] = mp.mpf(1)
-        stacked = [np.concatenate([top, T]) for top, T in zip((rows, zeros(m, n, n), zeros(m, n, n, n)), (G, H, D))]
+        stacked = [
+            np.concatenate([top, T]) for top, T in zip((rows, zeros(m, n, n), zeros(m, n, n, n)), (G, H, D))
+        ]
         A, B, C = invert(*stacked)
         return [A[:, :m], B[:, :m, :m], C[:, :m, :m, :m]]
 
