@@ -15,6 +15,7 @@ from math import comb
 
 import numpy as np
 
+from kic.bifurcation import UNITS, loss
 from kic.errors import InputError, SingularError
 from kic.items import Item
 from kic.posture import drawn_states
@@ -39,8 +40,6 @@ from kic.tree import Tree
 RANK_SHARE = 1e-9
 # a system worse than this has lost too many digits to be called an answer
 WORST_CONDITION = 1e12
-# units of the last digit, times the condition, that an answer is known to
-UNITS = 100
 # share of an answer that may be lost to a closure that is nearly singular in itself
 DIGITS_LOST = 1e-4
 # a pivot below this share of the largest is worth a second look (as in kernels.transfer)
@@ -228,7 +227,7 @@ class Transfer:
         condition = np.linalg.cond(taken)
         self.check_regular(scaled, condition, members, len(states))
         if size < self.tree.size:
-            self._check_bifurcation(np.linalg.cond(taken[:, size:]), order, members)
+            self._check_bifurcation(states, taken, use, order, members)
         for k, b in enumerate(members):
             one = slice(b, b + 1)
             part = out.members(one)
@@ -282,18 +281,30 @@ class Transfer:
             share=least,
         )
 
-    def _check_bifurcation(self, condition: np.ndarray, order: int, members: np.ndarray) -> None:
-        """Each order loses the digits of the closure rows' own condition once more."""
-        lost = UNITS * _EPS * condition**order
-        if lost.max() > DIGITS_LOST:
-            b = int(np.argmax(lost))
-            raise SingularError(
-                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition {condition[b]:.0e} "
-                f"of the closure alone): order {order} may be wrong by {lost[b]:.0e} of itself. Move off "
-                "this posture, where several motions meet, or ask for a lower order.",
-                condition=float(condition[b]),
-                failed=members[lost > DIGITS_LOST].tolist(),
-            )
+    def _check_bifurcation(
+        self, states: np.ndarray, taken: np.ndarray, use: np.ndarray, order: int, members: np.ndarray
+    ) -> None:
+        """Refuse orders that have lost their digits to loops that are nearly singular in themselves."""
+        size = self.first
+        condition = np.linalg.cond(taken[:, size:])
+        for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
+            b, rows = members[k], use[k, size:]
+
+            def bend(rates: np.ndarray, b: int = b, rows: np.ndarray = rows) -> np.ndarray:
+                here = states[[b]].real.repeat(len(rates), axis=0)
+                return self.curvature(here, rates * self.column_scale)[:, rows] / self.scale[rows]
+
+            A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
+            lost = loss(taken[k, size:], A, bend, order)
+            if lost > DIGITS_LOST:
+                raise SingularError(
+                    f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition "
+                    f"{condition[k]:.0e} of the closure alone): order {order} may be wrong by {lost:.0e} of "
+                    "itself. Move off this posture, where several motions meet, or ask for a lower order.",
+                    condition=float(condition[k]),
+                    lost=lost,
+                    failed=[int(b)],
+                )
 
     def _check_left_out(self, quality: np.ndarray, condition: np.ndarray, order: int) -> None:
         """Closure rows that were left out must hold by themselves, at every order."""
