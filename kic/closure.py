@@ -213,7 +213,7 @@ class Closure:
         return f"{left * t.length:.1e} left where no step brings it closer"
 
     def strained(self, state: np.ndarray) -> str:
-        """What lets a closed posture (S,) not go on: redundant conditions that miss by all that is allowed."""
+        """What lets a closed posture (S,) not go on: redundant conditions that miss by all they may."""
         t = self.transfer
         values, G = self.rows(state[None])
         closing = values[0, t.first :]

@@ -50,7 +50,7 @@ class Freedoms:
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
-        What each condition is worth at the drawing beyond those before it, best first, as a share of the best.
+        What each condition adds to those before it at the drawing, best first, as a share of the best.
         Those below `closure_tolerance` count as redundant.
     regular : bool or None
         Whether the freedoms near the drawing are those at the drawing; None where no posture was found that
@@ -195,10 +195,11 @@ class Freedoms:
         t, kept = self._transfer, self._transfer.count(self.shares)
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
+            several = int((weak > RANK_SHARE).sum())
             return (
-                f"Of the redundant ones {int((weak > RANK_SHARE).sum())} are so only within closure_tolerance "
-                f"= {t.tolerance:g}: the strongest dropped is worth {weak[0]:.1e} of the strongest kept, the "
-                f"weakest kept {strong[-1]:.1e}."
+                f"Of the redundant ones {several} are so only within closure_tolerance = {t.tolerance:g}: the "
+                f"strongest dropped is worth {weak[0]:.1e} of the strongest kept, the weakest kept "
+                f"{strong[-1]:.1e}."
             )
         few = int((strong < WEAK).sum())
         if not few:
@@ -211,7 +212,7 @@ class Freedoms:
         )
 
     def doubt(self) -> str:
-        """Why the number of freedoms may be another: a singular drawing, rounded dimensions; '' if it is sure.
+        """Why the number of freedoms may be another: singular drawing, rounded dimensions; '' if it is sure.
 
         Examples
         --------

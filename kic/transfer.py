@@ -213,7 +213,7 @@ class Transfer:
         out: Answer,
         members: np.ndarray,
     ) -> None:
-        """Members near a singular posture: rows chosen for each, and what is lost there judged by condition."""
+        """Members near a singular posture: rows chosen for each, what is lost there judged by condition."""
         order, size = question.order, self.first
         G = self.values_and_rates(states[members])[1]
         if not np.isfinite(G).all():
@@ -274,8 +274,8 @@ class Transfer:
         raise SingularError(
             f"Loops of '{self.tree.drawing.name}' contradict each other here: they leave {freedoms} freedoms "
             f"to first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The weakest "
-            f"condition counts {least:.1e} of the strongest, closure_tolerance is {self.tolerance:g}. Mend the "
-            "dimensions or the state, or give a larger closure_tolerance if they are rounded.",
+            f"condition counts {least:.1e} of the strongest, closure_tolerance is {self.tolerance:g}. Mend "
+            "the dimensions or the state, or give a larger closure_tolerance if they are rounded.",
             freedoms=freedoms,
             coordinates=self.labels,
             share=least,

@@ -89,9 +89,8 @@ class Linkage:
         m, n = len(chosen), len(x)
         rows = zeros(m, n)
         rows[np.arange(m), chosen] = mp.mpf(1)
-        stacked = [
-            np.concatenate([top, T]) for top, T in zip((rows, zeros(m, n, n), zeros(m, n, n, n)), (G, H, D))
-        ]
+        tops = rows, zeros(m, n, n), zeros(m, n, n, n)
+        stacked = [np.concatenate([top, T]) for top, T in zip(tops, (G, H, D), strict=True)]
         A, B, C = invert(*stacked)
         return [A[:, :m], B[:, :m, :m], C[:, :m, :m, :m]]
 
@@ -117,7 +116,7 @@ class Platform:
         return [J, (two + two.swapaxes(0, 1)) / 2, sum(three.transpose(*o, 3, 4) for o in orders) / 6]
 
     def moved(self, T: np.ndarray, points: np.ndarray) -> list[np.ndarray]:
-        """Places (N, 3) of points at a pose and their coefficients (N, 3, 6, …) in a shift and a turn there."""
+        """Places (N, 3) of points at a pose and their coefficients (N, 3, 6, …) in a shift and a turn."""
         T = exact(T)
         arms = points @ T[:3, :3].T
         made = [arms + T[:3, 3]]

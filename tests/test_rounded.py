@@ -48,7 +48,10 @@ def loop(places: np.ndarray, axes: np.ndarray, tolerance: float = 0.0) -> kic.Me
     centres = (PLACES[:3] + PLACES[1:]) / 2
     return kic.Mechanism(
         "bennett",
-        [kic.Body(name, 1.0, tuple(centre), (0.1, 0.1, 0.1)) for name, centre in zip(names[1:], centres)],
+        [
+            kic.Body(name, 1.0, tuple(centre), (0.1, 0.1, 0.1))
+            for name, centre in zip(names[1:], centres, strict=True)
+        ],
         [
             kic.Joint("ABCD"[k], "revolute", (names[k], names[(k + 1) % 4]), tuple(places[k]), tuple(axes[k]))
             for k in range(4)
@@ -115,8 +118,8 @@ def test_within_a_tolerance_it_moves(digits: int) -> None:
     assert (f.mobility, f.redundant, f.regular) == (1, 3, True)
     assert f.shares[1] > 0.1 > tolerance > f.shares[2] > 1e-9
     said = (
-        f"Of the redundant ones 1 are so only within closure_tolerance = {tolerance:g}: the strongest dropped "
-        f"is worth {f.shares[2]:.1e} of the strongest kept, the weakest kept {f.shares[1]:.1e}."
+        f"Of the redundant ones 1 are so only within closure_tolerance = {tolerance:g}: the strongest "
+        f"dropped is worth {f.shares[2]:.1e} of the strongest kept, the weakest kept {f.shares[1]:.1e}."
     )
     assert said in f.text()
     wanted = np.linspace(-0.5, 1.0, 7)
@@ -188,21 +191,24 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
     assert 2e-4 < caught.value.share < 1e-2
 
 
-@pytest.mark.parametrize("decade", range(6, 16))
-def test_without_a_tolerance_it_is_right_or_refused(decade: int) -> None:
-    """Roundings so small that they can not be told from those of arithmetic."""
-    size = 10.0**-decade
-    m, exact = disturbed(size, 0, 0.0), loop(PLACES, AXES)
-    try:
-        u = m.at({"A": 0.3}).coefficients(OF, 3)
-    except kic.InputError as refused:
-        assert decade < 12
-        assert m.mobility == 0 or isinstance(refused, kic.PostureError)
-        assert "closure_tolerance" in str(refused)
-    else:
-        assert decade > 10
-        for a, b in zip(u.tensors, exact.at({"A": 0.3}).coefficients(OF, 3).tensors, strict=True):
-            assert np.abs(a - b).max() < (20 * size + 1e-12) * np.abs(b).max()
+@pytest.mark.parametrize("decade", range(6, 12))
+def test_without_a_tolerance_small_roundings_are_refused(decade: int) -> None:
+    """Rigid where they can be told from those of arithmetic; beyond, it can not be closed far off."""
+    m = disturbed(10.0**-decade, 0, 0.0)
+    assert m.mobility == (0 if decade < 9 else 1)
+    kind, text = (
+        (kic.InputError, "has mobility 0") if decade < 9 else (kic.PostureError, "more than 1e-12 of")
+    )
+    with pytest.raises(kind, match=rf"{text}.*closure_tolerance"):
+        m.at({"A": 0.3})
+
+
+@pytest.mark.parametrize("decade", range(12, 16))
+def test_roundings_of_arithmetic_are_none(decade: int) -> None:
+    m, right = disturbed(10.0**-decade, 0, 0.0), loop(PLACES, AXES)
+    found, right = (x.at({"A": 0.3}).coefficients(OF, 3).tensors for x in (m, right))
+    for a, b in zip(found, right, strict=True):
+        assert np.abs(a - b).max() < (20 * 10.0**-decade + 1e-13) * np.abs(b).max()
 
 
 def test_a_state_that_is_slightly_open_is_noticed() -> None:
