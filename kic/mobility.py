@@ -197,8 +197,8 @@ class Freedoms:
         if t.tolerance and (weak > RANK_SHARE).any():
             several = int((weak > RANK_SHARE).sum())
             return (
-                f"Of the redundant ones {several} are so only within closure_tolerance = {t.tolerance:g}: the "
-                f"strongest dropped is worth {weak[0]:.1e} of the strongest kept, the weakest kept "
+                f"Of the redundant ones {several} are so only within closure_tolerance = {t.tolerance:g}: "
+                f"the strongest dropped is worth {weak[0]:.1e} of the strongest kept, the weakest kept "
                 f"{strong[-1]:.1e}."
             )
         few = int((strong < WEAK).sum())

@@ -23,6 +23,8 @@ QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 NEVER_MIND = 1e-9
 # one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
 SMALL, SMALLEST = 0.1, 1e-7
+# systems larger than this get an order of elimination of their own
+MANY = 12
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _START, _PER_COLUMN = 1.0, 0.3
 
@@ -157,12 +159,10 @@ class System:
         self.item_of = np.repeat(np.arange(len(items)), [item.height for item in items])
         self.scale = self.item_scale[self.item_of[self.picked]]
 
-    @cached_property
+    @property
     def holonomic(self) -> bool:
         """Whether every chosen coordinate has a value."""
-        return self.chosen.holonomic and not any(
-            item.kind == UNIT and self.tree.cols[item.frame_b, 1] > PRISMATIC for item in self.chosen.source
-        )
+        return self.chosen.holonomic
 
     @property
     def left_out(self) -> int:
@@ -346,3 +346,17 @@ def curvature(question: TransferQuestion, states: np.ndarray, rates: np.ndarray)
     out.X = np.require(rates, states.dtype, ["C", "A", "W"])
     question.run_into(out, states, no_forces(), question.system.no_choice())
     return out.T[:, question.system.picked]
+
+
+def elimination_order(scaled: np.ndarray) -> np.ndarray:
+    """Order of the columns in which elimination keeps zeros: those of a square system (M, M)."""
+    size = len(scaled)
+    if size > MANY:
+        from scipy.sparse import csc_matrix
+        from scipy.sparse.linalg import splu
+
+        try:
+            return np.argsort(splu(csc_matrix(scaled.real), permc_spec="COLAMD").perm_c)
+        except RuntimeError:  # exactly singular: any order will show it
+            pass
+    return np.arange(size)

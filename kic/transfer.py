@@ -30,6 +30,7 @@ from kic.system import (
     TransferQuestion,
     curvature,
     curvature_question,
+    elimination_order,
     no_forces,
     system_question,
     values_and_rates,
@@ -44,8 +45,6 @@ WORST_CONDITION = 1e12
 DIGITS_LOST = 1e-4
 # a pivot below this share of the largest is worth a second look (as in kernels.transfer)
 GOOD_PIVOT = 1e-3
-# systems larger than this get an order of elimination of their own
-MANY = 12
 _EPS = float(np.finfo(float).eps)
 
 
@@ -346,7 +345,8 @@ class Transfer:
         worst = int(failed[0])
         others = self.possible(scaled[worst])
         hint = f" Possible here: {'; '.join(others)}." if others else ""
-        which = f" (members {', '.join(map(str, members[failed[:4]]))} of {count})" if count > 1 else ""
+        several = "members" if failed.size > 1 else "member"
+        which = f" ({several} {', '.join(map(str, members[failed[:4]]))} of {count})" if count > 1 else ""
         raise SingularError(
             f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here{which} "
             f"(condition {condition[worst]:.0e}): while they stand still, {self.loose(scaled[worst])} can "
@@ -359,7 +359,9 @@ class Transfer:
 
     def loose(self, scaled: np.ndarray) -> str:
         """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""
-        free = np.abs(np.linalg.svd(scaled.real)[2][-1])
+        _, sigma, V = np.linalg.svd(scaled.real)
+        slack = max(1, V.shape[0] - int((sigma > RANK_SHARE * sigma.max(initial=0.0)).sum()))
+        free = np.linalg.norm(V[-slack:], axis=0)
         most = [n for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
         return ", ".join(self.tree.columns[n] for n in most)
 
@@ -382,17 +384,3 @@ class Transfer:
             if least > 1e-3:
                 found.append((least, ", ".join(self.tree.columns[n] for n in pick)))
         return [names for _, names in sorted(found, reverse=True)[:3]]
-
-
-def elimination_order(scaled: np.ndarray) -> np.ndarray:
-    """Order of the columns in which elimination keeps zeros: those of a square system (M, M)."""
-    size = len(scaled)
-    if size > MANY:
-        from scipy.sparse import csc_matrix
-        from scipy.sparse.linalg import splu
-
-        try:
-            return np.argsort(splu(csc_matrix(scaled.real), permc_spec="COLAMD").perm_c)
-        except RuntimeError:  # exactly singular: any order will show it
-            pass
-    return np.arange(size)

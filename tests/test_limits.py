@@ -446,7 +446,7 @@ def test_a_platform_towards_a_singular_posture() -> None:
 
 
 def parallelogram(tilt: float) -> kic.Mechanism:
-    """Flat at A = 0, where it may also turn over; A reads the crank's angle from the ground, tilted itself."""
+    """Flat at A = 0, where it may also turn over; A reads the angle from the tilted ground."""
     c, s = np.cos(tilt), np.sin(tilt)
     at = [(c * x - s * y, s * x + c * y, 0.0) for x, y in ((0, 0), (0.6, 0.8), (2.6, 0.8), (2, 0))]
     names = ["ground", "crank", "coupler", "rocker"]
@@ -533,7 +533,7 @@ def test_states_at_dead_centres_and_flipped_ones_are_refused() -> None:
     states = np.stack([m.at({"shaft": x}).state for x in (0.5, 0.0)])
     closure = m._model.closure(("piston",))
     with pytest.raises(
-        kic.SingularError, match=r"Coordinates piston cannot drive 'slider-crank' here \(members 1 of 2\)"
+        kic.SingularError, match=r"Coordinates piston cannot drive 'slider-crank' here \(member 1 of 2\)"
     ) as caught:
         closure.check(states)
     assert caught.value.failed == [1]
