@@ -205,9 +205,9 @@ class Freedoms:
         if not few:
             return ""
         enough = 10 ** np.ceil(np.log10(2 * strong[-few]))
-        several = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
+        weakest = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
         return (
-            f"{several} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
+            f"{weakest} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
             f"closure_tolerance = {enough:g} makes the mobility {self.mobility + few}."
         )
 

@@ -147,8 +147,8 @@ class Model:
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.mobility - count} more." if count < self.mobility else f"Name {self.mobility}."
         if named and not held and count < self.mobility and self.freedoms.regular:
-            still = "that stands" if count == 1 else "these stand"
-            remedy += f" While {still} still, {self.loose(names)} can move."
+            one = "that stands" if count == 1 else "these stand"
+            remedy += f" While {one} still, {self.loose(names)} can move."
         if held and count > self.mobility:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(

@@ -1016,7 +1016,7 @@ def test_actuators_that_do_not_hold() -> None:
     assert caught.value.condition > 1e10
     assert caught.value.failed == [0]
     path = m.at([[0.4], [0.0], [0.8]])
-    with pytest.raises(kic.SingularError, match=r"here \(member 1 of 3\) \(condition"):
+    with pytest.raises(kic.SingularError, match=r"here \(members 1 of 3\) \(condition"):
         path.joint_forces(actuators="piston")
 
 
