@@ -284,26 +284,26 @@ class Transfer:
         self, states: np.ndarray, taken: np.ndarray, use: np.ndarray, order: int, members: np.ndarray
     ) -> None:
         """Refuse orders that have lost their digits to loops that are nearly singular in themselves."""
-        size = self.first
+        size, lost = self.first, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
         for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
-            b, rows = members[k], use[k, size:]
+            state, rows = states[members[[k]]].real, use[k, size:]
 
-            def bend(rates: np.ndarray, b: int = b, rows: np.ndarray = rows) -> np.ndarray:
-                here = states[[b]].real.repeat(len(rates), axis=0)
+            def bend(rates: np.ndarray, state: np.ndarray = state, rows: np.ndarray = rows) -> np.ndarray:
+                here = state.repeat(len(rates), axis=0)
                 return self.curvature(here, rates * self.column_scale)[:, rows] / self.scale[rows]
 
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
-            lost = loss(taken[k, size:], A, bend, order)
-            if lost > DIGITS_LOST:
-                raise SingularError(
-                    f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition "
-                    f"{condition[k]:.0e} of the closure alone): order {order} may be wrong by {lost:.0e} of "
-                    "itself. Move off this posture, where several motions meet, or ask for a lower order.",
-                    condition=float(condition[k]),
-                    lost=lost,
-                    failed=[int(b)],
-                )
+            lost[k] = loss(taken[k, size:], A, bend, order)
+        if lost.max() > DIGITS_LOST:
+            k = int(np.argmax(lost))
+            raise SingularError(
+                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition {condition[k]:.0e} "
+                f"of the closure alone): order {order} may be wrong by {lost[k]:.0e} of itself. Move off "
+                "this posture, where several motions meet, or ask for a lower order.",
+                condition=float(condition[k]),
+                failed=members[lost > DIGITS_LOST].tolist(),
+            )
 
     def _check_left_out(self, quality: np.ndarray, condition: np.ndarray, order: int) -> None:
         """Closure rows that were left out must hold by themselves, at every order."""
