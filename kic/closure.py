@@ -167,7 +167,7 @@ class Closure:
                 break
         if t.tolerance:
             others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
-            left = np.maximum(left, others * CLOSED / t.tolerance)
+            left = np.maximum(left, others * self.limit / t.tolerance)
         return states, left
 
     def _kept(self, G: np.ndarray) -> np.ndarray:

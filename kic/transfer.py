@@ -296,12 +296,13 @@ class Transfer:
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
             lost[k] = loss(taken[k, size:], A, bend, order)
         if lost.max() > DIGITS_LOST:
-            k = int(np.argmax(lost))
+            worst = int(np.argmax(lost))
             raise SingularError(
-                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition {condition[k]:.0e} "
-                f"of the closure alone): order {order} may be wrong by {lost[k]:.0e} of itself. Move off "
-                "this posture, where several motions meet, or ask for a lower order.",
-                condition=float(condition[k]),
+                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition "
+                f"{condition[worst]:.0e} of the closure alone): order {order} may be wrong by "
+                f"{lost[worst]:.0e} of itself. Move off this posture, where several motions meet, or ask for "
+                "a lower order.",
+                condition=float(condition[worst]),
                 failed=members[lost > DIGITS_LOST].tolist(),
             )
 

@@ -211,6 +211,40 @@ def test_a_large_loop_that_drives_a_small_one() -> None:
     assert np.abs(found / right - 1).max() < 1e-12
 
 
+@pytest.mark.parametrize("size", [1e-2, 1e-3, 1e-5])
+def test_a_small_loop_far_out(size: float) -> None:
+    """A four-bar at the end of a boom of ten metres: its places are known to the digits of the boom's."""
+    at = size * np.array([[-0.9, 0, 0], [-0.9, 0.3, 0], [-0.25, 0.65, 0], [0, 0, 0]])
+    names = ["boom", "crank", "coupler", "rocker"]
+
+    def drawn(bodies: list[str], offset: float, boom: list[kic.Joint], keep: list[str]) -> kic.Mechanism:
+        joints = [
+            kic.Joint(
+                "ABCD"[k], "revolute", (bodies[k], bodies[(k + 1) % 4]), at[k] + [offset, 0, 0], (0, 0, 1)
+            )
+            for k in range(4)
+        ]
+        return kic.Mechanism(
+            "far", [kic.Body(b) for b in names if b in bodies], [*boom, *joints], coordinates=keep
+        )
+
+    hinge = kic.Joint("boom_", "revolute", ("ground", "boom"), (0, 0, 0), (0, 0, 1))
+    far = drawn(names, 10.0, [hinge], ["boom_", "A"])
+    near = drawn(["ground", *names[1:]], 0.0, [], ["A"])
+    assert (far.mobility, near.mobility) == (2, 1)
+    e = near.at({"A": 0.4})
+    right = e.coefficients("D", 3)
+    for boom in (0.3, 2.0, -2.9):
+        c = far.at({"boom_": boom, "A": 0.4})
+        known = 100 * EPS * condition(e, "A") * max(1, 10 / size)
+        assert abs(c.value("D") - e.value("D")) < known
+        found = c.coefficients("D", 3)
+        for k, (T, S) in enumerate(zip(found.tensors, right.tensors, strict=True), 1):
+            assert abs(T[(0, *(1,) * k)] / S.ravel()[0] - 1) < known
+        # the boom does nothing to the loop
+        assert np.abs(found.G[0, 0]) < known
+
+
 def crank_and_arm(crank: float, arm: float) -> kic.Mechanism:
     """A slider-crank on the shaft of a four-bar of another size."""
     b = arm * np.array([[0, 0], [0.2, 0.25], [0.95, 0.7], [0.9, 0]])

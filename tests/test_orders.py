@@ -1,4 +1,4 @@
-"""Every order of every shipped loop as the complex-step slope of the one below, within the design's tolerance.
+"""Every order of every shipped loop as complex-step slope of the one below, within the design's tolerance.
 
 A closed posture steps along its own first order, which is tangent to the closure; what that leaves of the
 closure is looked at too. Nothing is rounded off by a difference: max(1e-12, 100·eps·condition) is demanded.
@@ -66,7 +66,7 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].quasi])
 def test_inertia_in_turnings_changes_along_its_own_way(name: str) -> None:
     """In rates that are no coordinates, too: İ* along each direction is Coriolis and its transpose."""
-    (m, c), wrt = posture(name, 0), EVERY[name].quasi.split()
+    (_, c), wrt = posture(name, 0), EVERY[name].quasi.split()
     transfer, d = c._model.transfer(tuple(wrt)), c.dynamics(wrt)
     A = transfer.first_part(transfer.solve(c._states, 1).X)[0]
     assert not d.holonomic
