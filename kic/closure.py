@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kic.cuts import facing_items
+from kic.errors import InputError
 from kic.kinematics import RowsQuestion
 from kic.posture import advance
 from kic.rows import plain_rows
@@ -19,6 +20,10 @@ from kic.tree import PRISMATIC
 STEPS = 50
 # residual, relative to the characteristic length, at which a posture counts as closed
 CLOSED = 1e-12
+# and that at which a state counts as closed that was integrated in time, say, and not solved for
+DRIFT = 1e-9
+# places are known to so many units of the last digit of the largest length
+_DIGITS = 16 * float(np.finfo(float).eps)
 
 
 class Closure:
@@ -43,6 +48,8 @@ class Closure:
         self._facing = (
             RowsQuestion(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
         )
+        # a loop much smaller than the mechanism closes no better than its places are known
+        self.limit = max(CLOSED, _DIGITS * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, 1] != PRISMATIC
         self._round = [
             k
@@ -81,6 +88,47 @@ class Closure:
     def condition(self, states: np.ndarray) -> np.ndarray:
         """Condition (B,) of all rows: how well the inputs fix the postures."""
         return condition(self.rows(states)[1])
+
+    def check(self, states: np.ndarray) -> np.ndarray:
+        """Condition (B,) of states (B, S) from anywhere, all of which must be closed and regular.
+
+        Members that are NaN, and have no posture, are passed over: their condition is NaN.
+
+        Raises
+        ------
+        InputError
+            For states that are not closed; it carries `failed`, `joint` and the `residual` of the first, as a
+            share of the length by which its loop is measured.
+        SingularError
+            Where the chosen coordinates can not drive the mechanism.
+        """
+        worst = np.full(len(states), np.nan)
+        known = np.flatnonzero(np.isfinite(states).all(axis=1))
+        t, states = self.transfer, states[known].real
+        values, G = self.rows(states)
+        missing = np.abs(values[:, t.first :])
+        open_ = missing.max(axis=1, initial=0.0) > max(DRIFT, self.limit, t.tolerance)
+        flipped = np.array([bool(why) for why in self.flipped(states)], dtype=bool)
+        if open_.any() or flipped.any():
+            first = int(np.argmax(open_ | flipped))
+            which = f" (member {known[first]} of {len(worst)})" if len(worst) > 1 else ""
+            row = int(np.argmax(missing[first])) if t.owners else 0
+            joint, left = t.owners[row], float(missing[first, row])
+            why = (
+                self.flipped(states[[first]])[0]
+                if flipped[first]
+                else (f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT:g} is allowed)")
+            )
+            raise InputError(
+                f"Expected a closed state of '{t.tree.drawing.name}'{which}, but {why}. Close it with at(), "
+                "give states as Configuration.state has them, or integrate more finely.",
+                failed=known[open_ | flipped].tolist(),
+                joint=joint,
+                residual=left,
+            )
+        worst[known] = condition(G)
+        t.check_regular(G, worst[known], known, len(worst))
+        return worst
 
     def newton(self, states: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Damped Newton for a batch; returns states and the norm of what is left.
@@ -129,7 +177,7 @@ class Closure:
                 break
         if t.tolerance:
             others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
-            left = np.maximum(left, others * CLOSED / t.tolerance)
+            left = np.maximum(left, others * self.limit / t.tolerance)
         return states, left
 
     def _kept(self, G: np.ndarray) -> np.ndarray:
@@ -151,7 +199,9 @@ class Closure:
 
     def judge(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
         """Why members are not closed; '' for those that are."""
-        reasons = ["" if left <= CLOSED else self._left(states[b], left) for b, left in enumerate(residual)]
+        reasons = [
+            "" if left <= self.limit else self._left(states[b], left) for b, left in enumerate(residual)
+        ]
         closed = [b for b, why in enumerate(reasons) if not why]
         for b, why in zip(closed, self.flipped(states[closed]), strict=True):
             reasons[b] = why
@@ -163,7 +213,7 @@ class Closure:
         values, G = self.rows(state[None])
         kept = self._kept(G)[0, t.first :]
         closing = values[0, t.first :]
-        if t.tolerance and np.linalg.norm(closing * kept) <= CLOSED:
+        if t.tolerance and np.linalg.norm(closing * kept) <= self.limit:
             gap = np.linalg.norm(closing * (1 - kept))
             if gap > t.tolerance:
                 return (
@@ -171,6 +221,21 @@ class Closure:
                     f"closure_tolerance = {t.tolerance:g} allows"
                 )
         return f"{left * t.length:.1e} left where no step brings it closer"
+
+    def strained(self, state: np.ndarray) -> str:
+        """What lets a closed posture (S,) not go on: redundant conditions that miss by all they may."""
+        t = self.transfer
+        values, G = self.rows(state[None])
+        closing = values[0, t.first :]
+        if t.tolerance:
+            gap = np.linalg.norm(closing * (1 - self._kept(G)[0, t.first :]))
+            allowed, said = t.tolerance, f"closure_tolerance = {t.tolerance:g} allows"
+        else:
+            gap, allowed = np.linalg.norm(closing), self.limit
+            said = f"{allowed:.0e} of its length. Give closure_tolerance if its dimensions are rounded"
+        return (
+            f"from there on its loops contradict one another by more than {said}" if 2 * gap > allowed else ""
+        )
 
     def flipped(self, states: np.ndarray) -> list[str]:
         """Which joint of each member is closed the wrong way round; '' for none."""

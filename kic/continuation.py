@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.closure import CLOSED, Closure, condition
+from kic.closure import Closure, condition
 from kic.posture import advance, gaps
 from kic.rotations import quaternion_from_vector, rotated, vector_from_matrix
 from kic.transfer import WORST_CONDITION
@@ -90,7 +90,7 @@ def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcom
         kept = np.where(
             dead, off <= ARRIVING, (off * np.maximum(worst[k], worse) <= SAFE) & _same_side(G[k], g)
         )
-        good = (residual <= CLOSED) & kept
+        good = (residual <= closure.limit) & kept
         good[good] = [not why for why in closure.flipped(found[good])]
         done = k[good]
         states[done], values[done], G[done], worst[done] = found[good], v[good], g[good], worse[good]
@@ -198,8 +198,11 @@ def _why(
         return elsewhere
     if not regular:
         return _stuck(closure, start)
+    strained = closure.strained(reached[0])
     there = elsewhere or "another branch has such a posture, to which this start does not lead"
     way = f"it came {min(100 * share, 99.99):.4g} % of the way, {_reading(closure, reached, goal)}"
+    if strained and "contradict" not in elsewhere:
+        return f"{way}: {strained}"
     return f"{way}: {_end(closure, start, reached)}; {there}"
 
 
@@ -222,11 +225,10 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     G = closure.rows(states)[1][0]
     if not np.isfinite(G).all():
         return "it starts where a distance among its inputs is zero and has no direction"
-    free = np.abs(np.linalg.svd(G)[2][-1])
-    loose = [closure.transfer.tree.columns[n] for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
     return (
-        "its inputs depend on one another where it starts, and lead nowhere from there: while they stand "
-        f"still, {', '.join(loose)} can move"
+        f"its inputs depend on one another where it starts (condition {condition(G[None])[0]:.0e}, at most "
+        f"{REGULAR:.0e} can be followed), and lead nowhere from there: while they stand still, "
+        f"{closure.transfer.loose(G)} can move"
     )
 
 

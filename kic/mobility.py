@@ -24,6 +24,8 @@ NEARBY = 1e-2
 NEIGHBOURS = 4
 # Newton's steps to the neighbours, which are close by
 STEPS = 12
+# a condition worth less than this share of the strongest may be none, but for rounded dimensions
+WEAK = 1e-2
 # of more parts than these the rest is only counted
 _MANY = 6
 
@@ -47,6 +49,9 @@ class Freedoms:
         Closure conditions of each cut joint, coupling and fixed distance.
     redundant : int
         Conditions that follow from the others.
+    shares : (…) ndarray
+        What each condition adds to those before it at the drawing, best first, as a share of the best.
+        Those below `closure_tolerance` count as redundant.
     regular : bool or None
         Whether the freedoms near the drawing are those at the drawing; None where no posture was found that
         could tell.
@@ -76,6 +81,11 @@ class Freedoms:
         return self.coordinates - self._transfer.rank(self._drawn)
 
     @cached_property
+    def shares(self) -> np.ndarray:
+        """Worth of each condition at the drawing, best first."""
+        return self._transfer.shares(self._closure.rows(self._drawn)[1][0])[0]
+
+    @cached_property
     def _neighbours(self) -> np.ndarray:
         """States (n, S) of closed postures near the drawing, on the way of its first-order motions."""
         t, rank = self._transfer, self.coordinates - self.first_order
@@ -97,7 +107,7 @@ class Freedoms:
         left = np.linalg.norm(self._closure.rows(states)[0], axis=1)
         # a posture that fell back to the drawing is none beside it
         far, gone = (np.linalg.norm(x - self._drawn, axis=1) for x in (start, states))
-        return states[(left <= max(CLOSED, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
+        return states[(left <= max(self._closure.limit, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
@@ -180,8 +190,29 @@ class Freedoms:
         said = ", ".join(f"{x:.4g}" for x in normal + 0.0)
         return f" All motion is in one plane, normal ({said}); conditions out of it hold by themselves."
 
+    def _rounding(self) -> str:
+        """Where rounded dimensions are the reason for conditions that count, or for some that do not."""
+        t, kept = self._transfer, self._transfer.count(self.shares)
+        strong, weak = self.shares[:kept], self.shares[kept:]
+        if t.tolerance and (weak > RANK_SHARE).any():
+            several = int((weak > RANK_SHARE).sum())
+            return (
+                f"Of the redundant ones {several} are so only within closure_tolerance = {t.tolerance:g}: "
+                f"the strongest dropped is worth {weak[0]:.1e} of the strongest kept, the weakest kept "
+                f"{strong[-1]:.1e}."
+            )
+        few = int((strong < WEAK).sum())
+        if not few:
+            return ""
+        enough = 10 ** np.ceil(np.log10(2 * strong[-few]))
+        weakest = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
+        return (
+            f"{weakest} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
+            f"closure_tolerance = {enough:g} makes the mobility {self.mobility + few}."
+        )
+
     def doubt(self) -> str:
-        """Why the number of freedoms at the drawing is not that of its neighbours; '' where it is.
+        """Why the number of freedoms may be another: singular drawing, rounded dimensions; '' if it is sure.
 
         Examples
         --------
@@ -190,7 +221,7 @@ class Freedoms:
         ''
         """
         if self.regular:
-            return ""
+            return self._rounding()
         here = f"{_count(self.first_order, 'freedom')} to first order"
         if self.regular is None:
             return (

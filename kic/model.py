@@ -146,6 +146,9 @@ class Model:
             return
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.mobility - count} more." if count < self.mobility else f"Name {self.mobility}."
+        if named and not held and count < self.mobility and self.freedoms.regular:
+            one = "that stands" if count == 1 else "these stand"
+            remedy += f" While {one} still, {self.loose(names)} can move."
         if held and count > self.mobility:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
@@ -154,6 +157,11 @@ class Model:
             mobility=self.mobility,
             count=count,
         )
+
+    def loose(self, names: tuple[str, ...]) -> str:
+        """What can move at the drawing while the rows of some names stand still, in words."""
+        closure = self.closure(names)
+        return closure.transfer.loose(closure.rows(self.drawn)[1][0])
 
     def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
         """The question for rows of a name or of several, remembered."""

@@ -153,10 +153,15 @@ class _Problem:
             for index, reason, told in zip(failed, why, self.told[bad], strict=True)
             if told
         ]
+        rest = (
+            "look with solutions(), or keep the others with failures='mask'"
+            if shape
+            else ("or look with solutions()")
+        )
         raise PostureError(
             f"'{model.drawing.name}' has no such posture near the start: {'; '.join(said[:3])}"
-            f"{'; …' if len(said) > 3 else ''}. Give `near=` a posture closer to the wanted assembly, look "
-            "with solutions(), or keep the others with failures='mask'.",
+            f"{'; …' if len(said) > 3 else ''}. Give `near=` a posture closer to the wanted assembly, "
+            f"{rest}.",
             failed=failed,
             reasons=why,
             configuration=configuration,

@@ -21,6 +21,10 @@ _WANT_CURVATURE, _LOWER, _SCALE, _LENGTH, _ALLOWED = 4, 1, 9, 3, 4
 QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
+# one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
+SMALL, SMALLEST = 0.1, 1e-7
+# an order of elimination prefers zeros to size within this share
+PIVOT_SHARE = 0.1
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _START, _PER_COLUMN = 1.0, 0.3
 
@@ -40,16 +44,22 @@ def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, fl
     return [item for _, items in made for item in items], owners, offsets
 
 
-def item_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
-    """What the rows of each item are divided by: the characteristic length for lengths, 1 for the others."""
+def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """What the rows of each item are divided by: a length for lengths, 1 for the others.
+
+    Parameters
+    ----------
+    sizes : (n,)
+        Characteristic length of each item.
+    columns : (M,)
+        What each coordinate of the tree is multiplied by.
+    """
     scales: list[float] = []
     terms: list[float] = []  # of the row of a coupling, as large as the largest
-    columns = column_scales(tree, length)
-    for item in items:
-        is_length = item.kind in (POINT, DISTANCE, REACH) or (
-            item.kind == UNIT and tree.cols[item.frame_b, 1] == PRISMATIC
-        )
-        scale = length if is_length else 1.0
+    for item, size in zip(items, sizes, strict=True):
+        scale = float(size) if item.kind in (POINT, DISTANCE, REACH) else 1.0
+        if item.kind == UNIT:
+            scale = float(columns[item.frame_b])
         if item.kind == GEAR:
             terms.append(abs(item.extra[0]) * columns[item.frame_b])
             scale = max(terms)
@@ -59,13 +69,41 @@ def item_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
 
 
 def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
-    """What each row of some items is divided by."""
-    return np.repeat(item_scales(tree, items, length), [item.height for item in items])
+    """What each row of some items is divided by, where one length serves for all."""
+    scales = item_scales(tree, items, np.full(len(items), length), column_scales(tree, length))
+    return np.repeat(scales, [item.height for item in items])
 
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
     """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
     return np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
+
+
+def moving(tree: Tree, item: Item) -> list[int]:
+    """Columns that move one side of an item against the other."""
+    return sorted(set(tree.path(item.frame_b)) ^ set(tree.path(item.frame_a)))
+
+
+def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.ndarray:
+    """Characteristic length of each item, from the drawing: the extent of what turns, and of its points.
+
+    A loop of micrometres in a mechanism of metres is measured by its own size. How far sliders go is not
+    drawn: what they carry has the length of the whole, but for the last `closing` items, which hold them.
+    """
+    sizes = np.full(len(items), length)
+    for k, item in enumerate(items):
+        columns = moving(tree, item)
+        turning = [n for n in columns if tree.cols[n, 1] != PRISMATIC]
+        if len(turning) < len(columns) and k < len(items) - closing:
+            continue
+        places = [tree.zero_origins[n] for n in turning]
+        for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
+            if frame != NONE:
+                places.append(tree.world_point(frame, local))
+        extent = float(np.ptp(np.array(places), axis=0).max())
+        if SMALLEST * length < extent < SMALL * length:
+            sizes[k] = extent
+    return sizes
 
 
 class System:
@@ -80,7 +118,9 @@ class System:
     scale : (P,)
         What each picked row is divided by.
     column_scale : (M,)
-        What each coordinate of the tree is multiplied by: the characteristic length for sliders.
+        What each coordinate of the tree is multiplied by: a characteristic length for sliders.
+    smallest : float
+        The smallest length by which a row is divided.
     """
 
     def __init__(
@@ -107,18 +147,22 @@ class System:
             *((self.chosen.height + more + row, drawn) for row, drawn in constant),
         )
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
-        self.item_scale = item_scales(tree, items, length)
+        sizes = own_sizes(tree, items, length, len(closing))
+        self.smallest = float(sizes.min(initial=length))
+        self.column_scale = column_scales(tree, length)
+        # a slider is as long as the smallest of the loops that hold it
+        for item, size in zip(closing, sizes[len(items) - len(closing) :], strict=True):
+            sliders = [n for n in moving(tree, item) if tree.cols[n, 1] == PRISMATIC]
+            self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
+        self.item_scale = item_scales(tree, items, sizes, self.column_scale)
         # the item of every row; of a coupling's, the last of its terms
         self.item_of = np.repeat(np.arange(len(items)), [item.height for item in items])
         self.scale = self.item_scale[self.item_of[self.picked]]
-        self.column_scale = column_scales(tree, length)
 
-    @cached_property
+    @property
     def holonomic(self) -> bool:
         """Whether every chosen coordinate has a value."""
-        return self.chosen.holonomic and not any(
-            item.kind == UNIT and self.tree.cols[item.frame_b, 1] > PRISMATIC for item in self.chosen.source
-        )
+        return self.chosen.holonomic
 
     @cached_property
     def goal(self) -> np.ndarray:
@@ -327,3 +371,26 @@ def curvature(question: TransferQuestion, states: np.ndarray, rates: np.ndarray)
     out.X = np.require(rates, states.dtype, ["C", "A", "W"])
     question.run_into(out, states, no_forces(), question.system.no_choice())
     return out.T[:, question.system.picked]
+
+
+def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of a square system (M, M) in an order that keeps zeros (Markowitz)."""
+    size = np.abs(scaled.real)
+    there = size > 0
+    # no pivot much smaller than the largest of its column
+    fit = size >= PIVOT_SHARE * size.max(axis=0, initial=0.0)
+    rows, columns = np.empty(len(size), dtype=np.intp), np.empty(len(size), dtype=np.intp)
+    left = np.ones(size.shape, dtype=bool)
+    for k in range(len(size)):
+        cost = np.multiply.outer(there.sum(axis=1) - 1, there.sum(axis=0) - 1).astype(float)
+        cost -= size / (1 + size)  # of equals, the larger
+        usable = left & there
+        best = usable & fit if (usable & fit).any() else usable if usable.any() else left
+        i, j = np.unravel_index(np.argmin(np.where(best, cost, np.inf)), size.shape)
+        rows[k], columns[k] = i, j
+        others = there[:, j].copy()
+        others[i] = False
+        there[others] |= there[i]
+        there[i] = there[:, j] = False
+        left[i] = left[:, j] = False
+    return rows, columns

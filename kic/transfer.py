@@ -15,6 +15,7 @@ from math import comb
 
 import numpy as np
 
+from kic.bifurcation import UNITS, loss
 from kic.errors import InputError, SingularError
 from kic.items import Item
 from kic.posture import drawn_states
@@ -29,6 +30,7 @@ from kic.system import (
     TransferQuestion,
     curvature,
     curvature_question,
+    elimination_order,
     no_forces,
     system_question,
     values_and_rates,
@@ -43,8 +45,6 @@ WORST_CONDITION = 1e12
 DIGITS_LOST = 1e-4
 # a pivot below this share of the largest is worth a second look (as in kernels.transfer)
 GOOD_PIVOT = 1e-3
-# an order of elimination prefers zeros to size within this share
-PIVOT_SHARE = 0.1
 _EPS = float(np.finfo(float).eps)
 
 
@@ -130,12 +130,13 @@ class Transfer:
     @cached_property
     def choice(self) -> np.ndarray | None:
         """Rows and order of elimination that serve wherever they are regular: those of the drawing."""
-        G = self.values_and_rates(drawn_states(self.tree))[1][0] / self.system.scale[:, None]
+        G = self.values_and_rates(drawn_states(self.tree))[1][0]
+        scaled = G / self.system.scale[:, None] * self.system.column_scale
         try:
-            use = self._choice(G * self.system.column_scale)
+            use = self._choice(scaled)
         except SingularError:
             return None
-        return self._packed(G[use], use)
+        return self._packed(scaled[use], use)
 
     def _packed(self, scaled: np.ndarray, use: np.ndarray) -> np.ndarray:
         """The kernel's table of a choice, with an order of elimination that keeps zeros."""
@@ -154,16 +155,27 @@ class Transfer:
 
     def independent(self, G: np.ndarray) -> np.ndarray:
         """Closure rows that are independent at one posture, from scaled G (P, M)."""
+        shares, pivot = self.shares(G)
+        return np.sort(pivot[: self.count(shares)]) + self.first
+
+    def shares(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What closure conditions are worth, from scaled G (P, M), best first: pivots of a QR, and the rows.
+
+        Each pivot is what its row has beyond the rows before it, as a share of the largest.
+        """
         closing = G[self.first :].real
         if not len(closing):
-            return np.empty(0, dtype=np.intp)
+            return np.empty(0), np.empty(0, dtype=np.intp)
         from scipy.linalg import qr
 
         R, pivot = qr(closing.T, mode="r", pivoting=True)
         diagonal = np.abs(np.diag(R))
-        share = max(RANK_SHARE, self.tolerance)
-        rank = int((diagonal > share * diagonal[0]).sum()) if diagonal.size and diagonal[0] > 0 else 0
-        return np.sort(pivot[:rank]) + self.first
+        largest = diagonal[0] if diagonal.size else 0.0
+        return diagonal / largest if largest > 0 else 0 * diagonal, pivot
+
+    def count(self, shares: np.ndarray) -> int:
+        """How many conditions are independent."""
+        return int((shares > max(RANK_SHARE, self.tolerance)).sum())
 
     def first_part(self, X: np.ndarray) -> np.ndarray:
         """A (B, M, m) of a table of the tree's coordinates."""
@@ -222,10 +234,9 @@ class Transfer:
         use = self._rows_of_each(scaled)
         taken = np.take_along_axis(scaled, use[:, :, None], axis=1).real
         condition = np.linalg.cond(taken)
-        if not condition.max() < WORST_CONDITION:
-            self._refuse(scaled, condition, members, len(states))
+        self.check_regular(scaled, condition, members, len(states))
         if size < self.tree.size:
-            self._check_bifurcation(np.linalg.cond(taken[:, size:]), order, members)
+            self._check_bifurcation(states, taken, use, order, members)
         for k, b in enumerate(members):
             one = slice(b, b + 1)
             part = out.members(one)
@@ -254,6 +265,8 @@ class Transfer:
         rows = np.concatenate([np.arange(self.first), self.independent(scaled)])
         if len(rows) != self.tree.size:
             freedoms = self.tree.size - (len(rows) - self.first)
+            if freedoms < self.first:
+                self._refuse_contradiction(scaled, freedoms)
             raise SingularError(
                 f"Closure conditions of '{self.tree.drawing.name}' depend on one another at this posture: it "
                 f"has {freedoms} freedoms here, and {self.first} coordinates were named: "
@@ -263,16 +276,43 @@ class Transfer:
             )
         return rows
 
-    def _check_bifurcation(self, condition: np.ndarray, order: int, members: np.ndarray) -> None:
-        """Each order loses the digits of the closure rows' own condition once more."""
-        lost = _EPS * condition**order
+    def _refuse_contradiction(self, scaled: np.ndarray, freedoms: int) -> None:
+        """Closure conditions hold the mechanism more than its mobility says."""
+        shares = self.shares(scaled)[0]
+        least = float(shares[self.count(shares) - 1])
+        raise SingularError(
+            f"Loops of '{self.tree.drawing.name}' contradict each other here: they leave {freedoms} freedoms "
+            f"to first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The weakest "
+            f"condition counts {least:.1e} of the strongest, closure_tolerance is {self.tolerance:g}. Mend "
+            "the dimensions or the state, or give a larger closure_tolerance if they are rounded.",
+            freedoms=freedoms,
+            coordinates=self.labels,
+            share=least,
+        )
+
+    def _check_bifurcation(
+        self, states: np.ndarray, taken: np.ndarray, use: np.ndarray, order: int, members: np.ndarray
+    ) -> None:
+        """Refuse orders that have lost their digits to loops that are nearly singular in themselves."""
+        size, lost = self.first, np.zeros(len(members))
+        condition = np.linalg.cond(taken[:, size:])
+        for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
+            state, rows = states[members[[k]]].real, use[k, size:]
+
+            def bend(rates: np.ndarray, state: np.ndarray = state, rows: np.ndarray = rows) -> np.ndarray:
+                here = state.repeat(len(rates), axis=0)
+                return self.curvature(here, rates * self.column_scale)[:, rows] / self.scale[rows]
+
+            A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
+            lost[k] = loss(taken[k, size:], A, bend, order)
         if lost.max() > DIGITS_LOST:
-            b = int(np.argmax(lost))
+            worst = int(np.argmax(lost))
             raise SingularError(
-                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition {condition[b]:.0e} "
-                f"of the closure alone): order {order} would be wrong by {lost[b]:.0e} of itself. Move off "
-                "this posture, where several motions meet, or ask for a lower order.",
-                condition=float(condition[b]),
+                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition "
+                f"{condition[worst]:.0e} of the closure alone): order {order} may be wrong by "
+                f"{lost[worst]:.0e} of itself. Move off this posture, where several motions meet, or ask for "
+                "a lower order.",
+                condition=float(condition[worst]),
                 failed=members[lost > DIGITS_LOST].tolist(),
             )
 
@@ -288,26 +328,53 @@ class Transfer:
             raise SingularError(
                 f"Loops of '{self.tree.drawing.name}' contradict each other here: closure rows that should "
                 f"follow from the others miss by {worst[b, k]:.1e} (condition {condition[b]:.1e}). Mend the "
-                "dimensions, or give closure_tolerance if they are rounded.",
+                "dimensions or the state, or give closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
                 condition=float(condition[b]),
             )
 
-    def _refuse(self, scaled: np.ndarray, condition: np.ndarray, members: np.ndarray, count: int) -> None:
-        """These coordinates can not drive the mechanism at a posture: say which can."""
+    def check_regular(
+        self, scaled: np.ndarray, condition: np.ndarray, members: np.ndarray, count: int
+    ) -> None:
+        """Refuse coordinates that can not drive the mechanism at some posture, and say which can.
+
+        Parameters
+        ----------
+        scaled, condition : (B, P, M), (B,)
+            First order of the rows, and its condition.
+        members, count : (B,) int, int
+            Which members of how many these are.
+
+        Raises
+        ------
+        SingularError
+            It carries `condition`, `coordinates`, those `possible`, and the `failed` members.
+        """
         failed = np.flatnonzero(~(condition < WORST_CONDITION))
+        if not failed.size:
+            return
         worst = int(failed[0])
         others = self.possible(scaled[worst])
         hint = f" Possible here: {'; '.join(others)}." if others else ""
-        which = f" (members {', '.join(map(str, members[failed[:4]]))} of {count})" if count > 1 else ""
+        several = "members" if failed.size > 1 else "member"
+        which = f" ({several} {', '.join(map(str, members[failed[:4]]))} of {count})" if count > 1 else ""
         raise SingularError(
             f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here{which} "
-            f"(condition {condition[worst]:.0e}).{hint}",
+            f"(condition {condition[worst]:.0e}): while they stand still, {self.loose(scaled[worst])} can "
+            f"move.{hint}",
             condition=float(condition[worst]),
             coordinates=self.labels,
             possible=others,
             failed=members[failed].tolist(),
         )
+
+    def loose(self, scaled: np.ndarray) -> str:
+        """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""
+        _, sigma, V = np.linalg.svd(scaled.real)
+        slack = max(1, V.shape[0] - int((sigma > RANK_SHARE * sigma.max(initial=0.0)).sum()))
+        free = np.linalg.norm(V[-slack:], axis=0)
+        most = [n for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
+        return ", ".join(self.tree.columns[n] for n in most)
 
     def possible(self, scaled: np.ndarray) -> list[str]:
         """Sets of tree coordinates that can drive the mechanism at one posture, best first."""
@@ -328,26 +395,3 @@ class Transfer:
             if least > 1e-3:
                 found.append((least, ", ".join(self.tree.columns[n] for n in pick)))
         return [names for _, names in sorted(found, reverse=True)[:3]]
-
-
-def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of a square system (M, M) in an order that keeps zeros (Markowitz)."""
-    size = np.abs(scaled.real)
-    there = size > 0
-    # no pivot much smaller than the largest of its column
-    fit = size >= PIVOT_SHARE * size.max(axis=0, initial=0.0)
-    rows, columns = np.empty(len(size), dtype=np.intp), np.empty(len(size), dtype=np.intp)
-    left = np.ones(size.shape, dtype=bool)
-    for k in range(len(size)):
-        cost = np.multiply.outer(there.sum(axis=1) - 1, there.sum(axis=0) - 1).astype(float)
-        cost -= size / (1 + size)  # of equals, the larger
-        usable = left & there
-        best = usable & fit if (usable & fit).any() else usable if usable.any() else left
-        i, j = np.unravel_index(np.argmin(np.where(best, cost, np.inf)), size.shape)
-        rows[k], columns[k] = i, j
-        others = there[:, j].copy()
-        others[i] = False
-        there[others] |= there[i]
-        there[i] = there[:, j] = False
-        left[i] = left[:, j] = False
-    return rows, columns

@@ -178,6 +178,12 @@ class Tree:
             return np.asarray(point, dtype=float)
         return self.zero_axes[frame].T @ (np.asarray(point, dtype=float) - self.zero_origins[frame])
 
+    def world_point(self, frame: int, local: Any) -> np.ndarray:
+        """Where a point given in a frame is drawn."""
+        if frame < 0:
+            return np.asarray(local, dtype=float)
+        return self.zero_origins[frame] + self.zero_axes[frame] @ np.asarray(local, dtype=float)
+
     def local_vector(self, frame: int, vector: Any) -> np.ndarray:
         """Components, in a frame, of a vector of the drawing."""
         return self.axes(frame).T @ np.asarray(vector, dtype=float)

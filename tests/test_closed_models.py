@@ -54,15 +54,22 @@ CASES = {
     "ladder": Case(1, ((0.4,), (-0.3,)), "tip coupler1 D0 D1 D2 D3 A2 B3 rocker2.angle",
         ("D3", "tip.y"), "D2 B1"),
 }
+# ties that are no joints
+TIED = {
+    "geared-five-bar": Case(1, ((0.4,), (-0.7,)), "tip rod1 A B C D E rod2.angle", ("C", "tip.y"), "D"),
+    "five-rod-suspension": Case(1, ((0.05,), (-0.07,)), "contact carrier coil hub", ("coil", "contact.y"), "",
+        "carrier.wx"),
+}
+EVERY = {**CASES, **TIED}
 # fmt: on
-postures = pytest.mark.parametrize(("name", "place"), [(name, k) for name in CASES for k in (0, 1)])
+postures = pytest.mark.parametrize(("name", "place"), [(name, k) for name in EVERY for k in (0, 1)])
 
 
 @cache
 def posture(name: str, place: int) -> tuple[kic.Mechanism, Configuration]:
-    """A model, moved from its drawing by one of the case's moves."""
-    m = kic.load(name)
-    move = dict(zip(m.coordinates, CASES[name].moves[place], strict=True))
+    """A model with its weight as the only load, moved from its drawing by one of the case's moves."""
+    m = replace(kic.load(name), springs=(), forces=())
+    move = dict(zip(m.coordinates, EVERY[name].moves[place], strict=True))
     return m, m.at({q: m.at().value(q) + dx for q, dx in move.items()})
 
 
@@ -117,27 +124,33 @@ def gap(c: Configuration, joint: kic.Joint) -> float:
         "universal": [one @ D.rotation.apply(two)],
         "revolute": [D.rotation.apply(one) - one, np.sin((D.rotation.as_rotvec() @ one - read) / 2)],
         "prismatic": [D.rotation.as_rotvec(), D.translation - read * one],
+        "free": [],
     }[joint.type]
-    apart = D.apply(joint.at) - joint.at if joint.type != "prismatic" else 0.0
+    apart = D.apply(joint.at) - joint.at if joint.type not in ("prismatic", "free") else 0.0
     return max(float(np.abs(x).max()) for x in (*left, apart))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EVERY)
 def test_it_closes(name: str) -> None:
-    m, case = kic.load(name), CASES[name]
+    m, case = kic.load(name), EVERY[name]
     assert (m.mobility, len(m.coordinates)) == (case.mobility, case.mobility)
     size = max(np.ptp([j.at for j in m.joints if j.at], axis=0))
     for c, move in [(m.at(), 0), *((posture(name, k)[1], case.moves[k]) for k in (0, 1))]:
         for joint in m.joints:
             assert gap(c, joint) < 1e-12 * max(1, size), joint.name
+        for rod, drawn in m.rods.items():
+            one, two = (p for d in m.distances if d.name == rod for p in d.points)
+            assert np.linalg.norm(c.value(one) - c.value(two)) == pytest.approx(drawn, abs=1e-12)
+        for terms in m.terms.values():
+            assert abs(sum(ratio * (c.value(q) - m.at().value(q)) for q, ratio in terms)) < 1e-11
         read = np.array([c.value(q) - m.at().value(q) for q in m.coordinates])
         assert np.abs(read - move).max() < 1e-12
 
 
 @postures
 def test_every_order_along_the_closed_path(name: str, place: int) -> None:
-    (m, c), of = posture(name, place), CASES[name].of.split()
-    for wrt in (list(m.coordinates), *(w.split() for w in CASES[name].wrt)):
+    (m, c), of = posture(name, place), EVERY[name].of.split()
+    for wrt in (list(m.coordinates), *(w.split() for w in EVERY[name].wrt)):
         exact, near = c.coefficients(of, order=3, wrt=wrt), Around(m, c, wrt)
         path = near.postures.coefficients(of, order=3, wrt=wrt)
         valued = np.isfinite(exact.values)
@@ -155,7 +168,7 @@ def test_every_order_along_the_closed_path(name: str, place: int) -> None:
 def test_inertia_power_and_load(name: str, place: int) -> None:
     """I* from the moving bodies, P* from its derivatives, the load from the weight's height."""
     m, c = posture(name, place)
-    for wrt in (list(m.coordinates), *(w.split() for w in CASES[name].wrt)):
+    for wrt in (list(m.coordinates), *(w.split() for w in EVERY[name].wrt)):
         d, near, size = c.dynamics(wrt=wrt), Around(m, c, wrt), len(wrt)
         I, load = np.zeros((size, size)), np.zeros(size)
         for body in m.bodies:
@@ -196,7 +209,7 @@ def test_power_balance(name: str, place: int) -> None:
 @postures
 def test_there_and_back(name: str, place: int) -> None:
     """One set of coordinates in terms of another and back is the identity, to third order."""
-    (m, c), case = posture(name, place), CASES[name]
+    (m, c), case = posture(name, place), EVERY[name]
     own = list(m.coordinates)
     for names in (other.split() for other in (*case.wrt, case.quasi) if other):
         there, back = c.coefficients(names, 3, own), c.coefficients(own, 3, names)
@@ -213,11 +226,29 @@ def test_there_and_back(name: str, place: int) -> None:
         assert agree(asked.transfer(there), c.dynamics(), ("I", "load"), 1e-9)
 
 
+def linked(m: kic.Mechanism) -> kic.Mechanism:
+    """Rods drawn as massless bodies, with a universal joint at one end and a ball at the other."""
+    at = {p.name: np.array(p.at) for p in m.points}
+    body = {p.name: p.body for p in m.points}
+    rods, joints = [], list(m.joints)
+    for d in m.distances:
+        if d.fixed:
+            one, two = d.points
+            along = at[two] - at[one]
+            across = np.linalg.svd(along[None])[2][1:]
+            rods.append(kic.Body(f"{d.name} bar", 0.0, (at[one] + at[two]) / 2, (0, 0, 0)))
+            pairs = (body[one], rods[-1].name), (rods[-1].name, body[two])
+            joints.append(kic.Joint(f"{d.name} in", "universal", pairs[0], at[one], *across))
+            joints.append(kic.Joint(f"{d.name} out", "spherical", pairs[1], at[two]))
+    free = [d for d in m.distances if not d.fixed]
+    return replace(m, bodies=[*m.bodies, *rods], joints=joints, distances=free)
+
+
 @postures
 def test_wherever_the_loops_are_cut(name: str, place: int) -> None:
     """Another order of the joints and other coordinates make another tree, and no other answer."""
-    (m, c), case = posture(name, place), CASES[name]
-    turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split())
+    (m, c), case = posture(name, place), EVERY[name]
+    turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split()) if case.tree else linked(m)
     assert set(turned.cuts) != set(m.cuts)
     assert turned.mobility == m.mobility
     e, of = turned.at({q: c.value(q) for q in m.coordinates}), case.of.split()
@@ -241,11 +272,17 @@ def accelerations_by_multipliers(m: kic.Mechanism, c: Configuration, qd, effort)
         for k, at in enumerate(places):
             points += [kic.Point(f"{j.name} {k} {side}", j.bodies[side], at) for side in (0, 1)]
             across[f"{j.name} {k}"] = np.linalg.svd(axis[None])[2][1:] if slides else np.eye(3)
-    chain = replace(m, joints=kept, points=[*m.points, *points], coordinates=None)
+    loose = [replace(d, fixed=False) for d in m.distances]
+    chain = replace(
+        m, joints=kept, points=[*m.points, *points], distances=loose, couplings=(), coordinates=None
+    )
     given = {}
     for j in kept:
         first, second = (displaced(c, body).rotation for body in j.bodies)
-        given[j.name] = first.inv() * second if j.type == "spherical" else c.value(j.name)
+        if j.type == "free":
+            given[j.name] = displaced(c, j.bodies[0]).inv() * displaced(c, j.bodies[1])
+        else:
+            given[j.name] = first.inv() * second if j.type == "spherical" else c.value(j.name)
     o = chain.at(given)
     d, phid = o.dynamics(), c.coefficients([j.name for j in kept]).velocity(qd)
     J, bias = [], []
@@ -254,6 +291,14 @@ def accelerations_by_multipliers(m: kic.Mechanism, c: Configuration, qd, effort)
         assert np.abs(rows @ (u.values - v.values)).max() < 1e-11
         J.append(rows @ (v.G - u.G))
         bias.append(rows @ np.einsum("pmn,m,n->p", v.H - u.H, phid, phid))
+    for rod in m.rods:
+        u = o.coefficients(rod)
+        J.append(u.G)
+        bias.append(np.einsum("pmn,m,n->p", u.H, phid, phid))
+    for terms in m.terms.values():
+        J.append(np.zeros((1, len(phid))))
+        J[-1][0, [d.coordinates.index(q) for q, _ in terms]] = [ratio for _, ratio in terms]
+        bias.append(np.zeros(1))
     J, force = np.concatenate(J), np.zeros(len(phid))
     force[[d.coordinates.index(q) for q in m.coordinates]] = effort
     K = np.block([[d.I, J.T], [J, np.zeros((len(J), len(J)))]])

@@ -15,7 +15,7 @@ import kic
 ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
-    ["errors", "kernels", "tables"],
+    ["errors", "kernels", "tables", "bifurcation"],
     ["arrays"],
     ["checks"],
     ["products", "inertias", "rotations", "jets", "contributions"],

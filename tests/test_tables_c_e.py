@@ -141,6 +141,58 @@ def test_every_table_is_there() -> None:
     assert sum(len(t["errata"]) for t in DATA["tables"]) == 31
 
 
+def test_every_erratum_has_its_derivation(answers: dict) -> None:
+    """What the entries say of their reasons, done with the printed numbers."""
+    seen = set()
+    for key, table in TABLES.items():
+        printed = dict(entries(table["printed"]))
+        for e in table["errata"]:
+            at, read, correct, why = tuple(e["at"]), e["as_read"], e["correct"], e["why"]
+            assert why
+            if e["kind"] == "truncated":
+                number = answers[key][at] / table["scale"]
+                places = 1 / unit(read)
+                assert np.trunc(number * places) / places == pytest.approx(float(read), abs=1e-9)
+            elif "symmetric in its last two" in why:
+                assert printed[(at[0], at[2], at[1])] == correct
+            elif why == "Table C-3 has it right":
+                torque = TABLES["C-3", "T_w"]
+                assert agrees(correct, float(torque["printed"][3]) * torque["scale"], 0.6)
+            elif why == "Table E-1 has it right":
+                first = dict(entries(TABLES["E-1", "leg H inverse"]["printed"]))
+                assert agrees(correct, float(first[at]), 1.0)
+            elif why.startswith("product of the printed"):
+                factors = [float(x) for x in why.split("factors ")[1].split(" and ")]
+                assert agrees(read, np.prod(factors))
+            elif why.startswith("sum of the legs' shares"):
+                shares = [float(x) for x in why.split("shares ")[1].split(", cut")[0].split(", ")]
+                assert float(read) == pytest.approx(sum(shares), abs=1e-9)
+                for share, leg in zip(shares, ROBOT["legs"], strict=True):
+                    exact = np.array(leg["Pwww"])[at]
+                    assert np.trunc(exact * 1e3) / 1e3 == pytest.approx(share, abs=1e-9)
+            else:
+                seen.add(why.split(":")[0].split(",")[0])
+    assert seen == {
+        "the pin stands 12 in above h",
+        "mass times acceleration less the force at B",
+        "one step high",
+        "computed from I* and P* that carried about five digits",  # in a test below
+        "the second leg by itself gives -0.0633",
+    }
+    # the rest, one by one
+    motion = answers["C-1", "motion"]
+    h = np.array(kic.load("five-bar").joints[4].at)
+    assert agrees("3.29", 12 + h[1])
+    assert motion[3, 0] == pytest.approx(12 + h[1], abs=1e-9)
+    assert agrees("0.807", 24 / 386.4 + 144 * 2 / 386.4)
+    pins = answers["C-1", "pin forces"]
+    coupler = kic.load("five-bar").bodies[1]
+    assert coupler.mass * motion[5, 2] == pytest.approx(-0.0223, abs=5e-5)
+    assert pins[1, 0] == pytest.approx(0.0688, abs=5e-5)
+    assert agrees("-0.091", coupler.mass * motion[5, 2] - pins[1, 0])
+    assert np.array(ROBOT["legs"][1]["Hww"])[0, 1, 2] == pytest.approx(-0.0633, abs=5e-5)
+
+
 def test_early_rounding_explains_table_c3() -> None:
     """With the base parameters that the table asks for, its early roundings are met within one unit."""
     b, m = DATA["base_parameters"], kic.load("five-bar")

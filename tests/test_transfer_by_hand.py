@@ -392,6 +392,50 @@ def test_three_legged_robot_of_appendix_e() -> None:
         close(s, t, 1e-11)
 
 
+def test_resolved_motion_of_a_closed_mechanism() -> None:
+    """(3-14), (3-16), (3-46) leg by leg, from m.at(...), and from the clock: a plate on a path in time."""
+    m, legs = kic.load("three-legged-robot"), three_legs()
+    w, joints = ["w.x", "w.y", "platform.angle"], ["A1", "B1", "C1", "A2", "B2", "C2", "A3", "B3", "C3"]
+    here = m.at()
+    start = np.array([here.value(name) for name in w])
+    rng = np.random.default_rng(5)
+    first, second, third = rng.normal(size=(3, 3))
+    asked = here.coefficients(joints, order=3, wrt=w)
+    rates = asked.velocity(first)
+    accelerations = asked.acceleration(first, second)
+    jerks = asked.jerk(first, second, third)
+    for k, leg in enumerate(legs):
+        inverse = leg.coefficients(["w.x", "w.y", "plate.angle"], order=3).inverse()
+        own = slice(3 * k, 3 * k + 3)
+        close(inverse.velocity(first), rates[own])
+        close(inverse.acceleration(first, second), accelerations[own])
+        close(inverse.jerk(first, second, third), jerks[own], 1e-11)
+        # as printed: [G]⁻¹ of what is left of the hand's motion
+        u = leg.coefficients(["w.x", "w.y", "plate.angle"], order=3)
+        v = np.linalg.solve(u.G, first)
+        a = np.linalg.solve(u.G, second - E("pmn,m,n->p", u.H, v, v))
+        close(a, accelerations[own])
+        weighted = u.H + 2 * u.H.swapaxes(1, 2)
+        right = third - E("pmn,m,n->p", weighted, a, v) - E("plmn,l,m,n->p", u.D, v, v, v)
+        close(np.linalg.solve(u.G, right), jerks[own], 1e-11)
+    # joint angles on a path q(t) by closing, differentiated in time to eighth order
+    t = 4e-3 * np.arange(-4, 5)[:, None]
+    path = m.at(
+        dict(zip(w, (start + t * first + t**2 / 2 * second + t**3 / 6 * third).T, strict=True)), near=here
+    )
+    angles = np.stack([path.value(name) for name in joints], axis=-1)
+    found = np.linalg.solve(np.vander(t[:, 0] / 4e-3, 9, increasing=True), angles)
+    close(found[1] / 4e-3, rates, 1e-10)
+    close(2 * found[2] / 4e-3**2, accelerations, 1e-8)
+    close(6 * found[3] / 4e-3**3, jerks, 1e-6)
+    # the way back: what the driven joints do gives the plate's motion again
+    base = [0, 3, 6]
+    plate = here.coefficients(w, order=3)
+    close(plate.velocity(rates[base]), first)
+    close(plate.acceleration(rates[base], accelerations[base]), second)
+    close(plate.jerk(rates[base], accelerations[base], jerks[base]), third, 1e-11)
+
+
 def test_a_platform_on_legs_of_six_joints() -> None:
     """(4-48) to (4-54): the platform typed in (v, ω), its legs added, against one mechanism that has all."""
     rng = np.random.default_rng(3)

@@ -1,0 +1,603 @@
+"""What answers are worth near the limits: units, mixed scales, dead centres, singular loops, open states.
+
+Errors are measured against 60 digits and set beside eps·condition, which they may not outgrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import mpmath as mp
+import numpy as np
+import pytest
+from exact import Linkage, Platform, exact, inverse, rounded
+from sampling import mismatch
+from scipy.optimize import brentq
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+from kic.configuration import Configuration
+
+EPS = np.finfo(float).eps
+
+
+def condition(c: Configuration, *wrt: str) -> float:
+    """Condition of the rows that are coordinates and those that close the loops."""
+    closure = c._model.closure(wrt)
+    return float(closure.condition(c._states).max())
+
+
+def worst(found, right) -> np.ndarray:
+    """Mismatch of each order."""
+    return np.array([mismatch(a, rounded(b)) for a, b in zip(found, right, strict=True)])
+
+
+# ------------------------------------------------------------------------------------------------- units
+
+
+def resized(m: kic.Mechanism, length: float, mass: float) -> kic.Mechanism:
+    """The same mechanism in other units of length and mass."""
+
+    def grown(v, by=length):
+        return None if v is None else tuple(by * np.array(v))
+
+    def values(joint: kic.Joint):
+        return grown(joint.value) if joint.type == "prismatic" else joint.value
+
+    return replace(
+        m,
+        bodies=[
+            replace(
+                b,
+                mass=b.mass * mass,
+                com=grown(b.com),
+                at=grown(b.at),
+                inertia=tuple(map(tuple, mass * length**2 * np.array(b.inertia)))
+                if np.ndim(b.inertia) == 2
+                else grown(b.inertia, mass * length**2),
+            )
+            for b in m.bodies
+        ],
+        joints=[replace(j, at=grown(j.at), value=values(j)) for j in m.joints],
+        points=[replace(p, at=grown(p.at), mass=p.mass * mass) for p in m.points],
+        gravity=grown(m.gravity),
+    )
+
+
+def lengths(m: kic.Mechanism, names) -> np.ndarray:
+    """1 for rows that are lengths, 0 for angles."""
+    slides = {j.name for j in m.joints if j.type == "prismatic"}
+    return np.array([name in slides or name.endswith((".x", ".y", ".z")) for name in names], int)
+
+
+def in_units(T: np.ndarray, *units: np.ndarray) -> np.ndarray:
+    """A tensor divided along each of its last axes by the units there (a power of the scale)."""
+    for axis, unit in enumerate(units, T.ndim - len(units)):
+        T = T / unit.reshape(-1, *(1,) * (T.ndim - 1 - axis))
+    return T
+
+
+# a model, a move from its drawing, rows, and two sets of coordinates, angles and lengths among them
+SIZED = {
+    "gough-stewart": ((0.1, 0.15, -0.05, 0.0, 0.08, -0.1), "eye platform U1 S3 L2",
+                      ("L1 L2 L3 L4 L5 L6", "eye.x eye.y eye.z L1 U3.1 L5")),
+    "five-bar": ((0.3, 0.2), "tip coupler B C D", ("A E", "tip.x tip.y", "A tip.x")),
+    "rssr": ((0.4, 0.2), "flag coupler rocker ball", ("crank spin", "crank flag.z")),
+    "slider-crank": ((0.9,), "rod crown piston wristpin", ("shaft", "piston", "rod.angle")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mass", [1e-6, 1e6])
+@pytest.mark.parametrize("length", [1e-6, 1e-3, 1e6])
+@pytest.mark.parametrize("name", SIZED)
+def test_units_do_not_matter(name: str, length: float, mass: float) -> None:
+    """The same answers in any units, the same rows chosen, and the same conditions."""
+    move, of, sets = SIZED[name]
+    m = kic.load(name)
+    other = resized(m, length, mass)
+    assert (other.mobility, other.redundant, other.cuts) == (m.mobility, m.redundant, m.cuts)
+    q = np.array([m.at().value(x) for x in m.coordinates]) + move
+    c, e = m.at(q), other.at(q * length ** lengths(m, m.coordinates))
+    of = of.split()
+    for wrt in (names.split() for names in sets):
+        one, two = (x._model.transfer(tuple(wrt)) for x in (c, e))
+        assert np.array_equal(one.choice, two.choice)
+        worse = condition(c, *wrt)
+        assert condition(e, *wrt) == pytest.approx(worse, rel=1e-9 * worse)
+        a, b = c.coefficients(of, 3, wrt), e.coefficients(of, 3, wrt)
+        rows, columns = (length ** -lengths(m, names).astype(float) for names in (a.rows, a.columns))
+        limit = max(1e-12, 100 * EPS * worse)
+        for k, (T, S) in enumerate(zip(a.tensors, b.tensors, strict=True), 1):
+            assert mismatch(in_units(S, 1 / rows, *[columns] * k), T) < limit
+        p, r, work = c.dynamics(wrt), e.dynamics(wrt), np.array(mass * length**2)
+        assert mismatch(in_units(r.I / work, columns, columns), p.I) < limit
+        assert mismatch(in_units(r.P / work, columns, columns, columns), p.P) < limit
+        # in five-bar there is no weight
+        assert np.abs(in_units(r.load / work, columns) - p.load).max() <= limit * np.abs(p.load).max()
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_powers_of_two_change_no_digit(name: str) -> None:
+    """Units that the machine multiplies by exactly: nothing in the way hangs on a length of one."""
+    move, of, sets = SIZED[name]
+    m, size = kic.load(name), 2.0**-20
+    other = resized(m, size, 2.0**10)
+    q = np.array([m.at().value(x) for x in m.coordinates]) + move
+    c, e = m.at(q), other.at(q * size ** lengths(m, m.coordinates))
+    for wrt in (names.split() for names in sets):
+        a, b = c.coefficients(of.split(), 3, wrt), e.coefficients(of.split(), 3, wrt)
+        rows, columns = (size ** -lengths(m, names).astype(float) for names in (a.rows, a.columns))
+        for k, (T, S) in enumerate(zip(a.tensors, b.tensors, strict=True), 1):
+            assert np.array_equal(in_units(S, 1 / rows, *[columns] * k), T)
+
+
+# ------------------------------------------------------------------------------------------ mixed scales
+
+
+def two_loops(first: float, second: float, coordinates: str = "A") -> kic.Mechanism:
+    """Two four-bars of different size; the rocker of the first is the crank of the second."""
+    a = first * np.array([[-0.9, 0], [-0.9, 0.3], [-0.25, 0.65], [0, 0]])
+    b = second * np.array([[0.2, 0.25], [0.95, 0.7], [0.9, 0]])
+    pairs = ["ground crank", "crank coupler", "coupler rocker", "ground rocker",
+             "rocker link", "link output", "ground output"]  # fmt: skip
+    joints = [
+        kic.Joint(name, "revolute", tuple(pair.split()), (*at, 0), (0, 0, 1))
+        for name, pair, at in zip("ABCDEFG", pairs, np.concatenate([a, b]), strict=True)
+    ]
+    sizes = dict(crank=first, coupler=first, rocker=second, link=second, output=second)
+    bodies = [kic.Body(n, 1.0, (0, 0, 0), (x**2, x**2, x**2)) for n, x in sizes.items()]
+    points = [kic.Point("small", "coupler", (*a[2], 0)), kic.Point("large", "link", (*b[1], 0))]
+    return kic.Mechanism("two loops", bodies, joints, points, coordinates=[coordinates])
+
+
+def through(m: kic.Mechanism, c: Configuration) -> tuple[mp.mpf, np.ndarray]:
+    """Exact turn of G, and its three derivatives by A: those of one four-bar after those of the other."""
+    one, two = Linkage(m, "ABCD"), Linkage(m, "DEFG")
+    x = one.closed(one.start(c), {0: mp.mpf(float(c.value("A")))})
+    y = two.closed(two.start(c), {0: x[2]})
+    (a, b, d), (A, B, D) = (
+        [T[2].ravel()[0] for T in linkage.coefficients(z, [0])] for linkage, z in ((one, x), (two, y))
+    )
+    return y[2], rounded(np.array([A * a, B * a**2 + A * b, D * a**3 + 3 * B * a * b + A * d]))
+
+
+@pytest.mark.parametrize("sizes", [(5e-5, 50.0), (50.0, 50.0), (5e-5, 5e-5)], ids=str)
+@pytest.mark.parametrize("A", [-0.5, 0.4])
+def test_fifty_micrometres_and_fifty_metres(sizes: tuple[float, float], A: float) -> None:
+    """A small loop drives a large one: each is measured by its own size, and nothing is lost."""
+    m = two_loops(*sizes)
+    assert (m.mobility, m.redundant) == (1, 6)
+    c = m.at({"A": A})
+    turn, right = through(m, c)
+    assert float(turn) == pytest.approx(c.value("G"), abs=1e-14)
+    assert condition(c, "A") < 100
+    found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], 3).tensors])
+    assert np.abs(found / right - 1).max() < 1e-12
+    # seen from the other end, from points of either size, and led there
+    even = two_loops(1.0, 1.0).at({"A": A})
+    for wrt in ("G", "small.x", "large.y"):
+        assert condition(c, wrt) < 1.01 * condition(even, wrt)
+        there, back = c.coefficients(wrt, 3), c.coefficients("A", 3, wrt)
+        for T, one in zip((there @ back).tensors, (1, 0, 0), strict=True):
+            assert abs(T.ravel()[0] - one) < 1e-11 * max(1, np.abs(back.G).max(), np.abs(back.D).max())
+        again = m.at({wrt: c.value(wrt)}, near=m.at({"A": A - 0.1}))
+        assert again.value("A") == pytest.approx(A, abs=1e-12 * condition(c, wrt))
+
+
+def test_a_large_loop_that_drives_a_small_one() -> None:
+    """Walked through the large loop, places of the small one lose digits: as many as the condition says."""
+    for size in (1e-2, 1e-3, 1e-4):
+        m = two_loops(1.0, size)
+        c = m.at({"A": 0.4})
+        turn, right = through(m, c)
+        worse = condition(c, "A")
+        assert 0.1 / size < worse < 100 / size
+        assert abs(float(turn) - c.value("G")) < 10 * EPS * worse
+        found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], 3).tensors])
+        assert np.abs(found / right - 1).max() < 100 * EPS * worse
+    far = two_loops(50.0, 5e-5)
+    with pytest.raises(
+        kic.PostureError,
+        match=r"depend on one another where it starts \(condition \de\+06, at most 1e\+06 can be followed\)",
+    ):
+        far.at({"A": 0.4})
+    # with the joint kept that both loops share, each is walked by itself
+    m = two_loops(50.0, 5e-5, "D")
+    c = m.at({"A": 0.4})
+    turn, right = through(m, c)
+    assert float(turn) == pytest.approx(c.value("G"), abs=1e-13)
+    found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], 3, "A").tensors])
+    assert np.abs(found / right - 1).max() < 1e-12
+
+
+@pytest.mark.parametrize("size", [1e-2, 1e-3, 1e-5])
+def test_a_small_loop_far_out(size: float) -> None:
+    """A four-bar at the end of a boom of ten metres: its places are known to the digits of the boom's."""
+    at = size * np.array([[-0.9, 0, 0], [-0.9, 0.3, 0], [-0.25, 0.65, 0], [0, 0, 0]])
+    names = ["boom", "crank", "coupler", "rocker"]
+
+    def drawn(bodies: list[str], offset: float, boom: list[kic.Joint], keep: list[str]) -> kic.Mechanism:
+        joints = [
+            kic.Joint(
+                "ABCD"[k], "revolute", (bodies[k], bodies[(k + 1) % 4]), at[k] + [offset, 0, 0], (0, 0, 1)
+            )
+            for k in range(4)
+        ]
+        return kic.Mechanism(
+            "far", [kic.Body(b) for b in names if b in bodies], [*boom, *joints], coordinates=keep
+        )
+
+    hinge = kic.Joint("boom_", "revolute", ("ground", "boom"), (0, 0, 0), (0, 0, 1))
+    far = drawn(names, 10.0, [hinge], ["boom_", "A"])
+    near = drawn(["ground", *names[1:]], 0.0, [], ["A"])
+    assert (far.mobility, near.mobility) == (2, 1)
+    e = near.at({"A": 0.4})
+    right = e.coefficients("D", 3)
+    for boom in (0.3, 2.0, -2.9):
+        c = far.at({"boom_": boom, "A": 0.4})
+        known = 100 * EPS * condition(e, "A") * max(1, 10 / size)
+        assert abs(c.value("D") - e.value("D")) < known
+        found = c.coefficients("D", 3)
+        for k, (T, S) in enumerate(zip(found.tensors, right.tensors, strict=True), 1):
+            assert abs(T[(0, *(1,) * k)] / S.ravel()[0] - 1) < known
+        # the boom does nothing to the loop
+        assert np.abs(found.G[0, 0]) < known
+
+
+def crank_and_arm(crank: float, arm: float) -> kic.Mechanism:
+    """A slider-crank on the shaft of a four-bar of another size."""
+    b = arm * np.array([[0, 0], [0.2, 0.25], [0.95, 0.7], [0.9, 0]])
+    up, pin = crank * 3.0, crank * np.array([0.6, 0.8])
+    slide = crank * 0.6 + np.sqrt(up**2 - (crank * 0.8) ** 2)
+    joints = [
+        kic.Joint("shaft", "revolute", ("ground", "crank"), (0, 0, 0), (0, 0, 1)),
+        kic.Joint("pin", "revolute", ("crank", "rod"), (*pin, 0), (0, 0, 1)),
+        kic.Joint("wrist", "revolute", ("rod", "piston"), (slide, 0, 0), (0, 0, 1)),
+        kic.Joint("piston_", "prismatic", ("ground", "piston"), axis=(1, 0, 0), value=slide),
+        kic.Joint("E", "revolute", ("crank", "link"), (*b[1], 0), (0, 0, 1)),
+        kic.Joint("F", "revolute", ("link", "output"), (*b[2], 0), (0, 0, 1)),
+        kic.Joint("G", "revolute", ("ground", "output"), (*b[3], 0), (0, 0, 1)),
+    ]
+    bodies = [kic.Body(name) for name in ("crank", "rod", "piston", "link", "output")]
+    return kic.Mechanism("arm", bodies, joints, coordinates=["shaft"])
+
+
+@pytest.mark.parametrize("keep", ["shaft", "piston_"])
+@pytest.mark.parametrize(("crank", "arm"), [(5e-5, 50.0), (0.3, 0.5), (50.0, 5e-5)])
+def test_sliders_of_any_size(crank: float, arm: float, keep: str) -> None:
+    m = replace(crank_and_arm(crank, arm), coordinates=[keep])
+    c = m.at({"shaft": 0.3})
+    angle = mp.atan2(4, 3) + mp.mpf(0.3)
+
+    def place(t):
+        r = mp.mpf(crank)
+        return r * mp.cos(t) + mp.sqrt(9 * r * r - (r * mp.sin(t)) ** 2)
+
+    series = mp.taylor(place, angle, 3)
+    assert c.value("piston_") == pytest.approx(float(series[0]), rel=1e-13)
+    found = [T.ravel()[0] for T in c.coefficients("piston_", 3, "shaft").tensors]
+    right = [float(k * x) for k, x in zip((1, 2, 6), series[1:], strict=True)]
+    assert np.abs(np.array(found) / right - 1).max() < 1e-12 * max(1, 1e-2 * condition(c, "shaft"))
+    assert condition(c, "shaft") < 1000
+    back = c.coefficients(["shaft", "G"], 3, "piston_") @ c.coefficients("piston_", 3, "shaft")
+    there = c.coefficients(["shaft", "G"], 3, "shaft")
+    for T, S in zip(back.tensors, there.tensors, strict=True):
+        assert mismatch(T, S) < 1e-11 if S.any() else np.abs(T).max() < 1e-11
+
+
+# ------------------------------------------------------------------------------------------ dead centres
+
+GAPS = 10.0 ** -np.arange(1, 14)
+
+
+def four_bar_gap(gap: float) -> tuple[kic.Mechanism, Configuration]:
+    """Crank and coupler in one line but for an angle of the crank; the rocker turns back there."""
+    m = kic.load("four-bar")
+    return m, m.at({"A": dead_angle() + gap})
+
+
+@cache
+def dead_angle() -> float:
+    """Angle of the crank where it lies in one line with the coupler: a triangle of known sides."""
+    c = kic.load("four-bar").at()
+    A, B, C, D = (np.array(j.at) for j in c._model.drawing.joints)
+    long, ground, rocker = (np.linalg.norm(x) for x in (B - A, D - A, D - C))
+    long += np.linalg.norm(C - B)
+    return float(np.arccos((long**2 + ground**2 - rocker**2) / (2 * long * ground)))
+
+
+def test_a_four_bar_towards_its_dead_centre() -> None:
+    """In D, with A near where D turns back: relative errors of all orders are eps·condition, up to 1e12."""
+    conditions, answered = [], 0
+    for gap in GAPS:
+        m, c = four_bar_gap(gap)
+        linkage, worse = Linkage(m, "ABCD"), condition(c, "D")
+        conditions.append(worse)
+        if worse > 1e12:
+            with pytest.raises(
+                kic.SingularError,
+                match=r"Coordinates D cannot drive 'four-bar' here \(condition [\de.+]+\): while they stand "
+                r"still, .*A.* can move\. Possible here: .*A",
+            ) as caught:
+                c.coefficients("B", 3, "D")
+            assert 1e12 <= caught.value.condition < 10 * worse
+        else:
+            answered += 1
+            held = mp.mpf(float(c.value("A"))) - mp.mpf(m.joints[0].value[0])
+            x = linkage.closed(linkage.start(c), {0: held})
+            turns = exact([[1, 0, 0], [-1, 1, 0]])
+            right = [np.tensordot(turns, T, (1, 0)) for T in linkage.coefficients(x, [2])]
+            found = c.coefficients(["A", "B"], 3, "D").tensors
+            assert (worst(found, right) < 2 * EPS * worse).all()
+        # another coordinate serves all along, and where both do they agree
+        a = c.coefficients(["B", "D"], 3, "A")
+        assert np.isfinite(a.D).all()
+        if worse < 1e12:
+            through_d = c.coefficients(["B", "D"], 3, "D") @ c.coefficients("D", 3, "A")
+            # what was divided by a small rate is multiplied by it again, once for each order
+            for k, (T, S) in enumerate(zip(through_d.tensors, a.tensors, strict=True), 1):
+                assert mismatch(T, S) < 100 * EPS * worse**k
+            moved, asked = c.dynamics().transfer(c.coefficients("A", 2, "D")), c.dynamics("D")
+            for letter in ("I", "P", "load"):
+                assert mismatch(getattr(moved, letter), getattr(asked, letter)) < 100 * EPS * worse
+    assert answered == 10
+    assert np.abs(np.diff(np.log10(conditions[1:])) - 1).max() < 0.05  # one over the gap
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_closing_towards_a_dead_centre(side: int) -> None:
+    """D itself is the input: its posture loses the condition's digits, its coefficients those of two."""
+    m = kic.load("four-bar")
+    linkage, drawn = Linkage(m, "ABCD"), m.joints[3].value[0]
+    answered = 0
+    for gap in 10.0 ** (-np.arange(1, 14) / 2):
+        near = m.at({"A": dead_angle() + 1.5 * side * gap})
+        wanted = float(m.at({"A": dead_angle() + side * gap}).value("D"))
+        if condition(near, "D") > 1e6:
+            with pytest.raises(
+                kic.PostureError, match=r"where it starts \(condition \de\+0[67], at most 1e\+06"
+            ):
+                m.at({"D": wanted}, near=near)
+            continue
+        answered += 1
+        c = m.at({"D": wanted}, near=near)
+        worse = condition(c, "D")
+        x = linkage.closed(linkage.start(c), {2: mp.mpf(wanted) - mp.mpf(drawn)})
+        assert np.abs(rounded(x) - linkage.start(c)).max() < 10 * EPS * worse
+        turns = exact([[1, 0, 0], [-1, 1, 0]])
+        right = [np.tensordot(turns, T, (1, 0)) for T in linkage.coefficients(x, [2])]
+        assert (worst(c.coefficients(["A", "B"], 3, "D").tensors, right) < 2 * EPS * worse**2).all()
+    assert answered == 9
+
+
+def test_a_slider_crank_towards_its_dead_centre() -> None:
+    m = kic.load("slider-crank")
+    A, B, C = (
+        np.array(next(j.at for j in m.joints if j.name == n)) for n in ("shaft", "crankpin", "wristpin")
+    )
+    r, rod = (mp.sqrt(mp.fsum(mp.mpf(x) ** 2 for x in v)) for v in (B - A, C - B))
+    for gap in GAPS:
+        c = m.at({"shaft": gap})
+        series = mp.taylor(lambda t: r * mp.cos(t) + mp.sqrt(rod**2 - (r * mp.sin(t)) ** 2), mp.mpf(gap), 3)
+        g, h, d = (k * x for k, x in zip((1, 2, 6), series[1:], strict=True))
+        right = [1 / g, -h / g**3, 3 * h**2 / g**5 - d / g**4]
+        worse = condition(c, "piston")
+        if worse > 1e12:
+            with pytest.raises(kic.SingularError, match=r"Coordinates piston cannot drive .*Possible here: "):
+                c.dynamics("piston")
+            continue
+        found = [T.ravel()[0] for T in c.coefficients("shaft", 3, "piston").tensors]
+        for a, b in zip(found, right, strict=True):
+            assert abs(a / float(b) - 1) < 10 * EPS * worse
+    assert gap < 1e-12 < worse
+
+
+def assert_agree(
+    found: kic.Coefficients, between: kic.Coefficients, other: kic.Coefficients, worse: float
+) -> None:
+    """Coefficients in bad coordinates, put into good ones: as exact as their terms, large as those are."""
+    trip = (found @ between).tensors
+    for k, (T, S, large) in enumerate(zip(trip, other.tensors, found.tensors, strict=True), 1):
+        terms = np.abs(large).max() * max(1, np.abs(between.G).max()) ** k
+        assert np.abs(T - S).max() < 100 * EPS * worse * terms
+
+
+def test_a_five_bar_towards_aligned_links() -> None:
+    """A and E can not drive it where links B–C and C–D are in one line; A and C do."""
+    m = kic.load("five-bar")
+    linkage, drawn = Linkage(m, "ABCDE"), {j.name: mp.mpf(j.value[0]) for j in m.joints}
+    c, answered = m.at(), 0
+    # a posture that can be stretched: the pins B and D at 48 in
+    A = 2.2
+    for gap in (1.0, 0.3, *GAPS):
+        c = m.at({"A": A, "C": -gap}, near=c)
+        worse = condition(c, "A", "E")
+        if worse > 1e12:
+            with pytest.raises(
+                kic.SingularError,
+                match=r"Coordinates A, E cannot drive 'five-bar' .* while they stand still, .*C.* can move",
+            ) as caught:
+                c.coefficients("tip", wrt=["A", "E"])
+            assert any(set(names.split(", ")) & set("BCD") for names in caught.value.possible)
+            continue
+        answered += 1
+        x, turn = exact(linkage.start(c)), mp.mpf(-gap) - drawn["C"]
+        for _ in range(8):  # A and C held: bars 2 and 3 turn together
+            x[0], x[2] = mp.mpf(A) - drawn["A"], x[1] + turn
+            left, G, *_ = linkage.tensors(x)
+            step = inverse(np.stack([G[:, 1] + G[:, 2], G[:, 3]], axis=1)) @ left
+            x[[1, 2, 3]] = x[[1, 2, 3]] - step[[0, 0, 1]]
+        turns = exact([[-1, 1, 0, 0], [0, -1, 1, 0], [0, 0, -1, 1]])
+        right = [np.tensordot(turns, T, (1, 0)) for T in linkage.coefficients(x, [0, 3])]
+        found = c.coefficients(["B", "C", "D"], 3, ["A", "E"])
+        assert (worst(found.tensors, right) < 10 * EPS * worse).all(), gap
+        # what drives it there agrees where both do
+        other = c.coefficients(["B", "C", "D"], 3, ["A", "C"])
+        assert_agree(found, c.coefficients(["A", "E"], 3, ["A", "C"]), other, worse)
+    assert answered > 8
+
+
+LEGS = [f"L{k}" for k in range(1, 7)]
+
+
+def turned(angle: float) -> RigidTransform:
+    """The platform turned about the vertical, and a little aside."""
+    return RigidTransform.from_components([0.02, 0.01, 0.05], Rotation.from_rotvec([0, 0, angle]))
+
+
+def test_a_platform_towards_a_singular_posture() -> None:
+    """Turned by a right angle its legs hold it no more: errors of the eye's motion, to third order."""
+    m = kic.load("gough-stewart")
+    platform = Platform(m)
+    legs = lambda angle: rounded(platform.legs(turned(angle).as_matrix())[1])  # noqa: E731
+    dead = brentq(lambda angle: np.linalg.det(legs(angle)), 1.4, 1.8, xtol=1e-15)
+    assert dead == pytest.approx(np.pi / 2, abs=1e-12)
+    near, conditions = m.at({"platform": turned(1.4)}, near=m.at({"platform": turned(0.7)})), []
+    for gap in (0.3, *GAPS):
+        c = m.at({"platform": turned(dead - gap)}, near=near)
+        worse = condition(c, *LEGS)
+        conditions.append(worse)
+        if worse > 1e12:
+            with pytest.raises(
+                kic.SingularError, match=r"Coordinates L1, .* cannot drive 'gough-stewart' here \(condition"
+            ) as caught:
+                c.coefficients("eye", 3, LEGS)
+            others = caught.value.possible[0].split(", ")
+            assert np.isfinite(c.coefficients("eye", 3, others).D).all()
+            continue
+        right = platform.eye_of_legs(turned(dead - gap).as_matrix())
+        found = c.coefficients("eye", 3, LEGS)
+        assert (worst(found.tensors, right) < 10 * EPS * worse).all(), gap
+        # its own motion serves all along
+        own = c.coefficients([*LEGS, "eye"], 3, "platform")
+        assert_agree(found, own[LEGS], own[["eye.x", "eye.y", "eye.z"]], worse)
+    assert conditions[0] < 1e3
+    assert conditions[-1] > 1e13
+
+
+# ------------------------------------------------------------------------------- where several motions meet
+
+
+def parallelogram(tilt: float) -> kic.Mechanism:
+    """Flat at A = 0, where it may also turn over; A reads the angle from the tilted ground."""
+    c, s = np.cos(tilt), np.sin(tilt)
+    at = [(c * x - s * y, s * x + c * y, 0.0) for x, y in ((0, 0), (0.6, 0.8), (2.6, 0.8), (2, 0))]
+    names = ["ground", "crank", "coupler", "rocker"]
+    values = [float(np.arctan2(4, 3)), 0.0, 0.0, 0.0]
+    joints = [
+        kic.Joint("ABCD"[k], "revolute", (names[k], names[(k + 1) % 4]), at[k], (0, 0, 1), value=values[k])
+        for k in range(4)
+    ]
+    bodies, tip = [kic.Body(n) for n in names[1:]], kic.Point("tip", "coupler", at[2])
+    return kic.Mechanism("parallelogram", bodies, joints, [tip], coordinates=["A"])
+
+
+def tip_or_reason(c: Configuration, order: int) -> tuple[np.ndarray | None, str]:
+    """The tip's coefficients of an order, or why there are none."""
+    try:
+        return c.coefficients("tip", order).tensors[-1].ravel()[:2], ""
+    except kic.SingularError as refused:
+        return None, str(refused)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.3])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_towards_a_bifurcation(order: int, tilt: float) -> None:
+    """Each order loses the closure's digits once more: that is said beforehand, and never too little."""
+    m, refused = parallelogram(tilt), []
+    for gap in 10.0 ** -np.arange(0, 12.5, 0.5):
+        c, angle = m.at({"A": gap}), gap + tilt
+        right = np.array([np.cos(angle), np.sin(angle)])
+        for _ in range(order):
+            right = np.array([-right[1], right[0]])
+        closing = c._model.closure(("A",)).rows(c._states)[1][0][1:]
+        singular = np.linalg.svd(closing, compute_uv=False)
+        bound = 100 * EPS * (singular[0] / singular[1]) ** order
+        found, reason = tip_or_reason(c, order)
+        if found is not None:
+            assert not refused
+            assert np.abs(found - right).max() < min(bound, 1e-4)
+            continue
+        assert bound > 1e-5
+        refused.append(gap)
+        assert "Move off this posture, where several motions meet" in reason
+        assert f"order {order} may be wrong by" in reason or "it has 2 freedoms here" in reason
+    assert len(refused) > 5
+
+
+def test_members_near_a_bifurcation_are_named() -> None:
+    m = parallelogram(0.3)
+    c = m.at({"A": [[0.5, 1e-6], [0.4, 1e-5]]})
+    with pytest.raises(kic.SingularError, match="order 3 may be wrong by") as caught:
+        c.coefficients("tip", 3)
+    assert caught.value.failed == [1, 3]
+    assert 1e5 < caught.value.condition < 1e8
+    assert np.isfinite(c.coefficients("tip", 1).G).all()
+
+
+# ---------------------------------------------------------------------------------------------- open states
+
+
+@pytest.mark.parametrize("name", ["four-bar", "gough-stewart", "geared-five-bar", "five-rod-suspension"])
+def test_states_are_checked(name: str) -> None:
+    """Closed states have a condition; open ones are refused, with the joint that gapes and by how much."""
+    m = kic.load(name)
+    closure = m._model.closure(m.coordinate_names)
+    move = 0.02 * np.random.default_rng(0).normal(size=(5, m.mobility))
+    c = m.at(np.array([m.at().value(q) for q in m.coordinates]) + move)
+    found = closure.check(c.state)
+    assert found.shape == (5,)
+    assert (found >= 1).all()
+    for k in range(5):
+        G = closure.rows(c.state[[k]])[1][0]
+        assert found[k] == pytest.approx(np.linalg.cond(G), rel=1e-9)
+    # integrators leave a little
+    closure.check(c.state + 1e-12)
+    states = c.state
+    states[3, -1] += 1e-3
+    with pytest.raises(
+        kic.InputError,
+        match=rf"Expected a closed state of '{name}' \(member 3 of 5\), but '\w+' misses by \d\.\de-0[345] ",
+    ) as caught:
+        closure.check(states)
+    assert caught.value.failed == [3]
+    assert caught.value.joint in {*m.cuts, *m.rods, *(x.name for x in m.couplings)}
+    assert 1e-5 < caught.value.residual < 1e-2
+    with pytest.raises(kic.InputError, match=rf"Expected a closed state of '{name}', but '\w+' misses"):
+        closure.check(states[3:4])
+    states[3] = np.nan
+    found = closure.check(states)
+    assert np.isnan(found).tolist() == [False, False, False, True, False]
+    assert closure.check(states[:0]).shape == (0,)
+
+
+def test_states_at_dead_centres_and_flipped_ones_are_refused() -> None:
+    m = kic.load("slider-crank")
+    states = np.stack([m.at({"shaft": x}).state for x in (0.5, 0.0)])
+    closure = m._model.closure(("piston",))
+    with pytest.raises(
+        kic.SingularError, match=r"Coordinates piston cannot drive 'slider-crank' here \(member 1 of 2\)"
+    ) as caught:
+        closure.check(states)
+    assert caught.value.failed == [1]
+    assert np.isfinite(m._model.closure(("shaft",)).check(states)).all()
+    # a door on a ball and a hinge, turned over
+    ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
+    hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
+    tip = kic.Point("tip", "leaf", (1, 0, 0.3))
+    door = kic.Mechanism("door", [kic.Body("leaf")], [ball, hinge], [tip], coordinates=["ball"])
+    closure = door._model.closure(("tip.y",))
+    assert np.isfinite(closure.check(door.at().state[None])).all()
+    with pytest.raises(kic.InputError, match="joint 'hinge' closed the wrong way round"):
+        closure.check(np.array([[0.0, 1.0, 0.0, 0.0]]))
+
+
+def test_states_of_rounded_linkages_are_closed_within_their_tolerance() -> None:
+    m, rng = kic.load("four-bar"), np.random.default_rng(1)
+    joints = [replace(j, axis=tuple(np.array(j.axis) + 1e-5 * rng.normal(size=3))) for j in m.joints]
+    rough = replace(m, joints=joints, closure_tolerance=1e-4)
+    state = rough.at({"A": 1.5}).state[None]
+    assert rough._model.closure(("A",)).check(state)[0] < 100
+    with pytest.raises(kic.InputError, match=r"but 'D' misses by \d\.\de-0[56]"):
+        replace(rough, closure_tolerance=0.0)._model.closure(()).check(state)

@@ -1,0 +1,77 @@
+"""Every order of every shipped loop as complex-step slope of the one below, within the design's tolerance.
+
+A closed posture steps along its own first order, which is tangent to the closure; what that leaves of the
+closure is looked at too. Nothing is rounded off by a difference: max(1e-12, 100·eps·condition) is demanded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sampling import STEP, mismatch
+from test_closed_models import EVERY, posture, postures
+
+from kic.configuration import Configuration
+
+EPS = np.finfo(float).eps
+
+
+def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
+    """A posture with an imaginary step along rates (M,) of the tree's coordinates."""
+    tree, states = c._model.tree, c._states.astype(complex)
+    for n in range(tree.size):
+        if tree.cols[n, 1] <= 1:
+            states[:, tree.cols[n, 3]] += 1j * STEP * rates[n]
+    for n in tree.balls:  # q' = (1, ½ ih e) q: a turn about axes of the first body
+        place = tree.cols[n, 3]
+        q, e = c._states[:, place : place + 4], 0.5 * rates[n : n + 3]
+        w, v = q[:, :1], q[:, 1:]
+        turn = np.concatenate([-(v @ e)[:, None], w * e + np.cross(e, v)], axis=1)
+        states[:, place : place + 4] += 1j * STEP * turn
+    return Configuration(c._model, (), states)
+
+
+@postures
+def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None:
+    (m, c), case = posture(name, place), EVERY[name]
+    of = case.of.split()
+    for names in (" ".join(m.coordinates), *case.wrt, case.quasi):
+        if not names:
+            continue
+        wrt = names.split()
+        transfer = c._model.transfer(tuple(wrt))
+        limit = max(1e-12, 100 * EPS * float(c._model.closure(tuple(wrt)).condition(c._states)[0]))
+        A = transfer.first_part(transfer.solve(c._states, 1).X)[0]
+        u, d = c.coefficients(of, 3, wrt), c.dynamics(wrt)
+        valued, largest = np.isfinite(u.values), max(np.abs(d.I).max(), np.abs(d.P).max())
+        for k in range(A.shape[1]):
+            near = stepped(c, A[:, k])
+            # the coordinate goes one ahead, the others rest, and the loops stay closed
+            rows = transfer.values_and_rates(near._states)[0][0].imag / STEP
+            want = np.zeros(len(rows))
+            want[k] = 1
+            known = np.concatenate([transfer.chosen.valued, np.ones(len(transfer.owners), bool)])
+            off = ((rows - want) / transfer.scale)[known]
+            assert np.abs(off).max(initial=0) < limit * max(1, np.abs(A).max() / transfer.length)
+            v = near.coefficients(of, 3, wrt)
+            assert mismatch((v.values.imag / STEP)[valued], u.G[valued, k]) < limit
+            # the differentiating index comes first
+            assert np.abs(v.G.imag / STEP - u.H[:, k]).max() <= limit * np.abs(u.H).max()
+            assert np.abs(v.H.imag / STEP - u.D[:, k]).max() <= limit * np.abs(u.D).max()
+            if d.holonomic:
+                slope = near.dynamics(wrt).I.imag / STEP
+                assert np.abs(slope - d.inertia_gradient()[..., k]).max() <= limit * largest
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].quasi])
+def test_inertia_in_turnings_changes_along_its_own_way(name: str) -> None:
+    """In rates that are no coordinates, too: İ* along each direction is Coriolis and its transpose."""
+    (_, c), wrt = posture(name, 0), EVERY[name].quasi.split()
+    transfer, d = c._model.transfer(tuple(wrt)), c.dynamics(wrt)
+    A = transfer.first_part(transfer.solve(c._states, 1).X)[0]
+    assert not d.holonomic
+    for k in range(A.shape[1]):
+        slope = stepped(c, A[:, k]).dynamics(wrt).I.imag / STEP
+        C = d.coriolis(np.eye(A.shape[1])[k])
+        limit = 1e-11 * max(np.abs(d.I).max(), np.abs(d.P).max())
+        assert np.abs(slope - C - C.T).max() < limit

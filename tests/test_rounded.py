@@ -1,0 +1,229 @@
+"""Overconstrained linkages typed with rounded dimensions, against the exact ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kic
+
+ALPHA, BETA, DRAWN = 0.6, 1.1, 0.9
+RATIO = np.sin((BETA + ALPHA) / 2) / np.sin((BETA - ALPHA) / 2)
+# steps from one axis to the next: length, twist (Bennett: lengths go with the sines of the twists)
+LINKS = [(1.0, ALPHA), (np.sin(BETA) / np.sin(ALPHA), BETA)] * 2
+OF = ["B", "C", "D", "tip"]
+
+
+def other_angle(theta: float) -> np.ndarray:
+    """The angle beside θ and its first three derivatives: tan(θ/2) tan(y/2) = k, so y' = −sin y / sin θ."""
+    y = 2 * np.arctan(RATIO / np.tan(theta / 2))
+    s, c = np.sin(theta), np.cos(theta)
+    first = -np.sin(y) / s
+    # y' sin θ = −sin y, differentiated twice more
+    second = -(np.cos(y) * first + first * c) / s
+    third = (np.sin(y) * first**2 - np.cos(y) * second - 2 * second * c + first * s) / s
+    return np.array([y, first, second, third])
+
+
+def dimensions() -> tuple[np.ndarray, np.ndarray]:
+    """Places (4, 3) and axes (4, 3) of the four hinges."""
+    y = other_angle(DRAWN)[0]
+    T, places, axes = np.eye(4), [], []
+    for (length, twist), angle in zip(LINKS, (DRAWN, y, -DRAWN, -y), strict=True):
+        places.append(T[:3, 3])
+        axes.append(T[:3, 2])
+        c, s, C, S = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
+        R = [[c, -s * C, s * S, length * c], [s, c * C, -c * S, length * s], [0, S, C, 0], [0, 0, 0, 1]]
+        T = T @ np.array(R)
+    assert np.abs(T - np.eye(4)).max() < 1e-12
+    return np.array(places), np.array(axes)
+
+
+PLACES, AXES = dimensions()
+
+
+def loop(places: np.ndarray, axes: np.ndarray, tolerance: float = 0.0) -> kic.Mechanism:
+    """Four bars between four hinges."""
+    names = ["ground", "bar1", "bar2", "bar3"]
+    centres = (PLACES[:3] + PLACES[1:]) / 2
+    return kic.Mechanism(
+        "bennett",
+        [
+            kic.Body(name, 1.0, tuple(centre), (0.1, 0.1, 0.1))
+            for name, centre in zip(names[1:], centres, strict=True)
+        ],
+        [
+            kic.Joint("ABCD"[k], "revolute", (names[k], names[(k + 1) % 4]), tuple(places[k]), tuple(axes[k]))
+            for k in range(4)
+        ],
+        [kic.Point("tip", "bar2", tuple(PLACES[2]))],
+        gravity=(1.0, 2.0, -9.0),
+        coordinates=["A"],
+        closure_tolerance=tolerance,
+    )
+
+
+def disturbed(size: float, seed: int, tolerance: float, flat: bool = False) -> kic.Mechanism:
+    """Every dimension off by up to half of `size`, as rounding to that leaves it."""
+    rng = np.random.default_rng(seed)
+    places, axes = square() if flat else (PLACES, AXES)
+    dx, da = size * rng.uniform(-0.5, 0.5, (2, 4, 3))
+    return loop(places + (0 if flat else dx), axes + da, tolerance)
+
+
+def square() -> tuple[np.ndarray, np.ndarray]:
+    """A planar four-bar: places, and axes that are parallel."""
+    return np.array([[0, 0, 0], [0.3, 1, 0], [2, 1.5, 0], [2.2, 0, 0.0]]), np.array([[0, 0, 1.0]] * 4)
+
+
+def test_the_exact_linkage() -> None:
+    m = loop(PLACES, AXES)
+    assert (m.mobility, m.redundant, m.freedoms().doubt()) == (1, 3, "")
+    for A in (-0.5, 0.0, 0.3, 1.2, 2.0):
+        c, y = m.at({"A": A}), other_angle(DRAWN + A)
+        u = c.coefficients(["B", "C", "D"], order=3)
+        assert c.value("B") == pytest.approx(y[0] - other_angle(DRAWN)[0], abs=1e-13)
+        assert c.value("C") == pytest.approx(-A, abs=1e-13)
+        for k, T in enumerate(u.tensors, 1):
+            want = np.array([y[k], -1.0 if k == 1 else 0.0, -y[k]])
+            assert np.abs(T.ravel() - want).max() < 1e-12 * max(1, np.abs(y).max())
+
+
+@pytest.mark.parametrize("digits", [3, 5])
+def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> None:
+    """It is rigid; and the error says by how little, and what to do."""
+    m = loop(PLACES.round(digits), AXES.round(digits))
+    assert (m.mobility, m.redundant, m.freedoms().regular) == (0, 2, True)
+    share = m.freedoms().shares[-1]
+    assert 0.01 < share * 10**digits < 1
+    text = (
+        rf"'bennett' has mobility 0; 1 coordinates were named: A\. Name 0\. The weakest condition is worth "
+        rf"{share:.1e} of the strongest\. If that is rounding of dimensions, closure_tolerance = "
+        rf"(1e-0\d|0\.\d+) makes the mobility 1\."
+    )
+    for question in (lambda: m.at({"A": 0.1}), lambda: m.at().coefficients("B"), lambda: m.prepare("tip")):
+        with pytest.raises(kic.InputError, match=text):
+            question()
+    # and with what it proposes, it moves
+    proposed = float(m.freedoms().doubt().split("closure_tolerance = ")[1].split()[0])
+    assert loop(PLACES.round(digits), AXES.round(digits), proposed).at({"A": 0.1}).ok
+
+
+@pytest.mark.parametrize("digits", [3, 5])
+def test_within_a_tolerance_it_moves(digits: int) -> None:
+    """Answers as good as the dimensions, the input met exactly, and what was dropped is said."""
+    tolerance, exact = 2 * 10.0**-digits, loop(PLACES, AXES)
+    m = loop(PLACES.round(digits), AXES.round(digits), tolerance)
+    f = m.freedoms()
+    assert (f.mobility, f.redundant, f.regular) == (1, 3, True)
+    assert f.shares[1] > 0.1 > tolerance > f.shares[2] > 1e-9
+    said = (
+        f"Of the redundant ones 1 are so only within closure_tolerance = {tolerance:g}: the strongest "
+        f"dropped is worth {f.shares[2]:.1e} of the strongest kept, the weakest kept {f.shares[1]:.1e}."
+    )
+    assert said in f.text()
+    wanted = np.linspace(-0.5, 1.0, 7)
+    c, e = m.at({"A": wanted}), exact.at({"A": wanted})
+    assert np.abs(c.value("A") - wanted).max() <= 1e-15
+    for a, b in zip(c.coefficients(OF, 3).tensors, e.coefficients(OF, 3).tensors, strict=True):
+        assert 0 < np.abs(a - b).max() < 20 * 10.0**-digits * np.abs(b).max()
+    # so is the angle of a cut joint
+    assert m.cuts == ("D",)
+    turned = m.at({"D": 0.2})
+    assert turned.value("D") == pytest.approx(0.2, abs=1e-13)
+    back = m.at({"A": turned.value("A")})
+    assert back.value("D") == pytest.approx(0.2, abs=1e-12)
+
+
+@pytest.mark.parametrize("flat", [False, True], ids=["bennett", "tilted four-bar"])
+@pytest.mark.parametrize("seed", range(4))
+def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:
+    """Over six decades: slope one, for every order and the dynamics."""
+    sizes = 10.0 ** -np.arange(3, 9)
+    exact = loop(*square()) if flat else loop(PLACES, AXES)
+    wanted = [-0.3, 0.0, 0.4]
+    e = exact.at({"A": wanted})
+    u, d = e.coefficients(OF, 3), e.dynamics()
+    right = [*u.tensors, d.I, d.P, d.load]
+    errors = []
+    for size in sizes:
+        m = disturbed(size, seed, 10 * size, flat)
+        assert (m.mobility, m.redundant) == (1, 3)
+        c = m.at({"A": wanted})
+        assert np.abs(c.value("A") - wanted).max() <= 1e-15
+        v, g = c.coefficients(OF, 3), c.dynamics()
+        found = [*v.tensors, g.I, g.P, g.load]
+        errors.append([np.abs(a - b).max() / np.abs(b).max() for a, b in zip(found, right, strict=True)])
+    slope = np.polyfit(np.log10(sizes), np.log10(errors), 1)[0]
+    assert np.abs(slope - 1).max() < 0.02, slope
+    # and the constant is that of a well-conditioned linkage
+    share = exact.freedoms().shares[1]
+    assert (np.array(errors) < 20 / share * sizes[:, None]).all()
+
+
+def test_what_the_tolerance_does_not_cover_is_refused() -> None:
+    """A tolerance that holds at the drawing and not on the way: how far, and by how much."""
+    m = loop(PLACES.round(3), AXES.round(3), 2e-4)
+    assert m.at({"A": 0.3}).ok
+    for A, text in (
+        (
+            -0.8,
+            r"its loops contradict one another by \d\.\de-04 \(of its length\), more than closure_tolerance",
+        ),
+        (
+            1.5,
+            r"from there on its loops contradict one another by more than closure_tolerance = 0\.0002 allows",
+        ),
+    ):
+        with pytest.raises(kic.PostureError, match=rf"it came [\d.]+ % .* \(asked {A}\).*{text}") as caught:
+            m.at({"A": A})
+        assert 0 < caught.value.share[0] < 1
+    # a state from elsewhere, where the conditions leave no freedom at all
+    far = loop(PLACES.round(3), AXES.round(3), 3e-3).at({"A": 2.5})
+    with pytest.raises(
+        kic.SingularError,
+        match=r"Loops of 'bennett' contradict each other here: they leave 0 freedoms to first order, and 1 "
+        r"coordinates were named: A\. The weakest condition counts \d\.\de-04 of the strongest, "
+        r"closure_tolerance is 0\.0002\. Mend the dimensions",
+    ) as caught:
+        m.prepare(of="tip")(far.state)
+    assert (caught.value.freedoms, caught.value.coordinates) == (0, ("A",))
+    assert 2e-4 < caught.value.share < 1e-2
+
+
+@pytest.mark.parametrize("decade", range(6, 12))
+def test_without_a_tolerance_small_roundings_are_refused(decade: int) -> None:
+    """Rigid where they can be told from those of arithmetic; beyond, it can not be closed far off."""
+    m = disturbed(10.0**-decade, 0, 0.0)
+    assert m.mobility == (0 if decade < 9 else 1)
+    kind, text = (
+        (kic.InputError, "has mobility 0") if decade < 9 else (kic.PostureError, "more than 1e-12 of")
+    )
+    with pytest.raises(kind, match=rf"{text}.*closure_tolerance"):
+        m.at({"A": 0.3})
+
+
+@pytest.mark.parametrize("decade", range(12, 16))
+def test_roundings_of_arithmetic_are_none(decade: int) -> None:
+    m, right = disturbed(10.0**-decade, 0, 0.0), loop(PLACES, AXES)
+    found, right = (x.at({"A": 0.3}).coefficients(OF, 3).tensors for x in (m, right))
+    for a, b in zip(found, right, strict=True):
+        assert np.abs(a - b).max() < (20 * 10.0**-decade + 1e-13) * np.abs(b).max()
+
+
+def test_a_state_that_is_slightly_open_is_noticed() -> None:
+    """Conditions that follow from others at closed states do so no more: by so much, at which condition."""
+    m = loop(PLACES, AXES)
+    f = m.prepare(of="tip", order=3)
+    state = m.at({"A": 0.3}).state
+    f(state)
+    state[1] += 2e-9
+    with pytest.raises(
+        kic.SingularError, match=r"closure rows that should follow from the others miss by \d\.\de-0\d \(cond"
+    ) as caught:
+        f(state)
+    state[1] += 1e-6
+    with pytest.raises(kic.SingularError, match=r"they leave 0 freedoms to first order.*or the state"):
+        f(state)
+    assert 1e-9 < caught.value.residual < 1e-6
+    assert caught.value.condition < 1e3
