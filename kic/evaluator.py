@@ -80,7 +80,7 @@ class Evaluator:
         hot = transfer is None or (transfer.choice is not None and not self._cut_laws)
         self._one = (self._size,) if hot else None
 
-    def __call__(self, state: np.ndarray, out: Results | None = None) -> Results:
+    def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
         """Evaluate at a state.
 
         Parameters
@@ -89,6 +89,8 @@ class Evaluator:
             One state or a batch, as `Configuration.state` has it.
         out : Results, optional
             Earlier results of this evaluator for the same batch, whose arrays are filled anew.
+        check : bool
+            Whether to look first if the states are closed and the coordinates can drive the mechanism there.
 
         Returns
         -------
@@ -107,6 +109,8 @@ class Evaluator:
         Quaternions of balls are brought to unit length first. For speed nothing else is looked at: where a
         spring or a distance has no length, the numbers that depend on it are NaN.
         """
+        if check:
+            self.check(state)
         # one real state is the hot path
         if type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
             if out is None:
@@ -151,6 +155,40 @@ class Evaluator:
     def __repr__(self) -> str:
         of = ", ".join(self.names)
         return f"evaluator of {of} for states (..., {self._size}) of '{self._model.drawing.name}'"
+
+    def check(self, state: np.ndarray) -> np.ndarray:
+        """Condition (...) of states (..., S) in these coordinates, each looked at; see `__call__`.
+
+        Parameters
+        ----------
+        state : (..., S) ndarray
+            One state or a batch.
+
+        Returns
+        -------
+        (...) ndarray
+            Condition of the system that is solved there; 1 in the coordinates of an open chain itself.
+
+        Raises
+        ------
+        InputError
+            For states that are not closed: which joint, and by how much.
+        SingularError
+            Where the coordinates can not drive the mechanism.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("four-bar")
+        >>> f = m.prepare(of=["tip"])
+        >>> bool(f.check(m.at().state) < 100)
+        True
+        """
+        state = self._checked(state)
+        if self._transfer is None:
+            return np.ones(state.shape[:-1])
+        closure = self._model.closure(self._transfer.names)
+        return closure.check(state.reshape(-1, self._size)).reshape(state.shape[:-1])
 
     def _fresh(self, state: np.ndarray) -> Results:
         """Results for one real state."""

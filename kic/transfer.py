@@ -319,8 +319,7 @@ class Transfer:
     def _check_left_out(self, quality: np.ndarray, condition: np.ndarray, order: int) -> None:
         """Closure rows that were left out must hold by themselves, at every order."""
         worst = quality[:, LEFT : LEFT + order]
-        large = quality[:, LARGEST : LARGEST + order]
-        large = np.maximum(np.maximum(large / self.length, large), 1.0)
+        large = np.maximum(quality[:, LARGEST : LARGEST + order], 1.0)
         allowed = large * (1e3 * _EPS * condition + 10 * self.tolerance)[:, None]
         bad = np.argwhere(~(worst <= np.maximum(allowed, NEVER_MIND)))
         if bad.size:

@@ -179,3 +179,22 @@ def test_results_are_freed_at_once() -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_states_are_checked_where_that_is_asked() -> None:
+    m = kic.load("gough-stewart")
+    c = m.at()
+    f = m.prepare(of=["platform"], dynamics="inertia")
+    states = np.repeat(c.state[None], 3, axis=0)
+    checked = f(states, check=True)
+    assert np.array_equal(checked.I, f(states).I)
+    condition = f.check(states)
+    assert condition.shape == (3,)
+    assert (condition == f.check(c.state)).all()
+    assert 1 < condition[0] < 1e3
+    states[1, 2] += 1e-3
+    with pytest.raises(kic.InputError, match=r"Expected a closed state of 'gough-stewart' \(member 1 of 3\)"):
+        f(states, check=True)
+    f(states)  # unasked, nothing is looked at
+    arm = kic.load("horn-two-link")
+    assert arm.prepare(of=["tip"]).check(arm.at([[0.0, 0.0], [1.0, 1.0]]).state).tolist() == [1.0, 1.0]

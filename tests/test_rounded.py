@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -227,3 +229,25 @@ def test_a_state_that_is_slightly_open_is_noticed() -> None:
         f(state)
     assert 1e-9 < caught.value.residual < 1e-6
     assert caught.value.condition < 1e3
+
+
+@pytest.mark.parametrize("wrt", ["tip.x", "A"])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_an_opened_state_is_refused_in_every_unit(unit: float, wrt: str) -> None:
+    """Rows that are not used are judged without units, whatever the coordinates are."""
+    base = loop(PLACES, AXES)
+    m = replace(
+        base,
+        bodies=[replace(b, com=tuple(np.array(b.com) * unit)) for b in base.bodies],
+        joints=[replace(j, at=tuple(np.array(j.at) * unit)) for j in base.joints],
+        points=[replace(p, at=tuple(np.array(p.at) * unit)) for p in base.points],
+    )
+    state = m.at().state
+    f = m.prepare(of=["tip"], wrt=wrt)
+    f(state)
+    opened = state.copy()
+    opened[1] += 4e-7
+    with pytest.raises(kic.SingularError, match="contradict each other here"):
+        f(opened)
+    with pytest.raises(kic.SingularError, match="contradict each other here"):
+        f(np.stack([state, opened]))

@@ -58,7 +58,7 @@ from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, s
 from kic.kernels.vectors import cross, sub
 
 # quality (B, 7): smallest pivot as a share of the largest; then of each order the largest coefficient of a
-# column of the tree, and the worst that is left in a closure row that was not used
+# column of the tree, and the worst that is left in a closure row that was not used, all without units
 PIVOT, LARGEST, LEFT, QUALITY_WIDTH = 0, 1, 4, 7
 # a pivot below this share of the largest is worth a second look
 GOOD_PIVOT = 1e-3
@@ -85,11 +85,12 @@ def scratch_parts(plan):
     W = g + mobile * mobile
     R = W + mobile * most
     late = R + mobile * most
-    inertia = late
+    units = late + packed_width(1, size, pairs, order)
+    inertia = units
     if want & WANT_INERTIA:
         inertia += 2 * loads_block(size, count) + size * (size + count)
     loads = inertia + (mobile * (COMPOSITE_WIDTH + 2 + mobile) if want & WANT_LOADS else 0)
-    return F, Z, U, V, x, t, g, W, R, late, inertia, loads
+    return F, Z, U, V, x, t, g, W, R, late, units, inertia, loads
 
 
 @helper
@@ -135,8 +136,34 @@ def add_late(g, row, late, count, t, place):
 
 
 @helper
-def complete_rows(vectors, choice, left_out, height, g, late, t, start, count, order, quality):
-    """Complete one order of the rows asked for; and of closure rows that were not used, which it judges."""
+def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
+    """What coefficients of every order are multiplied by, where coordinates are divided by their scales."""
+    for a in range(size):
+        units[a] = 1
+    for i in range(mobile):
+        if choice[5, i] >= 0 and choice[5, i] < size:
+            units[choice[5, i]] = abs(vectors[choice[2, i], SCALE])
+    place = size
+    if order > 1:
+        for a in range(size):
+            for b in range(size if pairs == EVERY else a + 1):
+                units[place] = units[a] * units[b]
+                place += 1
+    if order > 2:
+        for c in range(size):
+            for p in range(size * size):
+                units[place] = units[c] * units[size + p]
+                place += 1
+
+
+@helper
+def complete_rows(
+    cols, vectors, choice, left_out, height, length, g, late, t, start, count, units, quality, order
+):
+    """Complete one order of the rows asked for; and of closure rows that were not used, which it judges.
+
+    `units` (count,) are those of this order, so that units of length do not matter.
+    """
     large = worst = abs(late[0]) * 0
     for k in range(left_out + g.shape[0] - height):
         row = choice[3, k] if k < left_out else height + k - left_out
@@ -144,11 +171,14 @@ def complete_rows(vectors, choice, left_out, height, g, late, t, start, count, o
         add_late(g, row, late, count, t, place)
         if k < left_out:
             scale = abs(vectors[choice[4, k], SCALE])
-            for c in range(place, place + count):
-                worst = max(worst, abs(t[c]) / scale) + 0 * abs(t[c])
+            for c in range(count):
+                left = abs(t[place + c]) * abs(units[c]) / scale
+                worst = max(worst, left) + 0 * left
     if left_out > 0:
-        for place in range(g.shape[1] * count):
-            large = max(large, abs(late[place]))
+        for n in range(g.shape[1]):
+            column = abs(length) if cols[n, KIND] == PRISMATIC else 1.0
+            for c in range(count):
+                large = max(large, abs(late[n * count + c]) * abs(units[c]) / column)
     quality[LARGEST + order - 1] = large
     quality[LEFT + order - 1] = worst
 
@@ -252,7 +282,9 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
     length = numbers[numbers.shape[0] - 1, LENGTH]
     allowed = abs(numbers[numbers.shape[0] - 1, ALLOWED])
-    endF, endZ, endU, endV, endx, endt, endg, endW, endR, endlate, endinertia, endloads = scratch_parts(plan)
+    endF, endZ, endU, endV, endx, endt, endg, endW, endR, endlate, endunits, endinertia, endloads = (
+        scratch_parts(plan)
+    )
     count, every = pair_count(size, pairs), height + rows
     width = block(size, count, order)
     F, Z = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endZ]
@@ -260,8 +292,10 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     value, g = scratch[endt : endt + every], scratch[endt + every : endg].reshape(every, mobile)
     W, R, late = scratch[endg:endW].reshape(mobile, mobile), scratch[endW:endR], scratch[endR:endlate]
     pivots, ends, bare = whole[0], whole[1], whole[2]
-    own_inertia, own_loads = scratch[endlate:endinertia], scratch[endinertia:endloads]
+    units = scratch[endlate:endunits]
+    own_inertia, own_loads = scratch[endunits:endinertia], scratch[endinertia:endloads]
     tables, own = own_inertia[: size * (size + count)], own_inertia[size * (size + count) :]
+    coordinate_units(vectors, choice, mobile, size, pairs, order, units)
     into = Z, x, width, pairs
     # ground rests
     clear_range(Z, 0, width)
@@ -307,7 +341,11 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
             else:
                 solve(W, pivots, ends, R, terms)
                 spread(cols, choice, length, R, late, terms)
-            complete_rows(vectors, choice, left_out, height, g, late, t, t_start, terms, k, quality[b])
+            own_units = units[x_start // mobile - 1 :]
+            complete_rows(
+                cols, vectors, choice, left_out, height, length, g, late, t, t_start, terms, own_units,
+                quality[b], k,
+            )  # fmt: skip
             if k == 2 and want & WANT_INERTIA:
                 inertia_tables(cols, F, bodies, inertias, x, Z, width, own, late, size, count, tables)
                 hand_out_inertia(tables, size, pairs, K[b])
