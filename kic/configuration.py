@@ -12,6 +12,7 @@ from kic.assembly import Assembly
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
+from kic.errors import placed
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
 from kic.reactions import joint_forces
@@ -42,12 +43,11 @@ class Configuration(Assembly):
 
     def _filled(self, width: tuple[int, ...], answer: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """An answer (B, …) for the members that have a posture, NaN for the others."""
-        if self._ok is None:
-            return answer(self._states)
-        ok = self._ok.reshape(-1)
+        ok = self.ok.reshape(-1)
         T = np.full((len(ok), *width), np.nan, self._states.dtype)
         if ok.any():
-            T[ok] = answer(self._states[ok])
+            with placed(np.flatnonzero(ok), self.batch):
+                T[ok] = answer(self._states[ok])
         return T
 
     def coefficients(
@@ -169,7 +169,8 @@ class Configuration(Assembly):
         model, count = self._model, len(states)
         good = np.ones(count, dtype=bool) if ok is None else ok.reshape(-1)
         states = states[good]
-        parts = model.transferred(transfer, states, force if len(force) == 1 else force[good])
+        with placed(np.flatnonzero(good), shape):
+            parts = model.transferred(transfer, states, force if len(force) == 1 else force[good])
         model.check_springs(parts[2], None)
         full = []
         for part in parts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any
@@ -62,7 +63,34 @@ class InertiaError(KicError, ValueError):
 
 
 class SingularError(KicError, ArithmeticError):
-    """A system that has no answer at this posture; carries what was singular and its condition."""
+    """A system that has no answer at this posture; carries what was singular and its condition.
+
+    Where several postures were asked, `failed` has the indices of those without an answer.
+    """
+
+    def place(self, members: Any, batch: tuple[int, ...]) -> None:
+        """Turn members in `failed`, counted among those that were asked, into indices of the batch."""
+        if "failed" not in self.numbers:
+            return
+        where: list[tuple[int, ...]] = []
+        for k in self.numbers["failed"]:
+            index: list[int] = []
+            left = int(members[k])
+            for size in reversed(batch):
+                left, place = divmod(left, size)
+                index.insert(0, place)
+            where.append(tuple(index))
+        self.numbers["failed"] = self.failed = where
+
+
+@contextmanager
+def placed(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
+    """Errors from inside name their members by indices of the batch."""
+    try:
+        yield
+    except SingularError as error:
+        error.place(members, batch)
+        raise
 
 
 class LoopError(KicError, ValueError):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import check_order, numbers
-from kic.errors import InputError, shown
+from kic.errors import InputError, placed, shown
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ModelTable, kernel
 from kic.model import Model
 from kic.results import Layout, Results
@@ -234,13 +234,14 @@ class Evaluator:
         transfer, answer = self._transfer, self._answer(out)
         assert transfer is not None  # for the type checker
         known = np.ones(len(states), bool) if states.dtype.kind == "O" else np.isfinite(states).all(axis=1)
-        if known.all():
-            transfer.answer(self._question, states, self._applied, answer)
-        else:
-            part = transfer.answer(self._question, states[known], self._applied)
-            for whole, found in ((answer.T, part.T), (answer.K, part.K)):
-                whole[:] = np.nan
-                whole[known] = found
+        with placed(np.flatnonzero(known), out._batch):
+            if known.all():
+                transfer.answer(self._question, states, self._applied, answer)
+            else:
+                part = transfer.answer(self._question, states[known], self._applied)
+                for whole, found in ((answer.T, part.T), (answer.K, part.K)):
+                    whole[:] = np.nan
+                    whole[known] = found
         if self._cut_laws:
             load, damping = self._question.model.split(answer.K[known], (int(known.sum()),))[-2:]
             self._model.add_cut_laws(transfer, states[known], load, damping)

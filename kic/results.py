@@ -147,8 +147,8 @@ class Rates:
         self._rows, self._batch, self._copies = results._rows, results._batch, results._copies
 
     def __getattr__(self, letter: str) -> Any:
-        # reached once for each array, which is an ordinary attribute from then on
-        if letter not in LETTERS:
+        # reached once for each array, an ordinary attribute from then on; by copies before all else
+        if letter not in LETTERS or "_layout" not in self.__dict__:
             raise AttributeError(letter)
         made = self.__dict__[letter] = self._layout.array(self._rows, self._batch, self._name, letter)
         if made is not None and made.base is None:  # a copy of the kernel's memory
@@ -178,8 +178,8 @@ class Results:
         self._copies: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
-        # reached once for each name, which is an ordinary attribute from then on
-        if name[:1] == "_" and name not in self._layout.all:
+        # reached once for each name, an ordinary attribute from then on; by copies before all else
+        if "_layout" not in self.__dict__ or (name[:1] == "_" and name not in self._layout.all):
             raise AttributeError(name)
         made = self.__dict__[name] = self._layout.part(self, name)
         return made

@@ -243,7 +243,7 @@ class Transfer:
             force = applied[one] if len(applied) == len(states) else applied
             question.run_into(part, states[one], force, self._packed(scaled[k, use[k]], use[k]))
         if self.system.left_out:
-            self._check_left_out(out.quality[members], condition, order)
+            self._check_left_out(out.quality[members], condition, order, members)
 
     def _rows_of_each(self, scaled: np.ndarray) -> np.ndarray:
         """Rows (B, M) of the square system: the chosen ones and independent closure rows.
@@ -316,7 +316,9 @@ class Transfer:
                 failed=members[lost > DIGITS_LOST].tolist(),
             )
 
-    def _check_left_out(self, quality: np.ndarray, condition: np.ndarray, order: int) -> None:
+    def _check_left_out(
+        self, quality: np.ndarray, condition: np.ndarray, order: int, members: np.ndarray
+    ) -> None:
         """Closure rows that were left out must hold by themselves, at every order."""
         worst = quality[:, LEFT : LEFT + order]
         large = np.maximum(quality[:, LARGEST : LARGEST + order], 1.0)
@@ -330,6 +332,7 @@ class Transfer:
                 "dimensions or the state, or give closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
                 condition=float(condition[b]),
+                failed=members[np.unique(bad[:, 0])].tolist(),
             )
 
     def check_regular(
@@ -356,7 +359,8 @@ class Transfer:
         others = self.possible(scaled[worst])
         hint = f" Possible here: {'; '.join(others)}." if others else ""
         several = "members" if failed.size > 1 else "member"
-        which = f" ({several} {', '.join(map(str, members[failed[:4]]))} of {count})" if count > 1 else ""
+        few = ", ".join(map(str, members[failed[:4]])) + (", …" if failed.size > 4 else "")
+        which = f" ({several} {few} of {count})" if count > 1 else ""
         raise SingularError(
             f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here{which} "
             f"(condition {condition[worst]:.0e}): while they stand still, {self.loose(scaled[worst])} can "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 from sampling import random_posture, random_tree
 
 import kic
+from kic.system import TransferQuestion
 
 
 def same(got: np.ndarray, want: np.ndarray) -> None:
@@ -198,3 +201,42 @@ def test_states_are_checked_where_that_is_asked() -> None:
     f(states)  # unasked, nothing is looked at
     arm = kic.load("horn-two-link")
     assert arm.prepare(of=["tip"]).check(arm.at([[0.0, 0.0], [1.0, 1.0]]).state).tolist() == [1.0, 1.0]
+
+
+def test_results_can_be_copied_and_sent() -> None:
+    m = kic.load("five-bar")
+    r = m.prepare(of=["tip"], dynamics=True)(m.at().state)
+    for made in (copy.copy(r), copy.deepcopy(r), pickle.loads(pickle.dumps(r))):
+        assert np.array_equal(made.tip.G, r.tip.G)
+        assert np.array_equal(made.P, r.P)
+
+
+@pytest.mark.parametrize("name", ["five-bar", "gough-stewart", "ladder"])
+def test_nothing_is_read_that_was_not_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Singular and missing postures with scratch full of nonsense: NaN or an error, never wild memory."""
+    honest = TransferQuestion.arguments
+
+    def poisoned(self, *given):
+        arguments = honest(self, *given)
+        arguments[5][:] = 1e300
+        arguments[6][:] = 2**40
+        return arguments
+
+    monkeypatch.setattr(TransferQuestion, "arguments", poisoned)
+    m = kic.load(name)
+    state = m.at().state
+    clean = m.prepare(dynamics=True)(state)
+    bad = np.stack([np.full(state.shape, np.nan), state, np.full(state.shape, np.nan)])
+    f = m.prepare(dynamics=True)
+    found = f(bad)
+    assert np.isnan(found.I[[0, 2]]).all()
+    assert np.isnan(found.load[[0, 2]]).all()
+    assert np.abs(found.P[1] - clean.P).max() < 1e-12 * np.abs(clean.P).max()
+    assert np.isnan(f(bad[0]).P).all()
+    # rows that depend on one another whatever the posture, in every member
+    twice = [m.coordinates[0]] * len(m.coordinates)
+    if len(twice) > 1:
+        with pytest.raises(kic.SingularError, match="cannot drive") as caught:
+            m.prepare(dynamics=True, wrt=twice)(np.stack([state] * 5))
+        assert caught.value.failed == [(k,) for k in range(5)]
+        assert "(members 0, 1, 2, 3, … of 5)" in str(caught.value)

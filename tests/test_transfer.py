@@ -290,7 +290,7 @@ def test_more_refusals() -> None:
         kic.SingularError, match=r"cannot drive 'four-bar' here \(members 0, 1 of 2\)"
     ) as caught:
         m.at({"A": [0.3, 0.4]}).coefficients("tip", wrt="tip.z")
-    assert caught.value.failed == [0, 1]
+    assert caught.value.failed == [(0,), (1,)]
     flat = parallelogram()
     with pytest.raises(
         kic.SingularError, match=r"depend on one another at this posture: it has 2 freedoms here"

@@ -15,12 +15,13 @@ MUCH_LARGER = 10
 
 @helper
 def factor(W, pivots, ends):
-    """Factor W (n, n) in place; returns the smallest pivot as a share of the largest.
+    """Factor W (n, n) in place; returns the smallest pivot as a share of the largest, 0 if there is none.
 
     `pivots` (n,) receives the row that each one came from, `ends` (n,) the last column of each row.
     """
     size = W.shape[0]
     for i in range(size):
+        pivots[i] = i
         ends[i] = 0
         for j in range(size):
             if W[i, j] != 0:

@@ -5,6 +5,8 @@ second G^w B = -[H^w](A, A); to third likewise, always the same matrix. The righ
 with B (or C) left out; what that leaves out of any answer is linear in it and is added at the end.
 """
 
+import numpy as np
+
 from kic.kernels.carried import (
     ball_turns,
     bare_frames,
@@ -300,7 +302,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     # ground rests
     clear_range(Z, 0, width)
     bare_frames(cols, geometry, items, bodies, bare)
-    suspects = 0
+    suspects, nothing = 0, np.nan
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
@@ -311,6 +313,14 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
         if not want & WANT_CURVATURE:
             scaled_system(cols, vectors, choice, length, g, W)
             quality[b, PIVOT] = factor(W, pivots, ends)
+            if quality[b, PIVOT] == 0:
+                # nothing can be solved for
+                quality[b, LARGEST:] = nothing
+                T[b], K[b] = nothing, nothing
+                if X.shape[0] > 0:
+                    X[b] = nothing
+                suspects += 1
+                continue
         # one order after the other: where it stands in the table of the tree's coordinates, and of rows
         clear_range(x, 0, x.shape[0])
         x_start, t_start, terms = mobile, every, size
