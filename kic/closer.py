@@ -62,7 +62,7 @@ class Closer:
         values : (..., P) array_like
             Wanted values of `inputs`.
         near : (..., S) array_like
-            Closed states, as `Configuration.state` has them; batches broadcast.
+            Closed states, as `Configuration.state` has them, or a `Configuration`; batches broadcast.
 
         Returns
         -------
@@ -76,6 +76,8 @@ class Closer:
         PostureError
             As `Mechanism.at`, which is asked wherever Newton's method is not certain of its branch.
         """
+        if isinstance(near, Configuration):
+            near = near.state
         if not _plain(values, near, self._sizes):
             values, near = self._real("values", values, 0), self._real("near", near, 1)
         batch = values.shape[:-1]

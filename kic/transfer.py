@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import combinations
-from math import comb
 
 import numpy as np
 
 from kic.bifurcation import UNITS, loss
+from kic.drives import loose, possible
 from kic.errors import InputError, SingularError
 from kic.items import Item
 from kic.posture import drawn_states
@@ -373,28 +372,8 @@ class Transfer:
 
     def loose(self, scaled: np.ndarray) -> str:
         """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""
-        _, sigma, V = np.linalg.svd(scaled.real)
-        slack = max(1, V.shape[0] - int((sigma > RANK_SHARE * sigma.max(initial=0.0)).sum()))
-        free = np.linalg.norm(V[-slack:], axis=0)
-        most = [n for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
-        return ", ".join(self.tree.columns[n] for n in most)
+        return loose(self.tree, scaled, RANK_SHARE)
 
     def possible(self, scaled: np.ndarray) -> list[str]:
-        """Sets of tree coordinates that can drive the mechanism at one posture, best first."""
-        closing = scaled[self.independent(scaled)].real
-        mobility = self.tree.size - len(closing)
-        if not 0 < mobility <= self.tree.size:
-            return []
-        # null space of the closure: a set of coordinates drives it if its rows there are regular
-        null = np.linalg.svd(closing)[2][len(closing) :].T if len(closing) else np.eye(self.tree.size)
-        if comb(self.tree.size, mobility) > 3000:
-            from scipy.linalg import qr
-
-            best = np.sort(qr(null.T, mode="r", pivoting=True)[1][:mobility])
-            return [", ".join(self.tree.columns[n] for n in best)]
-        found = []
-        for pick in combinations(range(self.tree.size), mobility):
-            least = np.linalg.svd(null[list(pick)], compute_uv=False)[-1]
-            if least > 1e-3:
-                found.append((least, ", ".join(self.tree.columns[n] for n in pick)))
-        return [names for _, names in sorted(found, reverse=True)[:3]]
+        """Sets of the tree's coordinates that can drive the mechanism, from scaled G (P, M)."""
+        return possible(self.tree, scaled[self.independent(scaled)].real)

@@ -112,3 +112,10 @@ def test_what_it_returns_is_a_state() -> None:
     r = m.prepare(of=m.coordinates, wrt=m.coordinates)(m.prepare_at()(wanted, c.state))
     found = np.array([r[name].value[0] for name in m.coordinates])
     assert np.abs(found - wanted).max() < 1e-14
+
+
+def test_a_posture_may_stand_for_its_state() -> None:
+    m = kic.load("five-bar")
+    c = m.at()
+    here = values_of(c, m.coordinates) + 0.01
+    assert np.array_equal(m.prepare_at()(here, c), m.prepare_at()(here, c.state))

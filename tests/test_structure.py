@@ -23,7 +23,7 @@ FLOORS = [
     ["dynamics", "couplings"],
     ["drawing"],
     ["tree"],
-    ["items", "masses", "posture"],
+    ["items", "masses", "posture", "drives"],
     ["cuts"],
     ["rows", "units"],
     ["kinematics", "targets"],

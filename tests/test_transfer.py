@@ -298,3 +298,12 @@ def test_more_refusals() -> None:
         flat.at({"A": 1e-12}).coefficients("tip")
     with pytest.raises(kic.PostureError, match=r"its inputs depend on one another where it starts"):
         m.at({"tip.z": 0.5})
+
+
+def test_what_is_possible_begins_with_the_mechanism_s_own() -> None:
+    """Of a platform's many sets its legs come first, and nobody is told to drive the rates of a ball."""
+    m = kic.load("gough-stewart")
+    with pytest.raises(kic.SingularError, match="Possible here: L1, L2, L3, L4, L5, L6; ") as caught:
+        m.at().coefficients("platform", wrt=["L1", "L2", "L3", "L4", "L5", "L5"])
+    for names in caught.value.possible:
+        assert not any(name.startswith("S") for name in names.split(", "))
