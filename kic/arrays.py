@@ -120,3 +120,9 @@ def check_order(order: Any) -> int:
     if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2, 3):
         raise InputError(f"Expected `order` to be 1, 2 or 3, got {shown(order)}.")
     return int(order)
+
+
+def check_failures(failures: Any) -> None:
+    """What becomes of members that fail, or an error."""
+    if not isinstance(failures, str) or failures not in ("raise", "mask"):
+        raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {shown(failures)}.")

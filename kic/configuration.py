@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_order
+from kic.arrays import broadcast_batches, check_failures, check_order
 from kic.assembly import Assembly
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
-from kic.errors import placed
+from kic.errors import SingularError, placed
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
 from kic.reactions import joint_forces
@@ -41,17 +41,12 @@ class Configuration(Assembly):
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
     """
 
-    def _filled(self, width: tuple[int, ...], answer: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """An answer (B, …) for the members that have a posture, NaN for the others."""
-        ok = self.ok.reshape(-1)
-        T = np.full((len(ok), *width), np.nan, self._states.dtype)
-        if ok.any():
-            with placed(np.flatnonzero(ok), self.batch):
-                T[ok] = answer(self._states[ok])
-        return T
-
     def coefficients(
-        self, of: str | Iterable[str], order: int = 2, wrt: str | Iterable[str] | None = None
+        self,
+        of: str | Iterable[str],
+        order: int = 2,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> Coefficients:
         """G, H and D of anything that moves, with respect to any coordinates.
 
@@ -65,6 +60,9 @@ class Configuration(Assembly):
         wrt : str or list of str, optional
             The coordinates: joints, points, body motion, distances, or single rows of them, as many as
             the mechanism has freedoms. By default the mechanism's own.
+        failures : {"raise", "mask"}
+            What becomes of members where the coordinates can not drive the mechanism: an error that names
+            them, or NaN.
 
         Returns
         -------
@@ -96,16 +94,24 @@ class Configuration(Assembly):
         if transfer is None:
             question = model.rows(of, check_order(order))
             table: Any = question.answer
+            ok = self._ok
             T = self._masked(question.table(self._states))
         else:
             chosen, asked = transfer, model.elsewhere(transfer, names_of(of), check_order(order))
             table = asked.answer
-            T = self._filled((asked.width,), lambda states: chosen.answer(asked, states).T)
-        model.check_distances(table.rows, T, self._ok)
+            good, T = surviving(
+                self.ok, failures, lambda members: chosen.answer(asked, self._states[members]).T
+            )
+            T = spread(T, good)
+            ok = good
+        model.check_distances(table.rows, T, ok)
         return model.assemble(table.rows, table.split(T, self.batch), transfer)
 
     def dynamics(
-        self, wrt: str | Iterable[str] | None = None, applied: dict[str, Any] | None = None
+        self,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> Dynamics:
         """I*, P* and loads in any coordinates.
 
@@ -115,6 +121,8 @@ class Configuration(Assembly):
             The coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, instead of those of the model.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
 
         Returns
         -------
@@ -155,7 +163,7 @@ class Configuration(Assembly):
                 T[~ok.reshape(-1)] = np.nan
             I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
             return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
-        return self._transferred(transfer, states, shape, ok, force)
+        return self._transferred(transfer, states, shape, ok, force, failures)
 
     def _transferred(
         self,
@@ -164,19 +172,19 @@ class Configuration(Assembly):
         shape: tuple[int, ...],
         ok: np.ndarray | None,
         force: np.ndarray,
+        failures: str,
     ) -> Dynamics:
         """Dynamics in chosen coordinates: I* and P* by contraction, loads by Aᵀ (3-34 to 3-36)."""
-        model, count = self._model, len(states)
-        good = np.ones(count, dtype=bool) if ok is None else ok.reshape(-1)
-        states = states[good]
-        with placed(np.flatnonzero(good), shape):
-            parts = model.transferred(transfer, states, force if len(force) == 1 else force[good])
+        model = self._model
+        good, parts = surviving(
+            np.ones(shape, dtype=bool) if ok is None else ok,
+            failures,
+            lambda members: model.transferred(
+                transfer, states[members], force if len(force) == 1 else force[members]
+            ),
+        )
         model.check_springs(parts[2], None)
-        full = []
-        for part in parts:
-            whole = np.full((count, *part.shape[1:]), np.nan, part.dtype)
-            whole[good] = part
-            full.append(whole.reshape(*shape, *part.shape[1:]))
+        full = [spread(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
         I, P, load, damping = full
         return Dynamics(transfer.labels, I, P, load, damping, holonomic=transfer.holonomic)
 
@@ -213,10 +221,12 @@ class Configuration(Assembly):
             parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
             return Contributions(model.masses.names, model.coordinates, *parts)
         chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
-        T = self._filled(
-            (len(model.masses.names), question.width),
-            lambda states: question.table(states, chosen.solve(states, 2).X),
+        good, T = surviving(
+            self.ok,
+            "raise",
+            lambda members: question.table(self._states[members], chosen.solve(self._states[members], 2).X),
         )
+        T = spread(T, good)
         return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
 
     def joint_forces(
@@ -285,3 +295,39 @@ class Configuration(Assembly):
             actuators,
             split,
         )
+
+
+def surviving(ok: np.ndarray, failures: str, answer: Callable[[np.ndarray], Any]) -> tuple[np.ndarray, Any]:
+    """An answer for the members of a batch that have one, and which these are.
+
+    Parameters
+    ----------
+    ok : (...) bool
+        Members that have a posture.
+    failures : {"raise", "mask"}
+        What becomes of those without an answer.
+    answer : callable
+        Takes flat indices of members.
+    """
+    check_failures(failures)
+    good = ok.copy()
+    while True:
+        try:
+            members = np.flatnonzero(good)
+            with placed(members, good.shape):
+                return good, answer(members)
+        except SingularError as error:
+            failed = error.numbers.get("failed")
+            if failures == "raise" or not failed:
+                raise
+            for index in failed:
+                good[index] = False
+
+
+def spread(part: np.ndarray, good: np.ndarray) -> np.ndarray:
+    """Answers (n, …) of the members that have one, among NaN for all others (B, …)."""
+    if good.all():
+        return part
+    whole = np.full((good.size, *part.shape[1:]), np.nan, part.dtype)
+    whole[good.reshape(-1)] = part
+    return whole

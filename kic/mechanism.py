@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arrays import check_failures
 from kic.checks import STRICT
 from kic.closer import Closer
 from kic.configuration import Configuration
 from kic.couplings import tell
 from kic.drawing import Drawing
-from kic.errors import InputError, PostureError, shown
+from kic.errors import InputError, PostureError
 from kic.evaluator import Evaluator
 from kic.mobility import Freedoms
 from kic.model import Model
@@ -168,7 +169,7 @@ class Mechanism(Drawing):
         >>> platform.at({"platform": up}).value("L1").round(4)
         np.float64(1.0999)
         """
-        _check_failures(failures)
+        check_failures(failures)
         model = self._model
         if inputs is None:
             if near is not None:
@@ -228,7 +229,7 @@ class Mechanism(Drawing):
         >>> bool(np.allclose(turn.value("tip")[0], turn.value("tip")[-1]))
         True
         """
-        _check_failures(failures)
+        check_failures(failures)
         if self._model.direct and near is None and only_coordinates(self, inputs) and inputs is not None:
             return self.at(inputs, failures=failures)
         return along(self._model, inputs, near, failures)
@@ -380,11 +381,6 @@ class Mechanism(Drawing):
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-def _check_failures(failures: Any) -> None:
-    if not isinstance(failures, str) or failures not in ("raise", "mask"):
-        raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {shown(failures)}.")
 
 
 def _finite(a: np.ndarray) -> bool:

@@ -230,7 +230,7 @@ class Transfer:
                 coordinates=self.labels,
             )
         scaled = G / self.system.scale[:, None] * self.system.column_scale
-        use = self._rows_of_each(scaled)
+        use = self._rows_of_each(scaled, members)
         taken = np.take_along_axis(scaled, use[:, :, None], axis=1).real
         condition = np.linalg.cond(taken)
         self.check_regular(scaled, condition, members, len(states))
@@ -244,7 +244,7 @@ class Transfer:
         if self.system.left_out:
             self._check_left_out(out.quality[members], condition, order, members)
 
-    def _rows_of_each(self, scaled: np.ndarray) -> np.ndarray:
+    def _rows_of_each(self, scaled: np.ndarray, members: np.ndarray) -> np.ndarray:
         """Rows (B, M) of the square system: the chosen ones and independent closure rows.
 
         Members share the choice of the first; it is made anew where that would not do.
@@ -253,29 +253,32 @@ class Transfer:
         use = np.zeros((count, mobile), dtype=np.intp)
         if not count:
             return use
-        use[:] = self._choice(scaled[0])
+        use[:] = self._choice(scaled[0], members[:1])
         if count > 1 and self.owners:
             for b in np.flatnonzero(~(np.linalg.cond(scaled[:, use[0]].real) < 1e4)):
-                use[b] = self._choice(scaled[b])
+                use[b] = self._choice(scaled[b], members[b : b + 1])
         return use
 
-    def _choice(self, scaled: np.ndarray) -> np.ndarray:
+    def _choice(self, scaled: np.ndarray, member: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         """Rows of the square system at one posture."""
         rows = np.concatenate([np.arange(self.first), self.independent(scaled)])
         if len(rows) != self.tree.size:
             freedoms = self.tree.size - (len(rows) - self.first)
             if freedoms < self.first:
-                self._refuse_contradiction(scaled, freedoms)
+                self._refuse_contradiction(scaled, freedoms, member)
             raise SingularError(
                 f"Closure conditions of '{self.tree.drawing.name}' depend on one another at this posture: it "
                 f"has {freedoms} freedoms here, and {self.first} coordinates were named: "
                 f"{', '.join(self.labels)}. Move off this posture, where several motions meet.",
                 freedoms=freedoms,
                 coordinates=self.labels,
+                failed=list(member),
             )
         return rows
 
-    def _refuse_contradiction(self, scaled: np.ndarray, freedoms: int) -> None:
+    def _refuse_contradiction(
+        self, scaled: np.ndarray, freedoms: int, member: Sequence[int] | np.ndarray
+    ) -> None:
         """Closure conditions hold the mechanism more than its mobility says."""
         shares = self.shares(scaled)[0]
         least = float(shares[self.count(shares) - 1])
@@ -287,6 +290,7 @@ class Transfer:
             freedoms=freedoms,
             coordinates=self.labels,
             share=least,
+            failed=list(member),
         )
 
     def _check_bifurcation(

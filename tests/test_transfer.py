@@ -307,3 +307,41 @@ def test_what_is_possible_begins_with_the_mechanism_s_own() -> None:
         m.at().coefficients("platform", wrt=["L1", "L2", "L3", "L4", "L5", "L5"])
     for names in caught.value.possible:
         assert not any(name.startswith("S") for name in names.split(", "))
+
+
+def test_one_singular_member_does_not_lose_the_others() -> None:
+    m = kic.load("slider-crank")
+    c = m.at({"shaft": [[0.5, 0.0, 1.0], [0.0, 0.7, 0.2]]})
+    with pytest.raises(kic.SingularError, match=r"\(members 1, 3 of 6\)") as caught:
+        c.dynamics(wrt="piston")
+    assert caught.value.failed == [(0, 1), (1, 0)]
+    there = np.array([[True, False, True], [False, True, True]])
+    alone = m.at({"shaft": c.value("shaft")[there]})
+    d = c.dynamics(wrt="piston", failures="mask")
+    assert np.isnan(d.P[~there]).all()
+    assert np.isnan(d.load[~there]).all()
+    assert np.array_equal(d.P[there], alone.dynamics(wrt="piston").P)
+    rod = c.coefficients("rod", 3, wrt="piston", failures="mask")
+    assert np.isnan(rod.D[~there]).all()
+    assert np.array_equal(rod.D[there], alone.coefficients("rod", 3, wrt="piston").D)
+    # together with members that have no posture at all
+    masked = m.at({"shaft": [np.nan, 0.0, 1.0]}, failures="mask")
+    with pytest.raises(kic.SingularError) as caught:
+        masked.coefficients("rod", wrt="piston")
+    assert caught.value.failed == [(1,)]
+    G = masked.coefficients("rod", wrt="piston", failures="mask").G
+    assert np.isnan(G).all(axis=(1, 2)).tolist() == [True, True, False]
+    assert np.isnan(m.at({"shaft": 0.0}).coefficients("rod", wrt="piston", failures="mask").G).all()
+    # where several motions meet
+    flat = parallelogram()
+    some = flat.at({"A": [0.3, 0.0, 0.4]})
+    with pytest.raises(kic.SingularError, match="depend on one another at this posture") as caught:
+        some.coefficients("tip")
+    assert caught.value.failed == [(1,)]
+    assert np.isnan(some.coefficients("tip", failures="mask").G).all(axis=(1, 2)).tolist() == [
+        False,
+        True,
+        False,
+    ]
+    with pytest.raises(kic.InputError, match="Expected `failures` to be 'raise' or 'mask', got 'keep'"):
+        c.coefficients("rod", wrt="piston", failures="keep")
