@@ -139,6 +139,13 @@ class Model:
                 name=still[0],
             )
         labels = self.transfer(names).labels
+        twice = [name for k, name in enumerate(labels) if name in labels[:k]]
+        if twice:
+            raise InputError(
+                f"'{twice[0]}' of '{self.drawing.name}' is named twice as a coordinate. Name it once, and "
+                "another beside it.",
+                name=twice[0],
+            )
         room = room_of(self.tree) if held else None
         counts = [room.count(one) for one in held] if room else []
         count = len(labels) + sum(counts)

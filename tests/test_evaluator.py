@@ -234,9 +234,10 @@ def test_nothing_is_read_that_was_not_written(name: str, monkeypatch: pytest.Mon
     assert np.abs(found.P[1] - clean.P).max() < 1e-12 * np.abs(clean.P).max()
     assert np.isnan(f(bad[0]).P).all()
     # rows that depend on one another whatever the posture, in every member
-    twice = [m.coordinates[0]] * len(m.coordinates)
-    if len(twice) > 1:
+    turning = [f"cylinder1.{w}" for w in ("wx", "wy", "wz")]
+    useless = {"five-bar": ["A", "tip.z"], "gough-stewart": [*turning, "L1", "L2", "L3"]}
+    if name in useless:
         with pytest.raises(kic.SingularError, match="cannot drive") as caught:
-            m.prepare(dynamics=True, wrt=twice)(np.stack([state] * 5))
+            m.prepare(dynamics=True, wrt=useless[name])(np.stack([state] * 5))
         assert caught.value.failed == [(k,) for k in range(5)]
         assert "(members 0, 1, 2, 3, … of 5)" in str(caught.value)

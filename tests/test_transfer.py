@@ -303,8 +303,9 @@ def test_more_refusals() -> None:
 def test_what_is_possible_begins_with_the_mechanism_s_own() -> None:
     """Of a platform's many sets its legs come first, and nobody is told to drive the rates of a ball."""
     m = kic.load("gough-stewart")
+    turning = [f"cylinder1.{w}" for w in ("wx", "wy", "wz")]  # of which a cylinder has two
     with pytest.raises(kic.SingularError, match="Possible here: L1, L2, L3, L4, L5, L6; ") as caught:
-        m.at().coefficients("platform", wrt=["L1", "L2", "L3", "L4", "L5", "L5"])
+        m.at().coefficients("platform", wrt=[*turning, "L1", "L2", "L3"])
     for names in caught.value.possible:
         assert not any(name.startswith("S") for name in names.split(", "))
 
@@ -345,3 +346,11 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
     ]
     with pytest.raises(kic.InputError, match="Expected `failures` to be 'raise' or 'mask', got 'keep'"):
         c.coefficients("rod", wrt="piston", failures="keep")
+
+
+def test_a_coordinate_is_named_once() -> None:
+    m = kic.load("five-bar")
+    with pytest.raises(kic.InputError, match="'A' of 'five-bar' is named twice as a coordinate"):
+        m.at().dynamics(wrt=["A", "A"])
+    with pytest.raises(kic.InputError, match=r"'tip\.x' of 'five-bar' is named twice"):
+        m.prepare(of="tip", wrt=["tip.x", "tip"])
