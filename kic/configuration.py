@@ -135,6 +135,8 @@ class Configuration(Assembly):
             If a moving body has no mass or inertia.
         InputError
             For a force that is not there, or a spring whose ends meet.
+        SingularError
+            Where the coordinates can not drive the mechanism.
 
         Examples
         --------
@@ -174,7 +176,7 @@ class Configuration(Assembly):
         force: np.ndarray,
         failures: str,
     ) -> Dynamics:
-        """Dynamics in chosen coordinates: I* and P* by contraction, loads by Aᵀ (3-34 to 3-36)."""
+        """Dynamics in chosen coordinates (3-34 to 3-36)."""
         model = self._model
         good, parts = surviving(
             np.ones(shape, dtype=bool) if ok is None else ok,
@@ -188,13 +190,18 @@ class Configuration(Assembly):
         I, P, load, damping = full
         return Dynamics(transfer.labels, I, P, load, damping, holonomic=transfer.holonomic)
 
-    def contributions(self, wrt: str | Iterable[str] | None = None) -> Contributions:
+    def contributions(
+        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+    ) -> Contributions:
         """Freeman's sums: what each body contributes to I* and P*, by linear and angular momentum.
 
         Parameters
         ----------
         wrt : str or list of str, optional
             The coordinates, as in `coefficients`; by default the mechanism's own.
+
+        failures : {"raise", "mask"}
+            As in `coefficients`.
 
         Returns
         -------
@@ -221,11 +228,12 @@ class Configuration(Assembly):
             parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
             return Contributions(model.masses.names, model.coordinates, *parts)
         chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
-        good, T = surviving(
-            self.ok,
-            "raise",
-            lambda members: question.table(self._states[members], chosen.solve(self._states[members], 2).X),
-        )
+
+        def shares(members: Any) -> np.ndarray:
+            states = self._states[members]
+            return question.table(states, chosen.solve(states, 2).X)
+
+        good, T = surviving(self.ok, failures, shares)
         T = spread(T, good)
         return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
 
@@ -297,7 +305,7 @@ class Configuration(Assembly):
         )
 
 
-def surviving(ok: np.ndarray, failures: str, answer: Callable[[np.ndarray], Any]) -> tuple[np.ndarray, Any]:
+def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
     """An answer for the members of a batch that have one, and which these are.
 
     Parameters
@@ -307,7 +315,7 @@ def surviving(ok: np.ndarray, failures: str, answer: Callable[[np.ndarray], Any]
     failures : {"raise", "mask"}
         What becomes of those without an answer.
     answer : callable
-        Takes flat indices of members.
+        Takes flat indices of members, or a slice of all.
     """
     check_failures(failures)
     good = ok.copy()
@@ -315,7 +323,8 @@ def surviving(ok: np.ndarray, failures: str, answer: Callable[[np.ndarray], Any]
         try:
             members = np.flatnonzero(good)
             with placed(members, good.shape):
-                return good, answer(members)
+                # all of them as they stand, without a copy
+                return good, answer(slice(None) if len(members) == good.size else members)
         except SingularError as error:
             failed = error.numbers.get("failed")
             if failures == "raise" or not failed:

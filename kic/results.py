@@ -56,7 +56,6 @@ class Layout:
             of = rows.rows
             self._in_place = self._in_place and of.select is None
             self._values_in_place = of.holonomic and not of.angles and not of.offsets
-        self.copies = not (self._in_place and self._as_asked and self._values_in_place)
         self._parts = dict(zip(parts, dynamics.places, strict=True))
         self._views = {name: self._places(name) for name in names}
         # the arrays of one real state as fields of structured views: several times cheaper than slices

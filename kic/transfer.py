@@ -2,8 +2,9 @@
 
 Chosen rows s(φ) = q and independent rows of the closure c(φ) = 0 are stacked into one square system w(φ).
 To first order G^w A = [1; 0]; to second G^w B = −H^w(A, A); to third likewise: the matrix is the same at
-every order, and the right-hand sides come from the kernels that contract with what is known so far.
-Which closure rows are independent is found once for each posture, by a pivoted QR of scaled rows.
+every order. A compiled kernel solves it with the closure rows that a pivoted QR of scaled rows finds to be
+independent in the drawing. Postures where these serve badly get a second look, with rows of their own and a
+condition, by which they are answered or refused.
 """
 
 from __future__ import annotations
@@ -175,11 +176,6 @@ class Transfer:
     def count(self, shares: np.ndarray) -> int:
         """How many conditions are independent."""
         return int((shares > max(RANK_SHARE, self.tolerance)).sum())
-
-    def first_part(self, X: np.ndarray) -> np.ndarray:
-        """A (B, M, m) of a table of the tree's coordinates."""
-        mobile = self.tree.size
-        return X[:, mobile : mobile * (1 + self.first)].reshape(len(X), mobile, self.first)
 
     def answer(
         self,

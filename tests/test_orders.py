@@ -12,6 +12,7 @@ from sampling import STEP, mismatch
 from test_closed_models import EVERY, posture, postures
 
 from kic.configuration import Configuration
+from kic.transfer import Transfer
 
 EPS = np.finfo(float).eps
 
@@ -31,6 +32,13 @@ def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
     return Configuration(c._model, (), states)
 
 
+def first_order(transfer: Transfer, c: Configuration) -> np.ndarray:
+    """A (M, m) of the tree's coordinates at one posture."""
+    mobile = transfer.tree.size
+    X = transfer.solve(c._states, 1).X[0]
+    return X[mobile : mobile * (1 + transfer.first)].reshape(mobile, transfer.first)
+
+
 @postures
 def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None:
     (m, c), case = posture(name, place), EVERY[name]
@@ -41,7 +49,7 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
         wrt = names.split()
         transfer = c._model.transfer(tuple(wrt))
         limit = max(1e-12, 100 * EPS * float(c._model.closure(tuple(wrt)).condition(c._states)[0]))
-        A = transfer.first_part(transfer.solve(c._states, 1).X)[0]
+        A = first_order(transfer, c)
         u, d = c.coefficients(of, 3, wrt), c.dynamics(wrt)
         valued, largest = np.isfinite(u.values), max(np.abs(d.I).max(), np.abs(d.P).max())
         for k in range(A.shape[1]):
@@ -68,7 +76,7 @@ def test_inertia_in_turnings_changes_along_its_own_way(name: str) -> None:
     """In rates that are no coordinates, too: İ* along each direction is Coriolis and its transpose."""
     (_, c), wrt = posture(name, 0), EVERY[name].quasi.split()
     transfer, d = c._model.transfer(tuple(wrt)), c.dynamics(wrt)
-    A = transfer.first_part(transfer.solve(c._states, 1).X)[0]
+    A = first_order(transfer, c)
     assert not d.holonomic
     for k in range(A.shape[1]):
         slope = stepped(c, A[:, k]).dynamics(wrt).I.imag / STEP

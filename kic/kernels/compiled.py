@@ -1,6 +1,7 @@
 """How a kernel is compiled, where the machine code is kept, and who is told about the wait.
 
-`helper` marks what runs inside kernels; it stays an ordinary Python function for symbolic scalars.
+`helper` marks what runs inside kernels; it stays an ordinary Python function for symbolic scalars. `small`
+marks those that are too small for a call of their own.
 `entry` marks what is called from outside with arrays; its ``.py_func`` is the ordinary function.
 """
 
@@ -17,7 +18,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.extending import register_jitable
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["cache_directory", "entry", "helper"]
+__all__ = ["cache_directory", "entry", "helper", "small"]
 
 # kernels allocate nothing, for their scratch comes with the call, and no helper returns an array: so nobody
 # need count references to arrays (_nrt), which would cost as much as the arithmetic. A kernel that allocates

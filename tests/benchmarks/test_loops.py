@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("pytest_benchmark")
 
 import kic
-from benchmarks import loops, peers
-from benchmarks.closed_peers import SIX_ROWS, THREE_ROWS
+from benchmarks import loops
 from benchmarks.ladder import ladder
+from benchmarks.test_speed import needs_pinocchio
 
 CASES = {case.model: case for case in loops.CASES}
 
@@ -31,9 +31,10 @@ def test_batch(benchmark, case, reuse):
     benchmark(loops.Loop(kic.load(case.model), case.of).batch(loops.BATCH)[reuse])
 
 
-def test_closing(benchmark, case):
+@pytest.mark.parametrize("way", ["prepare_at", "at(near=…)"])
+def test_closing(benchmark, case, way):
     benchmark.group = f"{case.model}, closing"
-    benchmark(loops.Loop(kic.load(case.model), case.of).closing()["at(near=…)"])
+    benchmark(loops.Loop(kic.load(case.model), case.of).closing()[way])
 
 
 @pytest.mark.parametrize("windows", loops.WINDOWS)
@@ -42,10 +43,10 @@ def test_ladder(benchmark, windows):
     benchmark(loops.Loop(ladder(windows), "tip").one()["one, out"])
 
 
-@pytest.mark.skipif(peers.pinocchio is None, reason="Pinocchio is not installed")
-@pytest.mark.parametrize("closures", [SIX_ROWS, THREE_ROWS])
-def test_pinocchio(benchmark, case, closures):
-    if closures not in case.closures:
-        pytest.skip("three rows do not close a hinge in space")
+# every closure that a case's peer can have; three rows do not close a hinge in space
+@needs_pinocchio
+@pytest.mark.parametrize(("name", "closures"), [(name, c) for name in CASES for c in CASES[name].closures])
+def test_pinocchio(benchmark, name, closures):
+    case = CASES[name]
     benchmark.group = f"{case.model}, one"
     benchmark(loops.Loop(kic.load(case.model), case.of).peers([closures])[0][closures])
