@@ -199,7 +199,6 @@ class Configuration(Assembly):
         ----------
         wrt : str or list of str, optional
             The coordinates, as in `coefficients`; by default the mechanism's own.
-
         failures : {"raise", "mask"}
             As in `coefficients`.
 

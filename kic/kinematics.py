@@ -58,8 +58,8 @@ class Question:
         Bodies and loads.
     asked, system : tuple of int
         Order, rows, coordinates and what is wanted: the plan's second row; and its third.
-    last : (1, n) float, optional
-        What stands in the last row of the numbers, with gravity if there are loads.
+    last : (M + 1, n) float, optional
+        What stands in the last rows of the numbers, with the laws and gravity if there are loads.
     width : int
         Numbers that the answer takes for one posture.
     """
@@ -92,7 +92,7 @@ class Question:
             tables += [loads.places, loads.spring_numbers, loads.laws, loads.gravity]
             counts[3:] = [len(loads.forces), len(loads.springs)]
         if last is not None and loads is None:
-            tables.append(np.zeros((1, 3)))
+            tables.append(np.zeros((tree.size + 1, 3)))
         self.plan = np.zeros((3 + sum(map(len, plans)), 5), dtype=np.int64)
         self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
         _fill(self.plan[3:], plans)
@@ -102,7 +102,7 @@ class Question:
         self.tree = tree
         self._kinds = np.zeros(0) if rows is None else rows.items[:, 0]
         if last is not None:
-            self.numbers[-1, : last.shape[1]] += last[0]
+            self.numbers[-len(last) :, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {_REAL: self.numbers}
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:

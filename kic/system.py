@@ -17,7 +17,7 @@ from kic.rows import Rows, make_rows, plain_rows
 from kic.tree import PRISMATIC, Tree
 
 # as in kernels.layout and kernels.transfer
-_WANT_CURVATURE, _LOWER, _SCALE, _LENGTH, _ALLOWED = 4, 1, 9, 3, 4
+_WANT_CURVATURE, _LOWER, _SCALE, _COLUMN_SCALE, _ALLOWED = 4, 1, 9, 3, 4
 QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
@@ -132,7 +132,6 @@ class System:
         held: Sequence[Item] = (),
     ) -> None:
         self.tree = tree
-        self.length = length
         self.tolerance = tolerance
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
         more = sum(item.height for item in held)
@@ -246,10 +245,10 @@ class TransferQuestion(Question):
         vectors = np.zeros((len(both.items), 10))
         vectors[:, :9] = both.vectors
         vectors[: len(own.items), _SCALE] = system.item_scale
-        last = np.zeros((1, 5))
+        last = np.zeros((system.tree.size + 1, 5))
         lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
         self.allowed = max(NEVER_MIND, 10 * system.tolerance)
-        last[0, _LENGTH:] = system.length, self.allowed
+        last[:-1, _COLUMN_SCALE], last[-1, _ALLOWED] = system.column_scale, self.allowed
         if masses is not None:  # in the order of their frames
             order_of = np.argsort(masses.frames, kind="stable")
             masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])

@@ -124,7 +124,7 @@ def test_constants_are_those_of_the_kernels() -> None:
     from kic import system, transfer
     from kic.kernels import transfer as compiled
 
-    names = "WANT_CURVATURE", "LOWER", "SCALE", "LENGTH", "ALLOWED"
+    names = "WANT_CURVATURE", "LOWER", "SCALE", "COLUMN_SCALE", "ALLOWED"
     assert [getattr(system, f"_{name}") for name in names] == [getattr(layout, name) for name in names]
     for name in ("PIVOT", "LARGEST", "LEFT", "QUALITY_WIDTH"):
         assert getattr(system, name) == getattr(compiled, name)

@@ -11,6 +11,7 @@ from kic.kernels.functions import root
 from kic.kernels.gradients import gradient
 from kic.kernels.layout import (
     BALL,
+    COLUMN_SCALE,
     COLUMNS,
     FRAME_WIDTH,
     GROUP,
@@ -19,8 +20,6 @@ from kic.kernels.layout import (
     ITEMS,
     KIND,
     LEFT_OUT,
-    LENGTH,
-    PRISMATIC,
     SCALE,
     STATE,
     SYSTEM,
@@ -73,15 +72,13 @@ def sign_of(W, pivots):
 
 
 @helper
-def move(cols, choice, length, R, states, b):
+def move(cols, choice, rest, R, states, b):
     """Move a state by a step R of its columns, in the order of elimination."""
     for j in range(cols.shape[0]):
         n = choice[1, j]
         k = cols[n, STATE]
-        if cols[n, KIND] == PRISMATIC:
-            states[b, k] += length * R[j]
-        elif cols[n, KIND] != BALL:
-            states[b, k] += R[j]
+        if cols[n, KIND] != BALL:
+            states[b, k] += rest[n, COLUMN_SCALE] * R[j]
         else:
             # a small turn about one axis of the first body; the other axes follow in their turn
             k, c = cols[cols[n, GROUP], STATE], n - cols[n, GROUP]
@@ -107,7 +104,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality):
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    length = numbers[numbers.shape[0] - 1, LENGTH]
+    rest = numbers[numbers.shape[0] - 1 - mobile :]
     framed, rated = mobile * FRAME_WIDTH, mobile * FRAME_WIDTH + height * (1 + mobile)
     F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
     value, g = scratch[framed : framed + height], scratch[framed + height : rated].reshape(height, mobile)
@@ -126,7 +123,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality):
                 gradient(cols, F, items, vectors, i, states, b, value, g)
             worst, large = miss(vectors, choice, goal, b, value, mobile, left_out, R)
             done = worst <= PERFECT * large or (worst <= CLOSED and step > 0 and worst > before / 2)
-            scaled_system(cols, vectors, choice, length, g, W)
+            scaled_system(mobile, vectors, choice, rest, g, W)
             if not factor(W, pivots, ends) > GOOD_PIVOT:
                 break
             here = sign_of(W, pivots)
@@ -146,7 +143,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality):
             if not (next_size <= CONTRACTION * size or next_size <= CLOSED):
                 break
             size = next_size
-            move(cols, choice, length, R, states, b)
+            move(cols, choice, rest, R, states, b)
         if quality[b] != 1:
             failed += 1
     return failed

@@ -72,8 +72,9 @@ WORLD_AXES, BODY_AXES = 0, 1
 
 # plan, springs: frames of the two ends; numbers: the two local points, stiffness, free length, damping
 # numbers, laws (M): stiffness, free value, damping of each column; numbers, last row: gravity,
-# the characteristic length, and what a closure row that is not used may miss whatever the condition
-LENGTH, ALLOWED = 3, 4
+# and what a closure row that is not used may miss whatever the condition; laws, of systems: what the
+# coordinate of each column is multiplied by
+ALLOWED, COLUMN_SCALE = 4, 3
 
 
 @helper

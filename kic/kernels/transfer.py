@@ -24,6 +24,7 @@ from kic.kernels.layout import (
     ALLOWED,
     ASKED,
     BODIES,
+    COLUMN_SCALE,
     COLUMNS,
     EVERY,
     FORCES,
@@ -32,13 +33,10 @@ from kic.kernels.layout import (
     HEIGHT,
     ITEM,
     ITEMS,
-    KIND,
     LEFT_OUT,
-    LENGTH,
     OMEGA,
     ORDER,
     PAIRS,
-    PRISMATIC,
     ROW,
     ROWS,
     SCALE,
@@ -96,27 +94,25 @@ def scratch_parts(plan):
 
 
 @helper
-def scaled_system(cols, vectors, choice, length, g, W):
+def scaled_system(mobile, vectors, choice, rest, g, W):
     """The square system: rows in use divided by their scales, columns in the order of elimination."""
-    mobile = cols.shape[0]
     for i in range(mobile):
         f = 1 / vectors[choice[2, i], SCALE]
         row = choice[0, i]
         for j in range(mobile):
             W[i, j] = f * g[row, choice[1, j]]
     for j in range(mobile):
-        if cols[choice[1, j], KIND] == PRISMATIC:
-            for i in range(mobile):
-                W[i, j] *= length
+        f = rest[choice[1, j], COLUMN_SCALE]
+        for i in range(mobile):
+            W[i, j] *= f
 
 
 @helper
-def spread(cols, choice, length, R, late, count):
+def spread(mobile, choice, rest, R, late, count):
     """Solutions R, in the order of elimination, as columns stand."""
-    one = length / length
-    for j in range(cols.shape[0]):
+    for j in range(mobile):
         n = choice[1, j]
-        scale_range(late, n * count, length if cols[n, KIND] == PRISMATIC else one, R, j * count, count)
+        scale_range(late, n * count, rest[n, COLUMN_SCALE], R, j * count, count)
 
 
 @helper
@@ -159,9 +155,7 @@ def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
 
 
 @helper
-def complete_rows(
-    cols, vectors, choice, left_out, height, length, g, late, t, start, count, units, quality, order
-):
+def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, count, units, quality, order):
     """Complete one order of the rows asked for; and of closure rows that were not used, which it judges.
 
     `units` (count,) are those of this order, so that units of length do not matter.
@@ -178,7 +172,7 @@ def complete_rows(
                 worst = max(worst, left) + 0 * left
     if left_out > 0:
         for n in range(g.shape[1]):
-            column = abs(length) if cols[n, KIND] == PRISMATIC else 1.0
+            column = abs(rest[n, COLUMN_SCALE])
             for c in range(count):
                 large = max(large, abs(late[n * count + c]) * abs(units[c]) / column)
     quality[LARGEST + order - 1] = large
@@ -282,8 +276,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
     forces, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     start, stop = section(plan, SPRINGS)
     springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
-    length = numbers[numbers.shape[0] - 1, LENGTH]
-    allowed = abs(numbers[numbers.shape[0] - 1, ALLOWED])
+    allowed = abs(rest[mobile, ALLOWED])
     endF, endZ, endU, endV, endx, endt, endg, endW, endR, endlate, endunits, endinertia, endloads = (
         scratch_parts(plan)
     )
@@ -311,7 +304,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
             gradient(cols, F, items, vectors, i, states, b, value, g)
         quality[b, PIVOT] = 1
         if not want & WANT_CURVATURE:
-            scaled_system(cols, vectors, choice, length, g, W)
+            scaled_system(mobile, vectors, choice, rest, g, W)
             quality[b, PIVOT] = factor(W, pivots, ends)
             if quality[b, PIVOT] == 0:
                 # nothing can be solved for
@@ -350,11 +343,10 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
                 copy_range(late, 0, X[b], 0, mobile)
             else:
                 solve(W, pivots, ends, R, terms)
-                spread(cols, choice, length, R, late, terms)
+                spread(mobile, choice, rest, R, late, terms)
             own_units = units[x_start // mobile - 1 :]
             complete_rows(
-                cols, vectors, choice, left_out, height, length, g, late, t, t_start, terms, own_units,
-                quality[b], k,
+                vectors, choice, left_out, height, rest, g, late, t, t_start, terms, own_units, quality[b], k,
             )  # fmt: skip
             if k == 2 and want & WANT_INERTIA:
                 inertia_tables(cols, F, bodies, inertias, x, Z, width, own, late, size, count, tables)
