@@ -36,6 +36,7 @@ FLOORS = [
     ["configuration", "results"],
     ["evaluator", "position"],
     ["solutions", "closer"],
+    ["postures"],
     ["mechanism"],
     ["dh"],
     ["modelfile"],
