@@ -36,6 +36,7 @@ The differentiating index comes first::
 """
 
 from kic import products
+from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
@@ -59,11 +60,11 @@ from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
-from kic.solutions import Solutions
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assemblies",
     "Body",
     "Closer",
     "Coefficients",
@@ -88,7 +89,6 @@ __all__ = [
     "Point",
     "PostureError",
     "SingularError",
-    "Solutions",
     "Spring",
     "Units",
     "UnknownNameError",

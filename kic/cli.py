@@ -133,7 +133,7 @@ def report(model: str, given: tuple[str, ...], names: tuple[str, ...], order: in
     freedoms of a joint with several are named joint.1, joint.2 …; those of a ball are the components
     of its rotation vector.
 
-    --json prints one object and nothing else: name, title, units, mobility, freedoms (what it rests on, in
+    --json prints one object and nothing else: name, title, units, freedoms, mobility (what they rest on, in
     words); coordinates, coordinate_units, phi; gravity; points; poses (4×4, displacement from the drawing);
     rows, row_units, values (null for angular velocities), holonomic; G[p][n], H[p][m][n], D[p][l][m][n]
     (null above the order), the differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping
@@ -180,9 +180,9 @@ def check(model: str) -> None:
 
     mechanism = _load(model)
     mechanism._model.check_number(mechanism.coordinate_names)
-    notes = [f"warning: {mechanism.freedoms()}"] if mechanism.freedoms().doubt() else []
+    notes = [f"warning: {mechanism.mobility()}"] if mechanism.mobility().doubt() else []
     if not (notes or mechanism._model.tree.open):
-        notes = [f"note: {mechanism.freedoms()}"]
+        notes = [f"note: {mechanism.mobility()}"]
     try:
         mechanism._model.masses  # noqa: B018
     except KicError as error:

@@ -8,19 +8,19 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import broadcast_batches, check_failures, check_order
-from kic.assembly import Assembly
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
 from kic.errors import SingularError, placed
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
+from kic.placement import Placement
 from kic.reactions import joint_forces
 from kic.rows import names_of
 from kic.transfer import Transfer
 
 
-class Configuration(Assembly):
+class Configuration(Placement):
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
     Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.

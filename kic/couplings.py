@@ -69,7 +69,7 @@ class Coupling:
     ... ]
     >>> mesh = kic.Coupling("mesh", ("A", "B"), gears=(20, 40))
     >>> pair = kic.Mechanism("pair", wheels, axles, couplings=[mesh], coordinates=["A"])
-    >>> pair.mobility, pair.at({"A": 1.0}).value("B").round(12)
+    >>> pair.freedoms, pair.at({"A": 1.0}).value("B").round(12)
     (1, np.float64(-0.5))
     """
 

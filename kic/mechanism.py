@@ -9,7 +9,7 @@ from typing import Literal
 from kic.checks import STRICT
 from kic.couplings import tell
 from kic.evaluator import Evaluator
-from kic.mobility import Freedoms
+from kic.mobility import Mobility
 from kic.postures import Postures
 from kic.tables import Sheet
 
@@ -60,32 +60,32 @@ class Mechanism(Postures):
     __pydantic_config__ = STRICT
 
     @property
-    def mobility(self) -> int:
-        """Number of freedoms at the drawing and near it; `freedoms` says what it rests on."""
-        return self._model.mobility
+    def freedoms(self) -> int:
+        """Number of freedoms at the drawing and near it; `mobility` says what it rests on."""
+        return self._model.freedoms
 
     @property
     def redundant(self) -> int:
         """Number of closure conditions that follow from the others."""
         return self._model.redundant
 
-    def freedoms(self) -> Freedoms:
+    def mobility(self) -> Mobility:
         """Account of the freedoms, in numbers and in words.
 
         Returns
         -------
-        Freedoms
+        Mobility
             Coordinates of the tree, closure conditions and whose they are, which of them are redundant, and
             whether the drawing is a posture that can tell. Printed, it is a paragraph.
 
         Examples
         --------
         >>> import kic
-        >>> kic.load("five-bar").freedoms()
+        >>> kic.load("five-bar").mobility()
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
-        return self._model.freedoms
+        return self._model.mobility
 
     @property
     def cuts(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Mechanism(Postures):
         """Labelled account of the parts, to print or to show."""
         sheet = Sheet(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
-            sheet.say(self.freedoms().text())
+            sheet.say(self.mobility().text())
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:

@@ -30,12 +30,12 @@ WEAK = 1e-2
 _MANY = 6
 
 
-class Freedoms:
-    """Account of the freedoms of a mechanism; printed, it is a paragraph. Made by `Mechanism.freedoms`.
+class Mobility:
+    """Account of the freedoms of a mechanism; printed, it is a paragraph. Made by `Mechanism.mobility`.
 
     Attributes
     ----------
-    mobility : int
+    freedoms : int
         Number of freedoms: those of the drawing, or, where the drawing is a singular posture, the most that
         closed postures near it have.
     first_order : int
@@ -59,7 +59,7 @@ class Freedoms:
     Examples
     --------
     >>> import kic
-    >>> print(kic.load("four-bar").freedoms())
+    >>> print(kic.load("four-bar").mobility())
     mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of joint
     'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
     """
@@ -125,14 +125,14 @@ class Freedoms:
         return {self.first_order} == set(self.nearby) if self.nearby else None
 
     @property
-    def mobility(self) -> int:
+    def freedoms(self) -> int:
         """Number of freedoms."""
         return max(self.nearby, default=self.first_order)
 
     @property
     def redundant(self) -> int:
         """Conditions that follow from the others."""
-        return len(self._transfer.owners) - (self.coordinates - self.mobility)
+        return len(self._transfer.owners) - (self.coordinates - self.freedoms)
 
     @cached_property
     def _surplus(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -208,7 +208,7 @@ class Freedoms:
         weakest = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
         return (
             f"{weakest} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
-            f"closure_tolerance = {enough:g} makes the mobility {self.mobility + few}."
+            f"closure_tolerance = {enough:g} makes the mobility {self.freedoms + few}."
         )
 
     def doubt(self) -> str:
@@ -217,7 +217,7 @@ class Freedoms:
         Examples
         --------
         >>> import kic
-        >>> kic.load("four-bar").freedoms().doubt()
+        >>> kic.load("four-bar").mobility().doubt()
         ''
         """
         if self.regular:
@@ -242,11 +242,11 @@ class Freedoms:
         Examples
         --------
         >>> import kic
-        >>> kic.load("puma560").freedoms().text()
+        >>> kic.load("puma560").mobility().text()
         'mobility 6: 6 tree coordinates, no closure condition.'
         """
         sure = "" if self.regular is not None else "at most "
-        tree = f"mobility {sure}{self.mobility}: {_count(self.coordinates, 'tree coordinate')}"
+        tree = f"mobility {sure}{self.freedoms}: {_count(self.coordinates, 'tree coordinate')}"
         if not self.conditions:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")

@@ -16,7 +16,7 @@ from kic.freebodies import FreeBodies
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ContributionsQuestion, DynamicsQuestion, RowsQuestion
 from kic.masses import Loads, Masses, pack_loads, pack_masses
-from kic.mobility import Freedoms
+from kic.mobility import Mobility
 from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
@@ -79,19 +79,19 @@ class Model:
         return drawn_states(self.tree)
 
     @cached_property
-    def freedoms(self) -> Freedoms:
+    def mobility(self) -> Mobility:
         """Account of the freedoms."""
-        return Freedoms(self.closure(()), self.drawn)
+        return Mobility(self.closure(()), self.drawn)
 
     @cached_property
-    def mobility(self) -> int:
-        """Freedoms: the tree's, less the independent closure conditions."""
-        return self.freedoms.mobility
+    def freedoms(self) -> int:
+        """Mobility: the tree's, less the independent closure conditions."""
+        return self.mobility.freedoms
 
     @property
     def redundant(self) -> int:
         """Closure conditions that follow from the others."""
-        return self.freedoms.redundant
+        return self.mobility.redundant
 
     def value_rows(self, name: str) -> tuple[int, bool]:
         """How many rows a name has, and whether they all have values."""
@@ -149,19 +149,19 @@ class Model:
         room = room_of(self.tree) if held else None
         counts = [room.count(one) for one in held] if room else []
         count = len(labels) + sum(counts)
-        if count == self.mobility:
+        if count == self.freedoms:
             return
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
-        remedy = f"Name {self.mobility - count} more." if count < self.mobility else f"Name {self.mobility}."
-        if named and not held and count < self.mobility and self.freedoms.regular:
+        remedy = f"Name {self.freedoms - count} more." if count < self.freedoms else f"Name {self.freedoms}."
+        if named and not held and count < self.freedoms and self.mobility.regular:
             one = "that stands" if count == 1 else "these stand"
             remedy += f" While {one} still, {self.loose(names)} can move."
-        if held and count > self.mobility:
+        if held and count > self.freedoms:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
-            f"'{self.drawing.name}' has mobility {self.mobility}; {count} coordinates were named: "
-            f"{', '.join(named) or 'none'}. {remedy} {self.freedoms.doubt()}".rstrip(),
-            mobility=self.mobility,
+            f"'{self.drawing.name}' has mobility {self.freedoms}; {count} coordinates were named: "
+            f"{', '.join(named) or 'none'}. {remedy} {self.mobility.doubt()}".rstrip(),
+            mobility=self.freedoms,
             count=count,
         )
 

@@ -77,7 +77,7 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     Examples
     --------
     >>> import kic
-    >>> kic.load("puma560").mobility
+    >>> kic.load("puma560").freedoms
     6
     """
     path = find(model)

@@ -154,9 +154,9 @@ class _Problem:
             if told
         ]
         rest = (
-            "look with solutions(), or keep the others with failures='mask'"
+            "look with assemblies(), or keep the others with failures='mask'"
             if shape
-            else ("or look with solutions()")
+            else ("or look with assemblies()")
         )
         raise PostureError(
             f"'{model.drawing.name}' has no such posture near the start: {'; '.join(said[:3])}"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import check_failures
+from kic.assemblies import Assemblies, search
 from kic.closer import Closer
 from kic.configuration import Configuration
 from kic.drawing import Drawing
@@ -18,7 +19,6 @@ from kic.errors import InputError, PostureError
 from kic.model import Model
 from kic.position import along, closed
 from kic.posture import coordinates_of, only_coordinates, states_of
-from kic.solutions import Solutions, search
 
 
 class Postures(Drawing):
@@ -153,14 +153,14 @@ class Postures(Drawing):
             return self.at(inputs, failures=failures)
         return along(self._model, inputs, near, failures)
 
-    def solutions(
+    def assemblies(
         self,
         inputs: Any,
         near: Configuration | None = None,
         starts: int = 128,
         seed: Any = 0,
         limits: Mapping[str, Any] | None = None,
-    ) -> Solutions:
+    ) -> Assemblies:
         """Distinct postures found that have these values: other elbows, wrists, assemblies.
 
         Parameters
@@ -179,7 +179,7 @@ class Postures(Drawing):
 
         Returns
         -------
-        Solutions
+        Assemblies
             A `Configuration` whose batch axis are the postures found, never claimed to be all.
 
         Raises
@@ -193,7 +193,7 @@ class Postures(Drawing):
         --------
         >>> import kic
         >>> m = kic.load("four-bar")
-        >>> found = m.solutions({"A": 1.2})
+        >>> found = m.assemblies({"A": 1.2})
         >>> len(found.hits), found.value("A").tolist()
         (2, [1.2, 1.2])
         """

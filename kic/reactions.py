@@ -59,11 +59,11 @@ class Actuators:
         twice = sorted({name for name in self.labels if self.labels.count(name) > 1})
         if twice:
             raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
-        if len(self.labels) < model.mobility:
+        if len(self.labels) < model.freedoms:
             raise InputError(
-                f"'{model.drawing.name}' has mobility {model.mobility}; {len(self.labels)} actuators were "
-                f"named: {', '.join(self.labels) or 'none'}. Name {model.mobility} or more.",
-                mobility=model.mobility,
+                f"'{model.drawing.name}' has mobility {model.freedoms}; {len(self.labels)} actuators were "
+                f"named: {', '.join(self.labels) or 'none'}. Name {model.freedoms} or more.",
+                mobility=model.freedoms,
             )
         # for each label its place among the freedoms of the joints, or -1
         self.freedom = np.array(

@@ -67,7 +67,7 @@ def report(
     u = mechanism.units
     sheet.say(f"\n{summary(mechanism)} Units: {u.length}, {u.mass}, {u.time}, {u.force}; angles in rad.")
     if not mechanism._model.tree.open:
-        sheet.say(f"\n{mechanism.freedoms()}")
+        sheet.say(f"\n{mechanism.mobility()}")
     page = _Page(mechanism, configuration, sheet)
     page.posture()
     page.bodies()
@@ -94,7 +94,7 @@ def report_data(
     Returns
     -------
     dict
-        name, title, units, mobility, freedoms (what it rests on, in words); coordinates, coordinate_units,
+        name, title, units, freedoms, mobility (what they rest on, in words); coordinates, coordinate_units,
         phi; gravity; points {name: [x, y, z]}; poses {body: 4×4, its displacement from the drawing}; rows,
         row_units, values (None where there is none), holonomic, G, H, D (None above the order); I, P, load,
         gravity_load, damping (None where they have no answer, and dynamics_left_out says why). Axes are as in
@@ -122,8 +122,8 @@ def report_data(
         "title": mechanism.title,
         "units": {key: getattr(mechanism.units, key) for key in ("length", "mass", "time", "force")}
         | {"angle": "rad"},
-        "mobility": mechanism.mobility,
-        "freedoms": mechanism.freedoms().text(),
+        "freedoms": mechanism.freedoms,
+        "mobility": mechanism.mobility().text(),
         "coordinates": list(configuration.coordinates),
         "coordinate_units": [units[c] for c in configuration.coordinates],
         "phi": _plain(configuration.phi),
@@ -145,8 +145,8 @@ def report_data(
 
 def summary(mechanism: Mechanism) -> str:
     """How many freedoms and parts there are, in a sentence."""
-    at_most = "" if mechanism.freedoms().regular is not None else "at most "
-    counts = [at_most + _count(mechanism.mobility, "freedom")]
+    at_most = "" if mechanism.mobility().regular is not None else "at most "
+    counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
     if mechanism.points:
         counts.append(_count(len(mechanism.points), "point"))

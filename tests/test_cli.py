@@ -408,7 +408,7 @@ def test_json_is_exact(name, order):
     for body in m.bodies:
         assert np.array_equal(d["poses"][body.name], c.displacement(body.name))
     assert d["gravity"] == list(m.gravity)
-    assert d["mobility"] == m.mobility
+    assert d["freedoms"] == m.freedoms
     assert d["units"] == {"length": "m", "mass": "kg", "time": "s", "force": "N", "angle": "rad"}
     assert (d["name"], d["title"], d["dynamics_left_out"]) == (m.name, m.title, None)
 

@@ -26,7 +26,7 @@ OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 
 class Case(NamedTuple):
     """What a model is asked: moves, rows, sets of coordinates, another tree, rates as coordinates."""
 
-    mobility: int
+    freedoms: int
     moves: tuple[tuple[float, ...], tuple[float, ...]]
     of: str
     wrt: tuple[str, ...]
@@ -133,7 +133,7 @@ def gap(c: Configuration, joint: kic.Joint) -> float:
 @pytest.mark.parametrize("name", EVERY)
 def test_it_closes(name: str) -> None:
     m, case = kic.load(name), EVERY[name]
-    assert (m.mobility, len(m.coordinates)) == (case.mobility, case.mobility)
+    assert (m.freedoms, len(m.coordinates)) == (case.freedoms, case.freedoms)
     size = max(np.ptp([j.at for j in m.joints if j.at], axis=0))
     for c, move in [(m.at(), 0), *((posture(name, k)[1], case.moves[k]) for k in (0, 1))]:
         for joint in m.joints:
@@ -194,7 +194,7 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
 def test_power_balance(name: str, place: int) -> None:
     """Efforts and weight do what the kinetic energy gains, on a path through the posture."""
     m, c = posture(name, place)
-    qd, qdd = np.random.default_rng(place).normal(size=(2, m.mobility))
+    qd, qdd = np.random.default_rng(place).normal(size=(2, m.freedoms))
     t = STEP * OFFSETS[:, None]
     path = m.at(np.stack([c.value(q) for q in m.coordinates]) + t * qd + t**2 / 2 * qdd, near=c)
     energy, d = path.dynamics().kinetic_energy(qd + t * qdd), c.dynamics()
@@ -214,7 +214,7 @@ def test_there_and_back(name: str, place: int) -> None:
     for names in (other.split() for other in (*case.wrt, case.quasi) if other):
         there, back = c.coefficients(names, 3, own), c.coefficients(own, 3, names)
         trip, most = there @ back, np.abs(there.G).max()
-        assert np.abs(trip.G - np.eye(case.mobility)).max() < 1e-11
+        assert np.abs(trip.G - np.eye(case.freedoms)).max() < 1e-11
         assert np.abs(trip.H).max() < 1e-10 * max(1, np.abs(back.H).max()) * most
         assert np.abs(trip.D).max() < 1e-10 * max(1, np.abs(back.D).max()) * most
         u, v = c.coefficients(case.of.split(), 3, own), c.coefficients(case.of.split(), 3, names)
@@ -250,7 +250,7 @@ def test_wherever_the_loops_are_cut(name: str, place: int) -> None:
     (m, c), case = posture(name, place), EVERY[name]
     turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split()) if case.tree else linked(m)
     assert set(turned.cuts) != set(m.cuts)
-    assert turned.mobility == m.mobility
+    assert turned.freedoms == m.freedoms
     e, of = turned.at({q: c.value(q) for q in m.coordinates}), case.of.split()
     for wrt in (list(m.coordinates), case.wrt[0].split()):
         a, b = c.coefficients(of, 3, wrt), e.coefficients(of, 3, wrt)
@@ -310,7 +310,7 @@ def accelerations_by_multipliers(m: kic.Mechanism, c: Configuration, qd, effort)
 
 
 def check_against_multipliers(m: kic.Mechanism, c: Configuration) -> None:
-    qd, effort = np.random.default_rng(7).normal(size=(2, m.mobility))
+    qd, effort = np.random.default_rng(7).normal(size=(2, m.freedoms))
     qdd = c.dynamics().acceleration(qd, effort)
     found = accelerations_by_multipliers(m, c, qd, effort)
     u = c.coefficients(list(dict.fromkeys(q.split(".")[0] for q in found)))
@@ -346,7 +346,7 @@ def ladder(count: int, lean: float = 0.0) -> kic.Mechanism:
 @pytest.mark.parametrize("count", range(1, 11))
 def test_ladders(count: int) -> None:
     m, g = ladder(count), 9.81
-    assert (m.mobility, len(m.cuts)) == (1, count)
+    assert (m.freedoms, len(m.cuts)) == (1, count)
     angle = np.arctan2(4, 3) + 0.5
     c = m.at({"D0": 0.5})
     u, d = c.coefficients([f"D{count}", f"A{count}", f"c{count}"], order=3), c.dynamics()
@@ -370,7 +370,7 @@ def test_the_coupler_of_the_rssr_idles() -> None:
     pin = kic.Joint("pin", "spherical", ("crankarm", "coupler"), at=m.joints[1].at)
     bodies = [b for b in m.bodies if b.name != "fork"]
     plain = replace(m, bodies=bodies, joints=[balls[0], pin, *balls[1:]], coordinates=["crank"])
-    assert plain.mobility == 2
+    assert plain.freedoms == 2
     with pytest.raises(
         kic.InputError, match=r"has mobility 2; 1 coordinates were named: crank\. Name 1 more"
     ):
@@ -437,7 +437,7 @@ def test_the_wrong_way_round() -> None:
     ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
     hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
     m = kic.Mechanism("door", [leaf], [ball, hinge], [tip], coordinates=["ball"])
-    assert (m.mobility, m.cuts) == (1, ("hinge",))
+    assert (m.freedoms, m.cuts) == (1, ("hinge",))
     assert m.at({"tip.y": 0.5}).value("hinge") == pytest.approx(np.pi / 6, abs=1e-13)
     with pytest.raises(kic.PostureError, match="joint 'hinge' closed the wrong way round"):
         m.at({"tip.x": -1.0})

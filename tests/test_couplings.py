@@ -76,7 +76,7 @@ def test_wheels_turn_as_wheels_do_however_they_are_drawn(kind: str, way) -> None
         couplings=[kic.Coupling("mesh", ("A", "B"), **said)],
         coordinates=["A"],
     )
-    assert (m.mobility, m.redundant, m.cuts) == (1, 0, ())
+    assert (m.freedoms, m.redundant, m.cuts) == (1, 0, ())
     c = m.at({"A": np.array([0.0, 2.0, -40.0])})
     u = c.coefficients(["a.wz", "b.wz", "B"], order=3)
     assert u.G[:, 1, 0] == pytest.approx(rate * u.G[:, 0, 0], abs=1e-15)
@@ -186,7 +186,7 @@ def planetary(zs: float = 24, zp: float = 18) -> kic.Mechanism:
 
 def test_planetary_gears_after_willis() -> None:
     m = planetary()
-    assert m.mobility == 2
+    assert m.freedoms == 2
     c = m.at({"sun": 1.0, "arm": -0.4})
     u = c.coefficients(["ring", "planet", "tooth"], order=3)
     # (ω_ring − ω_arm) / (ω_sun − ω_arm) = −z_sun / z_ring
@@ -210,7 +210,7 @@ def test_the_same_gear_with_its_sun_in_the_arm_and_in_the_ground() -> None:
         kic.Coupling("outer", ("out", "planet"), gears=(-60, 18)),
     ]
     twice = replace(m, joints=joints, couplings=meshes)
-    assert twice.mobility == 2
+    assert twice.freedoms == 2
     assert len(twice.cuts) == 2
     assert {"inside", "planet", "out"}.isdisjoint(twice.cuts)
     c, e = (x.at({"sun": 0.9, "arm": -0.4}) for x in (m, twice))
@@ -279,7 +279,7 @@ def test_differential_wrist() -> None:
         gravity=(0, 0, -9.81),
         coordinates=["a", "b"],
     )  # fmt: skip
-    assert m.mobility == 2
+    assert m.freedoms == 2
     drawn = m.at({"a": 0.0, "b": 0.0}).coefficients(["ta", "tb", "pa", "pb"])
     assert drawn.G[:6] == pytest.approx(drawn.G[6:], abs=1e-15)
     c = m.at({"a": 0.9, "b": -0.3})
@@ -302,7 +302,7 @@ GEARED = kic.load("geared-five-bar")
 @pytest.mark.parametrize("turn", [0.3, 2.0, 9.0, -4.0])
 def test_a_five_bar_whose_cranks_are_geared(turn: float) -> None:
     """The five-bar without its gears, in both cranks, composed with their relation."""
-    assert GEARED.mobility == 1
+    assert GEARED.freedoms == 1
     start = GEARED.at().value("A")
     c = GEARED.at({"A": start + turn})
     assert c.value("E") == pytest.approx(start - turn / 2, abs=1e-13)
@@ -391,7 +391,7 @@ def hinged(rod: bool) -> kic.Mechanism:
 @pytest.mark.parametrize("angle", [0.0, 0.4, -1.2])
 def test_a_rod_is_a_coupler_between_hinges(angle: float) -> None:
     rod, hinge = hinged(True), hinged(False)
-    assert (rod.mobility, rod.redundant, rod.cuts) == (1, 0, ())
+    assert (rod.freedoms, rod.redundant, rod.cuts) == (1, 0, ())
     c, e = rod.at({"A": angle}), hinge.at({"A": angle})
     assert c.value("rod") == pytest.approx(np.hypot(1.6, 0.5), abs=1e-14)
     of = ["tip", "rocker", "D", "B"]
@@ -440,7 +440,7 @@ def truss(fixed: int, solid: bool = False) -> kic.Mechanism:
 
 def test_six_rods_hold_a_body() -> None:
     m = truss(6)
-    assert (m.mobility, m.redundant, m.freedoms().regular) == (0, 0, True)
+    assert (m.freedoms, m.redundant, m.mobility().regular) == (0, 0, True)
     c = m.at({})
     assert c.value("eye") == pytest.approx([0.3, 0.2, 1.5], abs=1e-13)
     assert c.coefficients("eye", 3).G.shape == (3, 0)
@@ -450,7 +450,7 @@ def test_six_rods_hold_a_body() -> None:
 @pytest.mark.parametrize("fixed", [3, 4, 5])
 def test_rods_are_legs_with_a_ball_at_either_end(fixed: int) -> None:
     rods, legs = truss(fixed), truss(fixed, solid=True)
-    assert rods.mobility == legs.mobility == 6 - fixed
+    assert rods.freedoms == legs.freedoms == 6 - fixed
     free = [f"d{k}" for k in range(fixed, 6)]
     goal = {name: rods.at().value(name) * 1.03 for name in free}
     c, e = rods.at(goal), legs.at(goal)
@@ -733,7 +733,7 @@ def test_couplings_of_arms_from_dh_rows(tmp_path) -> None:
         encoding="utf-8",
     )
     m = kic.load(file)
-    assert m.mobility == 1
+    assert m.freedoms == 1
     assert m.at({"one": 0.7}).value("two") == pytest.approx(-0.7, abs=1e-14)
     file.write_text(file.read_text(encoding="utf-8").replace("[1, 1]", "[1, 0]"), encoding="utf-8")
     with pytest.raises(

@@ -38,7 +38,7 @@ NAMES = ["b5", "b4", "p7", "gap"]
 
 
 def postures(batch: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(*batch, ZOO.mobility))
+    return np.random.default_rng(seed).normal(size=(*batch, ZOO.freedoms))
 
 
 def answers(c) -> dict[str, np.ndarray]:
@@ -256,8 +256,8 @@ def broken(batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Postures of which some can not be, and which can."""
     phi = postures(batch, 5)
     ok = np.ones(batch, dtype=bool)
-    flat, good = phi.reshape(-1, ZOO.mobility), ok.reshape(-1)
-    for k, (column, value) in enumerate([(0, np.nan), (3, np.inf), (ZOO.mobility - 1, -np.inf)]):
+    flat, good = phi.reshape(-1, ZOO.freedoms), ok.reshape(-1)
+    for k, (column, value) in enumerate([(0, np.nan), (3, np.inf), (ZOO.freedoms - 1, -np.inf)]):
         member = 2 * k + 1
         if member < len(flat):
             flat[member, column] = value

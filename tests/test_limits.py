@@ -96,7 +96,7 @@ def test_units_do_not_matter(name: str, length: float, mass: float) -> None:
     move, of, sets = SIZED[name]
     m = kic.load(name)
     other = resized(m, length, mass)
-    assert (other.mobility, other.redundant, other.cuts) == (m.mobility, m.redundant, m.cuts)
+    assert (other.freedoms, other.redundant, other.cuts) == (m.freedoms, m.redundant, m.cuts)
     q = np.array([m.at().value(x) for x in m.coordinates]) + move
     c, e = m.at(q), other.at(q * length ** lengths(m, m.coordinates))
     of = of.split()
@@ -167,7 +167,7 @@ def through(m: kic.Mechanism, c: Configuration) -> tuple[mp.mpf, np.ndarray]:
 def test_fifty_micrometres_and_fifty_metres(sizes: tuple[float, float], A: float) -> None:
     """A small loop drives a large one: each is measured by its own size, and nothing is lost."""
     m = two_loops(*sizes)
-    assert (m.mobility, m.redundant) == (1, 6)
+    assert (m.freedoms, m.redundant) == (1, 6)
     c = m.at({"A": A})
     turn, right = through(m, c)
     assert float(turn) == pytest.approx(c.value("G"), abs=1e-14)
@@ -231,7 +231,7 @@ def test_a_small_loop_far_out(size: float) -> None:
     hinge = kic.Joint("boom_", "revolute", ("ground", "boom"), (0, 0, 0), (0, 0, 1))
     far = drawn(names, 10.0, [hinge], ["boom_", "A"])
     near = drawn(["ground", *names[1:]], 0.0, [], ["A"])
-    assert (far.mobility, near.mobility) == (2, 1)
+    assert (far.freedoms, near.freedoms) == (2, 1)
     e = near.at({"A": 0.4})
     right = e.coefficients("D", 3)
     for boom in (0.3, 2.0, -2.9):
@@ -544,7 +544,7 @@ def test_states_are_checked(name: str) -> None:
     """Closed states have a condition; open ones are refused, with the joint that gapes and by how much."""
     m = kic.load(name)
     closure = m._model.closure(m.coordinate_names)
-    move = 0.02 * np.random.default_rng(0).normal(size=(5, m.mobility))
+    move = 0.02 * np.random.default_rng(0).normal(size=(5, m.freedoms))
     c = m.at(np.array([m.at().value(q) for q in m.coordinates]) + move)
     found = closure.check(c.state)
     assert found.shape == (5,)

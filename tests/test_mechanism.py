@@ -65,7 +65,7 @@ def test_one_joint(kind: str, pair: tuple[str, str]) -> None:
     rng = np.random.default_rng(sum(map(ord, kind)))
     joint = replace(random_joint(rng, "J", kind, "ground", "b"), bodies=pair)
     m = kic.Mechanism("one", [kic.Body("b")], [joint], [kic.Point("tip", "b", (0.3, -0.2, 0.5))])
-    assert m.mobility == FREEDOMS[kind]
+    assert m.freedoms == FREEDOMS[kind]
     assert same(m.at().pose("b"), RigidTransform.identity(), 1e-15)
     assert m.at().value("tip").tolist() == pytest.approx([0.3, -0.2, 0.5], abs=1e-15)
     phi = rng.normal(size=(5, FREEDOMS[kind]))
@@ -82,7 +82,7 @@ def test_a_branched_tree_of_all_joints(seed: int) -> None:
     """Poses along every branch, joints written in either order, walked from either side."""
     rng = np.random.default_rng(seed)
     m = random_tree(rng, [*rng.permutation(list(FREEDOMS)), "revolute", "prismatic"], branched=seed > 1)
-    q = {name: x for name, x in zip(m.coordinate_names, rng.normal(size=m.mobility), strict=True)}
+    q = {name: x for name, x in zip(m.coordinate_names, rng.normal(size=m.freedoms), strict=True)}
     c = m.at(q)
     poses = {"ground": RigidTransform.identity()}
     todo = list(m.joints)
@@ -112,7 +112,7 @@ def test_axes_need_no_unit_length_and_coordinates_are_lengths_and_radians(kind: 
     }
     tip = [kic.Point("tip", "b", (0.3, -0.2, 0.5))]
     one, two = (kic.Mechanism("m", [kic.Body("b")], [j], tip) for j in (joint, replace(joint, **scaled)))
-    phi = rng.normal(size=(3, one.mobility))
+    phi = rng.normal(size=(3, one.freedoms))
     a, b = one.at(phi).coefficients("tip"), two.at(phi).coefficients("tip")
     assert a.values == pytest.approx(b.values, abs=1e-14)
     assert mismatch(a.H, b.H) < 1e-14
@@ -193,10 +193,10 @@ def test_loops_are_drawn_and_named() -> None:
     m = loop()
     assert len(m.cuts) == 1
     assert "A" not in m.cuts
-    assert m.mobility == 1
+    assert m.freedoms == 1
     opened = replace(m, joints=[j for j in m.joints if j.name not in m.cuts], coordinates=None)
     assert opened.cuts == ()
-    assert opened.mobility == 3
+    assert opened.freedoms == 3
 
 
 def test_cuts_keep_wanted_joints_and_take_those_with_most_freedoms() -> None:
@@ -224,7 +224,7 @@ def test_a_mechanism_without_freedom() -> None:
         [kic.Joint("bolt", "fixed", ("ground", "b"))],
         [kic.Point("tip", "b", (1, 2, 3))],
     )
-    assert m.mobility == 0
+    assert m.freedoms == 0
     assert m.coordinate_names == ()
     for inputs in (None, [], {}, np.zeros((4, 0))):
         c = m.at(inputs)

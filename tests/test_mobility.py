@@ -1,4 +1,4 @@
-"""Freedoms in numbers and words: what closes the loops, what is redundant and whose, and how sure it is."""
+"""Mobility in numbers and words: what closes the loops, what is redundant and whose, and how sure it is."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_shipped_models_in_words(name: str) -> None:
     m = kic.load(name)
-    assert m.freedoms().text() == repr(m.freedoms()) == MODELS[name]
+    assert m.mobility().text() == repr(m.mobility()) == MODELS[name]
 
 
 @pytest.mark.parametrize("name", kic.model_names())
 def test_the_account_adds_up(name: str) -> None:
     """Freedoms are coordinates less conditions plus redundant ones; and every shipped drawing can tell."""
     m = kic.load(name)
-    f = m.freedoms()
-    assert f.mobility == m.mobility == f.coordinates - sum(f.conditions.values()) + f.redundant
-    assert f.mobility == len(m.coordinate_names)
+    f = m.mobility()
+    assert f.freedoms == m.freedoms == f.coordinates - sum(f.conditions.values()) + f.redundant
+    assert f.freedoms == len(m.coordinate_names)
     assert f.redundant == m.redundant
     assert (f.regular, f.doubt()) == (True, "")
-    assert set(f.nearby) <= {f.first_order} == {f.mobility}
+    assert set(f.nearby) <= {f.first_order} == {f.freedoms}
     assert list(f.conditions) == [*m.cuts, *(c.name for c in m.couplings), *m.rods]
 
 
@@ -109,8 +109,8 @@ def test_where_it_is_said() -> None:
 def test_redundant_conditions_that_are_shared() -> None:
     m = kic.load("geared-five-bar")
     again = replace(m, couplings=[*m.couplings, kic.Coupling("again", ("E", "A"), ratios=(2, 1))])
-    f = again.freedoms()
-    assert (f.mobility, f.redundant) == (1, 4)
+    f = again.mobility()
+    assert (f.freedoms, f.redundant) == (1, 4)
     assert (
         "4 of them redundant (3 of joint 'D', 1 among those of coupling 'mesh', coupling 'again')" in f.text()
     )
@@ -120,15 +120,15 @@ def test_a_coupling_that_the_loop_has_already() -> None:
     """Opposite cranks of a parallelogram turn alike in any case, as long as it is one."""
     at = [(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)]
     m = chain(at, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 1))])
-    f = m.freedoms()
-    assert (f.mobility, f.redundant, f.regular) == (1, 4, True)
+    f = m.mobility()
+    assert (f.freedoms, f.redundant, f.regular) == (1, 4, True)
     assert "(3 of joint 'C', 1 among those of joint 'C', coupling 'belt')" in f.text()
     free = replace(m, couplings=())
     c, e = m.at({"A": 0.4}), free.at({"A": 0.4})
     assert pytest.approx(e.coefficients("D", 3).G, abs=1e-12) == c.coefficients("D", 3).G
     # another ratio holds it still
     held = replace(m, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 2))], coordinates=[])
-    assert (held.mobility, held.redundant, held.freedoms().regular) == (0, 3, True)
+    assert (held.freedoms, held.redundant, held.mobility().regular) == (0, 3, True)
 
 
 def bennett(digits: int | None = None, **more) -> kic.Mechanism:
@@ -152,8 +152,8 @@ def bennett(digits: int | None = None, **more) -> kic.Mechanism:
 
 
 def test_an_overconstrained_linkage_in_space() -> None:
-    f = bennett().freedoms()
-    assert (f.mobility, f.redundant, f.regular, f.nearby) == (1, 3, True, (1, 1))
+    f = bennett().mobility()
+    assert (f.freedoms, f.redundant, f.regular, f.nearby) == (1, 3, True, (1, 1))
     assert (
         "3 of them redundant (3 of joint 'C')." in f.text()
         or "3 of them redundant (3 of joint 'D')." in f.text()
@@ -163,9 +163,9 @@ def test_an_overconstrained_linkage_in_space() -> None:
 
 def test_rounded_dimensions() -> None:
     """Without a tolerance a rounded Bennett is rigid; within one it moves, and the drawing is regular."""
-    assert bennett(3).mobility == 0
-    f = bennett(3, closure_tolerance=3e-3).freedoms()
-    assert (f.mobility, f.regular) == (1, True)
+    assert bennett(3).freedoms == 0
+    f = bennett(3, closure_tolerance=3e-3).mobility()
+    assert (f.freedoms, f.regular) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_rounded_dimensions() -> None:
 )
 def test_drawn_folded_flat(m: kic.Mechanism) -> None:
     """To first order a flat four-bar has two freedoms; off the line it has one."""
-    f = m.freedoms()
-    assert (f.first_order, f.mobility, f.regular) == (2, 1, False)
+    f = m.mobility()
+    assert (f.first_order, f.freedoms, f.regular) == (2, 1, False)
     assert set(f.nearby) == {1}
     doubt = (
         "But the drawing is a singular posture: it has 2 freedoms to first order, the closed postures found "
@@ -194,8 +194,8 @@ def test_drawn_folded_flat(m: kic.Mechanism) -> None:
 def test_drawn_stretched_out() -> None:
     """Three bars as long together as the ground: rigid, though to first order it moves two ways."""
     m = bars(1, 2, 4)
-    f = m.freedoms()
-    assert (f.first_order, f.mobility, f.regular, f.nearby) == (2, 2, None, ())
+    f = m.mobility()
+    assert (f.first_order, f.freedoms, f.regular, f.nearby) == (2, 2, None, ())
     assert f.text().startswith("mobility at most 2: 3 tree coordinates")
     assert (
         "leave 2 freedoms to first order, but no closed posture was found near it. It may be rigid"
@@ -210,7 +210,7 @@ def test_drawn_stretched_out() -> None:
 def test_a_shaky_truss(tmp_path) -> None:
     """Two rods in one line: their joint gives a little, and goes nowhere."""
     m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
-    f = m.freedoms()
+    f = m.mobility()
     assert (f.first_order, f.regular, f.redundant) == (1, None, 1)
     assert "(1 among those of distance 'rod0', distance 'rod1'). Undecided: " in f.text()
     kic.save(m, tmp_path / "rods.toml")
@@ -223,15 +223,15 @@ def test_a_shaky_truss(tmp_path) -> None:
     assert "warning: mobility at most 1" in run.output
     # off the line the same two rods hold it
     firm = slung({"q0": (1, 0.5, 0), "q1": (1, 0.5, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
-    assert (firm.mobility, firm.redundant, firm.freedoms().regular) == (0, 0, True)
+    assert (firm.freedoms, firm.redundant, firm.mobility().regular) == (0, 0, True)
 
 
 def test_parallel_rods_one_of_them_superfluous() -> None:
     """A third rod of a parallelogram of rods: redundant in every posture, so that it moves."""
     feet = {"f0": (0, 0, 0), "f1": (1, 0, 0), "f2": (2.5, 0, 0)}
     m = slung({f"h{k}": (x + 0.3, 0.4, 0) for k, (x, _, _) in enumerate(feet.values())}, feet)
-    f = m.freedoms()
-    assert (f.mobility, f.redundant, f.regular) == (1, 2, True)
+    f = m.mobility()
+    assert (f.freedoms, f.redundant, f.regular) == (1, 2, True)
     assert (
         "2 of them redundant (2 among those of distance 'rod0', distance 'rod1', distance 'rod2')" in f.text()
     )
@@ -251,17 +251,17 @@ def test_motions_with_different_freedoms_meet() -> None:
         ],
         coordinates=["swivel"],
     )
-    f = m.freedoms()
-    assert (f.first_order, f.mobility, f.regular) == (3, 2, False)
+    f = m.mobility()
+    assert (f.first_order, f.freedoms, f.regular) == (3, 2, False)
     assert set(f.nearby) == {1, 2}
     assert "found near it have 1 or 2. Motions with different freedoms meet here. Draw it in" in f.text()
 
 
 def test_many_parts_are_counted() -> None:
-    ladder = kic.load("ladder").freedoms().text()
+    ladder = kic.load("ladder").mobility().text()
     assert "(cut at B1, B2, B3)" in ladder
     m = kic.load("geared-five-bar")
     many = [kic.Coupling(f"k{k}", ("A", "E"), ratios=(1, 2)) for k in range(8)]
-    text = replace(m, couplings=many).freedoms().text()
+    text = replace(m, couplings=many).mobility().text()
     assert "8 couplings (k0, k1, k2, k3, k4, k5, … 2 more)" in text
     assert "7 among those of coupling 'k0'" in text

@@ -431,7 +431,7 @@ def test_nothing_to_move() -> None:
         points=(),
         coordinates=(),
     )
-    assert bars.mobility == 0
+    assert bars.freedoms == 0
     assert bars.at({}).batch == ()
     with pytest.raises(kic.InputError, match="mobility 0; 1 coordinates were named: A"):
         bars.at({"A": 1.0})
@@ -460,11 +460,11 @@ def test_loops_that_contradict_themselves() -> None:
     m = kic.load("four-bar")
     joints = [replace(j, axis=(0.0, 0.1, 1.0)) if j.name == "C" else j for j in m.joints]
     stiff = replace(m, joints=tuple(joints))
-    assert stiff.mobility == 0
+    assert stiff.freedoms == 0
     with pytest.raises(kic.InputError, match=r"mobility 0; 1 coordinates were named: A\. Name 0\."):
         stiff.at({"A": 1.0})
     forced = replace(stiff, closure_tolerance=0.02)
-    assert forced.mobility == 1
+    assert forced.freedoms == 1
     with pytest.raises(
         kic.PostureError, match=r"it came [\d.]+ % .* its loops contradict one another by [\d.e-]+ "
     ):
@@ -494,7 +494,7 @@ def test_distances_that_can_not_be() -> None:
     assert rest.ok.tolist() == [True, False, False, True, False, False]
     assert np.abs(rest.value("gap")[rest.ok] - [1.2, 1.5]).max() < 1e-13
     with pytest.raises(kic.PostureError, match="never negative"):
-        m.solutions({"A": 0.0, "gap": -1.0})
+        m.assemblies({"A": 0.0, "gap": -1.0})
     # drawn with the two points together, a distance has no direction to start in
     m = replace(m, points=(m.points[0], kic.Point("tip", "b", (0, 0, 0))))
     with pytest.raises(kic.PostureError, match="a distance among its inputs is zero and has no direction"):
@@ -532,8 +532,8 @@ def test_an_antiparallel_closure() -> None:
     assert m.at({"tip.x": -0.9}, near=m.at({"tip.y": 0.5})).value("hinge") == pytest.approx(
         np.arccos(-0.9), abs=1e-13
     )
-    found = m.solutions({"tip.x": 0.2})
+    found = m.assemblies({"tip.x": 0.2})
     assert np.sort(found.value("hinge")) == pytest.approx([-np.arccos(0.2), np.arccos(0.2)], abs=1e-12)
     # with a bolt on the other side of the leaf only the flipped door would do
     with pytest.raises(kic.PostureError, match="joint 'hinge' closed the wrong way round"):
-        m.solutions({"tip.z": -0.3})
+        m.assemblies({"tip.z": -0.3})

@@ -234,7 +234,7 @@ def test_planar_linkages_know_their_plane() -> None:
         f = c.joint_forces(*moving(c))
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
         count = 6 * len(m.bodies) + sum(j.freedoms for j in m.joints) - 6 * len(m.joints)
-        assert m.mobility - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
+        assert m.freedoms - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
         assert f["A" if name == "five-bar" else m.joints[0].name]._play.shape == (6, 3 * len(m.cuts))
 
 
@@ -739,7 +739,7 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     tie = random_joint(rng, "tie", {"R": "revolute"}.get(last, last), f"b{len(inner) - 1}", "ground")
     loop = replace(chain, joints=[*chain.joints, tie], coordinates=())
     count = sum(j.freedoms for j in loop.joints) - 6
-    assert loop.mobility == count > 0
+    assert loop.freedoms == count > 0
     transfer = loop._model.transfer(())
     G = transfer.values_and_rates(loop._model.drawn)[1] / transfer.scale[:, None] * transfer.column_scale
     names = transfer.possible(G[0])[0].split(", ")
@@ -833,7 +833,7 @@ def test_structures() -> None:
     ]
     m = kic.Mechanism("bridge", [beam], pins, gravity=(0, -10, 0), coordinates=[])
     f = m.at().joint_forces()
-    assert (m.mobility, f.effort.shape) == (0, (0,))
+    assert (m.freedoms, f.effort.shape) == (0, (0,))
     assert f["A"].force[1] == pytest.approx(22.5, abs=1e-12)
     assert f["B"].force[1] == pytest.approx(7.5, abs=1e-12)
     assert (

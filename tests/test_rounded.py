@@ -80,7 +80,7 @@ def square() -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_exact_linkage() -> None:
     m = loop(PLACES, AXES)
-    assert (m.mobility, m.redundant, m.freedoms().doubt()) == (1, 3, "")
+    assert (m.freedoms, m.redundant, m.mobility().doubt()) == (1, 3, "")
     for A in (-0.5, 0.0, 0.3, 1.2, 2.0):
         c, y = m.at({"A": A}), other_angle(DRAWN + A)
         u = c.coefficients(["B", "C", "D"], order=3)
@@ -95,8 +95,8 @@ def test_the_exact_linkage() -> None:
 def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> None:
     """It is rigid; and the error says by how little, and what to do."""
     m = loop(PLACES.round(digits), AXES.round(digits))
-    assert (m.mobility, m.redundant, m.freedoms().regular) == (0, 2, True)
-    share = m.freedoms().shares[-1]
+    assert (m.freedoms, m.redundant, m.mobility().regular) == (0, 2, True)
+    share = m.mobility().shares[-1]
     assert 0.01 < share * 10**digits < 1
     text = (
         rf"'bennett' has mobility 0; 1 coordinates were named: A\. Name 0\. The weakest condition is worth "
@@ -107,7 +107,7 @@ def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> No
         with pytest.raises(kic.InputError, match=text):
             question()
     # and with what it proposes, it moves
-    proposed = float(m.freedoms().doubt().split("closure_tolerance = ")[1].split()[0])
+    proposed = float(m.mobility().doubt().split("closure_tolerance = ")[1].split()[0])
     assert loop(PLACES.round(digits), AXES.round(digits), proposed).at({"A": 0.1}).ok
 
 
@@ -116,8 +116,8 @@ def test_within_a_tolerance_it_moves(digits: int) -> None:
     """Answers as good as the dimensions, the input met exactly, and what was dropped is said."""
     tolerance, exact = 2 * 10.0**-digits, loop(PLACES, AXES)
     m = loop(PLACES.round(digits), AXES.round(digits), tolerance)
-    f = m.freedoms()
-    assert (f.mobility, f.redundant, f.regular) == (1, 3, True)
+    f = m.mobility()
+    assert (f.freedoms, f.redundant, f.regular) == (1, 3, True)
     assert f.shares[1] > 0.1 > tolerance > f.shares[2] > 1e-9
     said = (
         f"Of the redundant ones 1 are so only within closure_tolerance = {tolerance:g}: the strongest "
@@ -150,7 +150,7 @@ def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:
     errors = []
     for size in sizes:
         m = disturbed(size, seed, 10 * size, flat)
-        assert (m.mobility, m.redundant) == (1, 3)
+        assert (m.freedoms, m.redundant) == (1, 3)
         c = m.at({"A": wanted})
         assert np.abs(c.value("A") - wanted).max() <= 1e-15
         v, g = c.coefficients(OF, 3), c.dynamics()
@@ -159,7 +159,7 @@ def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:
     slope = np.polyfit(np.log10(sizes), np.log10(errors), 1)[0]
     assert np.abs(slope - 1).max() < 0.02, slope
     # and the constant is that of a well-conditioned linkage
-    share = exact.freedoms().shares[1]
+    share = exact.mobility().shares[1]
     assert (np.array(errors) < 20 / share * sizes[:, None]).all()
 
 
@@ -197,7 +197,7 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
 def test_without_a_tolerance_small_roundings_are_refused(decade: int) -> None:
     """Rigid where they can be told from those of arithmetic; beyond, it can not be closed far off."""
     m = disturbed(10.0**-decade, 0, 0.0)
-    assert m.mobility == (0 if decade < 9 else 1)
+    assert m.freedoms == (0 if decade < 9 else 1)
     kind, text = (
         (kic.InputError, "has mobility 0") if decade < 9 else (kic.PostureError, "more than 1e-12 of")
     )

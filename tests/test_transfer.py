@@ -42,9 +42,9 @@ OF = ["tip", "gap", "A", "B", "C", "D", "b.angle", "c.wz"]
 
 def test_mobility_and_redundant_conditions() -> None:
     m = four_bar()
-    assert (m.mobility, m.cuts) == (1, ("D",))
+    assert (m.freedoms, m.cuts) == (1, ("D",))
     assert m._model.redundant == 3  # of five, in space
-    assert four_bar(kinds=("revolute", "spherical", "revolute", "revolute")).mobility == 1
+    assert four_bar(kinds=("revolute", "spherical", "revolute", "revolute")).freedoms == 1
 
 
 @pytest.mark.parametrize("coordinates", [("A",), ("B",), ("D",)])

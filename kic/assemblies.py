@@ -24,10 +24,10 @@ SINGULAR = 1e5
 ROUND_OFF = 1e-9
 
 
-class Solutions(Configuration):
+class Assemblies(Configuration):
     """The distinct postures that were found for some inputs: a batch of them, the nearest first.
 
-    Made by `Mechanism.solutions`. They are those *found*: from finitely many starts nobody knows whether
+    Made by `Mechanism.assemblies`. They are those *found*: from finitely many starts nobody knows whether
     they are all.
 
     Attributes
@@ -43,7 +43,7 @@ class Solutions(Configuration):
     Examples
     --------
     >>> import kic
-    >>> found = kic.load("horn-two-link").solutions({"tip.x": 1.0, "tip.y": 1.0})
+    >>> found = kic.load("horn-two-link").assemblies({"tip.x": 1.0, "tip.y": 1.0})
     >>> found.value("elbow").round(6).tolist()
     [1.570796, -1.570796]
     """
@@ -76,15 +76,15 @@ def search(
     starts: int,
     seed: Any,
     limits: Mapping[str, Any] | None,
-) -> Solutions:
-    """Distinct solutions found from random starts; see `Mechanism.solutions`."""
+) -> Assemblies:
+    """Distinct solutions found from random starts; see `Mechanism.assemblies`."""
     who = model.drawing.name
     if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
         raise InputError(f"Expected `starts` to be a positive number of starts, got {shown(starts)}.")
     targets = model.targets(inputs)
     if targets.batch:
         raise InputError(
-            f"Solutions of '{who}' are searched for one target at a time, for each has its own number of "
+            f"Assemblies of '{who}' are searched for one target at a time, for each has its own number of "
             f"them; got inputs with the batch {targets.batch}. Ask in a loop."
         )
     base, around = beginning(model, near)
@@ -124,7 +124,7 @@ def search(
     states = states[within]
     kept, hits = _distinct(closure, base, states)
     states = states[kept]
-    return Solutions(model, states, int(starts), hits, closure.condition(states) > SINGULAR)
+    return Assemblies(model, states, int(starts), hits, closure.condition(states) > SINGULAR)
 
 
 def _bounds(model: Model, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""Assembly: a posture, or a batch of them, as far as it can be seen without a question of motion."""
+"""Placement: a posture, or a batch of them, as far as it can be seen without a question of motion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
 
 
-class Assembly:
+class Placement:
     """Where everything is: states that were closed, values of rows, places of bodies."""
 
     def __init__(

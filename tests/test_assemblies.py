@@ -30,7 +30,7 @@ def test_the_eight_postures_of_an_arm_with_a_spherical_wrist(seed: int) -> None:
     phi = rng.uniform(-1, 1, size=6) + np.array([0.0, 0.5, -2.2, 0.0, 0.0, 0.0])
     phi[4] = np.sign(phi[4]) * (0.4 + abs(phi[4]) / 2)
     c = ARM.at(phi)
-    found = ARM.solutions({"link6": c.pose("link6")})
+    found = ARM.assemblies({"link6": c.pose("link6")})
     assert found.batch == (8,)
     assert found.hits.sum() <= found.starts == 128
     assert not found.singular.any()
@@ -52,14 +52,14 @@ def test_the_eight_postures_of_an_arm_with_a_spherical_wrist(seed: int) -> None:
 
 def test_the_same_seed_finds_the_same() -> None:
     pose = {"link6": ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")}
-    a, b = ARM.solutions(pose, seed=3), ARM.solutions(pose, seed=3)
+    a, b = ARM.assemblies(pose, seed=3), ARM.assemblies(pose, seed=3)
     assert a.state.tolist() == b.state.tolist()
     assert a.hits.tolist() == b.hits.tolist()
-    few = ARM.solutions(pose, starts=12, seed=np.random.default_rng(1))
+    few = ARM.assemblies(pose, starts=12, seed=np.random.default_rng(1))
     assert few.starts == 12
     assert 1 <= len(few.hits) <= 8
     near = ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
-    best = ARM.solutions(pose, near=near)
+    best = ARM.assemblies(pose, near=near)
     assert np.abs(best.phi[0] - near.phi).max() < 1e-12
     assert isinstance(best, Configuration)
     assert best.coefficients("tool").G.shape == (8, 3, 6)
@@ -67,12 +67,12 @@ def test_the_same_seed_finds_the_same() -> None:
 
 def test_two_links_inside_at_and_beyond_their_reach() -> None:
     for x, y in ((1.0, 1.0), (0.3, -1.7), (1.9999, 0.0)):
-        found = TWO.solutions({"tip.x": x, "tip.y": y})
+        found = TWO.assemblies({"tip.x": x, "tip.y": y})
         assert found.batch == (2,)
         bend = np.arccos((x**2 + y**2) / 2 - 1)
         assert np.sort(found.value("elbow")) == pytest.approx([-bend, bend], abs=1e-10)
         assert not found.singular.any()
-    edge = TWO.solutions({"tip.x": 2.0, "tip.y": 0.0})
+    edge = TWO.assemblies({"tip.x": 2.0, "tip.y": 0.0})
     assert (edge.batch, edge.singular.tolist()) == ((1,), [True])
     assert "1 distinct posture found" in repr(edge)
     assert "the inputs hardly fix posture 0: at the limit of reach" in repr(edge)
@@ -80,20 +80,20 @@ def test_two_links_inside_at_and_beyond_their_reach() -> None:
     with pytest.raises(
         kic.PostureError, match=r"No posture .* was found from 128 starts: .* misses by 1\.00e-01"
     ) as e:
-        TWO.solutions({"tip.x": 2.1, "tip.y": 0.0})
+        TWO.assemblies({"tip.x": 2.1, "tip.y": 0.0})
     assert e.value.left == pytest.approx(0.1, abs=1e-9)
     assert e.value.nearest.value("tip") == pytest.approx([2.0, 0.0, 0.0], abs=1e-6)
 
 
 def test_limits() -> None:
     where = {"tip.x": 1.0, "tip.y": 1.0}
-    up = TWO.solutions(where, limits={"elbow": (0.0, 2.0)})
+    up = TWO.assemblies(where, limits={"elbow": (0.0, 2.0)})
     assert up.phi == pytest.approx(np.array([[0.0, np.pi / 2]]), abs=1e-12)
-    both = TWO.solutions(where, limits={"elbow": (-np.pi / 2, np.pi / 2)})  # the limits themselves belong
+    both = TWO.assemblies(where, limits={"elbow": (-np.pi / 2, np.pi / 2)})  # the limits themselves belong
     assert both.batch == (2,)
-    turned = TWO.solutions(where, limits={"shoulder": (6.0, 8.0)})  # the same angles a turn further
+    turned = TWO.assemblies(where, limits={"shoulder": (6.0, 8.0)})  # the same angles a turn further
     assert np.sort(turned.value("shoulder")) == pytest.approx([2 * np.pi, 2.5 * np.pi], abs=1e-12)
-    half = TWO.solutions(where, limits={"shoulder": (1.0, np.inf)})
+    half = TWO.assemblies(where, limits={"shoulder": (1.0, np.inf)})
     assert half.value("elbow").max() == pytest.approx(np.pi / 2, abs=1e-12)
     assert half.value("shoulder").min() == pytest.approx(np.pi / 2, abs=1e-12)
     assert np.abs(half.value("tip") - [1, 1, 0]).max() < 1e-12
@@ -102,13 +102,13 @@ def test_limits() -> None:
         match=r"has such postures \(2 found from 128 starts\), but none within `limits`: the nearest exceeds "
         r"those of 'elbow' by 0\.571",
     ) as caught:
-        TWO.solutions(where, limits={"elbow": (0.0, 1.0)})
+        TWO.assemblies(where, limits={"elbow": (0.0, 1.0)})
     assert (caught.value.joint, caught.value.configuration.batch) == ("elbow", (2,))
     assert caught.value.beyond == pytest.approx(np.pi / 2 - 1, abs=1e-9)
     # real limits of the arm keep some of the eight
     pose = {"link6": ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")}
     bounds = {"waist": (-2.79, 2.79), "shoulder": (-3.93, 0.79), "elbow": (-3.93, 0.79)}
-    kept, every = ARM.solutions(pose, limits=bounds), ARM.solutions(pose)
+    kept, every = ARM.assemblies(pose, limits=bounds), ARM.assemblies(pose)
     assert 0 < len(kept.hits) < len(every.hits) == 8
     for name, (lower, upper) in bounds.items():
         assert (lower <= kept.value(name)).all()
@@ -118,7 +118,7 @@ def test_limits() -> None:
 def test_assemblies_of_closed_mechanisms() -> None:
     m = kic.load("four-bar")
     for angle in (0.4, 1.2, 2.9):
-        found = m.solutions({"A": angle})
+        found = m.assemblies({"A": angle})
         assert found.batch == (2,)
         assert found.value("A") == pytest.approx([angle] * 2, abs=1e-13)
         # the two are mirror images in the line from B to D: transmission angles of opposite sign
@@ -131,8 +131,8 @@ def test_assemblies_of_closed_mechanisms() -> None:
         assert turned.sum() == pytest.approx(0.0, abs=1e-12)
         assert abs(turned[0]) > 1e-3
     m = kic.load("five-bar")
-    assert m.solutions({"A": 1.2, "E": 1.5}).batch == (2,)
-    four = m.solutions({"tip.x": 24.0, "tip.y": 24.0})
+    assert m.assemblies({"A": 1.2, "E": 1.5}).batch == (2,)
+    four = m.assemblies({"tip.x": 24.0, "tip.y": 24.0})
     assert four.batch == (4,)
     assert np.abs(four.value("tip") - [24, 24, 0]).max() < 1e-11
     signs = {
@@ -145,22 +145,22 @@ def test_assemblies_of_closed_mechanisms() -> None:
     # three legs, each with two elbows
     m = kic.load("three-legged-robot")
     pose = RigidTransform.from_components([0.1, 0.05, 0.0], Rotation.from_rotvec([0, 0, 0.1]))
-    eight = m.solutions({"platform": pose})
+    eight = m.assemblies({"platform": pose})
     assert eight.batch == (8,)
     assert np.abs(eight.displacement("platform") - pose.as_matrix()).max() < 1e-12
     # limits of a cut joint are looked at as well
     assert m.cuts == ("C2", "C3")
-    some = m.solutions({"platform": pose}, limits={"C2": (eight.value("C2").mean(), np.inf)})
+    some = m.assemblies({"platform": pose}, limits={"C2": (eight.value("C2").mean(), np.inf)})
     assert len(some.hits) == 8
     middle = np.sort(wrapped(eight.value("C2")))[[0, -1]].mean()
-    half = m.solutions({"platform": pose}, limits={"C2": (middle, middle + np.pi)})
+    half = m.assemblies({"platform": pose}, limits={"C2": (middle, middle + np.pi)})
     assert 0 < len(half.hits) < 8
 
 
 def test_every_posture_found_is_closed() -> None:
     m = kic.load("gough-stewart")
     legs = {f"L{k}": m.at().value(f"L{k}") for k in range(1, 7)}
-    found = m.solutions(legs)
+    found = m.assemblies(legs)
     closure = m._model.closure(tuple(legs))
     miss = closure.miss(
         closure.goal(np.array([[*legs.values()]] * len(found.hits))), closure.rows(found._states)[0]
@@ -177,7 +177,7 @@ def test_every_posture_found_is_closed() -> None:
 
 def test_a_motion_left_over_is_said() -> None:
     """An aligned wrist: roll and flange may trade, every start ends elsewhere."""
-    found = ARM.solutions({"link6": ARM.at([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]).pose("link6")}, starts=40)
+    found = ARM.assemblies({"link6": ARM.at([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]).pose("link6")}, starts=40)
     assert found.singular.any()
     assert "or with a motion left over" in " ".join(repr(found).split())
 
@@ -202,27 +202,27 @@ WRONG = [
 @pytest.mark.parametrize(("inputs", "more", "text"), WRONG)
 def test_questions_that_are_none(inputs: dict, more: dict, text: str) -> None:
     with pytest.raises(kic.KicError, match=text):
-        TWO.solutions(inputs, **more)
+        TWO.assemblies(inputs, **more)
 
 
 def test_turns_of_balls_have_no_limits() -> None:
     body, ball = kic.Body("b", at=(1, 0, 0)), kic.Joint("S", "spherical", ("ground", "b"), at=(0, 0, 0))
     m = kic.Mechanism("ball", [body], [ball])
     turn = Rotation.from_rotvec([0.1, -2.0, 0.4])
-    found = m.solutions({"b": turn})
+    found = m.assemblies({"b": turn})
     assert found.batch == (1,)
     assert found.phi[0] == pytest.approx(turn.as_rotvec(), abs=1e-12)
     with pytest.raises(kic.InputError, match=r"'S\.2' is a turn of a ball, which has no coordinate"):
-        m.solutions({"b": turn}, limits={"S.2": (0, 1)})
+        m.assemblies({"b": turn}, limits={"S.2": (0, 1)})
 
 
 def test_fewer_inputs_than_freedoms_are_refused() -> None:
     m = kic.load("panda")
     c = m.at(np.array([0.3, -0.4, 0.5, -1.8, 0.2, 1.6, 0.4]))
     with pytest.raises(kic.InputError, match=r"mobility 7; 6 .* Name 1 more"):
-        m.solutions({"link7": c.pose("link7")})
+        m.assemblies({"link7": c.pose("link7")})
     first = c.coordinates[2]
-    found = m.solutions({"link7": c.pose("link7"), first: 0.5})
+    found = m.assemblies({"link7": c.pose("link7"), first: 0.5})
     assert np.abs(found.displacement("link7") - c.displacement("link7")).max() < 1e-12
     assert found.value(first) == pytest.approx([0.5] * len(found.hits), abs=1e-13)
     assert np.abs(wrapped(found.phi - c.phi)).max(axis=1).min() < 1e-9
