@@ -40,6 +40,7 @@ FLOORS = [
     ["mechanism"],
     ["dh"],
     ["modelfile"],
+    ["classics"],
     ["report"],
     ["cli"],
     ["__main__"],
@@ -81,6 +82,12 @@ def test_kernels_know_only_kernels(path: Path) -> None:
         assert module.startswith("kernels."), f"{path.stem} imports {module}"
         below = module.partition(".")[2]
         assert KERNELS.index(below) < KERNELS.index(path.stem), f"{path.stem} imports {module}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "classics").glob("*.py")), ids=lambda p: p.stem)
+def test_classics_stand_on_the_rest(path: Path) -> None:
+    for module in imported(path):
+        assert LEVEL[module.split(".")[0]] <= LEVEL["classics"], f"{path.stem} imports {module}"
 
 
 def test_files_are_rooms_not_halls() -> None:
