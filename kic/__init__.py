@@ -56,6 +56,7 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
@@ -76,6 +77,8 @@ __all__ = [
     "Dynamics",
     "Evaluator",
     "Force",
+    "IndependentSet",
+    "IndependentSets",
     "InertiaError",
     "InputError",
     "Joint",

@@ -34,7 +34,7 @@ FLOORS = [
     ["model", "continuation"],
     ["placement", "reactions"],
     ["configuration", "results"],
-    ["evaluator", "position"],
+    ["evaluator", "position", "independent"],
     ["assemblies", "closer"],
     ["postures"],
     ["mechanism"],
