@@ -61,6 +61,7 @@ from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
 
@@ -92,6 +93,8 @@ __all__ = [
     "Point",
     "PostureError",
     "SingularError",
+    "Singularities",
+    "Singularity",
     "Spring",
     "Units",
     "UnknownNameError",
