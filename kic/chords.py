@@ -60,14 +60,12 @@ def tangents(closure: Closure, states: np.ndarray, freedoms: int) -> Tangents:
     """First order at closed states (B, S)."""
     t = closure.transfer
     G = closure.rows(states)[1]
-    G = np.where(np.isfinite(G), G, 0.0)
     closing, held = G[:, t.first :], t.tree.size - freedoms
     kept = np.zeros((len(states), held), dtype=np.intp)
     if held and len(states):
         kept[:] = _strongest(closure, G[0], held)
-        with np.errstate(invalid="ignore"):
-            all_of_them = np.linalg.svd(closing, compute_uv=False)[:, held - 1]
-        for b in np.flatnonzero(least(closing[:, kept[0] - t.first]) < SERVE * all_of_them):
+        every = np.linalg.svd(closing, compute_uv=False)[:, held - 1]
+        for b in np.flatnonzero(least(closing[:, kept[0] - t.first]) < SERVE * every):
             kept[b] = _strongest(closure, G[b], held)
     return Tangents(states, G, null_space(closing, freedoms), kept)
 
@@ -121,7 +119,7 @@ class Chords:
             step[fine] = -np.einsum("bnp,bp->bn", np.linalg.pinv(W[fine], rcond=1e-14), left[fine])
             size = np.where(fine, np.abs(step).max(axis=1, initial=0.0), np.inf)
             # no turn of more than half a radian at once
-            step /= np.maximum(1.0, 2 * size)[:, None] ** fine[:, None]
+            step /= np.where(fine, np.maximum(1.0, 2 * size), 1.0)[:, None]
             states = advance(tree, states, step * t.column_scale)
             if not (size[fine] > 4 * _EPS).any():
                 break
@@ -193,8 +191,8 @@ def _joined(a: Tangents, b: Tangents) -> Tangents:
     return Tangents(*(np.concatenate([getattr(a, f.name), getattr(b, f.name)]) for f in fields(a)))
 
 
-def crossings(chords: Chords, rows: slice | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where on chords some rows (None: the closure) lose rank with a change of sign.
+def crossings(chords: Chords, rows: slice | None) -> tuple[np.ndarray, np.ndarray]:
+    """Where on chords some rows (None: the closure) lose rank with a change of sign, or have a pole.
 
     Returns
     -------
@@ -202,21 +200,19 @@ def crossings(chords: Chords, rows: slice | None) -> tuple[np.ndarray, np.ndarra
         The chords.
     states : (K, S)
         The closed postures.
-    ends : (E,) bool
-        Chords whose ends have opposite signs; on some the sign may change at a pole, where nothing is found.
     """
     f0, f1 = (chords.turning(states, rows) for states in (chords.start.states, chords.end))
     which = np.flatnonzero(f0 * f1 < 0)
     some = chords.take(which)
     if not which.size:
-        return which, some.end, f0 * f1 < 0
+        return which, some.end
 
     def value(share: np.ndarray) -> np.ndarray:
         return some.turning(some.at(share)[0], rows)
 
     share = root(value, f0[which], f1[which])
     states, arrived = some.at(share)
-    return which[arrived], states[arrived], f0 * f1 < 0
+    return which[arrived], states[arrived]
 
 
 def root(value: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -63,12 +63,15 @@ class Ranking:
         Rows of each set.
     measures : (K, B)
         The least that each set moves at each posture.
+    pool : (n,) int
+        Rows that were candidates at all.
     tried, total : int
         How many sets were tried, of how many.
     """
 
     picks: np.ndarray
     measures: np.ndarray
+    pool: np.ndarray
     tried: int
     total: int
 
@@ -76,7 +79,7 @@ class Ranking:
 def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
     """The best sets of as many rows as there are freedoms, by the least that they move at the worst posture.
 
-    Few sets are all tried. Of many, those are that pivoted QR names at some of the postures, and what comes of
+    Few sets are all tried. Of many, those that pivoted QR names at some of the postures, and what comes of
     exchanging one row after the other as long as the measure grows.
 
     Parameters
@@ -94,8 +97,9 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
     share = min(int((values > GOOD).sum(axis=1).max(initial=0)), freedoms)
     groups = [(first, share), (second, freedoms - share)]
     total = comb(len(first), share) * comb(len(second), freedoms - share)
+    pool = np.sort(np.concatenate([rows for rows, n in groups if n]))
     if not total:
-        return Ranking(np.zeros((0, freedoms), dtype=np.intp), np.zeros((0, len(J))), 0, 0)
+        return Ranking(np.zeros((0, freedoms), dtype=np.intp), np.zeros((0, len(J))), pool, 0, 0)
     if total * len(J) <= MANY:
         found = product(*(combinations(rows.tolist(), n) for rows, n in groups))
         picks = np.array([list(chain(*pick)) for pick in found], dtype=np.intp).reshape(total, freedoms)
@@ -104,7 +108,7 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
         picks, tried = _exchanged(J, groups, most)
     measures = _measures(J, picks)
     best = np.lexsort((-np.median(measures, axis=1), -measures.min(axis=1)))[:most]
-    return Ranking(np.sort(picks[best], axis=1), measures[best], tried, total)
+    return Ranking(np.sort(picks[best], axis=1), measures[best], pool, tried, total)
 
 
 def _measures(J: np.ndarray, picks: np.ndarray) -> np.ndarray:
@@ -114,9 +118,7 @@ def _measures(J: np.ndarray, picks: np.ndarray) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros((0, len(J)))
 
 
-def _exchanged(
-    J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]], most: int
-) -> tuple[np.ndarray, int]:
+def _exchanged(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]], most: int) -> tuple[np.ndarray, int]:
     """Good sets among too many to try, (K, f), and how many were tried."""
     sample = J[:: -(-len(J) // SAMPLE)]
     known: dict[tuple[int, ...], float] = {}

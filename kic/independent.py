@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class IndependentSets:
     freedoms : int
         How many coordinates a set has.
     among : tuple of str
-        The candidates.
+        The candidates; those without a value only if they had to stand in.
     always : tuple of str
         Candidates that are in every set: what they move, such as a link that spins between two balls, nothing
         else does.
@@ -174,10 +174,9 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
         )
         for pick, x in zip(found.picks[some], found.measures[some], strict=True)
     )
-    always = tuple(
-        label for n, label in enumerate(labels) if _indispensable(np.delete(J, n, axis=1), freedoms)
-    )
-    return IndependentSets(who, sets, labels, always, batch, found.tried, found.total)
+    pool = found.pool.tolist()
+    always = tuple(labels[n] for n in pool if _indispensable(J[:, [k for k in pool if k != n]], freedoms))
+    return IndependentSets(who, sets, tuple(labels[n] for n in pool), always, batch, found.tried, found.total)
 
 
 def _candidates(model: Model, among: Any) -> tuple[tuple[str, ...], np.ndarray]:

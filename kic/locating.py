@@ -22,7 +22,7 @@ TOUCHED = 1e-7
 SAME = 1e-6
 # Newton's steps to a singular posture; where the measure only touches zero each gains one binary digit
 STEPS = 40
-# how far beyond the last posture a singular one may be that ended it, in chords: it is a fold
+# how far beyond the last posture one may be singular, in chords: towards a fold they become long
 BEYOND = 3.0
 # how far out of the neighbours a posture may be, as a share of the way to them
 SLACK = 1e-6
@@ -64,7 +64,10 @@ class Search:
         self.closure, self.spans, self.freedoms = closure, spans, freedoms
         self.batch = ok.shape
         self._states = states
-        self._good = np.flatnonzero(ok & np.isfinite(states).all(axis=-1).reshape(ok.shape))
+        good = np.flatnonzero(ok)
+        # a distance that is zero has no direction
+        finite = np.isfinite(closure.rows(states[good])[1]).all(axis=(1, 2))
+        self._good = good[finite]
         self._number = np.full(ok.size, -1)
         self._number[self._good] = np.arange(self._good.size)
         self._here = self.at(states[self._good])
@@ -142,12 +145,13 @@ class Search:
             beside = {m for place in crossed for m in place.between}
             members = [
                 Place(kind, self._states[m], (self._index(m),), float(self.measures[kind].flat[m]))
-                for m in np.flatnonzero(self._zero(kind))
+                for m in np.flatnonzero(self._zero(kind)).tolist()
             ]
             for place in (*crossed, *members, *self._touched(kind, beside)):
                 meet = "closure" in self.spans and kind != "closure" and self._meets(place.state)
                 if not meet and not self._known(place, found):
                     found.append(place)
+        found += [place for place in self._folds() if not self._known(place, found)]
         order = list(self.spans)
         return tuple(sorted(found, key=lambda p: (p.between[0], p.between[-1], order.index(p.kind))))
 
@@ -172,11 +176,13 @@ class Search:
         some = chords.take(~zero[chords.edge]) if len(chords.edge) else chords
         if not len(some.edge):
             return []
-        which, states, _ = crossings(some, self.spans[kind])
+        which, states = crossings(some, self.spans[kind])
         found = []
         for k, state in zip(which, states, strict=True):
             if self.spans[kind] is None:
-                state = self._nearest(kind, state)
+                # near it Newton knows a posture to half the digits only
+                nearest = self._nearest(kind, state)
+                state = state if nearest is None else nearest
             left = float(self.measure(kind, self.at(state[None]))[0])
             if left < TOUCHED:
                 a, b = self._joined[some.edge[k]].tolist()
@@ -184,30 +190,55 @@ class Search:
         return found
 
     def _touched(self, kind: str, beside: set[tuple[int, ...]]) -> Iterator[Place]:
-        """Where the measure is least among neighbours and near zero, or where postures end."""
-        t, measure = self.closure.transfer, self.measures[kind].ravel()
-        for m in self._good:
-            if measure[m] < EXACT or self._index(m) in beside:
+        """Where the measure is least among neighbours and near zero."""
+        measure = self.measures[kind].ravel()
+        for m in self._good.tolist():
+            around = self._around(m)
+            there = [n for pair in around for n in pair if n >= 0 and self._number[n] >= 0]
+            if measure[m] < EXACT or self._index(m) in beside or not there:
                 continue
-            around = self._around(int(m))
-            there = np.array([n for pair in around for n in pair if n >= 0 and self._number[n] >= 0])
-            if not there.size or (measure[there] < measure[m]).any():
+            change = measure[there] - measure[m]
+            if (change < 0).any() or change.max() < measure[m]:
                 continue
-            ended = [n for pair in around for n in pair if n >= 0 and self._number[n] < 0]
-            if not ended and np.abs(measure[there] - measure[m]).max() < measure[m]:
-                continue
-            state = self._nearest(kind, self._states[m])
-            left = float(self.measure(kind, self.at(state[None]))[0])
-            if not left < TOUCHED:
-                continue
-            go = way(t.tree, self._states[m][None], state[None])[0] / t.column_scale
-            start = np.repeat(self._states[m][None], len(there), axis=0)
-            chords = way(t.tree, start, self._states[there]) / t.column_scale
-            length = np.linalg.norm(chords, axis=1)
-            if self._within(go, dict(zip(there.tolist(), chords, strict=True)), around):
-                yield Place(kind, state, (self._index(int(m)),), left)
-            elif ended and np.linalg.norm(go) <= BEYOND * length.max():
-                yield Place(kind, state, (self._index(int(m)), self._index(ended[0])), left)
+            state, left = self._judged(kind, m)
+            if left < TOUCHED:
+                go, *chords = self._steps(m, np.stack([state, *self._states[there]]))
+                if self._within(go, dict(zip(there, chords, strict=True)), around):
+                    yield Place(kind, state, (self._index(m),), left)
+
+    def _folds(self) -> Iterator[Place]:
+        """Where postures end: the next singular posture beyond the last, of whatever kind."""
+        for m in self._good.tolist():
+            for pair in self._around(m):
+                for last, after in (pair, pair[::-1]):
+                    if min(last, after) < 0 or self._number[last] < 0 or self._number[after] >= 0:
+                        continue
+                    best, nearest = None, BEYOND
+                    for kind, measure in self.measures.items():
+                        if not EXACT <= measure.flat[m] < measure.flat[last]:
+                            continue
+                        state, left = self._judged(kind, m)
+                        if not left < TOUCHED:
+                            continue
+                        go, back = self._steps(m, np.stack([state, self._states[last]]))
+                        far = float(np.linalg.norm(go) / np.linalg.norm(back))
+                        if go @ back < 0 and far < nearest:
+                            nearest = far
+                            best = Place(kind, state, (self._index(m), self._index(after)), left)
+                    if best:
+                        yield best
+
+    def _steps(self, member: int, states: np.ndarray) -> np.ndarray:
+        """Scaled steps (n, M) from a member to states (n, S)."""
+        t = self.closure.transfer
+        return way(t.tree, self._states[[member] * len(states)], states) / t.column_scale
+
+    def _judged(self, kind: str, member: int) -> tuple[np.ndarray, float]:
+        """The singular posture that Newton finds from a member, and its measure; infinite without one."""
+        state = self._nearest(kind, self._states[member])
+        if state is None:
+            return self._states[member], np.inf
+        return state, float(self.measure(kind, self.at(state[None]))[0])
 
     def _around(self, member: int) -> list[tuple[int, int]]:
         """Neighbours of a member before and after it, along each axis; -1 for none."""
@@ -241,8 +272,8 @@ class Search:
         """The question for the second order of all rows."""
         return RowsQuestion(self.closure.transfer.tree, self.closure.transfer.system.rows, 2)
 
-    def _nearest(self, kind: str, state: np.ndarray) -> np.ndarray:
-        """Singular posture (S,) near a state (S,): Newton for the posture with the row that vanishes.
+    def _nearest(self, kind: str, state: np.ndarray) -> np.ndarray | None:
+        """Singular posture (S,) near a state (S,), if there is one: Newton for it and the rows that vanish.
 
         The unknowns are the posture and the shares u of the rows; wanted are c = 0, uᵀ W = 0, |u| = 1 (Moore
         and Spence 1980), W being the rows of the kind with independent ones of the closure. Steps are the
@@ -253,8 +284,6 @@ class Search:
         own = np.arange(0) if span is None else np.arange(span.start, span.stop)
         rows = np.concatenate([own, here.kept[0]])
         closing = np.arange(len(own), len(rows))
-        if not len(rows):
-            return state
         u = np.linalg.svd(here.G[0, rows])[0][:, -1]
         size = t.tree.size
         for _ in range(STEPS):
@@ -266,7 +295,7 @@ class Search:
             J[len(closing) : -1, size:] = W.T
             J[-1, size:] = u
             if not np.isfinite(J).all():
-                return state
+                return None
             step = np.linalg.lstsq(J, -left, rcond=1e-12)[0]
             step /= max(1.0, 4 * float(np.abs(step[:size]).max()))
             state = advance(t.tree, state[None], (step[:size] * t.column_scale)[None])[0]
@@ -275,7 +304,7 @@ class Search:
                 break
         # the posture proper has to be closed, whatever the shares say
         missing = self.closure.rows(state[None])[0][0, t.first :]
-        return state if np.linalg.norm(missing) <= max(self.closure.limit, t.tolerance) else state + np.nan
+        return state if np.linalg.norm(missing) <= max(self.closure.limit, t.tolerance) else None
 
     def _second_order(self, state: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scaled values, first and second order of rows (n,) at one state."""

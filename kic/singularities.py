@@ -17,6 +17,7 @@ import numpy as np
 from kic.errors import InputError
 from kic.locating import EXACT, Place, Search
 from kic.model import Model
+from kic.posture import advance
 from kic.rows import names_of
 from kic.tables import Sheet
 from kic.units import row_unit
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # what moves or counts less than this, beside the largest, is not named
 NAMED = 1e-6
+# of more joints than these only those that move most are named
+MANY = 6
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,8 +49,8 @@ class Singularity:
     freedoms : int
         How many motions the closure leaves to first order.
     motion : dict of str to float
-        Rates of all joints in the motion that is free: while the inputs, or as many outputs as freedoms, stand
-        still; the largest is 1, lengths in characteristic ones. Empty where several motions meet.
+        Rates of all joints in the motion that is free while the inputs, or as many outputs as freedoms, stand
+        still. The largest is 1, lengths in characteristic ones. Empty where several motions meet.
     direction : dict of str to float
         Of the inputs or outputs, the direction that is lost: the sum of their rates, each times its number,
         is zero whatever moves.
@@ -77,13 +80,18 @@ class Singularity:
         )
 
     def _listed(self, numbers: dict[str, float], units: bool) -> str:
-        """The numbers that count, with names."""
+        """The numbers that count, with names, the many cut short."""
         largest = max(map(abs, numbers.values()), default=0.0)
-        return ", ".join(
+        counting = sorted(
+            (name for name in numbers if abs(numbers[name]) > NAMED * largest),
+            key=lambda name: -abs(numbers[name]),
+        )
+        said = [
             f"{name} {x:.4g}{f' {self._units[name]}' if units and self._units[name] != 'rad' else ''}"
             for name, x in numbers.items()
-            if abs(x) > NAMED * largest
-        )
+            if name in counting[:MANY]
+        ]
+        return ", ".join([*said, *(["…"] if counting[MANY:] else [])])
 
     def __repr__(self) -> str:
         return self.text()
@@ -102,7 +110,7 @@ class Singularities:
         For "inputs", "outputs" and "closure", as far as there are some, the smallest singular value at every
         member: of the scaled rows on the orthonormal motions that the closure leaves, as in
         `Mechanism.independent_sets`; of the closure's own conditions as a share of the largest. No unit; 0
-        where singular, NaN for members without a posture.
+        where singular, NaN for members without a posture or with a distance of length zero.
 
     Examples
     --------
@@ -214,14 +222,17 @@ class Singularities:
         who = self._model.drawing.name
         sheet = Sheet(f"{who}: singular postures, found between the members of a batch {self.batch}")
         least = []
-        for kind, measure in self.measures.items():
+        for measure in self.measures.values():
             if not np.isfinite(measure).any():
                 continue
             index = np.unravel_index(int(np.nanargmin(measure)), measure.shape) if measure.shape else ()
             where = f" at member {_member(tuple(int(i) for i in index))}" if index else ""
             least.append([f"{np.nanmin(measure):.5g}", where.removeprefix(" at member ") or "–"])
         kinds = [kind for kind, x in self.measures.items() if np.isfinite(x).any()]
-        names = {"inputs": f"inputs {', '.join(self.inputs)}", "outputs": f"outputs {', '.join(self.outputs)}"}
+        names = {
+            "inputs": f"inputs {', '.join(self.inputs)}",
+            "outputs": f"outputs {', '.join(self.outputs)}",
+        }
         sheet.texts("least measure", [names.get(k, k) for k in kinds], ["value", "at member"], least)
         if not self.batch:
             return sheet
@@ -236,6 +247,8 @@ class Singularities:
         for one in self.postures:
             where = " and ".join(_member(k) for k in one.between)
             said = f"between {where}" if len(one.between) > 1 else f"at or near {where}"
+            if np.isnan(self.measures[one.kind][one.between[-1]]):
+                said += ", which has no posture"
             sheet.say(f"\n{said}: {one.text()}")
         return sheet
 
@@ -251,7 +264,7 @@ def _names(model: Model, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tu
     who, freedoms = model.drawing.name, model.freedoms
     if not freedoms:
         raise InputError(
-            f"'{who}' has no freedom; a mechanism that does not move has no singular postures between others. "
+            f"'{who}' has no freedom; what does not move has no singular postures. "
             f"{model.mobility.doubt()}".rstrip()
         )
     driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
@@ -266,23 +279,23 @@ def _names(model: Model, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tu
     labels = t.labels
     if len(labels) > freedoms or not labels:
         raise InputError(
-            f"'{who}' has mobility {freedoms}; {len(labels)} outputs were named: {', '.join(labels) or 'none'}. "
-            f"More outputs than freedoms always depend on one another; name {freedoms} at most.",
+            f"'{who}' has mobility {freedoms}; {len(labels)} outputs were named: "
+            f"{', '.join(labels) or 'none'}. More outputs than freedoms always depend on one another; name "
+            f"{freedoms} at most.",
             mobility=freedoms,
             count=len(labels),
         )
     dead = _dead(model, wanted)
     if dead:
         raise InputError(
-            f"Output '{dead[0]}' of '{who}' does not move, whatever its joints do. Leave it out.", name=dead[0]
+            f"Output '{dead[0]}' of '{who}' does not move, whatever its joints do. Leave it out.",
+            name=dead[0],
         )
     return model.transfer(driving).labels, labels
 
 
 def _dead(model: Model, names: tuple[str, ...]) -> list[str]:
     """Rows that nothing moves, as those across the plane of a planar mechanism."""
-    from kic.posture import advance
-
     t = model.transfer(names)
     steps = np.random.default_rng(0).uniform(-1, 1, size=(3, t.tree.size))
     states = advance(t.tree, model.drawn.repeat(3, axis=0), steps * t.column_scale)
