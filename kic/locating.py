@@ -24,6 +24,9 @@ SAME = 1e-6
 STEPS = 40
 # how far beyond the last posture one may be singular, in chords: towards a fold they become long
 BEYOND = 3.0
+# towards a fold a measure falls with the root of the way that is left: it vanishes before the next member,
+# as far away as the one before, if it has fallen below this share
+FOLDING = 0.75
 # how far out of the neighbours a posture may be, as a share of the way to them
 SLACK = 1e-6
 
@@ -215,7 +218,7 @@ class Search:
                         continue
                     best, nearest = None, BEYOND
                     for kind, measure in self.measures.items():
-                        if not EXACT <= measure.flat[m] < measure.flat[last]:
+                        if not EXACT <= measure.flat[m] < FOLDING * measure.flat[last]:
                             continue
                         state, left = self._judged(kind, m)
                         if not left < TOUCHED:

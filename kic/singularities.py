@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from kic.posture import advance
 from kic.rows import names_of
 from kic.tables import Sheet
 from kic.units import row_unit
-
-if TYPE_CHECKING:
-    from kic.configuration import Configuration
 
 # what moves or counts less than this, beside the largest, is not named
 NAMED = 1e-6
@@ -57,7 +54,7 @@ class Singularity:
     """
 
     kind: str
-    posture: Configuration
+    posture: Any
     between: tuple[tuple[int, ...], ...]
     left: float
     freedoms: int
@@ -100,7 +97,10 @@ class Singularity:
 class Singularities:
     """Singular postures found between the members of a batch, and how near all members are to them.
 
-    Made by `Configuration.singularities`. Iterable; the postures are located when first asked for.
+    Made by `Configuration.singularities`. Iterable; the postures are located when first asked for: along the
+    straight way between neighbours, in the tangent space of the closed postures. Singular postures of several
+    freedoms form lines or surfaces, of which these are points. What touches zero between members without a
+    change of sign is found where a member's measure shows it.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Singularities:
         ok: np.ndarray,
         inputs: Any,
         outputs: Any,
-        posture: Callable[[np.ndarray], Configuration],
+        posture: Callable[[np.ndarray], Any],
     ) -> None:
         self._model, self._posture = model, posture
         self.inputs, self.outputs = _names(model, inputs, outputs)
@@ -233,7 +233,8 @@ class Singularities:
             "inputs": f"inputs {', '.join(self.inputs)}",
             "outputs": f"outputs {', '.join(self.outputs)}",
         }
-        sheet.texts("least measure", [names.get(k, k) for k in kinds], ["value", "at member"], least)
+        if kinds:
+            sheet.texts("least measure", [names.get(k, k) for k in kinds], ["value", "at member"], least)
         if not self.batch:
             return sheet
         if self.untold:

@@ -182,7 +182,7 @@ def test_errors() -> None:
         m.independent_sets(count=0)
     with pytest.raises(kic.InputError, match=r"positive number of sets, got True"):
         m.independent_sets(count=True)
-    with pytest.raises(kic.UnknownNameError, match="No part 'F' in 'five-bar'|'F'"):
+    with pytest.raises(kic.UnknownNameError, match=r"'F' in 'five-bar'"):
         m.independent_sets(among=["A", "F"])
     with pytest.raises(kic.InputError, match=r"mobility 2; `among` has 1 coordinates only: A\. Name more"):
         m.independent_sets(among=["A", "A"])
