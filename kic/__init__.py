@@ -56,10 +56,12 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
 
@@ -76,6 +78,8 @@ __all__ = [
     "Dynamics",
     "Evaluator",
     "Force",
+    "IndependentSet",
+    "IndependentSets",
     "InertiaError",
     "InputError",
     "Joint",
@@ -89,6 +93,8 @@ __all__ = [
     "Point",
     "PostureError",
     "SingularError",
+    "Singularities",
+    "Singularity",
     "Spring",
     "Units",
     "UnknownNameError",

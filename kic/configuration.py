@@ -11,12 +11,13 @@ from kic.arrays import broadcast_batches, check_failures, check_order
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
-from kic.errors import SingularError, placed
+from kic.errors import InputError, SingularError, placed
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
 from kic.placement import Placement
 from kic.reactions import joint_forces
 from kic.rows import names_of
+from kic.singularities import Singularities
 from kic.transfer import Transfer
 
 
@@ -301,6 +302,46 @@ class Configuration(Placement):
             applied,
             actuators,
             split,
+        )
+
+    def singularities(
+        self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None
+    ) -> Singularities:
+        """Singular postures between the members of a path or a grid, and how near every member is to one.
+
+        Parameters
+        ----------
+        inputs : str or list of str, optional
+            Rows that drive the mechanism, as many as freedoms; by default its coordinates.
+        outputs : str or list of str, optional
+            Rows of interest, such as those of a point; no more than freedoms.
+
+        Returns
+        -------
+        Singularities
+            ``measures`` (...) of the kinds "inputs", "outputs" and "closure"; iterated, the postures found.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there, another number of inputs than freedoms, more outputs, outputs that
+            nothing moves, or a mechanism without freedom; on iteration, for one posture without neighbours.
+
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
+        >>> for one in turn.singularities(inputs="D"):
+        ...     print(one)
+        inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
+        inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
+        """
+        if self._states.dtype != np.float64:
+            raise InputError(f"singularities() needs real numbers; this posture holds {self._states.dtype}.")
+        model = self._model
+        return Singularities(
+            model, self._states, self.ok, inputs, outputs, lambda state: Configuration(model, (), state[None])
         )
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kic.checks import STRICT
+from kic.configuration import Configuration
 from kic.couplings import tell
 from kic.evaluator import Evaluator
+from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
 from kic.postures import Postures
 from kic.tables import Sheet
@@ -86,6 +88,50 @@ class Mechanism(Postures):
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
         return self._model.mobility
+
+    def independent_sets(
+        self,
+        at: Configuration | None = None,
+        among: str | Iterable[str] | None = None,
+        count: int = 10,
+    ) -> IndependentSets:
+        """Sets of coordinates that can drive the mechanism, the best conditioned first.
+
+        Parameters
+        ----------
+        at : Configuration, optional
+            A posture, or a batch of them over which the worst counts; members without a posture are passed
+            over. By default the drawing.
+        among : str or list of str, optional
+            Candidates: joints, points, distances, body motion, or single rows of them; every row is a
+            candidate of its own. By default the coordinates of all joints, cut ones included. Rows without a
+            value, such as rates of balls, only stand in for freedoms that nothing else has.
+        count : int
+            How many sets are wanted at most.
+
+        Returns
+        -------
+        IndependentSets
+            Iterable, printable. It says whether all sets were tried.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there, too few of them, no posture, or a mechanism without freedom.
+        SingularError
+            At postures where several motions meet, which no set drives; or if no set serves.
+
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> m = kic.load("four-bar")
+        >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
+        >>> best = m.independent_sets(turn)[0]
+        >>> best.names, round(best.worst, 2)
+        (('A',), 0.58)
+        """
+        return independent_sets(self._model, at, among, count)
 
     @property
     def cuts(self) -> tuple[str, ...]:
