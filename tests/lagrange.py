@@ -1,4 +1,4 @@
-"""Closed forms of motion to 60 digits: their derivatives by differences, their dynamics by Lagrange's equations.
+"""Closed forms of motion to 60 digits: derivatives by differences, dynamics by Lagrange's equations.
 
 A closed form is a function of the coordinates that gives the displacements (4, 4) of bodies from the drawing.
 Of the mechanism only data are used: masses, centres, inertias and points as drawn.
