@@ -415,7 +415,7 @@ def test_the_idle_spin_belongs_to_every_set() -> None:
     for T, sum_of in zip(u.tensors, angles.tensors, strict=True):
         spun = (np.indices(T.shape[2:]) == 1).any(axis=0)
         # what cancels is as large as the rings' own motion, which nearly fold into one plane on the way
-        assert np.abs(T[:, :, spun]).max() < 1e-15 * np.abs(sum_of).max()
+        assert np.abs(T[:, :, spun]).max() < 1e-14 * np.abs(sum_of).max()
     assert np.abs(angles["theta3"].G[..., 1]).max() > 0.5
     assert np.abs(turn_of_crank.dynamics().I[:, 1, 1] - 0.155).max() < 1e-13
     assert turn_of_crank.value("P")[-1] == pytest.approx(turn_of_crank.value("P")[0], abs=1e-12)
@@ -439,15 +439,14 @@ def test_bricard_of_appendix_d() -> None:
     assert near(d.P[0, 0, 0], BRICARD["P_yyy"])
 
 
-def opened_bricard(off: float = 0.0) -> kic.Configuration:
-    """The chain of six joints to link 61, which is ground when closed; P where it closes, or off the axis."""
+def opened_bricard(off: float = 0.0, at: float = BRICARD["theta6"]) -> kic.Configuration:
+    """The chain of six joints to link 61, which is ground when closed; E where it closes, or off the axis."""
     m = kic.load("bricard")
+    phi = m.at({"theta6": at}).coefficients(SIX, order=1).values
     last = kic.Body("link61", 0.0, (0, 0, 0), (0, 0, 0))
     joints = [*m.joints[:5], replace(m.joints[5], bodies=("link56", "link61"))]
     point = kic.Point("E", "link61", (off, 0.3 * off, 0))
-    return replace(m, bodies=[*m.bodies, last], joints=joints, points=[point], coordinates=None).at(
-        BRICARD["phi"]
-    )
+    return replace(m, bodies=[*m.bodies, last], joints=joints, points=[point], coordinates=None).at(phi)
 
 
 ERRORS = ["E.x", "E.y", "E.z", "link61.wx", "link61.wy", "link61.wz"]
@@ -461,11 +460,12 @@ def test_rows_one_to_five_of_d_2_are_singular() -> None:
         kept = np.array(json.loads(rows)) - 1
         assert np.linalg.svd(e.G[kept, :5])[1][-1] == pytest.approx(least, abs=1e-14)
     assert np.abs(e.G[:5, 0]).max() < 1e-15
-    w = chain.coefficients("theta6").stack(e[ERRORS[:5]])
-    with pytest.raises(kic.SingularError, match="a motion of theta1 moves none of the rows") as caught:
-        w.inverse()
-    assert caught.value.columns == ("theta1",)
-    # it is the closing that makes it so: elsewhere the open chain is regular, and so is P off the axis
+    for closed in (chain, *(opened_bricard(at=angle) for angle in (-1.7, -0.4, 0.3, 2.0))):
+        w = closed.coefficients("theta6").stack(closed.coefficients(ERRORS[:5]))
+        with pytest.raises(kic.SingularError, match="a motion of theta1 moves none of the rows") as caught:
+            w.inverse()
+        assert caught.value.columns == ("theta1",)
+    # it is the closing that makes it so: elsewhere the open chain is regular, and so is a point off the axis
     apart = chain._model.drawing.at(np.random.default_rng(0).normal(size=6))
     for c in (apart, off):
         assert c.coefficients("theta6").stack(c.coefficients(ERRORS[:5])).condition() < 100
@@ -526,10 +526,10 @@ def test_bricard_at_and_past_its_turning_point() -> None:
     """There θ6 stands and the others move: it is refused with its condition; θ1 drives on, through it."""
     m = kic.load("bricard")
     c = m.path({"theta1": np.linspace(np.pi / 2, -1.9, 40)})
-    assert c.value("theta6").max() < EDGE + 1e-15
+    assert c.value("theta6").max() < EDGE + 4e-15
     assert c.value("theta6") == pytest.approx(other_of(c.value("theta1")), abs=1e-12)
     there = m.at({"theta1": 0.0})
-    assert there.value("theta6") == pytest.approx(EDGE, abs=1e-15)
+    assert there.value("theta6") == pytest.approx(EDGE, abs=4e-15)
     u = there.coefficients("theta6", order=3, wrt="theta1")
     assert (abs(u.G.item()), abs(u.D.item())) == pytest.approx((0, 0), abs=1e-14)
     assert u.H.item() == pytest.approx(-np.sqrt(3) / 6, abs=1e-14)
@@ -848,7 +848,7 @@ def test_gears_roll_on_one_another(pair: str) -> None:
     ]
     e = replace(m, points=points).at([0.7, -0.4, 1.9])
     assert np.abs(e.value("here") - now).max() < 1e-15
-    assert np.abs(e.coefficients("here").G - e.coefficients("there").G).max() < 1e-15
+    assert np.abs(e.coefficients("here").G - e.coefficients("there").G).max() < 1e-14
     assert np.abs(e.coefficients("here").G).max() > 1e-2
 
 
