@@ -60,7 +60,21 @@ TIED = {
     "five-rod-suspension": Case(1, ((0.05,), (-0.07,)), "contact carrier coil hub", ("coil", "contact.y"), "",
         "carrier.wx"),
 }
-EVERY = {**CASES, **TIED}
+SPATIAL = {
+    "spatial-slider-crank": Case(2, ((1.1, -0.7), (-1.3, 1.5)),
+        "P crank coupler slider theta1 theta2 theta3 theta4 theta5 theta6 theta7 slide",
+        ("theta5 P.z", "theta1 theta3"), "theta5 slide", "theta1 coupler.wx"),
+    "bricard": Case(1, ((-0.4,), (0.35,)), "P link34 theta1 theta2 theta3 theta4 theta5 theta6",
+        ("theta1", "P.x"), "theta5", "link34.wz"),
+    "bennett": Case(1, ((0.9,), (-1.3,)), "M bar2 A B C D", ("B", "M.x"), "D", "bar2.wx"),
+    "sarrus": Case(1, ((-0.5,), (0.3,)), "corner plate upper2 A1 B1 C1 A2 B2 C2",
+        ("plate.z", "upper2.y"), "C2", "lower1.wy"),
+    "three-rps": Case(3, ((0.04, -0.03, 0.06), (-0.05, 0.02, 0.01)), "tool plate piston2 L1 R1 R2 R3 S1 S2",
+        ("tool.x tool.y tool.z", "R1 R2 L3"), "S2 S3", "plate.z plate.wx plate.wy"),
+    "delta": Case(3, ((0.5, -0.3, 0.2), (-0.4, 0.6, 0.7)), "gripper plate rod2a A1 U1a U3b S1a S2b",
+        ("gripper.x gripper.y gripper.z", "A1 U2a.1 A3"), "S1b S2b S3b", "plate.x plate.y rod1a.wy"),
+}
+EVERY = {**CASES, **TIED, **SPATIAL}
 # fmt: on
 postures = pytest.mark.parametrize(("name", "place"), [(name, k) for name in EVERY for k in (0, 1)])
 
