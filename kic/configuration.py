@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_failures, check_order
+from kic.arrays import broadcast_batches, check_order
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
-from kic.errors import InputError, SingularError, placed
+from kic.errors import InputError
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
-from kic.placement import Placement
+from kic.members import spread, surviving
 from kic.reactions import joint_forces
 from kic.rows import names_of
 from kic.singularities import Singularities
+from kic.taskspace import TaskSpace
 from kic.transfer import Transfer
 
 
-class Configuration(Placement):
+class Configuration(TaskSpace):
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
     Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
@@ -343,40 +344,3 @@ class Configuration(Placement):
         return Singularities(
             model, self._states, self.ok, inputs, outputs, lambda state: Configuration(model, (), state[None])
         )
-
-
-def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
-    """An answer for the members of a batch that have one, and which these are.
-
-    Parameters
-    ----------
-    ok : (...) bool
-        Members that have a posture.
-    failures : {"raise", "mask"}
-        What becomes of those without an answer.
-    answer : callable
-        Takes flat indices of members, or a slice of all.
-    """
-    check_failures(failures)
-    good = ok.copy()
-    while True:
-        try:
-            members = np.flatnonzero(good)
-            with placed(members, good.shape):
-                # all of them as they stand, without a copy
-                return good, answer(slice(None) if len(members) == good.size else members)
-        except SingularError as error:
-            failed = error.numbers.get("failed")
-            if failures == "raise" or not failed:
-                raise
-            for index in failed:
-                good[index] = False
-
-
-def spread(part: np.ndarray, good: np.ndarray) -> np.ndarray:
-    """Answers (n, …) of the members that have one, among NaN for all others (B, …)."""
-    if good.all():
-        return part
-    whole = np.full((good.size, *part.shape[1:]), np.nan, part.dtype)
-    whole[good.reshape(-1)] = part
-    return whole

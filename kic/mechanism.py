@@ -12,6 +12,7 @@ from kic.couplings import tell
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
+from kic.operational import OperationalEvaluator
 from kic.postures import Postures
 from kic.tables import Sheet
 
@@ -177,6 +178,30 @@ class Mechanism(Postures):
         [2.0, 1.0]
         """
         return Evaluator(self._model, of, order, dynamics, wrt)
+
+    def prepare_operational_space(
+        self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
+    ) -> OperationalEvaluator:
+        """Evaluator of Λ, μ, p for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        task : str or list of str
+            Rows of the task, as `of` in `Configuration.coefficients`.
+        wrt : str or list of str, optional
+            The coordinates, as in `Configuration.coefficients`.
+
+        Returns
+        -------
+        OperationalEvaluator
+            Call it with a state (..., S); see `Configuration.state`.
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.operational_space` would.
+        """
+        return OperationalEvaluator(self._model, task, wrt)
 
     def sheet(self) -> Sheet:
         """Labelled account of the parts, to print or to show."""
