@@ -1,7 +1,9 @@
 """Closed forms of the classic arms, each beside the general way: its `mechanism()` is the same arm, drawn.
 
-The formulas are those of four documents, with their misprints corrected; every one of them is held against the
-general machinery in the tests. Angles are radians; any consistent units.
+The formulas are those of four documents, with their misprints corrected; every one of them is held against
+the general machinery in the tests. Angles are radians; any consistent units.
 """
 
-__all__: list[str] = []
+from kic.classics.leg import Leg
+
+__all__ = ["Leg"]
