@@ -5,5 +5,7 @@ the general machinery in the tests. Angles are radians; any consistent units.
 """
 
 from kic.classics.leg import Leg
+from kic.classics.point_mass_arm import PointMassArm
+from kic.classics.wrist_partitioned import WristPartitioned
 
-__all__ = ["Leg"]
+__all__ = ["Leg", "PointMassArm", "WristPartitioned"]

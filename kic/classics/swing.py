@@ -44,7 +44,7 @@ def check_amounts(owner: Any, *keys: str) -> None:
         assign(owner, **{key: number(type(owner).__name__, key, getattr(owner, key), 0.0)})
 
 
-def sin_cos(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sin_cos(angle: Any) -> tuple[np.ndarray, np.ndarray]:
     """Sine and cosine of real or complex numbers, or of symbols.
 
     Examples
@@ -52,6 +52,7 @@ def sin_cos(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> sin_cos(np.array([0.0]))
     (array([0.]), array([1.]))
     """
+    angle = np.asarray(angle)  # sums of single symbols are none
     if angle.dtype == object:
         return np.asarray(_SINE(angle)), np.asarray(_COSINE(angle))
     return np.sin(angle), np.cos(angle)
