@@ -20,7 +20,7 @@ from kic.coefficients import Coefficients
 from kic.dynamics import Dynamics
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
-from kic.parts import Body, Joint, Point
+from kic.parts import Body, Distance, Joint, Point
 
 # a product of two rates, and where its coefficient is in P*
 PRODUCTS = {"w1w1": (0, 0), "w2w2": (1, 1), "w3w3": (2, 2), "w1w2": (0, 1), "w2w3": (1, 2), "w3w1": (2, 0)}
@@ -386,8 +386,10 @@ class Leg:
                 Joint("knee", "revolute", ("link2", "link3"), (l2, d3, 0.0), y, value=level),
             ),
             points=(
+                Point("hub", "column", (0.0, 0.0, 0.0)),
                 Point("end", "link2", (l2, d2, 0.0), self.M2),
                 Point("tip", "link3", (l2, d3, -l3), self.M3),
             ),
+            distances=(Distance("reach", ("hub", "tip")),),
             gravity=self.gravity,
         )

@@ -113,8 +113,8 @@ def swinging(
         turns = (which == 0).sum(axis=0)
         bends = n - turns
         far = (which == 2).any(axis=0).astype(int)
-        X, Z = out[..., far, bends], up[..., far, bends] * (turns == 0)
-        S, C, d = sines[..., turns], cosines[..., turns], aside * (bends == 0)
+        X, Z = out[..., far, bends], up[..., far, bends] * (turns == 0).astype(int)
+        S, C, d = sines[..., turns], cosines[..., turns], aside * (bends == 0).astype(int)
         made.append(np.stack(np.broadcast_arrays(X * C - d * S, X * S + d * C, Z), axis=-n - 1))
     values, G, H, D = (*made, None, None)[:4]
     return Coefficients(rows, columns, G, H, D, values)

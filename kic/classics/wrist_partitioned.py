@@ -180,7 +180,7 @@ class WristPartitioned:
             for index, why in list(zip(members, reasons, strict=True))[:4]
         )
         raise PostureError(
-            f"WristPartitioned(a23={self.a23:g}, a34={self.a34:g}, s11={self.s11:g}) has no posture for this: "
+            f"WristPartitioned(a23={self.a23:g}, a34={self.a34:g}, s11={self.s11:g}) has no posture: "
             f"{some}{'; …' if len(members) > 4 else ''}. Move P"
             f"{', or keep the others with failures=' + repr('mask') if P.ndim > 1 else ''}.",
             failed=members,
