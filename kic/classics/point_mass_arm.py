@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
-from kic.checks import Vector, assign, number
+from kic.checks import assign, number
 from kic.classics.swing import check_amounts, check_lengths, sin_cos
 from kic.dynamics import Dynamics
-from kic.inertias import check_inertia
+from kic.errors import ModelError
 from kic.mechanism import Mechanism
 from kic.parts import Body, Joint, Point
 
@@ -47,15 +47,15 @@ class PointMassArm:
         Lengths of links 1 and 2.
     m1, m2, m3 : float
         Masses.
-    inertia3 : (3,) float
-        Moments of inertia of link 3 about its own axes; only the last, about the joint, enters.
+    Izz : float
+        Moment of inertia of link 3 about its joint; no other enters.
     g : float
         Gravity along −y.
 
     Raises
     ------
     ModelError
-        For lengths that are not positive, negative masses, or an inertia that no body has.
+        For lengths that are not positive, negative masses, or inertia without mass.
 
     References
     ----------
@@ -75,7 +75,7 @@ class PointMassArm:
     m1: float = 4.6
     m2: float = 2.3
     m3: float = 1.0
-    inertia3: Vector = (0.05, 0.1, 0.1)
+    Izz: float = 0.1
     g: float = 9.8
 
     coordinates = ("joint1", "joint2", "joint3")
@@ -83,9 +83,14 @@ class PointMassArm:
 
     def __post_init__(self) -> None:
         check_lengths(self, "l1", "l2")
-        check_amounts(self, "m1", "m2", "m3")
+        check_amounts(self, "m1", "m2", "m3", "Izz")
         assign(self, g=number("PointMassArm", "g", self.g))
-        assign(self, inertia3=check_inertia("PointMassArm", self.inertia3, self.m3)[:3])
+        if self.Izz and not self.m3:
+            raise ModelError(
+                f"PointMassArm: a body without mass has no inertia, got m3 = 0 and Izz = {self.Izz:g}. "
+                "Give it mass, or Izz = 0.",
+                key="Izz",
+            )
 
     def dynamics(self, q: Any) -> Dynamics:
         """The model τ = M(θ) θ̈ + V(θ, θ̇) + G(θ) in closed form.
@@ -124,7 +129,7 @@ class PointMassArm:
         s2, c2 = sin_cos(angles[..., 1])
         _, c12 = sin_cos(angles[..., 0] + angles[..., 1])
         k, coupled = self.m2 + self.m3, (self.m2 + self.m3) * self.l1 * self.l2
-        M = np.full((*c1.shape, 3, 3), self.inertia3[2], angles.dtype)
+        M = np.full((*c1.shape, 3, 3), self.Izz, angles.dtype)
         M[..., 0, 0] += (self.m1 + k) * self.l1**2 + k * self.l2**2 + 2 * coupled * c2
         M[..., 0, 1] += k * self.l2**2 + coupled * c2
         M[..., 1, 0] = M[..., 0, 1]
@@ -173,7 +178,7 @@ class PointMassArm:
         k = self.m2 + self.m3
         # all that link 2 carries is at its end
         fx, fy = c2 * x2 - s2 * y2, s2 * x2 + c2 * y2
-        turning = self.inertia3[2] * a[..., 2]
+        turning = self.Izz * a[..., 2]
         n2 = turning + self.l2 * k * y2
         n1 = n2 + self.l1 * (self.m1 * y1 + k * fy)
         zero = 0 * (turning + x3)
@@ -190,7 +195,8 @@ class PointMassArm:
         Returns
         -------
         Mechanism
-            With the same names of coordinates; `frame2` and `frame3` are the ends of links 1 and 2.
+            With the same names of coordinates; `frame2` and `frame3` are the ends of links 1 and 2. About its
+            own line link 3 has half of Izz, as in the exercise.
 
         Examples
         --------
@@ -204,7 +210,7 @@ class PointMassArm:
             bodies=(
                 Body("link1", self.m1, elbow, none),
                 Body("link2", self.m2, wrist, none),
-                Body("link3", self.m3, wrist, self.inertia3),
+                Body("link3", self.m3, wrist, (self.Izz / 2, self.Izz, self.Izz)),
             ),
             joints=(
                 Joint("joint1", "revolute", ("ground", "link1"), none, z),
