@@ -154,9 +154,12 @@ class WristPartitioned:
         for side in (1, -1):
             turn, r = np.arctan2(side * y, side * x), side * radius
             for sign in (1, -1):
-                elbow = 2 * np.arctan2(sign * side * bend, reach)
-                s3, c3 = sin_cos(elbow)
-                lift = np.arctan2(z, r) - np.arctan2(self.a34 * s3, self.a23 + self.a34 * c3)
+                half = sign * side * bend
+                elbow = 2 * np.arctan2(half, reach)
+                # 4 a23 times what the arm extends along the upper arm and across it
+                along = 4 * self.a23**2 + reach**2 - bend**2
+                across = 2 * half * reach + 0.0  # none has no sign
+                lift = np.arctan2(z, r) - np.arctan2(across, along)
                 angles.append(wrapped(np.stack([turn, lift, elbow], axis=-1)))
         found = np.where(failed[..., None], np.nan, np.array(angles))
         if failures == "raise" and failed.any():
