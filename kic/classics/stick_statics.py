@@ -147,15 +147,15 @@ class StickStatics(Sticks, ABC):
         return forces / np.hypot(forces[..., 0], forces[..., 1])[..., None]
 
     def _pinned(self, q: Any) -> np.ndarray:
-        """Forces (..., 2, 3) in the pin at the end of link 2 for unit torques at hinge 1, hinge 2, the pin."""
+        """Forces (..., 2, 3) at the end of link 2 for unit torques at hinge 1, hinge 2, and that end."""
         r = self.links(q)
         first, second = r[..., 0, :], r[..., 1, :]
-        theta2 = trailing("q", q, self.size)[..., 1]
+        theta2 = trailing("q", q, self.size)[..., 1:2]
         sine2 = sin(theta2)
         if theta2.dtype != object:
-            self._bent(theta2, sine2)
-        span = self.lengths[0] * self.lengths[1] * sine2
-        return np.stack([second, -(first + second), first], axis=-1) / span[..., None, None]
+            self._bent(theta2[..., 0], sine2[..., 0])
+        span = self.lengths[0] * self.lengths[1] * sine2[..., None]
+        return np.stack([second, -(first + second), first], axis=-1) / span
 
     def _bent(self, theta2: np.ndarray, sine2: np.ndarray) -> None:
         """Refuse a posture whose first two links are parallel."""

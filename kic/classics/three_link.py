@@ -239,7 +239,7 @@ class ThreeLink(StickStatics, StickDynamics):
             Where the first two links are parallel, theta2 = 0 or π; it carries `failed` and `theta2`.
         """
         force = self._pinned(q)
-        x, y = np.moveaxis(self.links(q)[..., 2, :], -1, 0)
+        last = self.links(q)[..., 2, :, None]
         # the torque is that of joint 3 and what the force turns it by
-        torque = force[..., 0, :] * y[..., None] - force[..., 1, :] * x[..., None] + np.array([0.0, 0.0, 1.0])
-        return np.concatenate([force, torque[..., None, :]], axis=-2)
+        moment = force[..., :1, :] * last[..., 1:, :] - force[..., 1:, :] * last[..., :1, :]
+        return np.concatenate([force, moment + np.array([0.0, 0.0, 1.0])], axis=-2)

@@ -228,10 +228,10 @@ class TwoLink(StickStatics, StickDynamics):
                 "Give m2 above 0.",
                 condition=np.inf,
             )
-        shares = m1 / 9 + m2 / 3 - m2 / 4 * cos(trailing("q", q, 2)[..., 1]) ** 2
+        shares = m1 / 9 + m2 / 3 - m2 / 4 * cos(trailing("q", q, 2)[..., 1:]) ** 2
         determinant = (self.l1 * self.l2) ** 2 * m2 * shares
         adjoint = I[..., ::-1, ::-1] * np.array([[1.0, -1.0], [-1.0, 1.0]])
-        return adjoint / determinant[..., None, None]
+        return adjoint / determinant[..., None]
 
     def decoupling(self) -> np.ndarray:
         """Angles theta2 at which each torque accelerates its own joint only (p. 18).
