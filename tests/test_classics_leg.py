@@ -333,6 +333,10 @@ def test_questions_that_are_refused() -> None:
             ask([0.0, np.nan, 0.0])
     with pytest.raises(kic.InputError, match=r"Expected `link` to be 2 or 3, got 1\. The column is link 1\."):
         leg.point(q, link=1)
+    with pytest.raises(kic.InputError, match=r"Expected `link` to be 2 or 3, got array\(\[2, 3\]\)"):
+        leg.point(q, link=np.array([2, 3]))
+    with pytest.raises(kic.InputError, match="Expected `s` to be finite, got nan"):
+        leg.point(q, s=np.nan)
     with pytest.raises(kic.InputError, match="Expected `order` to be 1, 2 or 3, got 4"):
         leg.point(q, order=4)
     with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `q` \(2,\), `s` \(3,\)"):

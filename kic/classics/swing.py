@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from kic.checks import assign, number
+from kic.classics.angles import cos, sin
 from kic.coefficients import Coefficients
 from kic.errors import ModelError
-from kic.kernels.functions import cosine, sine
-
-_SINE = np.frompyfunc(sine, 1, 1)
-_COSINE = np.frompyfunc(cosine, 1, 1)
 
 
 def check_lengths(owner: Any, *keys: str) -> None:
@@ -52,10 +49,8 @@ def sin_cos(angle: Any) -> tuple[np.ndarray, np.ndarray]:
     >>> sin_cos(np.array([0.0]))
     (array([0.]), array([1.]))
     """
-    angle = np.asarray(angle)  # sums of single symbols are none
-    if angle.dtype == object:
-        return np.asarray(_SINE(angle)), np.asarray(_COSINE(angle))
-    return np.sin(angle), np.cos(angle)
+    a = np.asarray(angle)  # the sum of two symbols is none
+    return sin(a), cos(a)
 
 
 def cycles(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

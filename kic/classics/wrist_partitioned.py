@@ -12,10 +12,11 @@ import numpy as np
 
 from kic.arrays import check_failures, check_order, trailing
 from kic.checks import assign, number
+from kic.classics.angles import real, wrapped
 from kic.classics.swing import check_lengths, cycles, sin_cos, swinging
 from kic.coefficients import Coefficients
 from kic.dh import DHRow, from_dh
-from kic.errors import InputError, PostureError, SingularError, shown
+from kic.errors import PostureError, SingularError
 from kic.mechanism import Mechanism
 from kic.parts import Point
 
@@ -133,13 +134,7 @@ class WristPartitioned:
                [ 0.      ,  1.570796, -1.570796]])
         """
         check_failures(failures)
-        P = trailing("P", P, 3)
-        if P.dtype != np.float64:
-            raise InputError(
-                f"Expected `P` to be real numbers here, got {shown(P)}. Arctangents choose branches; complex "
-                "numbers and symbols have none.",
-                name="P",
-            )
+        P = real("P", P, 3)
         x, y, z = P[..., 0], P[..., 1], P[..., 2] - self.s11
         radius = np.hypot(x, y)
         far, least, most = np.hypot(radius, z), abs(self.a23 - self.a34), self.a23 + self.a34
@@ -321,11 +316,6 @@ class WristPartitioned:
             (),
             (Point("wrist", "forearm", (self.a34, 0.0, 0.0)),),
         )
-
-
-def wrapped(angle: np.ndarray) -> np.ndarray:
-    """Angles brought into (−π, π]."""
-    return angle - 2 * np.pi * np.ceil((angle - np.pi) / (2 * np.pi))
 
 
 def outer(u: np.ndarray, v: np.ndarray) -> np.ndarray:
