@@ -4,4 +4,7 @@ The formulas are those of four documents, with their misprints corrected; every 
 general machinery in the tests. Angles are radians; any consistent units.
 """
 
-__all__: list[str] = []
+from kic.classics.counting import OperationCount, count_operations
+from kic.classics.operation_counts import OperationTable, table_1
+
+__all__: list[str] = ["OperationCount", "OperationTable", "count_operations", "table_1"]
