@@ -5,6 +5,13 @@ general machinery in the tests. Angles are radians; any consistent units.
 """
 
 from kic.classics.counting import OperationCount, count_operations
+from kic.classics.dalembert import split
+from kic.classics.dropping import DroppingCost, Survey
 from kic.classics.operation_counts import OperationTable, table_1
+from kic.classics.splitdynamics import SplitDynamics
+from kic.classics.threelinkpuma import ThreeLinkPuma
 
-__all__: list[str] = ["OperationCount", "OperationTable", "count_operations", "table_1"]
+__all__: list[str] = [
+    "DroppingCost", "OperationCount", "OperationTable", "SplitDynamics", "Survey", "ThreeLinkPuma",
+    "count_operations", "split", "table_1",
+]  # fmt: skip

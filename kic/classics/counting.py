@@ -1,7 +1,7 @@
 """What an answer costs: kic's own kernels, run on scalars that count.
 
-A kernel's source is run as plain Python with every number it reads, keeps or makes replaced by one that counts
-what is done to it. Nothing is estimated, and nothing is left out that the compiled kernel would do with floats.
+A kernel's source is run as plain Python with every number it reads, keeps or makes replaced by one that
+counts what is done to it. Nothing is estimated, and nothing that the kernel does with floats is left out.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ class _Memory(np.ndarray):
     ledger: Counter[str]
 
     def __array_finalize__(self, other: Any) -> None:
-        self.ledger = getattr(other, "ledger", Counter())
+        if isinstance(other, _Memory):  # a view counts in the same ledger
+            self.ledger = other.ledger
 
     def __setitem__(self, place: Any, value: Any) -> None:
         if not isinstance(value, Counted | np.ndarray):
@@ -190,10 +191,11 @@ def count_operations(
 ) -> OperationCount:
     """Operations that one posture of a prepared evaluator takes, found by running it on counting scalars.
 
-    Counted is every + − × ÷ on floats that the source does, be one of the numbers 0 or 1 by the structure of the
-    arm or not: kernels know no structure, so that the counts of an open chain in its own coordinates depend on
-    the kind and order of its joints alone. In other coordinates, and with loops, the elimination leaves out
-    zeros, and the counts are those of the posture. A compiler may fuse or spare some of these operations.
+    Counted is every + − × ÷ on floats that the source does, be one of the numbers 0 or 1 by the structure of
+    the arm or not: kernels know no structure, so that the counts of an open chain in its own coordinates
+    depend on the kind and order of its joints, its bodies and loads alone. In other coordinates, and with
+    loops, the elimination leaves out zeros, and the counts are those of the posture. A compiler may fuse or
+    spare some of these operations.
 
     Parameters
     ----------
@@ -218,8 +220,8 @@ def count_operations(
     Raises
     ------
     UnknownNameError, InputError, InertiaError, SingularError
-        As `Mechanism.prepare` and its evaluator would; also for a batch, for a posture of another mechanism, or
-        for one so near to a singular posture that the coordinates are chosen anew there.
+        As `Mechanism.prepare` and its evaluator would; also for a batch, for a posture of another mechanism,
+        or for one so near to a singular posture that rows are chosen anew there.
 
     Examples
     --------
@@ -227,7 +229,7 @@ def count_operations(
     >>> from kic.classics import count_operations
     >>> count = count_operations(kic.load("horn-two-link"), of="tip", order=1)
     >>> count.products, count.sums, count.cosines, count.sines
-    (98, 79, 2, 2)
+    (87, 68, 2, 2)
     """
     ledger: Counter[str] = Counter()
     run(ledger, mechanism, of, order, dynamics, wrt, at)
@@ -248,7 +250,7 @@ def run(
     Returns
     -------
     list of ndarray
-        What the kernels wrote, in floats: tables of rows and of the dynamics, as far as asked, and the effort.
+        What the kernels wrote, in floats: tables of rows and of the dynamics, as far as asked; the effort.
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"Expected a Mechanism, got {shown(mechanism)}. `kic.load` makes one.")
@@ -258,8 +260,7 @@ def run(
         )
     posture = mechanism.at() if at is None else at
     state = _state(mechanism, posture)
-    effort = dynamics == "effort"
-    evaluator = mechanism.prepare(of, order, True if effort else dynamics, wrt)
+    evaluator = mechanism.prepare(of, order, True if dynamics == "effort" else dynamics, wrt)
     found = evaluator(state)  # refuses what can not be answered
     made = evaluator._room((), 1, state.dtype)
     if evaluator._transfer is not None and evaluator._transfer.choice is None:
@@ -272,16 +273,16 @@ def run(
         counting = [_counting(a, ledger) for a in arguments]
         if entry.py_func(*counting):
             raise SingularError(
-                f"'{mechanism.name}' is near a singular posture here: rows are chosen anew, and there is no one "
-                "count. Give another posture with `at`."
+                f"'{mechanism.name}' is near a singular posture here, where rows are chosen anew and there "
+                "is no one count. Give another posture with `at`."
             )
         written = [k for k, a in enumerate(arguments) if a is made._rows or a is made._model]
         tables += [counting[k].astype(float).view(np.ndarray)[0] for k in written if arguments[k].size]
-    if effort:
+    if dynamics == "effort":
         names = posture.coordinates if evaluator._transfer is None else evaluator._transfer.labels
         parts = [found.I, found.P, found.load, found.damping, np.ones(len(names)), np.ones(len(names))]
-        *model, qd, qdd = (np.asarray(_counting(a, ledger)) for a in parts)
-        tables.append(Dynamics(names, *model).effort(qd, qdd).astype(float))
+        I, P, load, damping, qd, qdd = (_counting(a, ledger).view(np.ndarray) for a in parts)
+        tables.append(Dynamics(names, I, P, load, damping).effort(qd, qdd).astype(float))
     return tables
 
 

@@ -85,8 +85,8 @@ def revolute_arm(n: int) -> Mechanism:
 
     Examples
     --------
-    >>> revolute_arm(3).coordinates
-    ('j1', 'j2', 'j3')
+    >>> revolute_arm(3).freedoms
+    3
     """
     n = _joints("n", n)
     k = np.arange(1, n + 1)
@@ -103,8 +103,9 @@ def revolute_arm(n: int) -> Mechanism:
 class OperationTable:
     """Table 1 of the document with kic's own counts beside it, for arms of so many revolute joints.
 
-    The document counts one set point of a trajectory: D, H and G at given rates. kic's effort is the nearest to
-    it, and gives I* and P* for all rates on the way; the last columns are those and the hand's G and H alone.
+    The document counts one set point of a trajectory: D, H and G at given rates. kic's effort is the nearest
+    to it, and gives I* and P* for all rates on the way; the last columns are those and the hand's G and H
+    alone.
 
     Parameters
     ----------
@@ -149,15 +150,17 @@ class OperationTable:
 
     def sheet(self) -> Sheet:
         """Labelled tables, to print or to show."""
-        sheet = Sheet("operations for one set point of an arm of n revolute joints: Table 1, and kic's kernels")
+        sheet = Sheet(
+            "operations for one set point of an arm of n revolute joints: Table 1, and kic's kernels"
+        )
         short = ["L-E", "N-E", "G-D", *(f"kic {name}" for name in self.columns[3:])]
         rows = [str(n) for n in self.joints]
         sheet.matrix("multiplications and divisions", rows, short, self.products, corner="n")
         sheet.matrix("additions and subtractions", rows, short, self.sums, corner="n")
         sheet.say(
             "\nL-E, N-E, G-D: Lagrange-Euler, Newton-Euler and generalized d'Alembert as printed. kic's are "
-            "counted as they run, products with structural zeros and ones included; cosines and sines, n each, "
-            "and changes of sign are not in the sums."
+            "counted as they run, products with structural zeros and ones included; cosines and sines, n "
+            "each, and changes of sign are not in the sums."
         )
         return sheet
 
