@@ -48,7 +48,8 @@ def split(
     Examples
     --------
     >>> import kic
-    >>> arm = kic.classics.split(kic.load("horn-two-link").at([0.0, 0.0]))
+    >>> from kic.classics import split
+    >>> arm = split(kic.load("horn-two-link").at([0.0, 0.0]))
     >>> arm.D_tran.round(3), arm.D_rot.round(3)
     (array([[2.5 , 0.75],
            [0.75, 0.25]]), array([[0.167, 0.083],

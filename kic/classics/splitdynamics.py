@@ -44,7 +44,8 @@ class SplitDynamics:
     Examples
     --------
     >>> import kic
-    >>> arm = kic.classics.split(kic.load("horn-two-link").at([0.3, 0.5]))
+    >>> from kic.classics import split
+    >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
     >>> arm.effort([1.0, 2.0], [0.0, 0.0]).round(4)
     array([15.5574,  3.6571])
     >>> arm.without("H_rot").without("G").effort([1.0, 2.0], [0.0, 0.0]).round(4)
@@ -92,7 +93,8 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> kic.classics.split(kic.load("horn-two-link").at([0.3, 0.5])).H_tran([1.0, 2.0]).round(4)
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_tran([1.0, 2.0]).round(4)
         array([-1.9177,  0.2397])
         """
         return self._velocity(self.P_tran, qd)
@@ -117,7 +119,8 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> kic.classics.split(kic.load("horn-two-link").at([0.3, 0.5])).H_rot([1.0, 2.0])
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_rot([1.0, 2.0])
         array([0., 0.])
         """
         return self._velocity(self.P_rot, qd)
@@ -152,7 +155,8 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> kic.classics.split(kic.load("horn-two-link").at([0.0, 0.0])).effort([0.0, 0.0], [0.0, 0.0])
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.0, 0.0])).effort([0.0, 0.0], [0.0, 0.0])
         array([19.62 ,  4.905])
         """
         return self._left().effort(qd, qdd)
@@ -179,7 +183,8 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> kic.classics.split(kic.load("horn-two-link").at([0.0, 0.0])).acceleration([0, 0], [19.62, 4.905])
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.0, 0.0])).acceleration([0, 0], [19.62, 4.905])
         array([0., 0.])
         """
         try:
@@ -223,7 +228,8 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> arm = kic.classics.split(kic.load("horn-two-link").at([0.3, 0.5]))
+        >>> from kic.classics import split
+        >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
         >>> arm.without("D_tran", at="shoulder", by="elbow").D_tran.round(3)
         array([[2.378, 0.   ],
                [0.   , 0.25 ]])
@@ -264,7 +270,8 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> arm = kic.classics.split(kic.load("lee-puma").at([0.3, -0.6, 1.1, 0.8, -0.9, 0.2]))
+        >>> from kic.classics import split
+        >>> arm = split(kic.load("lee-puma").at([0.3, -0.6, 1.1, 0.8, -0.9, 0.2]))
         >>> arm.simplified().dropped
         ('D_rot among joint1, joint2, joint3; D_tran among joint4, joint5, joint6',)
         """
@@ -317,9 +324,10 @@ class SplitDynamics:
         --------
         >>> import kic
         >>> import numpy as np
+        >>> from kic.classics import split
         >>> t = np.linspace(0.0, 1.0, 101)[:, None]
         >>> q, qd, qdd = np.sin(t + [0, 1]), np.cos(t + [0, 1]), -np.sin(t + [0, 1])
-        >>> arm = kic.classics.split(kic.load("horn-two-link").at(q))
+        >>> arm = split(kic.load("horn-two-link").at(q))
         >>> arm.without("D_rot").cost(qd, qdd)
         dropped: D_rot
         <BLANKLINE>
@@ -352,7 +360,8 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> arm = kic.classics.split(kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]]))
+        >>> from kic.classics import split
+        >>> arm = split(kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]]))
         >>> arm.survey([1.0, 1.0], [0.0, 0.0]).share.round(3).tolist()
         [[0.0, 0.0], [0.0, 0.0], [0.076, 0.102], [0.0, 0.0], [1.0, 1.0]]
         """
