@@ -265,8 +265,8 @@ def run(
     made = evaluator._room((), 1, state.dtype)
     if evaluator._transfer is not None and evaluator._transfer.choice is None:
         raise InputError(
-            f"Coordinates {', '.join(evaluator._transfer.labels)} can not drive '{mechanism.name}' as it is "
-            "drawn, so rows are chosen for every posture anew and there is no one count. Draw it elsewhere."
+            f"Loops of '{mechanism.name}' depend on one another as it is drawn, so that rows are chosen for "
+            "every posture anew and there is no one count. Draw it elsewhere."
         )
     tables: list[np.ndarray] = []
     for entry, arguments in evaluator._calls(made, state[None]):
