@@ -569,6 +569,9 @@ def test_table_1_refuses() -> None:
             table_1("Newton-Euler", n)
     with pytest.raises(kic.InputError, match="Expected `joints` to be a whole number"):
         OperationTable([3, 0])
+    for joints in (6, [], "67"):
+        with pytest.raises(kic.InputError, match="Expected `joints` to be a list of numbers of joints, got"):
+            OperationTable(joints)
     with pytest.raises(kic.InputError, match="Expected `n` to be a whole number"):
         revolute_arm(0)
 

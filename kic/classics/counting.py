@@ -66,9 +66,9 @@ class OperationCount:
 
     def sheet(self) -> Sheet:
         """Labelled table, to print or to show."""
-        sheet = Sheet("operations")
+        sheet = Sheet(f"{self.products} products and {self.sums} sums")
         names = [field.name for field in fields(self)]
-        sheet.matrix("", names, ["times"], np.array(astuple(self))[:, None])
+        sheet.matrix("operations", names, [""], np.array(astuple(self))[:, None])
         return sheet
 
     def __repr__(self) -> str:

@@ -124,7 +124,7 @@ class OperationTable:
     Raises
     ------
     InputError
-        For what is no number of joints.
+        For no numbers, or what is no number of joints.
 
     Examples
     --------
@@ -134,7 +134,10 @@ class OperationTable:
     """
 
     def __init__(self, joints: Iterable[int] = range(1, 8)) -> None:
-        self.joints = tuple(_joints("joints", n) for n in joints)
+        several = isinstance(joints, Iterable) and not isinstance(joints, str)
+        if not several or not (given := tuple(joints)):
+            raise InputError(f"Expected `joints` to be a list of numbers of joints, got {shown(joints)}.")
+        self.joints = tuple(_joints("joints", n) for n in given)
         questions: dict[str, dict[str, Any]] = {
             "effort": {"dynamics": "effort"},
             "I* and P*": {"dynamics": "inertia"},
@@ -146,7 +149,9 @@ class OperationTable:
             arm = revolute_arm(n)
             own = [count_operations(arm, **question) for question in questions.values()]
             counts.append([table_1(method, n) for method in METHODS] + [(c.products, c.sums) for c in own])
-        self.products, self.sums = np.moveaxis(np.array(counts, dtype=int).reshape(-1, 6, 2), -1, 0)
+        self.products, self.sums = np.moveaxis(
+            np.array(counts, dtype=int).reshape(-1, len(self.columns), 2), -1, 0
+        )
 
     def sheet(self) -> Sheet:
         """Labelled tables, to print or to show."""
