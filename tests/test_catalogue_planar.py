@@ -70,10 +70,10 @@ def watt(angle: mp.mpf) -> dict[str, mp.mpc]:
 
 
 def stephenson(angle: mp.mpf) -> dict[str, mp.mpc]:
-    B, D, G = unit(angle) / 10, mp.mpc("0.2"), mp.mpc("-0.041", "-0.034")
+    B, D, O = unit(angle) / 10, mp.mpc("0.2"), mp.mpc("-0.041", "-0.034")
     C = circles(B, "0.25", D, "0.25", 1)
     E = C + (B - C) * unit(-mp.pi / 3)
-    return {"A": mp.mpc(0), "B": B, "C": C, "D": D, "E": E, "F": circles(G, "0.15", E, "0.272", -1), "G": G}
+    return {"A": mp.mpc(0), "B": B, "C": C, "D": D, "E": E, "F": circles(O, "0.15", E, "0.272", -1), "O": O}
 
 
 def peaucellier(angle: mp.mpf) -> dict[str, mp.mpc]:
@@ -102,7 +102,7 @@ LINKAGES = {
     ),
     "stephenson-six-bar": Linkage(
         stephenson,
-        {"crank": "AB", "coupler": "BC", "rocker": "DC", "link": "EF", "output": "GF"},
+        {"crank": "AB", "coupler": "BC", "rocker": "DC", "link": "EF", "output": "OF"},
         {"pin": "F", "tip": "E"},
         (0.4, 2.0, 3.1, 3.9, 5.5),
     ),
@@ -275,21 +275,21 @@ def test_the_output_rests() -> None:
     # its curve is symmetric: opposite angles of the crank, mirrored in a line through D
     mirrored = m.path({"A": -A[::-1]}, near=led(m, -A[-1])).value("tip")[::-1, :2] @ [1, 1j]
     assert np.abs((mirrored - D) / lean - np.conj((tip - D) / lean)).max() < 1e-13
-    G = np.degrees(c.value("G"))
+    out = np.degrees(c.value("O"))
     rest = np.abs((np.degrees(A) % 360) - 180) <= 45
-    assert 0.08 < np.ptp(G[rest]) < 0.1
-    assert 68 < np.ptp(G) < 69.5
+    assert 0.08 < np.ptp(out[rest]) < 0.1
+    assert 68 < np.ptp(out) < 69.5
     # where it turns back it drives nothing
-    slope = c.coefficients("G").G.ravel()
+    slope = c.coefficients("O").G.ravel()
     assert np.abs(slope[rest]).max() < 0.01 * np.abs(slope).max()
     k = np.flatnonzero(np.diff(np.sign(slope)) != 0)[0]
 
     def rate(angle: float) -> float:
-        return m.at({"A": angle}, near=member(c, k)).coefficients("G").G[0, 0]
+        return m.at({"A": angle}, near=member(c, k)).coefficients("O").G[0, 0]
 
     still = m.at({"A": brentq(rate, A[k], A[k + 1], xtol=1e-15, rtol=1e-15)}, near=member(c, k))
-    with pytest.raises(kic.SingularError, match="Coordinates G cannot drive 'stephenson-six-bar' here"):
-        still.dynamics(wrt="G")
+    with pytest.raises(kic.SingularError, match="Coordinates O cannot drive 'stephenson-six-bar' here"):
+        still.dynamics(wrt="O")
 
 
 def test_an_exact_straight_line() -> None:
@@ -365,6 +365,32 @@ def test_links_that_the_loops_share(name: str) -> None:
     assert len(loops) == 3
     assert all(one & two for one in loops for two in loops)
     assert set.union(*loops) == {b.name for b in m.bodies}
+
+
+def test_harmonic_motion() -> None:
+    """The yoke is where r cos A is; the crank feels its mass with sin² A, and the block's with cos² A too."""
+    m, r = kic.load("scotch-yoke"), 0.1
+    A = np.linspace(-np.pi, np.pi, 73)
+    c = m.path({"shaft": A}, near=led(m, A[0]))
+    u = c.coefficients(["yoke", "slot", "pin"], order=3)
+    cosine, sine = r * np.cos(A), r * np.sin(A)
+    zero = 0 * A
+    exact = [(cosine, sine, -A), (-sine, cosine, zero - 1), (-cosine, -sine, zero), (sine, -cosine, zero)]
+    for T, rows in zip((u.values, *u.tensors), exact, strict=True):
+        assert np.abs(T.reshape(len(A), 3) - np.stack(rows, axis=1)).max() < 1e-14
+    mass = {b.name: b.mass for b in m.bodies}
+    d, disc = c.dynamics(), m.bodies[0].inertia[2]
+    inertia = disc + mass["block"] * r**2 + mass["slider"] * sine**2
+    assert np.abs(d.I.ravel() - inertia).max() < 1e-15 + 1e-12 * inertia.max()
+    assert np.abs(d.P.ravel() - mass["slider"] * sine * cosine).max() < 1e-12 * inertia.max()
+    assert np.abs(d.load.ravel() + 9.81 * mass["block"] * cosine).max() < 1e-13
+    with pytest.raises(kic.SingularError, match="Coordinates yoke cannot drive 'scotch-yoke' here"):
+        m.at({"shaft": 0.0}).dynamics(wrt="yoke")
+    e = m.at({"shaft": 1.1}).coefficients("shaft", order=3, wrt="yoke")
+    one = -1 / (r * np.sin(1.1))
+    two = -np.cos(1.1) / np.sin(1.1) * one**2
+    three = (1 + 3 / np.tan(1.1) ** 2) * one**3
+    assert np.abs(np.ravel([*e.G.ravel(), *e.H.ravel(), *e.D.ravel()]) / [one, two, three] - 1).max() < 1e-12
 
 
 # --- several freedoms: legs

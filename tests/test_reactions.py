@@ -228,6 +228,7 @@ def test_what_is_left_open_is_named(name: str, place: int) -> None:
 PLANAR = (
     "four-bar", "slider-crank", "five-bar", "three-legged-robot", "ladder", "watt-parallel-motion",
     "stephenson-six-bar", "peaucellier", "jansen-leg", "three-rrr", "six-freedom-planar",
+    "scotch-yoke",
 )  # fmt: skip
 
 
