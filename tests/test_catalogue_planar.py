@@ -279,6 +279,8 @@ def test_the_output_rests() -> None:
     rest = np.abs((np.degrees(A) % 360) - 180) <= 45
     assert 0.08 < np.ptp(out[rest]) < 0.1
     assert 68 < np.ptp(out) < 69.5
+    centre = c.value("pin")[np.argmin(np.abs(np.degrees(A) - 180))]
+    assert np.abs(np.linalg.norm(c.value("tip") - centre, axis=1) - 0.272)[rest].max() < 0.25e-3
     # where it turns back it drives nothing
     slope = c.coefficients("O").G.ravel()
     assert np.abs(slope[rest]).max() < 0.01 * np.abs(slope).max()
