@@ -217,7 +217,9 @@ def test_inertia_is_that_of_the_bodies(name: str, place: int) -> None:
         I = I + lump.mass * moved @ moved.T
     assert mismatch(I, d.I) < p.limit
     both = np.einsum("lnm->nlm", d.P) + np.einsum("mnl->nlm", d.P)
-    assert mismatch(p.slope(lambda c: c.dynamics().I), both) < p.limit
+    # symmetry may leave no P* at all: beside I* as well
+    off = np.abs(p.slope(lambda c: c.dynamics().I) - both).max()
+    assert off < p.limit * max(np.abs(both).max(), np.abs(d.I).max())
     if d.holonomic:
         assert mismatch(d.P.swapaxes(-1, -2), d.P) < 1e-13
     assert mismatch(-p.slope(lambda c: potential(p.m, c)), d.load) < p.limit
