@@ -41,6 +41,8 @@ from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
+from kic.contactarrays import contact_frames
+from kic.contactset import ContactSet, grasp_map
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
@@ -57,6 +59,7 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.forceclosure import GraspClosure, force_closure, form_closure
 from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
@@ -73,6 +76,7 @@ __all__ = [
     "Closer",
     "Coefficients",
     "Configuration",
+    "ContactSet",
     "Contributions",
     "Coupling",
     "DHRow",
@@ -80,6 +84,7 @@ __all__ = [
     "Dynamics",
     "Evaluator",
     "Force",
+    "GraspClosure",
     "IndependentSet",
     "IndependentSets",
     "InertiaError",
@@ -103,7 +108,11 @@ __all__ = [
     "Units",
     "UnknownNameError",
     "Wrench",
+    "contact_frames",
+    "force_closure",
+    "form_closure",
     "from_dh",
+    "grasp_map",
     "load",
     "model_names",
     "products",

@@ -16,11 +16,12 @@ ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays"],
-    ["checks", "members"],
-    ["products", "inertias", "rotations", "jets", "contributions"],
-    ["parts", "coefficients", "jointforces"],
-    ["dynamics", "couplings"],
+    ["arrays", "conic"],
+    ["checks", "members", "contactarrays"],
+    ["products", "inertias", "rotations", "jets", "contributions", "contactset"],
+    ["parts", "coefficients", "jointforces", "onegrasp"],
+    ["dynamics", "couplings", "forceclosure"],
+    ["gripping"],
     ["drawing"],
     ["tree"],
     ["items", "masses", "posture", "drives"],

@@ -1,0 +1,245 @@
+"""Cone programs: the least cost under equalities, inequalities and second-order cones.
+
+Without second-order cones and squares in the cost a program is linear, and SciPy's HiGHS solves it; for all
+others Clarabel is needed. An answer's equalities are exact to rounding, and no margin of it is negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csc_array, triu
+
+from kic.errors import KicError, SingularError
+
+# a margin no larger than this, in a program of numbers of order one, can not be told from none
+BRINK = 1e-7
+# margins that are computed are at least this, beside the largest number, so that rounding can not undo them
+FLOOR = 1e-14
+# what mending such margins may add to the cost, relative
+SHIFT = 1e-6
+# equalities hold to this, or can not hold
+EQUAL = 1e-9
+_TIGHT = 1e-11
+
+
+@dataclass(frozen=True)
+class Program:
+    """Least ``cost·x + x·square·x / 2`` with ``E x = e``, where each block of ``s = h − A x`` is in its cone.
+
+    Attributes
+    ----------
+    cost : (N,)
+    E, e : (Q, N), (Q,)
+        Equalities with orthonormal rows: see `independent`.
+    A, h : (R, N), (R,)
+    sizes : tuple of int
+        Rows of each block: one, not negative, or more, the first no smaller than the norm of the others.
+    square : (N, N), optional
+    """
+
+    cost: np.ndarray
+    E: np.ndarray
+    e: np.ndarray
+    A: np.ndarray
+    h: np.ndarray
+    sizes: tuple[int, ...]
+    square: np.ndarray | None = None
+
+    @property
+    def starts(self) -> np.ndarray:
+        """First row of each block."""
+        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+
+    def margins(self, x: np.ndarray) -> np.ndarray:
+        """How far inside its cone each block is: its first row less the norm of the others."""
+        return inside(self.h - self.A @ x, self.sizes)
+
+    def exact(self, x: np.ndarray) -> np.ndarray:
+        """The nearest x whose equalities hold."""
+        return x - self.E.T @ (self.E @ x - self.e)
+
+    def price(self, x: np.ndarray) -> float:
+        """Cost of x."""
+        return float(self.cost @ x + (0.0 if self.square is None else x @ self.square @ x / 2))
+
+
+def inside(s: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """Margins of blocks in their cones."""
+    cuts = np.cumsum(sizes)[:-1]
+    return np.array([b[0] - (np.linalg.norm(b[1:]) if len(b) > 1 else 0.0) for b in np.split(s, cuts)])
+
+
+def independent(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What of `e` no E x can be, and the rows T so that T E is orthonormal and T E x = T e says the rest."""
+    if not E.size:
+        return e, np.zeros((0, len(e)))
+    U, sigma, _ = np.linalg.svd(E, full_matrices=False)
+    kept = sigma > EQUAL * sigma[0]
+    T = U[:, kept].T / sigma[kept, None]
+    return e - U[:, kept] @ (U[:, kept].T @ e), T
+
+
+def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Answer x of a program that has one, with the multipliers y of its equalities and z of its blocks.
+
+    They fulfil cost + square·x + Eᵀy + Aᵀz = 0, with z in the cones.
+
+    Raises
+    ------
+    SingularError
+        Where the solver finds no answer.
+    KicError
+        Where Clarabel is needed and not installed.
+    """
+    return (
+        _linear(program) if program.square is None and max(program.sizes, default=1) <= 2 else _conic(program)
+    )
+
+
+def _linear(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By HiGHS; a cone of two rows is two inequalities."""
+    A, h, starts = p.A, p.h, p.starts
+    pairs = starts[np.array(p.sizes, dtype=np.intp) == 2]
+    single = starts[np.array(p.sizes, dtype=np.intp) == 1]
+    upper = np.concatenate([A[single], A[pairs] + A[pairs + 1], A[pairs] - A[pairs + 1]])
+    limit = np.concatenate([h[single], h[pairs] + h[pairs + 1], h[pairs] - h[pairs + 1]])
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = linprog(
+        p.cost, upper, limit, p.E if len(p.e) else None, p.e if len(p.e) else None, (None, None),
+        options=options,
+    )  # fmt: skip
+    if found.status != 0:
+        raise SingularError(f"The linear program found no answer: {found.message}", status=found.status)
+    z = np.zeros(len(h))
+    push = -found.ineqlin.marginals
+    plus, minus = np.split(push[len(single) :], 2)
+    z[single], z[pairs], z[pairs + 1] = push[: len(single)], plus + minus, plus - minus
+    return found.x, -found.eqlin.marginals if len(p.e) else np.zeros(0), z
+
+
+def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By Clarabel."""
+    clarabel = solver()
+    cones: list[Any] = [clarabel.ZeroConeT(len(p.e))] if len(p.e) else []
+    cones += [clarabel.NonnegativeConeT(1) if n == 1 else clarabel.SecondOrderConeT(n) for n in p.sizes]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TIGHT
+    size = len(p.cost)
+    square = csc_array((size, size)) if p.square is None else csc_array(triu(p.square))
+    rows, right = csc_array(np.concatenate([p.E, p.A])), np.concatenate([p.e, p.h])
+    found = clarabel.DefaultSolver(square, p.cost, rows, right, cones, settings).solve()
+    # what is almost solved is judged by its margins, not by its name
+    good = (
+        clarabel.SolverStatus.Solved,
+        clarabel.SolverStatus.AlmostSolved,
+        clarabel.SolverStatus.InsufficientProgress,
+    )
+    if found.status not in good or not np.isfinite(found.x).all():
+        raise SingularError(f"The cone program found no answer: {found.status}.", status=str(found.status))
+    y, z = np.split(np.array(found.z), [len(p.e)])
+    return np.array(found.x), y, z
+
+
+def solver() -> Any:
+    """Clarabel, or what to install."""
+    try:
+        import clarabel
+    except ImportError:
+        raise KicError(
+            "Friction cones in space and least squares need the solver Clarabel: pip install 'kic[solver]'."
+        ) from None
+    return clarabel
+
+
+@dataclass(frozen=True)
+class Centre:
+    """The point that is deepest inside all cones.
+
+    Attributes
+    ----------
+    x : (N,)
+    margin : float
+        The smallest margin there, at most 1; negative where no point is in all cones.
+    y, z : (Q,), (R,)
+        Multipliers. Where the margin is negative they prove that no point is: Eᵀy + Aᵀz = 0, z in the cones,
+        and y·e + z·h is the margin.
+    """
+
+    x: np.ndarray
+    margin: float
+    y: np.ndarray
+    z: np.ndarray
+
+
+def centre(p: Program, among: np.ndarray | None = None, bound: float | None = None) -> Centre:
+    """Deepest point of the blocks `among` (all by default), the others at the least in their cones.
+
+    `bound` is the largest sum of the first rows, so that the point stays near.
+    """
+    first = np.zeros(len(p.h))
+    first[p.starts if among is None else p.starts[among]] = 1.0
+    # the last unknown is the margin t: s − t·first in the cones, t ≤ 1
+    A = np.block([[p.A, first[:, None]], [np.zeros((1, len(p.cost))), np.ones((1, 1))]])
+    h, sizes = np.append(p.h, 1.0), (*p.sizes, 1)
+    if bound is not None:
+        A = np.concatenate([A, [np.append(-p.A[p.starts].sum(axis=0), 0.0)]])
+        h, sizes = np.append(h, bound - p.h[p.starts].sum()), (*sizes, 1)
+    E = np.concatenate([p.E, np.zeros((len(p.e), 1))], axis=1)
+    cost = np.append(np.zeros(len(p.cost)), -1.0)
+    x, y, z = solve(Program(cost, E, p.e, A, h, sizes))
+    at = p.exact(x[:-1])
+    margins = p.margins(at)
+    return Centre(
+        at, min(1.0, float(margins[slice(None) if among is None else among].min(initial=1.0))), y, z
+    )
+
+
+@dataclass(frozen=True)
+class Best:
+    """An answer whose margins are not negative."""
+
+    x: np.ndarray
+    margins: np.ndarray
+    shift: float
+    """How far it was moved towards the centre, as a share of the way."""
+
+
+def best(p: Program, middle: np.ndarray) -> Best:
+    """Least cost, of a program with a point `middle` (N,) well inside its cones.
+
+    The solver's answer is made exact in the equalities. Where rounding left a margin negative or too small
+    to be sure, it is then moved towards a point inside by the share of the way that mends it; that may add
+    to the cost `SHIFT` of it, and of one.
+
+    Raises
+    ------
+    SingularError
+        Where no answer is found, or it can not be mended so.
+    """
+    x = p.exact(solve(p)[0])
+    margins = p.margins(x)
+    worst = float(margins.min(initial=np.inf))
+    floor = FLOOR * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
+    if worst >= floor:
+        return Best(x, margins, 0.0)
+    # an inner point that is near: one far away would cost more
+    near = centre(p, bound=4.0 * float(np.abs((p.h - p.A @ x)[p.starts]).sum() + len(p.sizes)))
+    inner = near.x if near.margin > 0 else middle
+    depth = p.margins(inner)
+    needed = np.where(
+        margins < floor, (10 * floor - margins) / np.where(depth > margins, depth - margins, 1), 0
+    )
+    share = float(needed.max())
+    moved = p.exact(x + share * (inner - x))
+    margins = p.margins(moved)
+    if share <= 1 and margins.min() >= floor and p.price(moved) <= p.price(x) + SHIFT * (1 + abs(p.price(x))):
+        return Best(moved, margins, share)
+    raise SingularError(
+        f"The solver's answer leaves its limits by {-worst:.1e} of the load, which is more than rounding.",
+        margin=worst,
+    )
