@@ -60,6 +60,7 @@ from kic.errors import (
 )
 from kic.evaluator import Evaluator
 from kic.forceclosure import GraspClosure, force_closure, form_closure
+from kic.gripping import GripForces, grip_forces, largest_load
 from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
@@ -85,6 +86,7 @@ __all__ = [
     "Evaluator",
     "Force",
     "GraspClosure",
+    "GripForces",
     "IndependentSet",
     "IndependentSets",
     "InertiaError",
@@ -113,6 +115,8 @@ __all__ = [
     "form_closure",
     "from_dh",
     "grasp_map",
+    "grip_forces",
+    "largest_load",
     "load",
     "model_names",
     "products",

@@ -60,6 +60,9 @@ def grasp_map(
     return ContactSet(points, normals, kinds, mu=1.0, gamma=1.0, about=about, plane=plane).map
 
 
+SIX: tuple[str, ...] = ("fx", "fy", "fz", "mx", "my", "mz")
+
+
 class ContactSet:
     """Contacts that act on one body, as plain arrays.
 
@@ -156,7 +159,7 @@ class ContactSet:
             about=reference.shape[:-1],
         )
         self.plane = None if plane is None else plane_axes(plane)
-        self.basis, self.labels = np.eye(6), ("fx", "fy", "fz", "mx", "my", "mz")
+        self.basis, self.labels = np.eye(6), SIX
         if self.plane is not None:
             self.basis, self.labels = planar_wrenches(self.plane)
             frames = planar_frames(frames, self.kinds, self.plane)

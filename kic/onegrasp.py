@@ -30,22 +30,21 @@ def each(
     """
     check_failures(failures)
     answers: list[dict[str, Any] | None] = []
-    errors: list[tuple[int, SingularError]] = []
+    errors: list[tuple[tuple[int, ...], SingularError]] = []
     for i in range(prod(batch)):
         try:
             answers.append(answer(i))
         except SingularError as error:
             answers.append(None)
-            errors.append((i, error))
+            errors.append((tuple(int(k) for k in np.unravel_index(i, batch)), error))
     if errors and failures == "raise":
-        error = errors[0][1]
-        error.numbers["failed"] = error.failed = [  # type: ignore[attr-defined]
-            tuple(int(k) for k in np.unravel_index(i, batch)) for i, _ in errors
-        ]
+        first = errors[0][1]
+        where = [index for index, _ in errors]
+        first.numbers["failed"] = first.failed = where  # type: ignore[attr-defined]
         if batch:
-            those = ", ".join(str(list(index)) for index in error.failed[:4])  # type: ignore[attr-defined]
-            error.message += f" (Members {those}{' …' if errors[4:] else ''} of batch {batch}.)"
-        raise error
+            those = ", ".join(str(list(index)) for index in where[:4])
+            first.message += f" (Members {those}{' …' if where[4:] else ''} of batch {batch}.)"
+        raise first
     return np.array([a is not None for a in answers], dtype=bool).reshape(batch), answers
 
 
