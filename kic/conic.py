@@ -6,7 +6,7 @@ others Clarabel is needed. An answer's equalities are exact to rounding, and no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ from kic.errors import KicError, SingularError
 BRINK = 1e-7
 # margins that are computed are at least this, beside the largest number, so that rounding can not undo them
 FLOOR = 1e-14
-# what mending such margins may add to the cost, relative
-SHIFT = 1e-6
 # equalities hold to this, or can not hold
 EQUAL = 1e-9
-_TIGHT = 1e-11
+# asked of the solver, one after the other until it can
+TOLERANCES = 1e-12, 1e-10, 1e-8
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,11 @@ class Program:
         """The nearest x whose equalities hold."""
         return x - self.E.T @ (self.E @ x - self.e)
 
-    def price(self, x: np.ndarray) -> float:
-        """Cost of x."""
-        return float(self.cost @ x + (0.0 if self.square is None else x @ self.square @ x / 2))
-
 
 def inside(s: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     """Margins of blocks in their cones."""
-    cuts = np.cumsum(sizes)[:-1]
-    return np.array([b[0] - (np.linalg.norm(b[1:]) if len(b) > 1 else 0.0) for b in np.split(s, cuts)])
+    blocks = np.split(s, np.cumsum(sizes)[:-1]) if sizes else []
+    return np.array([b[0] - (np.linalg.norm(b[1:]) if len(b) > 1 else 0.0) for b in blocks])
 
 
 def independent(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -128,18 +123,15 @@ def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     cones += [clarabel.NonnegativeConeT(1) if n == 1 else clarabel.SecondOrderConeT(n) for n in p.sizes]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TIGHT
     size = len(p.cost)
     square = csc_array((size, size)) if p.square is None else csc_array(triu(p.square))
     rows, right = csc_array(np.concatenate([p.E, p.A])), np.concatenate([p.e, p.h])
-    found = clarabel.DefaultSolver(square, p.cost, rows, right, cones, settings).solve()
-    # what is almost solved is judged by its margins, not by its name
-    good = (
-        clarabel.SolverStatus.Solved,
-        clarabel.SolverStatus.AlmostSolved,
-        clarabel.SolverStatus.InsufficientProgress,
-    )
-    if found.status not in good or not np.isfinite(found.x).all():
+    for tolerance in TOLERANCES:
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+        found = clarabel.DefaultSolver(square, p.cost, rows, right, cones, settings).solve()
+        if found.status == clarabel.SolverStatus.Solved:
+            break
+    else:
         raise SingularError(f"The cone program found no answer: {found.status}.", status=str(found.status))
     y, z = np.split(np.array(found.z), [len(p.e)])
     return np.array(found.x), y, z
@@ -177,9 +169,9 @@ class Centre:
 
 
 def centre(p: Program, among: np.ndarray | None = None, bound: float | None = None) -> Centre:
-    """Deepest point of the blocks `among` (all by default), the others at the least in their cones.
+    """Point deepest in the cones `among` (all by default), and not outside the others.
 
-    `bound` is the largest sum of the first rows, so that the point stays near.
+    `bound` is the largest sum of the first rows.
     """
     first = np.zeros(len(p.h))
     first[p.starts if among is None else p.starts[among]] = 1.0
@@ -199,46 +191,29 @@ def centre(p: Program, among: np.ndarray | None = None, bound: float | None = No
     )
 
 
-@dataclass(frozen=True)
-class Best:
-    """An answer whose margins are not negative."""
+def best(p: Program) -> np.ndarray:
+    """Answer (N,) of a program with a point inside all cones, none of whose margins is negative.
 
-    x: np.ndarray
-    margins: np.ndarray
-    shift: float
-    """How far it was moved towards the centre, as a share of the way."""
-
-
-def best(p: Program, middle: np.ndarray) -> Best:
-    """Least cost, of a program with a point `middle` (N,) well inside its cones.
-
-    The solver's answer is made exact in the equalities. Where rounding left a margin negative or too small
-    to be sure, it is then moved towards a point inside by the share of the way that mends it; that may add
-    to the cost `SHIFT` of it, and of one.
+    The solver's answer is made exact in the equalities. Where rounding leaves a margin negative, or too small
+    to be sure, the program is asked for a little more margin, `BRINK` at most, until all are.
 
     Raises
     ------
     SingularError
-        Where no answer is found, or it can not be mended so.
+        Where no such answer is found.
     """
-    x = p.exact(solve(p)[0])
-    margins = p.margins(x)
-    worst = float(margins.min(initial=np.inf))
-    floor = FLOOR * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
-    if worst >= floor:
-        return Best(x, margins, 0.0)
-    # an inner point that is near: one far away would cost more
-    near = centre(p, bound=4.0 * float(np.abs((p.h - p.A @ x)[p.starts]).sum() + len(p.sizes)))
-    inner = near.x if near.margin > 0 else middle
-    depth = p.margins(inner)
-    needed = np.where(
-        margins < floor, (10 * floor - margins) / np.where(depth > margins, depth - margins, 1), 0
-    )
-    share = float(needed.max())
-    moved = p.exact(x + share * (inner - x))
-    margins = p.margins(moved)
-    if share <= 1 and margins.min() >= floor and p.price(moved) <= p.price(x) + SHIFT * (1 + abs(p.price(x))):
-        return Best(moved, margins, share)
+    first = np.zeros(len(p.h))
+    first[p.starts] = 1.0
+    more = 0.0
+    while True:
+        x = p.exact(solve(replace(p, h=p.h - more * first))[0])
+        worst = float(p.margins(x).min(initial=np.inf))
+        floor = FLOOR * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
+        if worst >= floor:
+            return x
+        if more == BRINK:
+            break
+        more = min(BRINK, 4 * more + 4 * (floor - worst))
     raise SingularError(
         f"The solver's answer leaves its limits by {-worst:.1e} of the load, which is more than rounding.",
         margin=worst,

@@ -224,7 +224,7 @@ def _decided(grasp: OneGrasp, counted: np.ndarray, edges: int | None) -> dict[st
     U, sigma, _ = np.linalg.svd(G)
     rank = int((sigma > EQUAL * sigma.max(initial=0.0)).sum())
     if rank < len(G):
-        return _open(grasp, _plainest(U[:, rank:]), True)
+        return _open(grasp, _plainest(U[:, rank:]), True, counted)
     # what pins resist is resisted in both senses; the others have to span the rest
     rest, press = _beyond(G[:, pinned]), G[:, ~pinned]
     sizes = tuple(np.unique(contacts.owner[counted][~pinned], return_counts=True)[1].tolist())
@@ -236,7 +236,7 @@ def _decided(grasp: OneGrasp, counted: np.ndarray, edges: int | None) -> dict[st
         x, y, t = _between(rest.T @ press, sizes, edges)
     if t > BRINK:
         return _shut(grasp, counted, x * len(sizes), t * len(sizes))
-    return _open(grasp, rest @ y, False, inside(press.T @ (rest @ y), sizes))
+    return _open(grasp, rest @ y, False, counted)
 
 
 def _deepest(
@@ -328,15 +328,15 @@ def _shut(grasp: OneGrasp, counted: np.ndarray, x: np.ndarray, margin: float) ->
     return {"closed": 1, "margin": margin, "force": force, "twist": twist, "both": 0, "missing": ""}
 
 
-def _open(grasp: OneGrasp, y: np.ndarray, both: bool, pushes: np.ndarray | None = None) -> dict[str, Any]:
-    """Not closed: along y all contacts push, against it none."""
+def _open(grasp: OneGrasp, y: np.ndarray, both: bool, counted: np.ndarray) -> dict[str, Any]:
+    """Not closed: along y contacts may push, against it none can."""
     size = float(np.linalg.norm(y))
-    if pushes is not None and not (size > 0 and pushes.min() >= -PROVED * size):
+    if not (size > 0 and grasp.felt(y, counted) >= -PROVED * size):
         raise SingularError(
             "Closure can not be decided here: neither forces that balance inside the cones nor a motion that "
             "no contact resists was found to rounding. The grasp is on the brink."
         )
-    twist = grasp.twist(y / size)
+    twist = grasp.twist(y / size if both else grasp.plainer(y, None, counted))
     sense = "in either sense, " if both else ""
     return {
         "closed": 0,

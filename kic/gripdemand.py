@@ -71,8 +71,8 @@ class Demand:
         if over.any():
             names = [name for name, bad in zip(f.names, over, strict=True) if bad]
             raise SingularError(
-                f"No grip keeps joint {', '.join(names)} within its limits: its effort {f.own[over][0]:g} is not "
-                "that of a contact. Widen them, or change `offset`.",
+                f"No grip keeps joint {', '.join(names)} within its limits: its effort {f.own[over][0]:g} is "
+                "not that of a contact. Widen them, or change `offset`.",
                 limits=tuple(names),
             )
 
@@ -98,7 +98,7 @@ class Demand:
         remainder, T = independent(G, -self.load)
         if np.linalg.norm(remainder) > EQUAL:
             y = -remainder / np.linalg.norm(remainder)
-            raise self.refusal(y, "in either sense")
+            raise self.refusal(y, "in either sense, ")
         rows = np.zeros((len(self._rows), N))
         rows[:, : int(keep.sum())] = self._rows[:, keep]
         low, high = self.room
@@ -140,8 +140,8 @@ class Demand:
         program = Program(np.zeros(N), T @ E, T @ e, np.concatenate(A), np.concatenate(h), tuple(sizes))
         return program, names, T
 
-    def inside(self) -> tuple[np.ndarray, Program, np.ndarray]:
-        """Contacts that can press, the program with these, and a point strictly inside its cones.
+    def inside(self) -> tuple[np.ndarray, Program]:
+        """Contacts that can press, and the program with these, which has points inside all cones.
 
         Raises
         ------
@@ -152,10 +152,10 @@ class Demand:
         while True:
             program, names, _ = self.program(active)
             if not program.sizes:
-                return active, program, program.exact(np.zeros(len(program.cost)))
+                return active, program
             middle = centre(program)
             if middle.margin > BRINK:
-                return active, program, middle.x
+                return active, program
             if middle.margin < -BRINK:
                 raise self._why(active, program, names, middle.z)
             idle = self._idle(program, names)
@@ -188,7 +188,7 @@ class Demand:
         program, _, T = self.program(active, extras=False)
         alone = centre(program)
         if alone.margin < -BRINK:
-            return self.refusal(T.T @ alone.y, "in this sense")
+            return self.refusal(T.T @ alone.y, "")
         weight = z[asked.starts]
         heavy = weight > IN_THE_WAY * weight.max()
         limits = [n for n, at in zip(names, heavy, strict=True) if at and n[0] in ("limit", "least")]
@@ -196,11 +196,11 @@ class Demand:
 
     def refusal(self, y: np.ndarray, sense: str) -> SingularError:
         """No contact pushes against this motion, on which the load does work."""
-        twist = self.grasp.twist(y / np.linalg.norm(y))
+        twist = self.grasp.twist(self.grasp.plainer(y, self.load, None, self.safety))
         words = self.grasp.words(twist)
         shared = ", at this `safety`" if self.safety > 1 else ""
         return SingularError(
-            f"The contacts can not hold the load{shared}: {sense} they cannot resist a {words}, and the load "
+            f"The contacts can not hold the load{shared}: {sense}they cannot resist a {words}, and the load "
             "has a part of it. Press on other places, with more friction, or add contacts.",
             twist=twist,
             wrench=self.given,
@@ -222,11 +222,11 @@ class Demand:
 
     def held(self, criterion: str) -> dict[str, Any]:
         """The best forces with margins and efforts."""
-        active, program, middle = self.inside()
+        active, program = self.inside()
         keep, contacts = self.columns(active), self.grasp.contacts
         whole = np.zeros(len(keep))
         if keep.any():
-            whole[keep] = best(*self._priced(program, middle, active, criterion)).x[: keep.sum()]
+            whole[keep] = best(self._priced(program, active, criterion))[: keep.sum()]
         missed = float(np.linalg.norm(self.grasp.map @ whole + self.load))
         f = self.force * self.grasp.unit * whole
         margin = self.grasp.margins(f)
@@ -242,14 +242,12 @@ class Demand:
             )
         return {"force": f, "margin": margin, "effort": within}
 
-    def _priced(
-        self, p: Program, middle: np.ndarray, active: np.ndarray, criterion: str
-    ) -> tuple[Program, np.ndarray]:
-        """The program with its cost, and a point inside."""
+    def _priced(self, p: Program, active: np.ndarray, criterion: str) -> Program:
+        """The program with its cost."""
         keep, contacts = self.columns(active), self.grasp.contacts
         if criterion == "minimum norm":
             weight = np.where(contacts.axis == 3, 1.0, self.grasp.unit)[keep]
-            return replace(p, square=np.diag(weight**2)), middle
+            return replace(p, square=np.diag(weight**2))
         N = len(p.cost)
         place = np.cumsum(keep) - 1
         blocks, sizes = [np.concatenate([p.A, np.zeros((len(p.h), 1))], axis=1)], list(p.sizes)
@@ -267,15 +265,14 @@ class Demand:
         A = np.concatenate(blocks)
         h = np.append(p.h, np.zeros(len(A) - len(p.h)))
         E = np.concatenate([p.E, np.zeros((len(p.e), 1))], axis=1)
-        top = 1.0 + float(np.linalg.norm(middle))
-        return Program(np.append(np.zeros(N), 1.0), E, p.e, A, h, tuple(sizes)), np.append(middle, top)
+        return Program(np.append(np.zeros(N), 1.0), E, p.e, A, h, tuple(sizes))
 
     def most(self) -> float:
         """The largest multiple of the direction that can be added to a load that is held."""
         program, _, _ = self.program(np.ones(len(self.pinned), dtype=bool))
         if centre(program, np.array([len(program.sizes) - 1])).margin <= BRINK:
             return 0.0
-        _, program, middle = self.inside()
+        _, program = self.inside()
         last = np.eye(len(program.cost))[-1]
         # where a share of forces goes on for ever, nothing bounds it
         E, e = np.concatenate([program.E, [last]]), np.append(np.zeros(len(program.e)), 1.0)
@@ -284,4 +281,4 @@ class Demand:
             onward = replace(program, E=T @ E, e=T @ e, h=np.zeros(len(program.h)))
             if centre(onward).margin >= -BRINK:
                 return np.inf
-        return float(best(replace(program, cost=-last), middle).x[-1]) * self.force / self._added_size
+        return float(best(replace(program, cost=-last))[-1]) * self.force / self._added_size

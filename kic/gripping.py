@@ -85,11 +85,11 @@ class GripForces:
         room = np.minimum(self.upper - self.effort, self.effort - self.lower)
         stops = room <= AT_LIMIT * np.abs(self.effort).max(axis=-1, initial=0.0)[..., None]
         both = np.concatenate([slips, stops], axis=-1)
-        there = both.reshape(-1, both.shape[-1]).any(axis=0).tolist()
+        there = np.atleast_1d(both.reshape(-1, both.shape[-1]).any(axis=0))
         names = [f"contact {name}" for name in self.contacts.names] + [
             f"joint {name}" for name in self.joints
         ]
-        return tuple(name for name, at in zip(names, there, strict=True) if at)
+        return tuple(name for k, name in enumerate(names) if there[k])
 
     def sheet(self) -> Sheet:
         """Labelled tables of forces, margins and efforts, to print or to show."""
@@ -135,9 +135,10 @@ def grip_forces(
 ) -> GripForces:
     """Least contact forces f that hold a load: G f + w = 0, within friction and joint efforts.
 
-    The answer is checked: its wrench to 1e-9 of the load, and no margin negative. To be sure of that it may
-    lie off the best by 1e-6 of it, towards the inside. Loads that are held with a margin of less than 1e-7 of
-    themselves at most are refused.
+    The answer is checked: its wrench to 1e-9 of the load, and no margin negative. Where rounding would leave
+    one negative, the best is sought with that much more margin, at most 1e-7 of the load; what is held with
+    less than that at best is refused as on the brink. The cost is the least to 1e-8; forces that hardly change
+    it are as good as its square root.
 
     Parameters
     ----------
@@ -229,8 +230,8 @@ def largest_load(
     Returns
     -------
     (...) ndarray
-        Largest multiple of `direction`, to 1e-6 of itself and never above; infinite where nothing bounds it,
-        NaN where the load itself is not held.
+        Largest multiple of `direction`, never too large; infinite where nothing bounds it, NaN where the load
+        itself is not held.
 
     Raises
     ------

@@ -14,6 +14,8 @@ from kic.errors import SingularError
 
 # directions are named by numbers of four digits; what is less beside the size of the grasp is none
 NAMED = 1e-6
+# pushes that are no more than rounding
+EXACT = 1e-12
 
 
 def each(
@@ -40,7 +42,7 @@ def each(
     if errors and failures == "raise":
         first = errors[0][1]
         where = [index for index, _ in errors]
-        first.numbers["failed"] = first.failed = where  # type: ignore[attr-defined]
+        first.numbers["failed"] = first.failed = where
         if batch:
             those = ", ".join(str(list(index)) for index in where[:4])
             first.message += f" (Members {those}{' …' if where[4:] else ''} of batch {batch}.)"
@@ -137,6 +139,37 @@ class OneGrasp:
                 weights = mu / self.unit[span.start + 1 : span.stop]
                 found[k] = mu * f[span.start] - np.linalg.norm(weights * f[span.start + 1 : span.stop])
         return found
+
+    def felt(self, y: np.ndarray, counted: np.ndarray | None = None, safety: float = 1.0) -> float:
+        """What pushes against a motion y (W,) in these numbers, at least: negative where contacts can."""
+        push, least = y @ self.map, np.inf
+        if counted is not None:
+            push = np.where(np.isin(np.arange(len(push)), counted), push, 0.0)
+        for kind, span in zip(self.contacts.kinds, self.contacts.spans, strict=True):
+            along, across = push[span.start], float(np.linalg.norm(push[span.start + 1 : span.stop]))
+            least = min(least, -np.hypot(along, across) if kind == "pinned" else along - across / safety)
+        return float(least)
+
+    def plainer(
+        self,
+        y: np.ndarray,
+        load: np.ndarray | None = None,
+        counted: np.ndarray | None = None,
+        safety: float = 1.0,
+    ) -> np.ndarray:
+        """A simpler motion than y that no contact resists either, where there is one, of size one.
+
+        Along the load, or a world axis; on which a load, if there is one, does most work.
+        """
+        unit = np.eye(len(y))
+        worth = np.zeros(len(y)) if load is None else load / np.linalg.norm(load)
+        simple = [*([] if load is None else [worth]), *unit, *-unit]
+        free = [
+            v
+            for v in simple
+            if self.felt(v, counted, safety) >= -EXACT and (load is None or v @ worth > NAMED)
+        ]
+        return max(free, key=lambda v: round(float(v @ worth), 9)) if free else y / np.linalg.norm(y)
 
     def words(self, twist: np.ndarray) -> str:
         """The load that does work on a motion (W,), as a force, a moment about a line, or on a screw."""
