@@ -90,30 +90,26 @@ def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     KicError
         Where Clarabel is needed and not installed.
     """
-    return (
-        _linear(program) if program.square is None and max(program.sizes, default=1) <= 2 else _conic(program)
-    )
+    # a cone of two rows is two inequalities
+    sizes = np.array(program.sizes, dtype=np.intp)
+    pairs = program.starts[sizes == 2]
+    turn = np.eye(len(program.h))
+    turn[pairs, pairs + 1], turn[pairs + 1, pairs], turn[pairs + 1, pairs + 1] = 1.0, 1.0, -1.0
+    flat = np.repeat(np.where(sizes == 2, 1, sizes), np.where(sizes == 2, 2, 1))
+    lines = replace(program, A=turn @ program.A, h=turn @ program.h, sizes=tuple(flat.tolist()))
+    simple = program.square is None and flat.max(initial=1) == 1
+    x, y, z = _linear(lines) if simple else _conic(lines)
+    return x, y, turn.T @ z
 
 
 def _linear(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By HiGHS; a cone of two rows is two inequalities."""
-    A, h, starts = p.A, p.h, p.starts
-    pairs = starts[np.array(p.sizes, dtype=np.intp) == 2]
-    single = starts[np.array(p.sizes, dtype=np.intp) == 1]
-    upper = np.concatenate([A[single], A[pairs] + A[pairs + 1], A[pairs] - A[pairs + 1]])
-    limit = np.concatenate([h[single], h[pairs] + h[pairs + 1], h[pairs] - h[pairs + 1]])
+    """By HiGHS."""
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    found = linprog(
-        p.cost, upper, limit, p.E if len(p.e) else None, p.e if len(p.e) else None, (None, None),
-        options=options,
-    )  # fmt: skip
+    equal = (p.E, p.e) if len(p.e) else (None, None)
+    found = linprog(p.cost, p.A, p.h, *equal, (None, None), options=options)
     if found.status != 0:
         raise SingularError(f"The linear program found no answer: {found.message}", status=found.status)
-    z = np.zeros(len(h))
-    push = -found.ineqlin.marginals
-    plus, minus = np.split(push[len(single) :], 2)
-    z[single], z[pairs], z[pairs + 1] = push[: len(single)], plus + minus, plus - minus
-    return found.x, -found.eqlin.marginals if len(p.e) else np.zeros(0), z
+    return found.x, -found.eqlin.marginals if len(p.e) else np.zeros(0), -found.ineqlin.marginals
 
 
 def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

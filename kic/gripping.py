@@ -135,10 +135,10 @@ def grip_forces(
 ) -> GripForces:
     """Least contact forces f that hold a load: G f + w = 0, within friction and joint efforts.
 
-    The answer is checked: its wrench to 1e-9 of the load, and no margin negative. Where rounding would leave
-    one negative, the best is sought with that much more margin, at most 1e-7 of the load; what is held with
-    less than that at best is refused as on the brink. The cost is the least to 1e-8; forces that hardly change
-    it are as good as its square root.
+    The answer is checked: its wrench to 1e-9 of the load, and no margin negative. Where rounding leaves one
+    negative, the best is sought with that much more margin, at most 1e-7 of the load; what is held with less
+    than that at best is refused as on the brink. The cost is the least to 1e-8 of itself, and the forces are
+    those of the least to the square root of that where the cost hardly feels them.
 
     Parameters
     ----------
