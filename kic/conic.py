@@ -51,7 +51,7 @@ class Program:
     @property
     def starts(self) -> np.ndarray:
         """First row of each block."""
-        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+        return np.array([sum(self.sizes[:k]) for k in range(len(self.sizes))], dtype=np.intp)
 
     def margins(self, x: np.ndarray) -> np.ndarray:
         """How far inside its cone each block is: its first row less the norm of the others."""

@@ -222,6 +222,12 @@ class Demand:
 
     def held(self, criterion: str) -> dict[str, Any]:
         """The best forces with margins and efforts."""
+        own = self.fingers.own
+        if not (
+            self.load.any() or self.least or (own < self.fingers.low).any() or (own > self.fingers.high).any()
+        ):
+            nothing = np.zeros(len(self.grasp.unit))
+            return {"force": nothing, "margin": self.grasp.margins(nothing), "effort": own}
         active, program = self.inside()
         keep, contacts = self.columns(active), self.grasp.contacts
         whole = np.zeros(len(keep))
