@@ -48,7 +48,6 @@ class Demand:
         load = grasp.wrench(wrench)
         self.added = None if direction is None else grasp.wrench(direction)
         self._added_size = 1.0 if self.added is None else float(np.linalg.norm(self.added))
-        # of joints whose effort is known, the rows that are left are no rows
         rows = fingers.J.T * grasp.unit
         size = np.linalg.norm(rows, axis=-1)
         self.moves = size > 0
@@ -57,7 +56,7 @@ class Demand:
         room = np.stack(
             [(a - fingers.own)[self.moves] / size[self.moves] for a in (fingers.low, fingers.high)]
         )
-        sizes = [float(np.linalg.norm(load)), least, *np.abs(room[np.isfinite(room)])[: 2 * load.size]]
+        sizes = [float(np.linalg.norm(load)), least, *np.abs(room[np.isfinite(room)])]
         self.force = max(sizes[:2]) or next((x for x in sizes if x), 1.0)
         self.load, self.room = load / self.force, room / self.force
         self.least, self.safety = least / self.force, safety
@@ -107,7 +106,9 @@ class Demand:
             both = np.concatenate([G, rows[level]])
             remainder, T = independent(both, np.concatenate([-self.load, high[level]]))
             if np.linalg.norm(remainder) > EQUAL * (1 + np.abs(high[level]).max()):
-                raise self._bound([("limit", n) for n, at in zip(self.joints, level, strict=True) if at])
+                raise self._why(
+                    active, [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
+                )
         E, e = np.concatenate([G, rows[level]]), np.concatenate([-self.load, high[level]])
         names: list[tuple[str, str]] = []
         A, h, sizes = [np.zeros((0, N))], [np.zeros(0)], []
@@ -157,7 +158,9 @@ class Demand:
             if middle.margin > BRINK:
                 return active, program
             if middle.margin < -BRINK:
-                raise self._why(active, program, names, middle.z)
+                weight = middle.z[program.starts]
+                heavy = weight > IN_THE_WAY * weight.max()
+                raise self._why(active, [name for name, at in zip(names, heavy, strict=True) if at])
             idle = self._idle(program, names)
             active = active & ~np.isin(np.array(self.grasp.contacts.names), idle)
 
@@ -181,18 +184,24 @@ class Demand:
             at=tuple(idle),
         )
 
-    def _why(
-        self, active: np.ndarray, asked: Program, names: list[tuple[str, str]], z: np.ndarray
-    ) -> SingularError:
-        """The load can not be held: by the contacts at all, or with the limits only."""
+    def _why(self, active: np.ndarray, names: list[tuple[str, str]]) -> SingularError:
+        """The load can not be held: by the contacts at all, or only not with the limits among these."""
         program, _, T = self.program(active, extras=False)
         alone = centre(program)
         if alone.margin < -BRINK:
             return self.refusal(T.T @ alone.y, "")
-        weight = z[asked.starts]
-        heavy = weight > IN_THE_WAY * weight.max()
-        limits = [n for n, at in zip(names, heavy, strict=True) if at and n[0] in ("limit", "least")]
-        return self._bound(list(dict.fromkeys(limits)))
+        joints, pressed = (
+            tuple(dict.fromkeys(name for kind, name in names if kind == what)) for what in ("limit", "least")
+        )
+        parts = [f"the effort limits of {', '.join(joints)}"] if joints else []
+        parts += [f"`least` at contact {', '.join(pressed)}"] if pressed else []
+        return SingularError(
+            f"The contacts could hold the load, but not within {' and '.join(parts) or 'all limits'}. Widen "
+            "these, or grip elsewhere.",
+            limits=joints,
+            least=pressed,
+            wrench=self.given,
+        )
 
     def refusal(self, y: np.ndarray, sense: str) -> SingularError:
         """No contact pushes against this motion, on which the load does work."""
@@ -203,20 +212,6 @@ class Demand:
             f"The contacts can not hold the load{shared}: {sense}they cannot resist a {words}, and the load "
             "has a part of it. Press on other places, with more friction, or add contacts.",
             twist=twist,
-            wrench=self.given,
-        )
-
-    def _bound(self, names: list[tuple[str, str]]) -> SingularError:
-        """The contacts could hold the load, but not with these limits."""
-        joints = tuple(name for kind, name in names if kind == "limit")
-        pressed = tuple(name for kind, name in names if kind == "least")
-        parts = [f"the effort limits of {', '.join(joints)}"] if joints else []
-        parts += [f"`least` at contact {', '.join(pressed)}"] if pressed else []
-        return SingularError(
-            f"The contacts could hold the load, but not within {' and '.join(parts) or 'all limits'}. Widen "
-            "these, or grip elsewhere.",
-            limits=joints,
-            least=pressed,
             wrench=self.given,
         )
 

@@ -104,8 +104,9 @@ def _fingers(
     own = np.zeros(N) if offset is None else real("offset", trailing("offset", offset, N))
     batch = broadcast_batches(limits=high.shape[:-1], lower=low.shape[:-1], offset=own.shape[:-1])
     low, high, own = (np.broadcast_to(a, (*batch, N)) for a in (low, high, own))
-    if not (low <= high).all():
-        where = [int(i) for i in np.argwhere(~(low <= high))[0]]
+    possible = (low <= high) & (low < np.inf) & (high > -np.inf)
+    if not possible.all():
+        where = [int(i) for i in np.argwhere(~possible)[0]]
         raise InputError(
             f"Expected limits that leave something, got {low[tuple(where)]:g} to {high[tuple(where)]:g} at "
             f"{where}.",

@@ -291,6 +291,10 @@ def test_a_passive_joint_keeps_its_effort() -> None:
     both[4] = 1.0
     with pytest.raises(kic.SingularError, match="effort limits of 1, 2"):
         kic.grip_forces(c, [0, -6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
+    # where the contacts alone are too few, that is said first
+    feet = kic.ContactSet(p, np.broadcast_to([0, 1.0, 0], (3, 3)), "friction", mu=0.8, plane=Z)
+    with pytest.raises(kic.SingularError, match="cannot resist a force along"):
+        kic.grip_forces(feet, [0, 6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
 
 
 def test_a_joint_that_no_contact_reaches() -> None:
@@ -460,6 +464,7 @@ def test_what_is_missing_is_said() -> None:
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, np.nan]}, "got NaN"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]}, "leave something, got 1 to -1 at [1]"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, 1], "lower": [2.0, 0]}, "got 2 to 1 at [0]"),
+        ({"jacobian": np.ones((6, 2)), "limits": [np.inf, 1], "lower": [np.inf, 0]}, "got inf to inf at [0]"),
         ({"jacobian": np.ones((6, 2)), "joints": ["one"]}, "`joints` to be 2 names"),
         ({"failures": "hide"}, "'raise' or 'mask'"),
         ({"contacts": "hand"}, "to be a ContactSet, got 'hand'"),
