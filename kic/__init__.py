@@ -44,11 +44,13 @@ from kic.configuration import Configuration
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
+from kic.distribution import Distribution
 from kic.dynamics import Dynamics
 from kic.errors import (
     InertiaError,
     InputError,
     KicError,
+    LimitError,
     LoopError,
     ModelError,
     ModelFileError,
@@ -58,6 +60,7 @@ from kic.errors import (
 )
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSet, IndependentSets
+from kic.internalloads import InternalLoads
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
@@ -77,6 +80,7 @@ __all__ = [
     "Coupling",
     "DHRow",
     "Distance",
+    "Distribution",
     "Dynamics",
     "Evaluator",
     "Force",
@@ -84,9 +88,11 @@ __all__ = [
     "IndependentSets",
     "InertiaError",
     "InputError",
+    "InternalLoads",
     "Joint",
     "JointForces",
     "KicError",
+    "LimitError",
     "LoopError",
     "Mechanism",
     "ModelError",

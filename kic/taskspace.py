@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from kic.actuation import Actuation
 from kic.members import spread, surviving
 from kic.operational import OperationalEvaluator, OperationalSpace
-from kic.placement import Placement
 
 
-class TaskSpace(Placement):
+class TaskSpace(Actuation):
     """A posture with the questions that a task asks; see `Configuration`."""
 
     def operational_space(

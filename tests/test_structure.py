@@ -16,7 +16,7 @@ ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays"],
+    ["arrays", "programs"],
     ["checks", "members"],
     ["products", "inertias", "rotations", "jets", "contributions"],
     ["parts", "coefficients", "jointforces"],
@@ -34,7 +34,9 @@ FLOORS = [
     ["model", "continuation", "locating"],
     ["placement", "reactions", "singularities", "results"],
     ["evaluator"],
-    ["operational"],
+    ["operational", "internalloads"],
+    ["distribution"],
+    ["actuation"],
     ["taskspace"],
     ["configuration"],
     ["position", "independent"],

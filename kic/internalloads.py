@@ -1,0 +1,414 @@
+"""Internal loads: what actuators can exert against each other without doing work (eqs 4-76 to 4-86).
+
+With G the coefficients of A actuators in M coordinates, A ≥ M, efforts T give the generalized effort GᵀT. A
+criterion measures them by TᵀWT; in y = F T, with W = FᵀF, it is |y|², and a QR of F⁻ᵀG parts y into what is
+needed, the least that gives an effort, and what does no work at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kic import jets
+from kic.arrays import broadcast_batches, numbers, trailing
+from kic.errors import InputError, SingularError, shown
+from kic.model import Model
+from kic.tables import ROUNDOFF, Sheet, member
+from kic.units import row_unit
+
+CRITERIA = ("minimum norm", "limits", "least largest share")
+# of units of the last digit, times the condition: a row of the basis below this is none
+_DIGITS = 1e3 * float(np.finfo(float).eps)
+# weights worse than this, each scaled by its own size, are no measure
+_WORST_WEIGHTS = 1e-12
+# what counts as the largest of several: the first of those that differ by round-off
+_EQUAL = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Least and greatest efforts (..., A) of actuators, perhaps infinite."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def size(self) -> np.ndarray:
+        """The larger of both, by magnitude."""
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+    @classmethod
+    def of(cls, limits: Any, lower: Any, labels: tuple[str, ...]) -> Bounds | None:
+        """From arguments (..., A) or scalars; lower ones are by default the negative of the upper."""
+        if limits is None and lower is None:
+            return None
+        high = np.full(len(labels), np.inf) if limits is None else _efforts("limits", limits, labels)
+        low = -high if lower is None else _efforts("lower", lower, labels)
+        broadcast_batches(limits=high.shape[:-1], lower=low.shape[:-1])
+        low, high = np.broadcast_arrays(low, high)
+        wrong = np.argwhere(~(low <= high))
+        if len(wrong):
+            at = tuple(wrong[0])
+            remedy = "They are magnitudes" if lower is None else "Exchange them, or widen them"
+            raise InputError(
+                f"Limits of '{labels[at[-1]]}' leave nothing: between {low[at]:g} and {high[at]:g}. {remedy}.",
+                name=labels[at[-1]],
+            )
+        return cls(low, high)
+
+    def needed(self, criterion: str, labels: tuple[str, ...]) -> np.ndarray:
+        """Sizes, if every actuator has limits that are finite, and not zero."""
+        good = (np.isfinite(self.size) & (self.size > 0)).reshape(-1, len(labels)).all(axis=0)
+        if not good.all():
+            names = ", ".join(x for x, fine in zip(labels, good, strict=True) if not fine)
+            raise InputError(
+                f"The criterion '{criterion}' divides by limits; those of {names} are zero or infinite. Give "
+                "finite ones, leave out actuators that give nothing, or give weights as the criterion."
+            )
+        return self.size
+
+
+def _efforts(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray:
+    """Real numbers (..., A), perhaps infinite; a single one stands for all."""
+    a = numbers(name, value)
+    a = np.full(len(labels), a) if a.ndim == 0 else trailing(name, a, len(labels), finite=False)
+    if a.dtype != np.float64 or np.isnan(a).any():
+        raise InputError(f"Expected `{name}` to be real numbers, got {shown(value)}.")
+    return a
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How efforts are measured: |y|² of y with T = root y.
+
+    Attributes
+    ----------
+    name : str
+        The criterion, or "weights".
+    root : (..., A, A)
+        F⁻¹, where W = FᵀF.
+    """
+
+    name: str
+    root: np.ndarray
+
+    @classmethod
+    def of(cls, criterion: Any, bounds: Bounds | None, labels: tuple[str, ...], model: Model) -> Metric:
+        """From a criterion by name, weights (A,) or a matrix (..., A, A)."""
+        if not isinstance(criterion, str):
+            return cls("weights", _root(criterion, labels))
+        if criterion not in CRITERIA:
+            raise InputError(
+                f"Expected `criterion` to be one of {', '.join(map(repr, CRITERIA))}, weights (A,) or a "
+                f"matrix (..., A, A), got {shown(criterion)}."
+            )
+        if criterion == "minimum norm":
+            turning = {row_unit(model.drawing, x) == "rad" for x in labels}
+            if len(turning) > 1:
+                raise InputError(
+                    "A minimum norm would add squares of forces and of moments here, and its answer depend on "
+                    "the unit of length. Give `limits` with criterion='limits', or weights as the criterion."
+                )
+            return cls(criterion, np.eye(len(labels)))
+        if bounds is None:
+            raise InputError(f"The criterion '{criterion}' needs `limits`, the greatest effort of each actuator.")
+        size = bounds.needed(criterion, labels)
+        return cls(criterion, size[..., None] * np.eye(len(labels)))
+
+
+def _root(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
+    """F⁻¹ of weights (A,) or a symmetric positive definite W (..., A, A)."""
+    count = len(labels)
+    a = numbers("criterion", weights)
+    a = trailing("criterion", a, count) if a.ndim < 2 else trailing("criterion", a, count, count)
+    if a.dtype != np.float64:
+        raise InputError(f"Expected weights to be real numbers, got {a.dtype}.")
+    if a.ndim == 1:
+        if not (a > 0).all():
+            k = int(np.argmin(a))
+            raise InputError(
+                f"Expected weights above zero, got {a[k]:g} for '{labels[k]}': an effort that costs nothing is "
+                "not told. Give it a small weight, or limits.",
+                name=labels[k],
+            )
+        return np.diag(1 / np.sqrt(a))
+    size = np.sqrt(np.abs(np.einsum("...ii->...i", a)))
+    scaled = a / np.where(size > 0, size, 1.0)[..., :, None] / np.where(size > 0, size, 1.0)[..., None, :]
+    even = np.abs(scaled - np.swapaxes(scaled, -1, -2)) <= 1e-12
+    if not even.all() or not (np.linalg.eigvalsh(scaled) > _WORST_WEIGHTS).all():
+        raise InputError(
+            "Expected weights to be a symmetric positive definite matrix, got one that is not: some efforts "
+            "would cost nothing, or less. Give a positive weight to each."
+        )
+    return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
+
+
+class Space:
+    """Efforts of A actuators on M coordinates in n members: what gives a generalized effort, what none.
+
+    Parameters
+    ----------
+    G, H : (n, A, M) and (n, A, M, M)
+        Coefficients of the actuators.
+    root : (n, A, A)
+        Of the metric.
+
+    Attributes
+    ----------
+    basis, dual : (n, A, A − M)
+        Efforts B that do no work, orthonormal in the metric, and W B.
+
+    Raises
+    ------
+    SingularError
+        Where the actuators do not hold every motion.
+    """
+
+    def __init__(
+        self,
+        G: np.ndarray,
+        H: np.ndarray,
+        root: np.ndarray,
+        actuators: tuple[str, ...],
+        coordinates: tuple[str, ...],
+        name: str,
+    ) -> None:
+        condition, _, share = jets.diagnose(G, H)
+        failed = np.flatnonzero(~(condition <= jets.WORST_CONDITION))
+        if failed.size:
+            b = int(failed[0])
+            most = share[b].max()
+            loose = tuple(x for x, s in zip(coordinates, share[b], strict=True) if s > 0.1 * most)
+            more = f" ({failed.size} members of {len(G)})" if len(G) > 1 else ""
+            raise SingularError(
+                f"Actuators {', '.join(actuators)} can not hold '{name}' here{more} (condition "
+                f"{condition[b]:.1e}): while they stand still, {', '.join(loose)} can move. Add an actuator "
+                "that this motion moves, or choose another posture.",
+                condition=float(condition[b]),
+                coordinates=loose,
+                actuators=actuators,
+                failed=failed.tolist(),
+            )
+        width = G.shape[-1]
+        self.G, self.root = G, root
+        self.X = np.swapaxes(root, -1, -2) @ G
+        Q, R = np.linalg.qr(self.X, mode="complete")
+        self.Q, self.R = Q[..., :width], R[..., :width, :]
+        y = canonical(Q[..., width:])
+        basis = root @ y
+        # what can not be told from round-off is none: these actuators take no part
+        small = np.linalg.norm(basis, axis=-1) <= np.linalg.norm(root, axis=-1) * _DIGITS * condition[:, None]
+        self.basis = np.where(small[..., None], 0.0, basis)
+        self.dual = np.linalg.solve(np.swapaxes(root, -1, -2), y)
+
+    def smallest(self, demand: np.ndarray) -> np.ndarray:
+        """Efforts (n, A) of least measure that give generalized efforts (n, M) (eq 4-85)."""
+        y = np.zeros(demand.shape[:-1] + self.X.shape[-2:-1])
+        for _ in range(2):  # the second time for what the first left to round-off
+            missing = demand - np.einsum("bim,bi->bm", self.X, y)
+            y = y + (self.Q @ np.linalg.solve(np.swapaxes(self.R, -1, -2), missing[..., None]))[..., 0]
+        return (self.root @ y[..., None])[..., 0]
+
+    def inverse(self) -> np.ndarray:
+        """The left inverse G_q^u (n, M, A) whose transpose gives efforts of least measure (eq 4-86)."""
+        return np.linalg.solve(self.R, np.swapaxes(self.root @ self.Q, -1, -2))
+
+    def internal(self, efforts: np.ndarray) -> np.ndarray:
+        """The part of efforts (n, A) that does no work: what a distribution of least measure would leave."""
+        return efforts - self.smallest(np.einsum("bim,bi->bm", self.G, efforts))
+
+
+def canonical(Q: np.ndarray) -> np.ndarray:
+    """The same space (n, A, K) spanned by orthonormal columns that do not depend on how it was found.
+
+    The first is the one nearest to a unit effort of an actuator, of the one that it comes nearest to; so are
+    the next, of what is left. In each the effort of its actuator is positive.
+    """
+    count, _, width = Q.shape
+    left, made = Q.copy(), np.empty((count, width, width))
+    each = np.arange(count)
+    for k in range(width):
+        size = np.linalg.norm(left, axis=-1)
+        first = np.argmax(size >= _EQUAL * size.max(axis=-1, keepdims=True), axis=-1)
+        v = left[each, first]
+        for j in range(k):  # once more against those before, for round-off
+            v = v - np.einsum("bk,bk->b", v, made[:, j])[:, None] * made[:, j]
+        v = v / np.linalg.norm(v, axis=-1, keepdims=True)
+        made[:, k] = v
+        left = left - np.einsum("bak,bk->ba", left, v)[..., None] * v[:, None, :]
+    return Q @ np.swapaxes(made, -1, -2)
+
+
+def stiffness(H: np.ndarray, efforts: np.ndarray) -> np.ndarray:
+    """K_ab = −Σ_i T_i H_i,ba (..., M, M): what efforts that stay the same add to a stiffness."""
+    return -np.einsum("...iba,...i->...ab", H, efforts)
+
+
+class InternalLoads:
+    """Efforts of actuators that do no work, whatever moves: with G their coefficients, GᵀT = 0.
+
+    Attributes
+    ----------
+    actuators, coordinates : tuple of str
+        Names of the A actuators and the M coordinates.
+    basis : (..., A, K)
+        K = A − M loads, orthonormal in the metric: BᵀWB = 1. Along a path the basis may turn and jump where
+        another actuator takes the lead; the space that it spans does not, nor do `part` and `stiffness`.
+    criterion : str
+        What the metric W is: "minimum norm" (W = 1), "limits" (1/limit²), or "weights".
+    G, H : (..., A, M) and (..., A, M, M)
+        Coefficients of the actuators (eqs 4-78, 4-79).
+
+    Examples
+    --------
+    >>> import kic
+    >>> c = kic.load("two-finger-hand").at()
+    >>> loads = c.internal_loads(["A1", "B1", "A2", "B2"])
+    >>> loads.dimension, bool(abs(loads.G.T @ loads.basis).max() < 1e-15)
+    (1, True)
+    """
+
+    def __init__(
+        self,
+        actuators: tuple[str, ...],
+        coordinates: tuple[str, ...],
+        criterion: str,
+        basis: np.ndarray,
+        dual: np.ndarray,
+        G: np.ndarray,
+        H: np.ndarray,
+    ) -> None:
+        self.actuators, self.coordinates, self.criterion = actuators, coordinates, criterion
+        self.basis, self.G, self.H = basis, G, H
+        self._dual = dual
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.basis.shape[:-2]
+
+    @property
+    def dimension(self) -> int:
+        """Number K of internal loads."""
+        return self.basis.shape[-1]
+
+    def efforts(self, amounts: Any) -> np.ndarray:
+        """Efforts of so much along each of the basis, as a preload for `distribute`.
+
+        Parameters
+        ----------
+        amounts : (..., K) array_like
+            One for each internal load.
+
+        Returns
+        -------
+        (..., A)
+
+        Raises
+        ------
+        InputError
+            For another shape or entries that are not finite.
+        """
+        (a,) = self._matched(self.dimension, amounts=amounts)
+        return np.einsum("...ik,...k->...i", self.basis, a)
+
+    def amounts(self, efforts: Any) -> np.ndarray:
+        """How much of each of the basis efforts have: BᵀW T.
+
+        Parameters
+        ----------
+        efforts : (..., A) array_like
+            Of the actuators, doing work or not.
+
+        Returns
+        -------
+        (..., K)
+
+        Raises
+        ------
+        InputError
+            For another shape or entries that are not finite.
+        """
+        (T,) = self._matched(len(self.actuators), efforts=efforts)
+        return np.einsum("...ik,...i->...k", self._dual, T)
+
+    def stiffness(self, efforts: Any) -> np.ndarray:
+        """Stiffness that efforts give which stay the same while the mechanism moves.
+
+        A displacement δq turns the generalized effort GᵀT by (Σ T_i H_i) δq. With K = −Σ T_i H_i this is −K δq:
+        a positive K drives it back.
+
+        Parameters
+        ----------
+        efforts : (..., A) array_like
+            A preload, or any others.
+
+        Returns
+        -------
+        (..., M, M)
+            Row: effort; column: displacement. Symmetric in holonomic coordinates.
+
+        Raises
+        ------
+        InputError
+            For another shape or entries that are not finite.
+
+        Examples
+        --------
+        >>> import kic
+        >>> loads = kic.load("two-finger-hand").at().internal_loads(["A1", "B1", "A2", "B2"])
+        >>> K = loads.stiffness(loads.efforts([1.0]))
+        >>> K.shape, bool(abs(K - K.T).max() < 1e-12)
+        ((3, 3), True)
+        """
+        (T,) = self._matched(len(self.actuators), efforts=efforts)
+        return stiffness(self.H, T)
+
+    def _matched(self, size: int, **given: Any) -> list[np.ndarray]:
+        arrays = [trailing(name, value, size) for name, value in given.items()]
+        broadcast_batches(loads=self.batch, **{k: a.shape[:-1] for k, a in zip(given, arrays, strict=True)})
+        return arrays
+
+    def sentences(self, index: tuple[int, ...] = ()) -> list[str]:
+        """Which actuators pull against each other, in words, for one member of the batch."""
+        if not self.dimension:
+            return ["No internal load: there are as many actuators as freedoms."]
+        basis = self.basis[index]
+        there = np.abs(basis) > 1e3 * ROUNDOFF * np.abs(basis).max(initial=0.0)
+        said = []
+        for k in range(self.dimension):
+            one, other = (
+                [x for x, T, has in zip(self.actuators, basis[:, k], there[:, k], strict=True) if has and s * T > 0]
+                for s in (1, -1)
+            )
+            against = f" against {', '.join(other)}" if other else ", all of one sign"
+            said.append(f"Internal load {k + 1}: {', '.join(one)}{against}.")
+        idle = [x for x, has in zip(self.actuators, there.any(axis=1), strict=True) if not has]
+        return said + ([f"No part in any: {', '.join(idle)}."] if idle else [])
+
+    def sheet(self) -> Sheet:
+        """Labelled table of the basis, and what it means, to print or to show."""
+        plural = "load" if self.dimension == 1 else "loads"
+        sheet = Sheet(
+            f"{self.dimension} internal {plural} of {len(self.actuators)} actuators on {len(self.coordinates)} "
+            f"freedoms, orthonormal by {self.criterion}"
+        )
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if index is not None:
+            for sentence in self.sentences(index):
+                sheet.say(sentence)
+            if self.dimension:
+                heads = [str(k + 1) for k in range(self.dimension)]
+                sheet.matrix("efforts that do no work", self.actuators, heads, self.basis[index])
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
