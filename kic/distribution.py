@@ -15,7 +15,7 @@ from kic.errors import InputError, LimitError
 from kic.internalloads import Bounds, InternalLoads, Metric, Space, stiffness
 from kic.members import spread, surviving
 from kic.model import Model
-from kic.programs import least_largest, nearest, reach, within
+from kic.programs import least_largest, nearest, reach
 from kic.rows import names_of
 from kic.tables import Sheet, member
 

@@ -7,13 +7,16 @@ bounds are met is taken from it, and the equations that these make are solved an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 # beside the largest multiplier, one that is none; beside the longest, a row without direction
 _NO_MULTIPLIER, _NO_ROW = 1e-9, 1e-12
-# as shares of efforts and bounds: what a bound may be exceeded by, before it is met exactly
+# as shares of the efforts that add up: by what a bound may be missed and counts as met
 SLACK = 1e-12
+# as a share of the bounds: what they leave that is this narrow may be an edge
+_EDGE = 1e-9
 
 
 def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
@@ -42,39 +45,49 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
     size = np.linalg.norm(both, axis=1)
     given = np.flatnonzero(np.isfinite(bound) & (size > 0))
     size, gap = size[given], bound[given] - np.concatenate([start, -start])[given]
-    far = float(np.max(gap / size, initial=0.0)) if given.size else 0.0
-    if far == 0:
-        return within(start, lower, upper)
+    far = max(0.0, float(np.max(gap / size, initial=0.0)))
+    z = np.zeros(N.shape[1])
+    if far > 0:
+        z = far * _least_distance(both[given] / size[:, None], gap / size / far)
+    found = _within(start, N, z, lower, upper)
+    if found is not None or not N.shape[1]:
+        return found
+    # perhaps the bounds leave so little that some of them are met in any case: then these are equations
+    wide, tight = _widening(start, N, lower, upper)
+    if wide > _EDGE or not tight.any():
+        return None
+    rows, met = np.tile(N, (2, 1))[tight], np.concatenate([upper - start, lower - start])[tight]
+    z, Z = np.linalg.lstsq(rows, met, rcond=_NO_ROW)[0], _null(rows)
+    if Z.shape[1] == len(Z):
+        return None
+    left = N @ Z
+    stands = np.linalg.norm(left, axis=1) <= _NO_ROW * np.linalg.norm(N, axis=1)
+    return nearest(start + N @ z, np.where(stands[:, None], 0.0, left), lower, upper)
+
+
+def _least_distance(C: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The shortest z with C z ≥ d, or one without if there is none."""
     from scipy.optimize import nnls
 
-    # scaled so that the answer is not shorter than 1, and rarely much longer
-    C, d = both[given] / size[:, None], gap / size / far
     E = np.concatenate([C.T, d[None]])
-    f = np.append(np.zeros(N.shape[1]), 1.0)
     try:
-        u, _ = nnls(E, f)
-    except RuntimeError:  # it goes in circles, where bounds leave next to nothing
-        return None
-    if not E[-1] @ u < 1:
-        return None
-    tight = u > 0
-    z = far * np.linalg.lstsq(C[tight], d[tight], rcond=None)[0]
-    return within(_met(start + N @ z, given[tight], lower, upper), lower, upper)
+        u, _ = nnls(E, np.append(np.zeros(C.shape[1]), 1.0))
+    except RuntimeError:  # it goes in circles, where conditions leave next to nothing
+        return np.zeros(C.shape[1])
+    return np.linalg.lstsq(C[u > 0], d[u > 0], rcond=None)[0]
 
 
-def within(T: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
-    """Efforts put on the bounds that they exceed by round-off only; None where one is exceeded by more."""
-    inside = np.clip(T, lower, upper)
-    allowed = SLACK * np.maximum(np.abs(T), np.abs(inside))
-    return inside if (np.abs(T - inside) <= allowed).all() else None
-
-
-def _met(T: np.ndarray, tight: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Efforts exactly on the bounds that are met, numbered with the lower ones first."""
-    count = len(T)
-    for bound, k in ((lower, tight[tight < count]), (upper, tight[tight >= count] - count)):
-        T[k] = bound[k]
-    return T
+def _within(
+    start: np.ndarray, N: np.ndarray, z: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> np.ndarray | None:
+    """Efforts for some z, on the bounds that they miss by round-off; None where they exceed one by more."""
+    T = start + N @ z
+    allowed = SLACK * (np.abs(start) + np.linalg.norm(N, axis=1) * np.linalg.norm(z))
+    for bound in (lower, upper):
+        known = np.where(np.isfinite(bound), bound, 0.0)
+        near = np.isfinite(bound) & (np.abs(T - known) <= allowed)
+        T = np.where(near, known, T)
+    return T if ((lower <= T) & (upper >= T)).all() else None
 
 
 def least_largest(
@@ -105,8 +118,6 @@ def least_largest(
     >>> least_largest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -upper, upper)
     array([2., 1.])
     """
-    from scipy.optimize import linprog
-
     size = np.maximum(np.abs(lower), np.abs(upper))
     # rows a z + c ≤ t: shares; a z + c ≤ 0: bounds that no share stands for
     rows, constants, shared = [], [], []
@@ -126,9 +137,7 @@ def least_largest(
             break
         A_ub = np.concatenate([a[free] @ Z, -share[free, None].astype(float)], axis=1)
         b_ub = -(c[free] + a[free] @ z)
-        program = linprog(
-            np.append(np.zeros(Z.shape[1]), 1.0), A_ub, b_ub / unit, bounds=(None, None), method="highs-ds"
-        )
+        program = _program(A_ub, b_ub / unit, 1.0, (None, None))
         if program.status != 0:
             return None
         weight = np.abs(program.ineqlin.marginals)
@@ -136,7 +145,7 @@ def least_largest(
         step = np.linalg.lstsq(A_ub[tight], b_ub[tight], rcond=_NO_ROW)[0]
         z = z + Z @ step[:-1]
         Z = Z @ _null(A_ub[tight, :-1])
-    return within(start + N @ z, lower, upper)
+    return _within(start, N, z, lower, upper)
 
 
 def _null(a: np.ndarray) -> np.ndarray:
@@ -182,39 +191,55 @@ def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
     >>> reach(np.array([6.0, 2.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
     Reach(scale=0.5, widen=0.0, binding=(0, 1))
     """
+    rows, T, bound, given = _bounded(start, N, lower, upper)
+    unit = max(1.0, float(np.abs(T).max(initial=0.0)))
+    share = _program(np.column_stack([rows, T / unit]), bound, -1.0, (0.0, unit))
+    if share.status == 0:
+        weight = np.abs(share.ineqlin.marginals)
+        strong = given[weight > _NO_MULTIPLIER * weight.max(initial=0.0)] % len(start)
+        return Reach(float(share.x[-1]) / unit, 0.0, tuple(sorted(set(strong.tolist()))))
+    wide, tight = _widening(start, N, lower, upper)
+    stops = tight.reshape(2, -1).any(axis=0)
+    return Reach(None, wide, tuple(np.flatnonzero(stops).tolist()))
+
+
+def _bounded(
+    start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Conditions rows z + T ≤ bound as shares of the bounds, and which of all, upper ones first, they are."""
+    magnitude = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper)))
+    size = np.tile(np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0), 2)
+    bound = np.concatenate([upper, -lower])
+    given = np.flatnonzero(np.isfinite(bound))
+    rows, T = np.concatenate([N, -N]) / size[:, None], np.concatenate([start, -start]) / size
+    width = np.linalg.norm(rows[given], axis=0)
+    return rows[given] / np.where(width > 0, width, 1.0), T[given], (bound / size)[given], given
+
+
+def _widening(
+    start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The least share by which bounds must be wider, below 0 if they may be narrower, and which (2A,) say so."""
+    rows, T, bound, given = _bounded(start, N, lower, upper)
+    unit = max(1.0, float(np.abs(bound - T).max(initial=0.0)))
+    least = _program(np.column_stack([rows, -np.ones(len(T))]), (bound - T) / unit, 1.0, (-1.0, None))
+    weight = np.abs(least.ineqlin.marginals)
+    tight = np.zeros(2 * len(start), dtype=bool)
+    tight[given[weight > _NO_MULTIPLIER * weight.max(initial=0.0)]] = True
+    return float(least.x[-1]) * unit, tight
+
+
+def _program(rows: np.ndarray, bound: np.ndarray, cost: float, last: tuple[float | None, float | None]) -> Any:
+    """Least cost · x_n of rows x ≤ bound, where only x_n is bounded by itself."""
     from scipy.optimize import linprog
 
-    K = N.shape[1]
-    both = np.concatenate([N, -N])
-    T, bound = np.concatenate([start, -start]), np.concatenate([upper, -lower])
-    magnitude = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper)))
-    size = np.tile(np.where(magnitude > 0, magnitude, 1.0), 2)
-    given = np.flatnonzero(np.isfinite(bound))
-    both, T, bound = (x[given] / size[given].reshape(-1, *[1] * (x.ndim - 1)) for x in (both, T, bound))
-    widths = np.linalg.norm(both, axis=0) if len(both) else np.ones(K)
-    both = both / np.where(widths > 0, widths, 1.0)
-    free: list[tuple[float | None, float | None]] = [(None, None)] * K
-
-    def binding(program: object) -> tuple[int, ...]:
-        weight = np.abs(program.ineqlin.marginals)  # type: ignore[attr-defined]
-        strong = given[weight > _NO_MULTIPLIER * weight.max(initial=0.0)] % len(start)
-        return tuple(sorted(set(strong.tolist())))
-
-    unit = max(1.0, float(np.abs(T).max(initial=0.0)))
-    share = linprog(
-        np.append(np.zeros(K), -1.0),
-        np.column_stack([both, T / unit]),
+    n = rows.shape[1]
+    exact = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    return linprog(
+        np.append(np.zeros(n - 1), cost),
+        rows,
         bound,
-        bounds=[*free, (0, unit)],
+        bounds=[(None, None)] * (n - 1) + [last],
         method="highs-ds",
+        options=exact,
     )
-    if share.status == 0:
-        return Reach(float(share.x[-1]) / unit, 0.0, binding(share))
-    wider = linprog(
-        np.append(np.zeros(K), 1.0),
-        np.column_stack([both, -np.ones(len(T))]),
-        bound - T,
-        bounds=[*free, (0, None)],
-        method="highs-ds",
-    )
-    return Reach(None, float(wider.x[-1]), binding(wider))
