@@ -39,9 +39,9 @@ class Actuation(Placement):
     ) -> Distribution:
         """Efforts of more actuators than freedoms that together give a generalized effort.
 
-        The motion of the coordinates settles that of the actuators, u̇_q = G q̇, but not their efforts T: of
-        these only GᵀT = T_u is needed (4-80). Which of them are taken is the criterion's: least TᵀWT, in closed
-        form where no limit is met (4-85), else by an active set, exactly.
+        The motion of the coordinates settles that of the actuators, but not their efforts T: with G their
+        coefficients, GᵀT = T_u is all that is needed (4-80). The criterion takes those of least TᵀWT, in
+        closed form where no limit is met (4-85), else by an active set; or those of the least largest share.
 
         Parameters
         ----------
@@ -54,8 +54,8 @@ class Actuation(Placement):
             among those of the next largest, and so on, which is unique; or positive weights, or a symmetric
             positive definite W.
         limits : float or (..., A) array_like, optional
-            Greatest efforts, which are never exceeded. May be infinite, but not where the criterion divides by
-            them.
+            Greatest efforts, which are never exceeded. They may be infinite, but not where the criterion
+            divides by them.
         lower : float or (..., A) array_like, optional
             Least efforts, such as 0 of a cable; by default −limits.
         preload : (..., A) array_like, optional
@@ -87,9 +87,10 @@ class Actuation(Placement):
         >>> weight = c.dynamics().effort([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
         >>> c.distribute(weight, motors).effort.round(2).tolist()
-        []
-        >>> c.distribute(weight, motors, "least largest share", limits=[40, 40, 20, 20]).share.round(3).tolist()
-        []
+        [6.67, -5.88, -11.51, 4.04]
+        >>> d = c.distribute(weight, motors, "least largest share", limits=[40, 40, 20, 20])
+        >>> d.share.round(3).tolist()
+        [0.101, 0.268, 0.444, 0.444]
         """
         c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
         given = {"effort": efforts_of("effort", effort, len(c.columns))}
@@ -113,7 +114,7 @@ class Actuation(Placement):
         actuators : str or list of str
             As in `distribute`; A of them.
         criterion : str or (A,) or (..., A, A) array_like
-            In which metric the basis is orthonormal: "minimum norm", "limits", or weights, as in `distribute`.
+            In which metric the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
         limits : (..., A) array_like, optional
             For "limits".
         wrt, failures
@@ -133,8 +134,8 @@ class Actuation(Placement):
         --------
         >>> import kic
         >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
-        >>> print(loads.sentences()[0])
-        Internal load 1
+        >>> print(*loads.sentences())
+        Internal load 1: B1, C1 against B2, C2.
         """
         c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
         return internal_loads(Sharing(self._model, c, criterion, limits), failures)
@@ -160,8 +161,8 @@ class Actuation(Placement):
         Returns
         -------
         Dynamics
-            I* (..., A, M), P* (..., A, M, M), Tᴸ (..., A), with `efforts` the actuators: its `effort` of a motion
-            is that of `dynamics`, distributed.
+            I* (..., A, M), P* (..., A, M, M), Tᴸ (..., A), with `efforts` the actuators: its `effort` of a
+            motion is that of `dynamics`, distributed.
 
         Raises
         ------

@@ -10,14 +10,18 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.coefficients import Coefficients
+from kic.criteria import Bounds, Metric
 from kic.dynamics import Dynamics
 from kic.errors import InputError, LimitError
-from kic.internalloads import Bounds, InternalLoads, Metric, Space, stiffness
+from kic.internalloads import InternalLoads, Space, stiffness
 from kic.members import spread, surviving
 from kic.model import Model
 from kic.programs import least_largest, nearest, reach
 from kic.rows import names_of
 from kic.tables import Sheet, member
+
+# a share of a demand that is not told from all of it
+_NEARLY_ALL = 1 - 1e-6
 
 
 class Distribution:
@@ -46,7 +50,8 @@ class Distribution:
     --------
     >>> import kic
     >>> c = kic.load("two-finger-hand").at()
-    >>> d = c.distribute([0.0, 3.0, 0.0], ["A1", "B1", "A2", "B2"], wrt=["object.x", "object.y", "object.angle"])
+    >>> place = ["object.x", "object.y", "object.angle"]
+    >>> d = c.distribute([0.0, 3.0, 0.0], ["A1", "B1", "A2", "B2"], wrt=place)
     >>> bool(abs(d.G.T @ d.effort - d.demand).max() < 1e-14)
     True
     """
@@ -87,9 +92,8 @@ class Distribution:
 
     def sheet(self) -> Sheet:
         """Labelled table of the efforts, to print or to show."""
-        sheet = Sheet(
-            f"efforts of {len(self.actuators)} actuators for {', '.join(self.coordinates)}, by {self.criterion}"
-        )
+        where = ", ".join(self.coordinates)
+        sheet = Sheet(f"efforts of {len(self.actuators)} actuators for {where}, by {self.criterion}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -117,8 +121,8 @@ def labels_of(model: Model, actuators: str | Iterable[str]) -> tuple[str, ...]:
     fixed = [name for name in names if name in model.drawing.rods]
     if fixed:
         raise InputError(
-            f"Distance '{fixed[0]}' of '{model.drawing.name}' is fixed: an effort there does no work, and is none "
-            "of an actuator. Leave it out; joint_forces() tells its load.",
+            f"Distance '{fixed[0]}' of '{model.drawing.name}' is fixed: an effort there does no work, and is "
+            "none of an actuator. Leave it out; joint_forces() tells its load.",
             name=fixed[0],
         )
     return model.actuators(names)
@@ -140,7 +144,13 @@ class Sharing:
     """
 
     def __init__(
-        self, model: Model, c: Coefficients, criterion: Any, limits: Any, lower: Any = None, **given: np.ndarray
+        self,
+        model: Model,
+        c: Coefficients,
+        criterion: Any,
+        limits: Any,
+        lower: Any = None,
+        **given: np.ndarray,
     ) -> None:
         if c.G.dtype != np.float64:
             raise InputError(f"Efforts are distributed in real numbers; this posture holds {c.G.dtype}.")
@@ -172,17 +182,21 @@ class Sharing:
         return Space(*parts, self.labels, self.coordinates, name)
 
 
-def distribute(sharing: Sharing, demand: np.ndarray, preload: np.ndarray | None, failures: str) -> Distribution:
+def distribute(
+    sharing: Sharing, demand: np.ndarray, preload: np.ndarray | None, failures: str
+) -> Distribution:
     """Efforts for a generalized effort (..., M); see `Configuration.distribute`."""
     bounds, criterion = sharing.bounds, sharing.metric.name
     if criterion == "least largest share" and preload is not None:
         raise InputError(
-            "A preload and the least largest share contradict each other: both settle what does no work. Take "
-            "criterion='limits' with a preload."
+            "A preload and the least largest share contradict each other: both settle what does no work. "
+            "Take criterion='limits' with a preload."
         )
     wanted = sharing.every(demand, 1)
     wish = None if preload is None else sharing.every(preload, 1)
-    low, high = (None, None) if bounds is None else (sharing.every(b, 1) for b in (bounds.lower, bounds.upper))
+    low, high = (
+        (None, None) if bounds is None else (sharing.every(b, 1) for b in (bounds.lower, bounds.upper))
+    )
 
     def answer(members: Any) -> np.ndarray:
         space, asked = sharing.space(members), wanted[members]
@@ -215,12 +229,12 @@ def _inside(
     T = wanted.copy()
     every = criterion == "least largest share"
     failed = []
-    for b in np.flatnonzero(every | ~((lower <= wanted) & (wanted <= upper)).all(axis=1)):
+    for b in np.flatnonzero(every | ~((lower <= wanted) & (wanted <= upper)).all(axis=1)).tolist():
         given = space.basis[b], lower[b], upper[b]
         # what is wanted is already least: the nearest in the metric has the least |z|
         found = least_largest(needed[b], *given) if every else nearest(wanted[b], *given)
         if found is None:
-            failed.append(int(b))
+            failed.append(b)
         else:
             T[b] = found
     if failed:
@@ -245,16 +259,17 @@ def _refuse(
     names = ", ".join(binding)
     if found.scale is None:
         raise LimitError(
-            f"The limits leave nothing{which}: not even a share of this generalized effort can be had within those "
-            f"of {names}, unless they are wider by {found.widen:.3g} of themselves. Widen them, or take other "
-            "actuators.",
+            f"The limits leave nothing{which}: not even a share of this generalized effort can be had within "
+            f"those of {names}, unless they are wider by {found.widen:.3g} of themselves. Widen them, or "
+            "take other actuators.",
             scale=None,
             widen=found.widen,
             binding=binding,
             failed=failed,
         )
+    much = f"{found.scale:.6g}" if found.scale < _NEARLY_ALL else "nearly all"
     raise LimitError(
-        f"Within the limits the actuators can give {found.scale:.6g} of this generalized effort{which}; what "
+        f"Within the limits the actuators can give {much} of this generalized effort{which}; what "
         f"stops them are the limits of {names}. Ask for less, or raise those.",
         scale=found.scale,
         binding=binding,

@@ -7,143 +7,19 @@ needed, the least that gives an effort, and what does no work at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kic import jets
-from kic.arrays import broadcast_batches, numbers, trailing
-from kic.errors import InputError, SingularError, shown
-from kic.model import Model
+from kic.arrays import broadcast_batches, trailing
+from kic.errors import SingularError
 from kic.tables import ROUNDOFF, Sheet, member
-from kic.units import row_unit
 
-CRITERIA = ("minimum norm", "limits", "least largest share")
 # of units of the last digit, times the condition: a row of the basis below this is none
 _DIGITS = 1e3 * float(np.finfo(float).eps)
-# weights worse than this, each scaled by its own size, are no measure
-_WORST_WEIGHTS = 1e-12
 # what counts as the largest of several: the first of those that differ by round-off
 _EQUAL = 1 - 1e-9
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Least and greatest efforts (..., A) of actuators, perhaps infinite."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-
-    @property
-    def size(self) -> np.ndarray:
-        """The larger of both, by magnitude."""
-        return np.maximum(np.abs(self.lower), np.abs(self.upper))
-
-    @classmethod
-    def of(cls, limits: Any, lower: Any, labels: tuple[str, ...]) -> Bounds | None:
-        """From arguments (..., A) or scalars; lower ones are by default the negative of the upper."""
-        if limits is None and lower is None:
-            return None
-        high = np.full(len(labels), np.inf) if limits is None else _efforts("limits", limits, labels)
-        low = -high if lower is None else _efforts("lower", lower, labels)
-        broadcast_batches(limits=high.shape[:-1], lower=low.shape[:-1])
-        low, high = np.broadcast_arrays(low, high)
-        wrong = np.argwhere(~(low <= high))
-        if len(wrong):
-            at = tuple(wrong[0])
-            remedy = "They are magnitudes" if lower is None else "Exchange them, or widen them"
-            raise InputError(
-                f"Limits of '{labels[at[-1]]}' leave nothing: between {low[at]:g} and {high[at]:g}. {remedy}.",
-                name=labels[at[-1]],
-            )
-        return cls(low, high)
-
-    def needed(self, criterion: str, labels: tuple[str, ...]) -> np.ndarray:
-        """Sizes, if every actuator has limits that are finite, and not zero."""
-        good = (np.isfinite(self.size) & (self.size > 0)).reshape(-1, len(labels)).all(axis=0)
-        if not good.all():
-            names = ", ".join(x for x, fine in zip(labels, good, strict=True) if not fine)
-            raise InputError(
-                f"The criterion '{criterion}' divides by limits; those of {names} are zero or infinite. Give "
-                "finite ones, leave out actuators that give nothing, or give weights as the criterion."
-            )
-        return self.size
-
-
-def _efforts(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """Real numbers (..., A), perhaps infinite; a single one stands for all."""
-    a = numbers(name, value)
-    a = np.full(len(labels), a) if a.ndim == 0 else trailing(name, a, len(labels), finite=False)
-    if a.dtype != np.float64 or np.isnan(a).any():
-        raise InputError(f"Expected `{name}` to be real numbers, got {shown(value)}.")
-    return a
-
-
-@dataclass(frozen=True)
-class Metric:
-    """How efforts are measured: |y|² of y with T = root y.
-
-    Attributes
-    ----------
-    name : str
-        The criterion, or "weights".
-    root : (..., A, A)
-        F⁻¹, where W = FᵀF.
-    """
-
-    name: str
-    root: np.ndarray
-
-    @classmethod
-    def of(cls, criterion: Any, bounds: Bounds | None, labels: tuple[str, ...], model: Model) -> Metric:
-        """From a criterion by name, weights (A,) or a matrix (..., A, A)."""
-        if not isinstance(criterion, str):
-            return cls("weights", _root(criterion, labels))
-        if criterion not in CRITERIA:
-            raise InputError(
-                f"Expected `criterion` to be one of {', '.join(map(repr, CRITERIA))}, weights (A,) or a "
-                f"matrix (..., A, A), got {shown(criterion)}."
-            )
-        if criterion == "minimum norm":
-            turning = {row_unit(model.drawing, x) == "rad" for x in labels}
-            if len(turning) > 1:
-                raise InputError(
-                    "A minimum norm would add squares of forces and of moments here, and its answer depend on "
-                    "the unit of length. Give `limits` with criterion='limits', or weights as the criterion."
-                )
-            return cls(criterion, np.eye(len(labels)))
-        if bounds is None:
-            raise InputError(f"The criterion '{criterion}' needs `limits`, the greatest effort of each actuator.")
-        size = bounds.needed(criterion, labels)
-        return cls(criterion, size[..., None] * np.eye(len(labels)))
-
-
-def _root(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """F⁻¹ of weights (A,) or a symmetric positive definite W (..., A, A)."""
-    count = len(labels)
-    a = numbers("criterion", weights)
-    a = trailing("criterion", a, count) if a.ndim < 2 else trailing("criterion", a, count, count)
-    if a.dtype != np.float64:
-        raise InputError(f"Expected weights to be real numbers, got {a.dtype}.")
-    if a.ndim == 1:
-        if not (a > 0).all():
-            k = int(np.argmin(a))
-            raise InputError(
-                f"Expected weights above zero, got {a[k]:g} for '{labels[k]}': an effort that costs nothing is "
-                "not told. Give it a small weight, or limits.",
-                name=labels[k],
-            )
-        return np.diag(1 / np.sqrt(a))
-    size = np.sqrt(np.abs(np.einsum("...ii->...i", a)))
-    scaled = a / np.where(size > 0, size, 1.0)[..., :, None] / np.where(size > 0, size, 1.0)[..., None, :]
-    even = np.abs(scaled - np.swapaxes(scaled, -1, -2)) <= 1e-12
-    if not even.all() or not (np.linalg.eigvalsh(scaled) > _WORST_WEIGHTS).all():
-        raise InputError(
-            "Expected weights to be a symmetric positive definite matrix, got one that is not: some efforts "
-            "would cost nothing, or less. Give a positive weight to each."
-        )
-    return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
 
 
 class Space:
@@ -338,8 +214,8 @@ class InternalLoads:
     def stiffness(self, efforts: Any) -> np.ndarray:
         """Stiffness that efforts give which stay the same while the mechanism moves.
 
-        A displacement δq turns the generalized effort GᵀT by (Σ T_i H_i) δq. With K = −Σ T_i H_i this is −K δq:
-        a positive K drives it back.
+        A displacement δq turns the generalized effort GᵀT by (Σ T_i H_i) δq. With K = −Σ T_i H_i this is
+        −K δq: a positive K drives it back.
 
         Parameters
         ----------
@@ -381,7 +257,11 @@ class InternalLoads:
         said = []
         for k in range(self.dimension):
             one, other = (
-                [x for x, T, has in zip(self.actuators, basis[:, k], there[:, k], strict=True) if has and s * T > 0]
+                [
+                    x
+                    for x, T, has in zip(self.actuators, basis[:, k], there[:, k], strict=True)
+                    if has and s * T > 0
+                ]
                 for s in (1, -1)
             )
             against = f" against {', '.join(other)}" if other else ", all of one sign"
@@ -392,9 +272,10 @@ class InternalLoads:
     def sheet(self) -> Sheet:
         """Labelled table of the basis, and what it means, to print or to show."""
         plural = "load" if self.dimension == 1 else "loads"
+        count, freedoms = len(self.actuators), len(self.coordinates)
         sheet = Sheet(
-            f"{self.dimension} internal {plural} of {len(self.actuators)} actuators on {len(self.coordinates)} "
-            f"freedoms, orthonormal by {self.criterion}"
+            f"{self.dimension} internal {plural} of {count} actuators on {freedoms} freedoms, orthonormal by "
+            f"{self.criterion}"
         )
         index, remark = member(self.batch)
         if remark:

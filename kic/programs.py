@@ -1,7 +1,7 @@
 """Small convex programs for one posture: efforts T = start + N z within bounds, z being free.
 
-Rows of N that vanish are efforts that nothing can change. Solutions do not keep the tolerance of a program: which
-bounds are met is taken from it, and the equations that these make are solved anew.
+Rows of N that vanish are efforts that nothing can change. What a program tells is only which bounds are met;
+the equations that these make are then solved to full accuracy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 # beside the largest multiplier, one that is none; beside the longest, a row without direction
 _NO_MULTIPLIER, _NO_ROW = 1e-9, 1e-12
 # as shares of the efforts that add up: by what a bound may be missed and counts as met
-SLACK = 1e-12
+_SLACK = 1e-12
 # as a share of the bounds: what they leave that is this narrow may be an edge
 _EDGE = 1e-9
 
@@ -82,7 +82,7 @@ def _within(
 ) -> np.ndarray | None:
     """Efforts for some z, on the bounds that they miss by round-off; None where they exceed one by more."""
     T = start + N @ z
-    allowed = SLACK * (np.abs(start) + np.linalg.norm(N, axis=1) * np.linalg.norm(z))
+    allowed = _SLACK * (np.abs(start) + np.linalg.norm(N, axis=1) * np.linalg.norm(z))
     for bound in (lower, upper):
         known = np.where(np.isfinite(bound), bound, 0.0)
         near = np.isfinite(bound) & (np.abs(T - known) <= allowed)
@@ -219,7 +219,7 @@ def _bounded(
 def _widening(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """The least share by which bounds must be wider, below 0 if they may be narrower, and which (2A,) say so."""
+    """Least share by which bounds must be wider, below 0 if they may be narrower; which (2A,) say so."""
     rows, T, bound, given = _bounded(start, N, lower, upper)
     unit = max(1.0, float(np.abs(bound - T).max(initial=0.0)))
     least = _program(np.column_stack([rows, -np.ones(len(T))]), (bound - T) / unit, 1.0, (-1.0, None))
@@ -229,7 +229,9 @@ def _widening(
     return float(least.x[-1]) * unit, tight
 
 
-def _program(rows: np.ndarray, bound: np.ndarray, cost: float, last: tuple[float | None, float | None]) -> Any:
+def _program(
+    rows: np.ndarray, bound: np.ndarray, cost: float, last: tuple[float | None, float | None]
+) -> Any:
     """Least cost · x_n of rows x ≤ bound, where only x_n is bounded by itself."""
     from scipy.optimize import linprog
 

@@ -34,7 +34,7 @@ FLOORS = [
     ["model", "continuation", "locating"],
     ["placement", "reactions", "singularities", "results"],
     ["evaluator"],
-    ["operational", "internalloads"],
+    ["operational", "internalloads", "criteria"],
     ["distribution"],
     ["actuation"],
     ["taskspace"],
