@@ -74,19 +74,22 @@ class Space:
         Q, R = np.linalg.qr(self.X, mode="complete")
         self.Q, self.R = Q[..., :width], R[..., :width, :]
         y = canonical(Q[..., width:])
-        basis = root @ y
-        # what can not be told from round-off is none: these actuators take no part
-        small = np.linalg.norm(basis, axis=-1) <= np.linalg.norm(root, axis=-1) * _DIGITS * condition[:, None]
-        self.basis = np.where(small[..., None], 0.0, basis)
         self.dual = np.linalg.solve(np.swapaxes(root, -1, -2), y)
+        part = _taking_part(G, condition)[..., None]
+        basis = part * (root @ y)
+        # once more, for what weights that differ much have left to round-off
+        self.basis = part * (basis - self._least(np.swapaxes(G, -1, -2) @ basis))
 
     def smallest(self, demand: np.ndarray) -> np.ndarray:
         """Efforts (n, A) of least measure that give generalized efforts (n, M) (eq 4-85)."""
-        y = np.zeros(demand.shape[:-1] + self.X.shape[-2:-1])
-        for _ in range(2):  # the second time for what the first left to round-off
-            missing = demand - np.einsum("bim,bi->bm", self.X, y)
-            y = y + (self.Q @ np.linalg.solve(np.swapaxes(self.R, -1, -2), missing[..., None]))[..., 0]
-        return (self.root @ y[..., None])[..., 0]
+        return self._least(demand[..., None])[..., 0]
+
+    def _least(self, demand: np.ndarray) -> np.ndarray:
+        """The same for several, as columns (n, M, k)."""
+        across, down = np.swapaxes(self.X, -1, -2), np.swapaxes(self.R, -1, -2)
+        y = self.Q @ np.linalg.solve(down, demand)
+        y = y + self.Q @ np.linalg.solve(down, demand - across @ y)  # what the first left to round-off
+        return self.root @ y
 
     def inverse(self) -> np.ndarray:
         """The left inverse G_q^u (n, M, A) whose transpose gives efforts of least measure (eq 4-86)."""
@@ -95,6 +98,13 @@ class Space:
     def internal(self, efforts: np.ndarray) -> np.ndarray:
         """The part of efforts (n, A) that does no work: what a distribution of least measure would leave."""
         return efforts - self.smallest(np.einsum("bim,bi->bm", self.G, efforts))
+
+
+def _taking_part(G: np.ndarray, condition: np.ndarray) -> np.ndarray:
+    """Actuators (n, A) with a part in some internal load; one that alone holds a motion has none."""
+    size = np.linalg.norm(G, axis=-1, keepdims=True)
+    Q = np.linalg.qr(G / np.where(size > 0, size, 1.0), mode="complete")[0]
+    return np.linalg.norm(Q[..., G.shape[-1] :], axis=-1) > _DIGITS * condition[:, None]
 
 
 def canonical(Q: np.ndarray) -> np.ndarray:

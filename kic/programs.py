@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from kic.errors import SingularError
+
 # beside the largest multiplier, one that is none; beside the longest, a row without direction
 _NO_MULTIPLIER, _NO_ROW = 1e-9, 1e-12
+# of the active set, for each condition
+_ROUNDS = 50
 # as shares of the efforts that add up: by what a bound may be missed and counts as met
 _SLACK = 1e-12
 # as a share of the bounds: what they leave that is this narrow may be an edge
@@ -33,6 +37,11 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
     -------
     (A,) or None
         None where the bounds leave nothing.
+
+    Raises
+    ------
+    SingularError
+        Where they leave something, but the program gives up.
 
     Examples
     --------
@@ -56,6 +65,12 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
     wide, tight = _widening(start, N, lower, upper)
     if wide > _EDGE or not tight.any():
         return None
+    if wide < -_EDGE:
+        raise SingularError(
+            f"The bounds leave {-wide:.1e} of themselves, but the least of the efforts within them was not "
+            "found: conditions on them are nearly dependent. Scale the weights, or change the limits a little.",
+            room=-wide,
+        )
     rows, met = np.tile(N, (2, 1))[tight], np.concatenate([upper - start, lower - start])[tight]
     z, Z = np.linalg.lstsq(rows, met, rcond=_NO_ROW)[0], _null(rows)
     if Z.shape[1] == len(Z):
@@ -71,7 +86,7 @@ def _least_distance(C: np.ndarray, d: np.ndarray) -> np.ndarray:
 
     E = np.concatenate([C.T, d[None]])
     try:
-        u, _ = nnls(E, np.append(np.zeros(C.shape[1]), 1.0))
+        u, _ = nnls(E, np.append(np.zeros(C.shape[1]), 1.0), maxiter=_ROUNDS * len(d))
     except RuntimeError:  # it goes in circles, where conditions leave next to nothing
         return np.zeros(C.shape[1])
     return np.linalg.lstsq(C[u > 0], d[u > 0], rcond=None)[0]

@@ -408,6 +408,50 @@ def test_programs_at_the_edge() -> None:
     assert least_largest(np.array([1.0, 1.0]), np.ones((2, 1)), one * 5, one * 4) is None
 
 
+@pytest.mark.parametrize("seed", range(120))
+def test_conditions_that_coincide(seed: int) -> None:
+    """Small integers, where many bounds meet in one point or leave no room: every set of them, one by one."""
+    rng = np.random.default_rng(seed)
+    A = int(rng.integers(2, 5))
+    N = rng.integers(-1, 2, size=(A, int(rng.integers(1, A)))).astype(float)
+    N = N[:, np.abs(np.diag(np.linalg.qr(N)[1])) > 1e-9]
+    start, upper, lower = (x.astype(float) for x in rng.integers([[-3], [0], [-2]], [[4], [3], [1]], (3, A)))
+    size, answer = np.inf, None
+    for n in range(A + 1):
+        for met in map(list, combinations(range(A), n)):
+            for sides in product((lower, upper), repeat=n):
+                value = np.array([side[i] for i, side in zip(met, sides, strict=True)])
+                z = np.linalg.lstsq(N[met], value - start[met], rcond=1e-12)[0]
+                T = start + N @ z
+                if np.abs(T - np.clip(T, lower, upper)).max() < 1e-9 and z @ z < size - 1e-12:
+                    size, answer = z @ z, T
+    found = nearest(start, N, lower, upper)
+    assert (found is None) == (answer is None)
+    if found is None:
+        r = reach(start, N, lower, upper)
+        assert r.binding
+        assert r.widen > 0 if r.scale is None else r.scale < 1
+    else:
+        assert np.abs(found - answer).max() < 1e-12
+        assert (found == np.clip(found, lower, upper)).all()
+
+
+def test_a_program_that_gives_up_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def circles(*_args: object, **_more: object) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", circles)
+    one = np.ones(2)
+    with pytest.raises(
+        kic.SingularError, match="the least of the efforts within them was not found"
+    ) as caught:
+        nearest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
+    assert caught.value.room == pytest.approx(0.25)
+    # at the edge it is not needed
+    assert nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one).tolist() == [2, 2]
+    assert nearest(np.array([3.0, 1.5]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one) is None
+
+
 # --- demands that can not be met ---------------------------------------------------------------------------
 
 
@@ -497,6 +541,18 @@ def test_internal_loads_do_no_work(name: str) -> None:
         )
         # all of them: with the efforts that do work they are as many as there are actuators
         assert np.linalg.matrix_rank(np.column_stack([s.G, B])) == s.A
+
+
+@pytest.mark.parametrize("decades", [4, 8, 12])
+def test_weights_may_differ_much(decades: int) -> None:
+    """Efforts and internal loads miss no digit of what they promise, nor of the metric."""
+    s = Case("arms", decades)
+    for _ in range(10):
+        w = 10.0 ** s.rng.uniform(-decades / 2, decades / 2, s.A)
+        assert s.missed(s.distribute(w).effort) < 1e-14
+        B = s.c.internal_loads(s.actuators, w, wrt=s.wrt).basis
+        assert (np.abs(s.G.T @ B) <= 1e-13 * np.abs(s.G.T) @ np.abs(B)).all()
+        assert np.abs(B.T @ (w[:, None] * B) - np.eye(6)).max() < 1e-13
 
 
 @loose_cases
