@@ -67,8 +67,8 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
         return None
     if wide < -_EDGE:
         raise SingularError(
-            f"The bounds leave {-wide:.1e} of themselves, but the least of the efforts within them was not "
-            "found: conditions on them are nearly dependent. Scale the weights, or change the limits a little.",
+            f"The bounds leave {-wide:.1e} of themselves, but the least of the efforts in them was not "
+            "found: conditions on them are nearly dependent. Scale the weights, or change the limits.",
             room=-wide,
         )
     rows, met = np.tile(N, (2, 1))[tight], np.concatenate([upper - start, lower - start])[tight]
