@@ -60,6 +60,7 @@ from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.sensitivity import sensitivity
 
 __version__ = "0.1.0"
 
@@ -99,4 +100,5 @@ __all__ = [
     "products",
     "save",
     "schema",
+    "sensitivity",
 ]
