@@ -34,7 +34,7 @@ def number(owner: str, key: str, value: Any, least: float | None = None) -> floa
         raise ModelError(
             f"{owner}: expected `{key}` to be a finite number{at_least}, got {shown(value)}.", key=key
         )
-    return a.item()  # type: ignore[no-any-return]
+    return a.item()
 
 
 def direction(owner: str, key: str, value: Any) -> Vector:

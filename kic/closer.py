@@ -42,8 +42,8 @@ class Closer:
     def __init__(self, model: Model, inputs: str | Iterable[str] | None) -> None:
         if model.stepped:
             raise InputError(
-                f"A closer of '{model.drawing.name}' takes real numbers only, and can not follow the step of a "
-                "sensitivity. Ask at() for the posture."
+                f"A closer of '{model.drawing.name}' takes real numbers only, and can not follow the step of "
+                "a sensitivity. Ask at() for the posture."
             )
         self._model = model
         self._names = model.coordinates if inputs is None else names_of(inputs, "inputs")

@@ -12,7 +12,7 @@ from kic.arrays import stepping
 from kic.drawing import KINDS, Part
 from kic.errors import InputError, unknown
 from kic.mechanism import Mechanism
-from kic.parts import Body, Distance, Joint
+from kic.parts import Distance, Joint
 
 _XYZ = ("x", "y", "z")
 _TENSOR = ("xx", "yy", "zz", "xy", "xz", "yz")
@@ -21,8 +21,8 @@ _COMPONENTS: dict[str, tuple[str, ...]] = {
     "inertia": _TENSOR,
 }
 _KEYS = (
-    "mass", "com", "inertia", "at", "axis", "axis2", "value", "stiffness", "rest", "damping", "force", "moment",
-    "ratios", "gears", "belt", "pitch_point",
+    "mass", "com", "inertia", "at", "axis", "axis2", "value", "stiffness", "rest", "damping", "force",
+    "moment", "ratios", "gears", "belt", "pitch_point",
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def numbers_of(part: Part) -> Iterator[tuple[str, Number]]:
         if isinstance(value, float):
             yield f"{part.name}.{key}", Number(part.name, key, np.ones(()))
             continue
-        count = _turnless(part, key, len(value))
+        count = _count(part, key, len(value))
         names = _COMPONENTS.get(key) or tuple(str(k + 1) for k in range(len(value)))
         single = isinstance(part, Joint) and part.freedoms == 1 and key not in _COMPONENTS
         for name, way in list(zip(names, np.eye(len(value)), strict=True))[:count]:
@@ -54,8 +54,8 @@ def numbers_of(part: Part) -> Iterator[tuple[str, Number]]:
                 yield f"{part.name}.{key}.r{name}", Number(part.name, key, np.cross(way, value))
 
 
-def _turnless(part: Part, key: str, count: int) -> int:
-    """How many numbers of a field there are: the turns of balls have dampers only."""
+def _count(part: Part, key: str, count: int) -> int:
+    """How many of a field's numbers may change: turns of balls have no coordinates, but dampers."""
     ball = isinstance(part, Joint) and part.type in ("spherical", "free")
     return count - 3 if ball and key in ("value", "stiffness", "rest") else count
 
@@ -82,13 +82,14 @@ def find(mechanism: Mechanism, name: str) -> Number:
     if name in here:
         return here[name]
     if part is not None:
-        bare = isinstance(part, Body | Joint) and any(
-            name.startswith(f"{part.name}.{key}") and getattr(part, key, 0) is None for key in _KEYS
-        )
-        there = "; what is not drawn has no derivative" if bare else ""
-        error = unknown("number", name, mechanism.name, here)
-        error.message += there and f" (`{name.partition('.')[2].partition('.')[0]}` is not given{there})"
-        raise error
+        key = name.split(".")[1] if "." in name else ""
+        if key in _KEYS and getattr(part, key, "") is None:
+            raise InputError(
+                f"'{part.name}' of '{mechanism.name}' was drawn without `{key}`, so that '{name}' is no "
+                "number that could change. Give it first.",
+                name=name,
+            )
+        raise unknown("number", name, mechanism.name, here)
     every = [other for kind in KINDS for one in getattr(mechanism, kind) for other, _ in numbers_of(one)]
     raise unknown("number", name, mechanism.name, [*every, *gravity])
 

@@ -77,9 +77,7 @@ class Evaluator:
         # springs and dampers in cut joints are added to what the kernel gives
         self._cut_laws = transfer is not None and bool(want & WANT_LOADS) and bool(model.cut_laws)
         # a state of another shape than this one takes the longer way
-        hot = not model.stepped and (
-            transfer is None or (transfer.choice is not None and not self._cut_laws)
-        )
+        hot = not model.stepped and (transfer is None or (transfer.choice is not None and not self._cut_laws))
         self._one = (self._size,) if hot else None
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:

@@ -96,7 +96,7 @@ class Question:
         self.plan = np.zeros((3 + sum(map(len, plans)), 5), dtype=np.int64)
         self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
         _fill(self.plan[3:], plans)
-        self.numbers = np.zeros((sum(map(len, tables)), 13), tree.scalar)
+        self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), 13), tree.scalar)
         _fill(self.numbers, tables)
         self.width = width
         self.tree = tree

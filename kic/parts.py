@@ -144,8 +144,8 @@ class Joint:
                 )
             if not step_vanishes(a @ b, a, b):
                 raise ModelError(
-                    f"{who}: the two axes of a {self.type} joint must stay perpendicular. Turn both together: "
-                    f"{{'{self.name}.axis.rx': 1, '{self.name}.axis2.rx': 1}}.",
+                    f"{who}: the two axes of a {self.type} joint must stay perpendicular. Turn both "
+                    f"together: {{'{self.name}.axis.rx': 1, '{self.name}.axis2.rx': 1}}.",
                     key="axis2",
                 )
 

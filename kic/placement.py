@@ -130,8 +130,8 @@ class Placement:
 
         if self._model.stepped:
             raise InputError(
-                f"pose() of '{self.name}' needs real numbers and can not follow the step of a sensitivity. Ask "
-                "for the same as a matrix, displacement()."
+                f"pose() of '{self.name}' needs real numbers and can not follow the step of a sensitivity. "
+                "Ask for the same as a matrix, displacement()."
             )
         return RigidTransform.from_matrix(self.displacement(body))
 

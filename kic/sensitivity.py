@@ -42,10 +42,10 @@ def sensitivity(
         Of a mechanism, names of its numbers:
 
         - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: places of joints, points, bodies;
-        - ``"B.axis.x"``: a component of an axis as drawn, ``"B.axis.rx"`` (rad): its turning about the world's
-          x; of universal and planar joints ``axis2``, too;
-        - ``"B.value"`` (what the coordinate reads as drawn), ``"B.stiffness"``, ``"B.rest"``, ``"B.damping"``;
-          of joints with several freedoms ``"hip.value.2"``;
+        - ``"B.axis.rx"`` (rad): the turning of an axis about the world's x, ``"B.axis.x"``: a component of
+          it as drawn; of universal and planar joints ``axis2``, too;
+        - ``"B.value"``: what the coordinate reads as drawn, ``"B.stiffness"``, ``"B.rest"``,
+          ``"B.damping"``; of joints with several freedoms ``"hip.value.2"``;
         - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,
           ``"twist.moment.x"``, ``"coil.rest"``, ``"mesh.ratios.1"``, ``"mesh.gears.2"``.
 
@@ -75,7 +75,7 @@ def sensitivity(
     -----
     The drawing is one assembled posture in world coordinates. To move a joint there keeps the loop closed and
     changes the links on both sides of the joint; points, centres of mass and other joints stay where they are
-    drawn, and ``value`` keeps reading the coordinate of the drawing. A length alone is a direction, or a function
+    drawn, and so does what the coordinates read there. One length alone is a dict of weights, or a function
     that draws the mechanism anew. Inputs of `at` are held.
 
     Examples
@@ -104,13 +104,12 @@ def sensitivity(
         x = reals(parameters)
         if x is None or x.ndim != 1:
             raise InputError(
-                f"Expected the numbers of which the mechanism is made to be a list (K,), got {shown(parameters)}."
+                "Expected the numbers of which the mechanism is made to be a list (K,) of real ones, got "
+                f"{shown(parameters)}."
             )
         designs, drawn = _of_numbers(of, x), None
     else:
-        raise InputError(
-            f"Expected a mechanism, or a function that makes one from numbers, got {shown(of)}."
-        )
+        raise InputError(f"Expected a mechanism, or a function that makes one from numbers, got {shown(of)}.")
     parts = [_derivative(label, design, answer) for label, design in designs]
     if not parts:
         if drawn is None:
@@ -119,13 +118,14 @@ def sensitivity(
     shapes = {part.shape for part in parts}
     if len(shapes) > 1:
         raise InputError(
-            f"`answer` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}.", shapes=shapes
+            f"`answer` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}.",
+            shapes=shapes,
         )
     return np.stack(parts)
 
 
 def _of_names(m: Mechanism, given: Any) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
-    """Labels of parameters, and what makes the mechanism with a step in each; all names are looked up first."""
+    """Labels of parameters, and what makes the mechanism with a step in each; names are looked up first."""
     several = given if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else [given]
     weighted = [_weights(m, one) for one in several]
     return ((label, lambda w=weights: stepped(m, w, STEP)) for label, weights in weighted)  # type: ignore[misc]
@@ -163,20 +163,23 @@ def _of_numbers(
             raise InputError(f"Expected the function to make a mechanism, got {shown(m)}.")
         if not m.stepped:
             raise InputError(
-                f"The mechanism that was made does not depend on x[{k}], or its imaginary part was dropped on "
-                "the way, as by float(), abs() and np.real. Calculate with analytic functions of NumPy."
+                f"The mechanism that was made does not depend on x[{k}], or its imaginary part was dropped "
+                "on the way, as by np.abs and np.real. Calculate with analytic functions of NumPy."
             )
         return m
 
     return ((f"x[{k}]", lambda k=k: make(k)) for k in range(len(x)))  # type: ignore[misc]
 
 
-def _derivative(label: str, design: Callable[[], Mechanism], answer: Callable[[Mechanism], Any]) -> np.ndarray:
+def _derivative(
+    label: str, design: Callable[[], Mechanism], answer: Callable[[Mechanism], Any]
+) -> np.ndarray:
     """The imaginary part of an answer over the step, NaN where the answer is."""
     try:
         with warnings.catch_warnings(), stepping():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
-            a = np.asarray(answer(design()))
+            m = design()
+            a = np.asarray(answer(m))
     except KicError as error:
         error.message = f"Sensitivity to {label}: {error.message}"
         raise
@@ -185,16 +188,18 @@ def _derivative(label: str, design: Callable[[], Mechanism], answer: Callable[[M
             f"Sensitivity to {label}: `answer` put complex numbers into a real array, which would lose the "
             "derivative. Make its arrays complex, or with np.stack and np.zeros_like of what came."
         ) from None
+    if a.dtype.kind in "fiu" and not m.stepped:  # an axis turned about itself
+        return np.where(np.isnan(a), np.nan, 0.0)
     if a.dtype.kind in "fiub":
         raise InputError(
-            f"Sensitivity to {label}: `answer` returned real numbers, so that the derivative was lost or it does "
-            "not ask the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real drop "
-            "imaginary parts: write norms as np.sqrt(v @ v).",
+            f"Sensitivity to {label}: `answer` returned real numbers, so that the derivative was lost or it "
+            "does not ask the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real "
+            "drop imaginary parts: write norms as np.sqrt(v @ v).",
             dtype=a.dtype,
         )
     if a.dtype.kind != "c":
         raise InputError(
-            f"Sensitivity to {label}: expected `answer` to return an array of numbers, got {shown(a)}. Return one "
-            "of its arrays, such as .G or .I."
+            f"Sensitivity to {label}: expected `answer` to return an array of numbers, got {shown(a)}. Return "
+            "one of its arrays, such as .G or .I."
         )
     return np.where(np.isnan(a.real), np.nan, a.imag / STEP)

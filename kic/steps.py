@@ -1,4 +1,4 @@
-"""Complex steps through a closure: the postures and coefficients of a drawing whose numbers carry derivatives.
+"""Complex steps through a closure: postures and coefficients of a drawing whose numbers carry derivatives.
 
 A sensitivity gives the drawing a tiny imaginary part, which + − × ÷ √ sin cos carry along as an exact
 derivative. Real closed postures are found without it; what it adds to them solves one linear system. Where
@@ -58,6 +58,7 @@ class SteppedTransfer(Transfer):
         SingularError
             Where the inputs do not fix the posture, or the step contradicts redundant closure conditions.
         """
+        self._refuse_rounded()
         states, goal = states.astype(complex), np.zeros((len(states), len(self.scale)), complex)
         goal[:, : self.first] = target
         values, G = self._scaled(states)
@@ -70,7 +71,9 @@ class SteppedTransfer(Transfer):
             step = np.linalg.solve(R, np.swapaxes(Q, 1, 2) @ missing[..., None])[..., 0]
             states, moved = advance(self.tree, states, 1j * step * self.column_scale), moved + step
             values = self._scaled(states)[0]
-        size = np.abs(moved).max(axis=1, initial=0.0) + np.abs((goal / self.scale).imag).max(axis=1, initial=0.0)
+        size = np.abs(moved).max(axis=1, initial=0.0) + np.abs((goal / self.scale).imag).max(
+            axis=1, initial=0.0
+        )
         self._judge((goal / self.scale - values).imag, self._floor + size, worst, 0, members)
         return states
 
@@ -109,13 +112,7 @@ class SteppedTransfer(Transfer):
 
     def _certify(self, states: np.ndarray, order: int) -> None:
         """Closure rows must vanish with the step, in value and at every order."""
-        if self._floor and self.tolerance and self.system.left_out:
-            raise InputError(
-                f"'{self.tree.drawing.name}' has closure_tolerance = {self.tolerance:g} for rounded dimensions, "
-                "which contradict one another: there is no derivative with respect to one of them. Draw it "
-                "exactly, and leave closure_tolerance out.",
-                closure_tolerance=self.tolerance,
-            )
+        self._refuse_rounded()
         members = np.flatnonzero(np.isfinite(states).all(axis=1))
         states, first, size, count = states[members], self.first, self.tree.size, len(members)
         values, G = self._scaled(states)
@@ -135,8 +132,8 @@ class SteppedTransfer(Transfer):
             flat = X.reshape(count, -1)
             largest = np.abs(flat.real).max(axis=1, initial=0.0)
             sizes.append(largest + 1j * np.abs(flat.imag).max(axis=1, initial=0.0))
-            a, b, c = (*sizes, 0, 0)[:3]
             # what the terms of this order are like, and their steps, by the rules of composition
+            a, b, c = (*sizes, np.zeros(()), np.zeros(()))[:3]
             terms = (1 + 1j * self._floor) * (a, b + a * a, c + 3 * a * b + a**3)[k - 1]
             left = residuals[k] * units / self.scale[first:].reshape(-1, *(1,) * k)
             left = left.imag.reshape(count, len(self.owners), -1).swapaxes(1, 2)
@@ -151,6 +148,16 @@ class SteppedTransfer(Transfer):
         scale[self.tree.cols[single, 3]] = self.column_scale[single]
         return scale
 
+    def _refuse_rounded(self) -> None:
+        """Dimensions that contradict one another have no derivatives; masses of such a drawing do."""
+        if self._floor and self.tolerance and self.system.left_out:
+            raise InputError(
+                f"'{self.tree.drawing.name}' has closure_tolerance = {self.tolerance:g} for rounded "
+                "dimensions, which contradict one another: there is no derivative with respect to one of them. "
+                "Draw it exactly, and leave closure_tolerance out.",
+                closure_tolerance=self.tolerance,
+            )
+
     def _judge(
         self, left: np.ndarray, size: np.ndarray, worst: np.ndarray, order: int, members: np.ndarray
     ) -> None:
@@ -162,15 +169,20 @@ class SteppedTransfer(Transfer):
             return
         b = int(bad[0])
         row = int(np.argmax(np.abs(left[b]).reshape(-1, left.shape[-1]).max(axis=0)))
-        chosen = left.shape[-1] - len(self.owners)
-        owner = self.owners[max(row - chosen, 0)]
-        where = "the posture" if order == 0 else f"order {order}"
+        owner = self.owners[max(row - left.shape[-1] + len(self.owners), 0)]
+        if not self.system.left_out:
+            raise InputError(
+                f"Expected a posture of '{self.tree.drawing.name}' that closes with the step which its "
+                f"drawing carries, but '{owner}' misses it. Take postures from its own at().",
+                joint=owner,
+                failed=members[bad].tolist(),
+            )
+        where = f"at order {order} in the coordinates" if order else "in value"
         raise SingularError(
             f"Loops of '{self.tree.drawing.name}' contradict each other as soon as this dimension changes: "
-            f"closure conditions of '{owner}' that follow from the others in this shape do so no longer, to "
-            f"first order in the change, at {where}. An overconstrained linkage keeps moving only in its "
-            "special shape: change dimensions together so that it stays, or draw the joints so that nothing "
-            "is redundant.",
+            f"conditions of '{owner}' that are redundant in this shape fail to first order in the change "
+            f"({where}), so that it would be rigid. Change dimensions together so that the special shape of "
+            "an overconstrained linkage stays, or draw it so that nothing is redundant.",
             joint=owner,
             order=order,
             failed=members[bad].tolist(),

@@ -30,7 +30,7 @@ class Step:
 def unit(v: Any) -> np.ndarray:
     """The unit vector along v; complex steps pass."""
     a = np.asarray(v)
-    return a / np.sqrt(a @ a)  # type: ignore[no-any-return]
+    return a / np.sqrt(a @ a)
 
 
 def steps(joint: Joint, backwards: bool) -> list[Step]:
