@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.arrays import reals, step_vanishes
+from kic.arrays import reals, step_vanishes, without_step
 from kic.checks import STRICT, Vector, assign, check_name, listed, vector
 from kic.errors import ModelError, shown, unknown
 from kic.parts import Joint
@@ -183,7 +183,7 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
 def tell(sheet: Sheet, couplings: Mapping[str, Terms]) -> None:
     """Write the equations of couplings on a sheet, if there are any."""
     if couplings:
-        equations = [[relation(terms)] for terms in couplings.values()]
+        equations = [[relation(without_step(terms))] for terms in couplings.values()]
         sheet.texts("couplings", list(couplings), ["changes from the drawing"], equations)
 
 

@@ -199,7 +199,7 @@ def _derivative(
         )
     if a.dtype.kind != "c":
         raise InputError(
-            f"Sensitivity to {label}: expected `answer` to return an array of numbers, got {shown(a)}. Return "
-            "one of its arrays, such as .G or .I."
+            f"Sensitivity to {label}: expected `answer` to return an array of numbers, got {shown(a)}. "
+            "Return one of its arrays, such as .G or .I."
         )
     return np.where(np.isnan(a.real), np.nan, a.imag / STEP)

@@ -153,8 +153,8 @@ class SteppedTransfer(Transfer):
         if self._floor and self.tolerance and self.system.left_out:
             raise InputError(
                 f"'{self.tree.drawing.name}' has closure_tolerance = {self.tolerance:g} for rounded "
-                "dimensions, which contradict one another: there is no derivative with respect to one of them. "
-                "Draw it exactly, and leave closure_tolerance out.",
+                "dimensions, which contradict one another: there is no derivative with respect to one of "
+                "them. Draw it exactly, and leave closure_tolerance out.",
                 closure_tolerance=self.tolerance,
             )
 

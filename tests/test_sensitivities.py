@@ -157,17 +157,17 @@ def test_pendulum_by_the_names_of_the_drawing() -> None:
     )
 
 
-def four_bar(x: np.ndarray) -> kic.Mechanism:
-    """A crank-rocker from its lengths: crank, coupler, rocker, ground; drawn with the crank at 60°."""
-    A, D, B = np.zeros(2), np.array([x[3], 0]), x[0] * np.array([0.5, np.sqrt(0.75)])
-    C = D + x[2] * unit_of(rocker(x, np.pi / 3))
+def four_bar(x: np.ndarray, drawn: float = np.pi / 3) -> kic.Mechanism:
+    """A crank-rocker from its lengths: crank, coupler, rocker, ground; drawn with the crank at an angle."""
+    A, D, B = np.zeros(2), np.array([x[3], 0]), x[0] * unit_of(drawn)
+    C = D + x[2] * unit_of(rocker(x, drawn))
     joints = [
         kic.Joint(n, "revolute", pair, at=(*at, 0), axis=Z, value=v)
         for n, pair, at, v in (
-            ("A", ("ground", "crank"), A, np.pi / 3),
+            ("A", ("ground", "crank"), A, drawn),
             ("B", ("crank", "coupler"), B, 0.0),
             ("C", ("coupler", "rocker"), C, 0.0),
-            ("D", ("ground", "rocker"), D, rocker(x, np.pi / 3)),
+            ("D", ("ground", "rocker"), D, rocker(x, drawn)),
         )
     ]
     bodies = [kic.Body(n) for n in ("crank", "coupler", "rocker")]
@@ -696,6 +696,18 @@ def test_what_makes_a_planar_linkage_rigid_is_refused(name, theta: float | None)
         kic.sensitivity(m, lambda m: m.at().dynamics().I, name)
     with pytest.raises(kic.SingularError, match="contradict"):
         kic.sensitivity(m, lambda m: m.prepare(["tip"])(m.at().state).tip.G, name)
+
+
+def test_conditions_are_looked_at_to_the_order_that_is_asked() -> None:
+    """With the crank along the ground the coupler does not turn on the rocker: a tilt there acts later."""
+    m = four_bar(np.array([0.3, 0.8, 0.6, 0.9]), drawn=0.0)
+    assert abs(m.at().coefficients("C").G[0, 0]) < 1e-15
+    S = kic.sensitivity(m, lambda m: m.at().coefficients("C0", order=1).G, "C.axis.rx")
+    assert np.abs(S).max() < 1e-14
+    for order in (2, 3):
+        with pytest.raises(kic.SingularError, match="at order 2 in the coordinates") as e:
+            kic.sensitivity(m, lambda m, k=order: m.at().coefficients("C0", order=k).G, "C.axis.rx")
+        assert e.value.order == 2
 
 
 def test_what_keeps_a_planar_linkage_planar_is_answered() -> None:
