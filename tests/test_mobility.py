@@ -86,7 +86,7 @@ def test_where_it_is_said() -> None:
     m = kic.load("geared-five-bar")
     assert text in " ".join(repr(m).split())
     assert "mesh 20 ΔA + 40 ΔE = 0" in " ".join(repr(m).split())
-    assert report_data(m, m.at())["freedoms"] == text
+    assert report_data(m, m.at())["mobility"] == text
     run = CliRunner().invoke(main, ["check", "geared-five-bar"])
     assert run.output.startswith(
         "ok: geared-five-bar, 1 freedom, 4 bodies, 5 joints, 1 point, 1 coupling, 1 loop"

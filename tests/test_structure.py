@@ -17,7 +17,7 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays"],
-    ["checks"],
+    ["checks", "members"],
     ["products", "inertias", "rotations", "jets", "contributions"],
     ["parts", "coefficients", "jointforces"],
     ["dynamics", "couplings"],
@@ -30,11 +30,14 @@ FLOORS = [
     ["system"],
     ["transfer", "freebodies"],
     ["closure"],
-    ["mobility", "steps"],
-    ["model", "continuation"],
-    ["placement", "reactions"],
-    ["configuration", "results"],
-    ["evaluator", "position"],
+    ["mobility", "chords", "steps"],
+    ["model", "continuation", "locating"],
+    ["placement", "reactions", "singularities", "results"],
+    ["evaluator"],
+    ["operational"],
+    ["taskspace"],
+    ["configuration"],
+    ["position", "independent"],
     ["assemblies", "closer"],
     ["postures"],
     ["mechanism"],
@@ -51,7 +54,7 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 KERNELS = [
     "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
     "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
-    "closing",
+    "closing", "symmetric", "operational",
 ]  # fmt: skip
 
 
