@@ -68,6 +68,14 @@ class Model:
         """Whether the drawing carries a complex step, as in a sensitivity."""
         return self.tree.scalar.kind == "c"
 
+    def only_real(self, question: str, remedy: str) -> None:
+        """Refuse a question that complex steps can not follow."""
+        if self.stepped:
+            raise InputError(
+                f"{question} of '{self.drawing.name}' needs real numbers and can not follow the step of a "
+                f"sensitivity. {remedy}"
+            )
+
     @cached_property
     def real(self) -> Model:
         """The model of the drawing without its steps; it finds the postures that the steps then follow."""

@@ -128,11 +128,7 @@ class Placement:
         """
         from scipy.spatial.transform import RigidTransform
 
-        if self._model.stepped:
-            raise InputError(
-                f"pose() of '{self.name}' needs real numbers and can not follow the step of a sensitivity. "
-                "Ask for the same as a matrix, displacement()."
-            )
+        self._model.only_real("pose()", "Ask for the same as a matrix, displacement().")
         return RigidTransform.from_matrix(self.displacement(body))
 
     def displacement(self, body: str) -> np.ndarray:

@@ -141,11 +141,7 @@ def joint_forces(
     split: Split,
 ) -> JointForces:
     """Forces in all joints of postures (..., S); see `Configuration.joint_forces`."""
-    if model.stepped:
-        raise InputError(
-            "joint_forces() needs real numbers and can not follow the step of a sensitivity. Ask for efforts "
-            f"in other coordinates of '{model.drawing.name}', or take differences."
-        )
+    model.only_real("joint_forces()", "Ask for efforts of the dynamics, or take differences.")
     free = model.free
     if split not in (None, "minimum norm") or not (split is None or isinstance(split, str)):
         raise InputError(f"Expected `split` to be None or 'minimum norm', got {shown(split)}.")

@@ -555,6 +555,7 @@ def test_all_the_answers_there_are() -> None:
         lambda m: m.at(at).dynamics().transfer(m.at(at).coefficients(["tip.x", "tip.y"]).inverse()).P,
         lambda m: m.prepare(["tip"], 3, dynamics=True)(m.at(at).state).tip.D,
         lambda m: m.prepare(["tip"], dynamics=True)(m.at(at).state, check=True).load,
+        lambda m: m.at(at).operational_space(["tip.x", "tip.y"]).mu,
     ]
     for answer in answers:
         check(m, answer, design)
@@ -639,6 +640,36 @@ def test_directions_are_sums() -> None:
     assert np.abs(S[2]).max() < 1e-13 * np.abs(S[0]).max()
 
 
+@pytest.mark.parametrize("name", kic.model_names())
+def test_a_larger_mechanism_is_the_same_but_for_its_size(name: str) -> None:
+    """Every length by as much: coefficients of points are as homogeneous as their units, in every model."""
+    m = kic.load(name)
+    scale = {
+        f"{part.name}.{key}.{c}": x
+        for part in (*m.joints, *m.points, *m.bodies)
+        for key in ("at", "com")
+        if getattr(part, key, None) is not None
+        for c, x in zip("xyz", getattr(part, key), strict=True)
+        if x
+    }
+    slides = {"prismatic": {0}, "cylindrical": {1}, "planar": {0, 1}, "free": {0, 1, 2}}
+    lengths = {c for j in m.joints for k, c in enumerate(j.components) if k in slides.get(j.type, ())}
+    for coupling in m.couplings:  # of a screw, what the turn counts
+        terms = m.terms[coupling.name]
+        if coupling.ratios and {c in lengths for c, _ in terms} == {True, False}:
+            scale |= {
+                f"{coupling.name}.ratios.{k + 1}": r for k, (c, r) in enumerate(terms) if c not in lengths
+            }
+    of = [p.name for p in m.points if p.body != "ground"] or [f"{m.bodies[-1].name}.x"]
+    one = m.at().coefficients(of, order=3)
+    d = np.array([c in lengths for c in one.columns], dtype=float)
+    degrees = 1 - d, 1 - d - d[:, None], 1 - d - d[:, None] - d[:, None, None]
+    for letter, degree in zip("GHD", degrees, strict=True):
+        (S,) = kic.sensitivity(m, lambda m, x=letter: getattr(m.at().coefficients(of, order=3), x), scale)
+        T = getattr(one, letter)
+        assert np.abs(S - degree * T).max() <= 1e-12 * max(np.abs(T).max(), m._model.length), letter
+
+
 def test_a_mechanism_that_moves_as_a_whole_answers_the_same() -> None:
     m = kic.load("rssr")
     every = [name for name in names_in(m) if name.endswith((".at.x", ".com.x"))]
@@ -675,6 +706,25 @@ def test_units_do_not_matter(unit: float) -> None:
 
 
 # what can not be, and what must not pass in silence
+
+
+@pytest.mark.parametrize(
+    ("name", "bends", "keeps"),
+    [
+        ("bennett", ["A.at.x", "B.axis.rx", "B.at.y"], []),
+        ("bricard", ["theta1.at.x", "theta1.axis.rx", "theta2.at.y"], ["theta1.at.z", "theta2.at.x"]),
+        ("sarrus", ["A1.axis.rx", "B1.axis.rx"], ["A1.at.x", "B1.at.z"]),
+    ],
+)
+def test_what_bends_a_spatial_linkage_out_of_its_shape(name: str, bends: list[str], keeps: list[str]) -> None:
+    """A joint may slide along its own axis, but hardly anything else of a Bricard linkage may move alone."""
+    m = kic.load(name)
+    answer = lambda m: m.at().coefficients(m.bodies[-1].name, order=3).D  # noqa: E731
+    for number in bends:
+        with pytest.raises(kic.SingularError, match="contradict each other as soon as"):
+            kic.sensitivity(m, answer, number)
+        assert redrawn(m, {number: 1.0}, 1e-3).freedoms == 0
+    check(m, answer, keeps) if keeps else None
 
 
 @pytest.mark.parametrize("theta", [1.2, None])
@@ -824,12 +874,17 @@ WRONG = [
     ({"answer": lambda m: m.at().value("D").real > 0}, "`answer` returned real numbers"),
     ({"answer": lambda m: m.at().coefficients("tip")}, "Return one of its arrays, such as .G or .I"),
     ({"answer": lambda m: "wide"}, "expected `answer` to return an array of numbers"),
-    ({"answer": lambda m: m.at().joint_forces()}, "joint_forces() needs real numbers and can not follow"),
+    ({"answer": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
     (
         {"answer": lambda m: m.at().pose("coupler")},
         "pose() of 'four-bar' needs real numbers and can not follow",
     ),
-    ({"answer": lambda m: m.prepare_at()}, "A closer of 'four-bar' takes real numbers only"),
+    ({"answer": lambda m: m.prepare_at()}, "prepare_at() of 'four-bar' needs real numbers"),
+    ({"answer": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
+    (
+        {"answer": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
+        "singularities() needs real numbers; this posture",
+    ),
     (
         {"answer": lambda m: m.prepare("tip")(kic.load("four-bar").at().state)},
         "A real state of 'four-bar' does not",
