@@ -724,7 +724,8 @@ def test_what_bends_a_spatial_linkage_out_of_its_shape(name: str, bends: list[st
         with pytest.raises(kic.SingularError, match="contradict each other as soon as"):
             kic.sensitivity(m, answer, number)
         assert redrawn(m, {number: 1.0}, 1e-3).freedoms == 0
-    check(m, answer, keeps) if keeps else None
+    if keeps:
+        check(m, answer, keeps)
 
 
 @pytest.mark.parametrize("theta", [1.2, None])
