@@ -63,6 +63,7 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.sensitivity import sensitivity
 from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
@@ -109,4 +110,5 @@ __all__ = [
     "products",
     "save",
     "schema",
+    "sensitivity",
 ]

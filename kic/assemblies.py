@@ -11,7 +11,7 @@ from kic.closure import Closure
 from kic.configuration import Configuration
 from kic.errors import InputError, PostureError, shown, unknown
 from kic.model import Model
-from kic.position import beginning
+from kic.position import beginning, followed, on_real, real_inputs
 from kic.posture import gaps
 from kic.tables import Sheet
 from kic.tree import REVOLUTE, Tree
@@ -78,6 +78,11 @@ def search(
     limits: Mapping[str, Any] | None,
 ) -> Assemblies:
     """Distinct solutions found from random starts; see `Mechanism.assemblies`."""
+    if model.stepped:
+        real = search(model.real, real_inputs(inputs), on_real(model, near), starts, seed, limits)
+        targets = model.targets(inputs)
+        states = followed(model, targets, targets.values, real)._states
+        return Assemblies(model, states, real.starts, real.hits, real.singular)
     who = model.drawing.name
     if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
         raise InputError(f"Expected `starts` to be a positive number of starts, got {shown(starts)}.")

@@ -296,11 +296,11 @@ class Transfer:
         size, lost = self.first, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
         for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
-            state, rows = states[members[[k]]].real, use[k, size:]
+            state, rows = states[members[[k]]], use[k, size:]
 
             def bend(rates: np.ndarray, state: np.ndarray = state, rows: np.ndarray = rows) -> np.ndarray:
                 here = state.repeat(len(rates), axis=0)
-                return self.curvature(here, rates * self.column_scale)[:, rows] / self.scale[rows]
+                return self.curvature(here, rates * self.column_scale)[:, rows].real / self.scale[rows]
 
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
             lost[k] = loss(taken[k, size:], A, bend, order)
