@@ -30,6 +30,8 @@ FLOORS = [
     ["system"],
     ["transfer", "freebodies"],
     ["closure"],
+    ["finite"],
+    ["idle"],
     ["mobility"],
     ["model", "continuation"],
     ["placement", "reactions"],
