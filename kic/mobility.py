@@ -1,9 +1,9 @@
 """Mobility: how many freedoms a mechanism has, what its closure conditions are worth, and how sure that is.
 
-The rank of the closure conditions at a posture, the drawing if no other is asked for, tells the freedoms to
-first order. Where conditions depend on one another, the posture may be one in which they do so by chance, such
-as a linkage folded flat. Closed postures near it are then looked at: only a rank that stays is a rank to count
-with. Where there are none, the orders to which a first-order motion extends tell what can be told.
+The rank of the closure conditions at a posture, the drawing if no other is asked for, tells the freedoms
+to first order. Where conditions depend on one another, the posture may be one in which they do so by chance,
+such as a linkage folded flat. Closed postures near it are then looked at: only a rank that stays is a rank
+to count with. Where there are none, the orders to which a first-order motion extends tell what can be told.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
+from kic.bodywise import REST
 from kic.closure import Closure
 from kic.couplings import Coupling
 from kic.finite import Extension, beside, extension
-from kic.idle import REST, Idle, idle_freedoms
+from kic.idle import Idle, idle_freedoms
 from kic.parts import Distance, Joint
 from kic.transfer import RANK_SHARE, Transfer
 
@@ -269,8 +270,8 @@ class Mobility:
         """What is known where no posture near by tells."""
         if self.finite is False:
             return (
-                f"It is rigid, but shaky: at {self._where} conditions depend on one another and leave {here}, "
-                "of which no motion extends to second order."
+                f"It is rigid, but shaky: at {self._where} conditions depend on one another, which leave "
+                f"{here}, and no motion extends to second order."
             )
         known = {
             1: "and no motion was found that extends to second order",
@@ -289,10 +290,10 @@ class Mobility:
         if not self.idle:
             return ""
         several = len(self.idle) > 1
-        said = "; ".join(f"{one.text()} ({_listed(one.coordinates)})" for one in self.idle[:_MANY])
+        said = "; ".join(f"{one.text()}, in {_listed(one.coordinates)}" for one in self.idle[:_MANY])
         more = f"; … {len(self.idle) - _MANY} more" if len(self.idle) > _MANY else ""
         return (
-            f" {_count(len(self.idle), 'freedom').replace(' ', ' idle ', 1)}: {said}{more}. One coordinate of "
+            f" {_count(len(self.idle), 'idle freedom')}: {said}{more}. One coordinate of "
             f"{'each' if several else 'it'} belongs to every coordinate set."
         )
 
@@ -309,7 +310,7 @@ class Mobility:
             motion = one.motion / scale
             if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST:
                 return (
-                    f"{one.text()[0].upper()}{one.text()[1:]}: an idle freedom, of which every set needs a "
+                    f"{one.text()}: an idle freedom, of which every set needs a "
                     f"coordinate, such as {_listed(one.coordinates[:3])}."
                 )
         return ""
@@ -328,7 +329,9 @@ class Mobility:
         if not self.conditions:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")
-        account = f"{tree}, {total} of {self._sources()}, {self._redundancy()}.{self._plane()}{self._idling()}"
+        account = (
+            f"{tree}, {total} of {self._sources()}, {self._redundancy()}.{self._plane()}{self._idling()}"
+        )
         return f"{account} {self.doubt()}".rstrip()
 
     def __repr__(self) -> str:

@@ -30,7 +30,7 @@ FLOORS = [
     ["system"],
     ["transfer", "freebodies"],
     ["closure"],
-    ["finite"],
+    ["finite", "bodywise"],
     ["idle"],
     ["mobility"],
     ["model", "continuation"],
