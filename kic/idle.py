@@ -192,7 +192,7 @@ def _told(view: View, group: frozenset[int], x: np.ndarray) -> Idle:
     twist = (view.X @ x).reshape(-1, 6)
     spots = {k: _joints_of(view, k) for k in members}
     moved = [k for k in members if np.abs(twist[k]).max() > view.share]
-    longest = max(moved, key=lambda k: (np.ptp([p for _, p in spots[k]], axis=0).max(), -k))
+    longest = max(moved, key=lambda k: _extent(spots[k]))
     v, w = twist[longest, :3] * b.length, twist[longest, 3:]
     slides = np.linalg.norm(w) < view.share
     axis = v / np.linalg.norm(v) if slides else w / np.linalg.norm(w)
@@ -219,6 +219,11 @@ def _told(view: View, group: frozenset[int], x: np.ndarray) -> Idle:
         tuple(through),
         (view.N @ x) * b.closure.transfer.column_scale,
     )
+
+
+def _extent(spots: list[tuple[str, np.ndarray]]) -> float:
+    """How far places are apart."""
+    return float(np.ptp([place for _, place in spots], axis=0).max()) if spots else 0.0
 
 
 def _joints_of(view: View, k: int) -> list[tuple[str, np.ndarray]]:
