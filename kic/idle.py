@@ -74,7 +74,7 @@ class Idle:
         --------
         >>> import kic
         >>> kic.load("rssr").mobility().idle[0].text()
-        "'coupler' spins about the line through joints 'pin' and 'ball'"
+        "'coupler' spins about the line through joints 'spin' and 'ball'"
         """
         names = _and(self.bodies)
         if len(self.through) > 1:

@@ -38,6 +38,7 @@ FLOORS = [
     ["configuration", "results"],
     ["evaluator", "position"],
     ["assemblies", "closer"],
+    ["branches"],
     ["postures"],
     ["mechanism"],
     ["dh"],
