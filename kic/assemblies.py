@@ -115,6 +115,11 @@ class Search:
         labels = self.closure.transfer.labels  # poses follow the names
         return {n: k for k, n in enumerate(labels) if n in self.model.tree.column}
 
+    @property
+    def members(self) -> list[tuple[int, ...]]:
+        """Indices of the targets."""
+        return list(np.ndindex(self.targets.batch))
+
     def begin(self, count: int, values: np.ndarray, seed: Any) -> np.ndarray:
         """Starts (count, S) for values (count, P): near, then random ones that have the given coordinates."""
         tree = self.model.tree
@@ -161,7 +166,7 @@ def one_target(search: Search) -> Assemblies:
     ended, left, reasons = closure.find(search.begin(search.starts, values, search.seed), values)
     closed = np.array([not reason for reason in reasons])
     if not closed.any():
-        refuse(model, ended, left, reasons)
+        refuse(search, ended, left, reasons)
     states = search.unwound(ended[closed], search.base)
     beyond = search.beyond(states)
     within = beyond.max(axis=1, initial=0.0) <= ROUND_OFF
@@ -226,7 +231,7 @@ def _starts(
             middle = min(max(base[place], lower), upper)
             lower, upper = max(lower, middle - reach), min(upper, middle + reach)
             states[:, place] = rng.uniform(lower, upper, size=count)
-    states[0] = base
+    states[:1] = base
     return states
 
 
@@ -309,24 +314,26 @@ def refuse_limits(search: Search, states: np.ndarray, beyond: np.ndarray, starts
         f"'{model.drawing.name}' has such postures ({len(kept)} found from {starts} starts), but none within "
         f"`limits`: the nearest exceeds those of '{worst}' by {beyond[least].max():.3g}. Widen them, or move "
         "the target.",
-        failed=[()],
-        reasons=[f"beyond the limits of '{worst}'"],
+        failed=search.members,
+        reasons=[f"beyond the limits of '{worst}'"] * len(search.members),
         beyond=float(beyond[least].max()),
         joint=worst,
         configuration=Configuration(model, (len(kept),), states[kept]),
     )
 
 
-def refuse(model: Model, states: np.ndarray, left: np.ndarray, reasons: list[str]) -> NoReturn:
+def refuse(search: Search, states: np.ndarray, left: np.ndarray, reasons: list[str]) -> NoReturn:
     """No start led to a posture: how near they came, or what they closed the wrong way round."""
     best = int(np.argmin(np.where(np.isfinite(left), left, np.inf)))
     flipped = [why for why in reasons if "wrong way" in why]
     why = flipped[0] if flipped else f"the nearest misses by {left[best]:.2e}"
+    members, model = search.members, search.model
+    where = f" at any of {len(members)} members" if search.targets.batch else ""
     raise PostureError(
-        f"No posture of '{model.drawing.name}' with these values was found from {len(states)} starts: {why}. "
-        "Move the target, or try more `starts`.",
-        failed=[()],
-        reasons=[why],
+        f"No posture of '{model.drawing.name}' with these values was found{where} from {len(states)} starts: "
+        f"{why}. Move the target, or try more `starts`.",
+        failed=members,
+        reasons=[why] * len(members),
         left=float(left[best]),
         nearest=Configuration(model, (), states[best : best + 1]),
     )

@@ -1,4 +1,4 @@
-"""Assemblies for a batch of targets: the postures at each member, put in order as branches along the batch."""
+"""Assemblies for a batch of targets: the postures at each member, in order as branches along the batch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def several_targets(search: Search) -> Assemblies:
         why = str(next((w for w in whys if w), "inputs must be finite"))
         raise PostureError(
             f"'{model.drawing.name}' has no such posture at any of {count} members: {why}.",
-            failed=[tuple(map(int, index)) for index in np.ndindex(batch)],
+            failed=search.members,
             reasons=[str(w) or "inputs must be finite" for w in whys],
         )
     found = _Found(search, values, able, before(batch))
@@ -92,6 +92,8 @@ class _Found:
         How many starts led to each.
     come : list of (K_b,)
         From which posture of the member before each goes on; -1 where none is known.
+    fixed : list of (K_b,) bool
+        Whether the inputs fix it well; only such postures can be led on.
     """
 
     def __init__(self, search: Search, values: np.ndarray, able: np.ndarray, parent: np.ndarray) -> None:
@@ -100,6 +102,7 @@ class _Found:
         self.states = [np.empty((0, size)) for _ in values]
         self.hits = [np.empty(0, dtype=np.intp) for _ in values]
         self.come = [np.empty(0, dtype=np.intp) for _ in values]
+        self.fixed = [np.empty(0, dtype=bool) for _ in values]
         self.starts = 0
         self._beyond: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -120,7 +123,7 @@ class _Found:
         self.starts += len(owner)
         closed = np.array([not why for why in reasons])
         if not closed.any():
-            refuse(search.model, ended, left, reasons)
+            refuse(search, ended, left, reasons)
         states = self._within(search.unwound(ended[closed], search.base))
         owner = owner[closed]
         for b in np.unique(owner[np.isfinite(states).all(axis=1)]):
@@ -128,6 +131,7 @@ class _Found:
             kept, self.hits[b] = distinct(search.closure, search.base, own)
             self.states[b] = own[kept]
             self.come[b] = np.full(len(kept), -1)
+            self.fixed[b] = search.closure.condition(self.states[b]) <= SINGULAR
 
     def _within(self, states: np.ndarray) -> np.ndarray:
         """States (n, S), NaN where they are beyond limits."""
@@ -149,7 +153,7 @@ class _Found:
             ways = [
                 (b, k, int(c))
                 for b, own in enumerate(self.states)
-                for k in range(len(own))
+                for k in np.flatnonzero(self.fixed[b]).tolist()
                 for c in (*children[b], *([self.parent[b]] if self.come[b][k] < 0 else []))
                 if c >= 0 and self.able[c] and (b, k, int(c)) not in led
             ]
@@ -167,8 +171,8 @@ class _Found:
         good = np.flatnonzero([not why for why in outcome.reasons])
         # turns stay with the branch
         ended = self._within(search.unwound(outcome.states[good], outcome.states[good]))
-        alike = sameness(search.closure.condition(outcome.states[good]))
-        for end, same, n in zip(ended, alike, good, strict=True):
+        worst = search.closure.condition(outcome.states[good])
+        for end, same, condition, n in zip(ended, sameness(worst), worst, good, strict=True):
             b, k, c = ways[n]
             if not np.isfinite(end).all():
                 continue
@@ -179,6 +183,7 @@ class _Found:
                 self.states[c] = np.concatenate([self.states[c], end[None]])
                 self.hits[c] = np.append(self.hits[c], 0)
                 self.come[c] = np.append(self.come[c], -1)
+                self.fixed[c] = np.append(self.fixed[c], condition <= SINGULAR)
             self.hits[c][j] += 1
             if self.parent[c] == b and k not in self.come[c]:
                 self.come[c][j] = k

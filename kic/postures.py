@@ -191,7 +191,8 @@ class Postures(Drawing):
         InputError, UnknownNameError
             As `at`; also for limits that are none.
         PostureError
-            If none was found, at no member; it carries how near they came (`left`, in length), or how far `beyond` limits.
+            If none was found, at no member; it carries how near they came (`left`, in length), or how far
+            `beyond` limits.
 
         Examples
         --------
