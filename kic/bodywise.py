@@ -106,8 +106,11 @@ class Bodies:
         """Units that hold a group from outside."""
         return set(self.ends[self.holds & self.touched(group)].ravel().tolist()) - group
 
-    def view(self, state: np.ndarray) -> View:
-        """The motions at a closed state (1, S), and all that they move."""
+    def view(self, state: np.ndarray, slack: float = 10.0) -> View:
+        """The motions at a closed state (1, S), and all that they move.
+
+        Of rounded dimensions conditions count as redundant within so many times the tolerance.
+        """
         t, n = self.closure.transfer, len(self.names)
         values, G = (x[0] for x in self._moving.answer.split(self._moving.table(state), (1,)))
         rows = values.reshape(-1, 3)
@@ -120,7 +123,7 @@ class Bodies:
             q.answer.split(q.table(free), (1,))[1][0][:, self._columns] * self.scale / scale[:, None]
             for q, scale in ((self._held, self._held_scale), (self._left, self._left_scale))
         )
-        N = null(self.closure.rows(state)[1][0], max(RANK_SHARE, 10 * t.tolerance))
+        N = null(self.closure.rows(state)[1][0], max(RANK_SHARE, slack * t.tolerance))
         G = (G * t.column_scale) @ N
         moves = np.concatenate([G[: 3 * n].reshape(n, 3, -1), G[12 * n :].reshape(n, 3, -1)], axis=1)
         X = moves.reshape(6 * n, -1) / self.scale[:, None]

@@ -84,38 +84,45 @@ def extension(closure: Closure, state: np.ndarray, first_order: int) -> Extensio
     -------
     Extension
     """
-    Q, C = obstructions(closure, state, first_order)
-    if not len(Q):
-        return Extension(3, False)
-    if not extends(Q, np.zeros((*C.shape[:1], *(Q.shape[1],) * 3)), second=True):
+    Q, C = obstructions(closure, state, first_order, 2)
+    if len(Q) and not extends(Q, C, second=True):
         return Extension(1, first_order == 1 or definite(Q))
-    return Extension(3, False) if extends(Q, C) else Extension(2, first_order == 1)
+    Q, C = obstructions(closure, state, first_order, 3)
+    if not len(Q) or extends(Q, C):
+        return Extension(3, False)
+    return Extension(2, first_order == 1)
 
 
-def obstructions(closure: Closure, state: np.ndarray, first_order: int) -> tuple[np.ndarray, np.ndarray]:
+def obstructions(
+    closure: Closure, state: np.ndarray, first_order: int, order: int = 3
+) -> tuple[np.ndarray, np.ndarray]:
     """What dependent conditions ask of a first-order motion: forms Q (s, k, k) and C (s, k, k, k).
 
     With a motion x₁ = K a and x₂ as the independent conditions have it, but for K b, they read
-    Q(a, a) = 0 to second and C(a, a, a) + 3 Q(a, b) = 0 to third order. Both are symmetric.
+    Q(a, a) = 0 to second and C(a, a, a) + 3 Q(a, b) = 0 to third order. Both are symmetric; C is zero if
+    only the second order is asked for.
     """
     t = closure.transfer
-    question = RowsQuestion(t.tree, t.system.rows, 3)
-    _, G, H, D = (x[0][t.system.picked] for x in question.answer.split(question.table(state), (1,)))
+    question = RowsQuestion(t.tree, t.system.rows, order)
+    _, G, H, *more = (x[0][t.system.picked] for x in question.answer.split(question.table(state), (1,)))
     scale, columns = t.scale, t.column_scale
     G = G / scale[:, None] * columns
     H = H / scale[:, None, None] * columns[:, None] * columns
-    D = D / scale[:, None, None, None] * columns[:, None, None] * columns[:, None] * columns
     H = (H + np.swapaxes(H, 1, 2)) / 2
     rank = t.tree.size - first_order
     U, sigma, V = np.linalg.svd(G)
     K, W = V[rank:].T, U[:, rank:]
     inverse = V[:rank].T / sigma[:rank] @ U[:, :rank].T
     bent = np.einsum("pmn,ma,nb->pab", H, K, K)
-    second = -np.einsum("np,pab->nab", inverse, bent)
-    third = np.einsum("plmn,la,mb,nc->pabc", D, K, K, K)
-    third = third + 3 * np.einsum("pmn,ma,nbc->pabc", H, K, second)
-    turned = [np.transpose(third, (0, *p)) for p in ((1, 2, 3), (2, 3, 1), (3, 1, 2))]
-    third = (sum(turned) + sum(np.swapaxes(x, 2, 3) for x in turned)) / 6
+    third = np.zeros((len(G), *(first_order,) * 3))
+    for D in more:
+        D = D / scale[:, None, None, None]
+        along = K * columns[:, None]
+        third = np.einsum("plmc,la,mb->pabc", D @ along, along, along, optimize=True)
+        second = -np.einsum("np,pab->nab", inverse, bent)
+        third += 3 * np.einsum("pmn,ma,nbc->pabc", H, K, second, optimize=True)
+        turned = [np.transpose(third, (0, *p)) for p in ((1, 2, 3), (2, 3, 1), (3, 1, 2))]
+        third = np.mean([*turned, *(np.swapaxes(x, 2, 3) for x in turned)], axis=0)
     # dependences that ask for nothing, such as those out of the plane of a planar loop, are left out
     Q, C = (np.tensordot(W.T, x, axes=1) for x in (bent, third))
     large = max(1.0, float(np.abs(bent).max(initial=0.0)))

@@ -121,7 +121,7 @@ def idle_freedoms(closure: Closure, states: np.ndarray, singular: bool = False) 
     bodies = Bodies(closure)
     if closure.transfer.tree.open or not bodies.count:
         return ()
-    views = [bodies.view(state[None]) for state in states]
+    views = [bodies.view(state[None], 10.0 if k else 1.0) for k, state in enumerate(states)]
     base = views[1 if singular else 0]
     found: list[Idle] = []
     spanned = np.zeros((base.R.shape[1], 0))

@@ -165,7 +165,7 @@ def test_rounded_dimensions() -> None:
     """Without a tolerance a rounded Bennett is rigid; within one it moves, and the drawing is regular."""
     assert bennett(3).freedoms == 0
     f = bennett(3, closure_tolerance=3e-3).mobility()
-    assert (f.freedoms, f.regular) == (1, True)
+    assert (f.freedoms, f.regular, f.finite, f.idle) == (1, True, True, ())
 
 
 @pytest.mark.parametrize(
