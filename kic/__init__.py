@@ -24,6 +24,7 @@ P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
+Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
 ======  ==================================  =======================  =================
 
 The differentiating index comes first::
@@ -56,10 +57,13 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
+from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
 
@@ -76,6 +80,8 @@ __all__ = [
     "Dynamics",
     "Evaluator",
     "Force",
+    "IndependentSet",
+    "IndependentSets",
     "InertiaError",
     "InputError",
     "Joint",
@@ -86,9 +92,13 @@ __all__ = [
     "ModelError",
     "ModelFileError",
     "Moment",
+    "OperationalEvaluator",
+    "OperationalSpace",
     "Point",
     "PostureError",
     "SingularError",
+    "Singularities",
+    "Singularity",
     "Spring",
     "Units",
     "UnknownNameError",

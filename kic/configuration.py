@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_failures, check_order
+from kic.arrays import broadcast_batches, check_order
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
-from kic.errors import SingularError, placed
+from kic.errors import InputError
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
-from kic.placement import Placement
+from kic.members import spread, surviving
 from kic.reactions import joint_forces
 from kic.rows import names_of
+from kic.singularities import Singularities
+from kic.taskspace import TaskSpace
 from kic.transfer import Transfer
 
 
-class Configuration(Placement):
+class Configuration(TaskSpace):
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
     Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
@@ -303,39 +305,42 @@ class Configuration(Placement):
             split,
         )
 
+    def singularities(
+        self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None
+    ) -> Singularities:
+        """Singular postures between the members of a path or a grid, and how near every member is to one.
 
-def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
-    """An answer for the members of a batch that have one, and which these are.
+        Parameters
+        ----------
+        inputs : str or list of str, optional
+            Rows that drive the mechanism, as many as freedoms; by default its coordinates.
+        outputs : str or list of str, optional
+            Rows of interest, such as those of a point; no more than freedoms.
 
-    Parameters
-    ----------
-    ok : (...) bool
-        Members that have a posture.
-    failures : {"raise", "mask"}
-        What becomes of those without an answer.
-    answer : callable
-        Takes flat indices of members, or a slice of all.
-    """
-    check_failures(failures)
-    good = ok.copy()
-    while True:
-        try:
-            members = np.flatnonzero(good)
-            with placed(members, good.shape):
-                # all of them as they stand, without a copy
-                return good, answer(slice(None) if len(members) == good.size else members)
-        except SingularError as error:
-            failed = error.numbers.get("failed")
-            if failures == "raise" or not failed:
-                raise
-            for index in failed:
-                good[index] = False
+        Returns
+        -------
+        Singularities
+            ``measures`` (...) of the kinds "inputs", "outputs" and "closure"; iterated, the postures found.
 
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there, another number of inputs than freedoms, more outputs, outputs that
+            nothing moves, or a mechanism without freedom; on iteration, for one posture without neighbours.
 
-def spread(part: np.ndarray, good: np.ndarray) -> np.ndarray:
-    """Answers (n, …) of the members that have one, among NaN for all others (B, …)."""
-    if good.all():
-        return part
-    whole = np.full((good.size, *part.shape[1:]), np.nan, part.dtype)
-    whole[good.reshape(-1)] = part
-    return whole
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
+        >>> for one in turn.singularities(inputs="D"):
+        ...     print(one)
+        inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
+        inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
+        """
+        if self._states.dtype != np.float64:
+            raise InputError(f"singularities() needs real numbers; this posture holds {self._states.dtype}.")
+        model = self._model
+        return Singularities(
+            model, self._states, self.ok, inputs, outputs, lambda state: Configuration(model, (), state[None])
+        )

@@ -72,6 +72,9 @@ class Evaluator:
             self._question = model.elsewhere(transfer, names, order, want)
             rows, table = self._question.answer, self._question.model
         self.names = (*names, *parts)
+        self.coordinates = model.coordinates if transfer is None else transfer.labels
+        # how the tables are laid out that a kernel further on may read
+        self.layouts = rows, table
         self._layout = Layout(model, transfer, names, parts, rows, table)
         self._widths = (0 if rows is None else rows.width), table.width
         # springs and dampers in cut joints are added to what the kernel gives

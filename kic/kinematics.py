@@ -32,6 +32,8 @@ def kernel(name: str) -> Any:
         from kic.kernels import closing as module  # type: ignore[no-redef]
     elif name == "transfer":
         from kic.kernels import transfer as module  # type: ignore[no-redef]
+    elif name == "operational":
+        from kic.kernels import operational as module  # type: ignore[no-redef]
     else:
         from kic.kernels import links as module  # type: ignore[no-redef]
     return getattr(module, name)

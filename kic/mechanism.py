@@ -11,7 +11,9 @@ from kic.configuration import Configuration
 from kic.couplings import tell
 from kic.errors import InputError
 from kic.evaluator import Evaluator
+from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
+from kic.operational import OperationalEvaluator
 from kic.position import beginning
 from kic.postures import Postures
 from kic.tables import Sheet
@@ -104,6 +106,50 @@ class Mechanism(Postures):
             raise InputError(f"Expected `at` to be one posture, got a batch {batch}. Ask in a loop.")
         return self._model.mobility if at is None else self._model.mobility_at(state[None])
 
+    def independent_sets(
+        self,
+        at: Configuration | None = None,
+        among: str | Iterable[str] | None = None,
+        count: int = 10,
+    ) -> IndependentSets:
+        """Sets of coordinates that can drive the mechanism, the best conditioned first.
+
+        Parameters
+        ----------
+        at : Configuration, optional
+            A posture, or a batch of them over which the worst counts; members without a posture are passed
+            over. By default the drawing.
+        among : str or list of str, optional
+            Candidates: joints, points, distances, body motion, or single rows of them; every row is a
+            candidate of its own. By default the coordinates of all joints, cut ones included. Rows without a
+            value, such as rates of balls, only stand in for freedoms that nothing else has.
+        count : int
+            How many sets are wanted at most.
+
+        Returns
+        -------
+        IndependentSets
+            Iterable, printable. It says whether all sets were tried.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there, too few of them, no posture, or a mechanism without freedom.
+        SingularError
+            At postures where several motions meet, which no set drives; or if no set serves.
+
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> m = kic.load("four-bar")
+        >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
+        >>> best = m.independent_sets(turn)[0]
+        >>> best.names, round(best.worst, 2)
+        (('A',), 0.58)
+        """
+        return independent_sets(self._model, at, among, count)
+
     @property
     def cuts(self) -> tuple[str, ...]:
         """Joints at which the loops are opened; none for an open chain."""
@@ -148,6 +194,30 @@ class Mechanism(Postures):
         [2.0, 1.0]
         """
         return Evaluator(self._model, of, order, dynamics, wrt)
+
+    def prepare_operational_space(
+        self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
+    ) -> OperationalEvaluator:
+        """Evaluator of Λ, μ, p for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        task : str or list of str
+            Rows of the task, as `of` in `Configuration.coefficients`.
+        wrt : str or list of str, optional
+            The coordinates, as in `Configuration.coefficients`.
+
+        Returns
+        -------
+        OperationalEvaluator
+            Call it with a state (..., S); see `Configuration.state`.
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.operational_space` would.
+        """
+        return OperationalEvaluator(self._model, task, wrt)
 
     def sheet(self) -> Sheet:
         """Labelled account of the parts, to print or to show."""

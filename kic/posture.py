@@ -197,6 +197,19 @@ def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
     return moved
 
 
+def way(tree: Tree, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Steps (B, M) of the tree's own coordinates by which `advance` comes from states a to b (B, S)."""
+    steps = np.zeros((len(a), tree.size))
+    for n in range(tree.size):
+        place = tree.cols[n, 3]
+        if n in tree.balls:
+            back = a[:, place : place + 4] * [1, -1, -1, -1]
+            steps[:, n : n + 3] = vector_from_quaternion(product(b[:, place : place + 4], back))
+        elif place >= 0:
+            steps[:, n] = b[:, place] - a[:, place]
+    return steps
+
+
 def gaps(tree: Tree, a: np.ndarray, b: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """How far states (B, S) are from one another, (B, M): turns, slides over a scale, balls as one turn."""
     gap = np.zeros((len(a), tree.size))

@@ -53,6 +53,26 @@ CASES = {
         ("rocker spin", "crank flag.z"), "ball", "rocker coupler.wx"),
     "ladder": Case(1, ((0.4,), (-0.3,)), "tip coupler1 D0 D1 D2 D3 A2 B3 rocker2.angle",
         ("D3", "tip.y"), "D2 B1"),
+    "watt-parallel-motion": Case(1, ((0.25,), (-0.2,)),
+        "piston pump parallel_bar A B C D E1 E2 F radius_bar.angle", ("F", "piston.y"), "D"),
+    "stephenson-six-bar": Case(1, ((0.6,), (-1.1,)), "tip pin coupler A B C D E F O link.angle",
+        ("O", "tip.y"), "F"),
+    "scotch-yoke": Case(1, ((0.4,), (-2.0,)), "face block slider shaft pin slot yoke crank.angle",
+        ("yoke", "slot"), "yoke"),
+    "peaucellier": Case(1, ((0.2,), (-0.9,)), "tracer inverse AQ C O1 O2 A1 B2 P1 P2 Q1 OP OQ BP.angle",
+        ("tracer.y", "Q1"), "A1"),
+    "jansen-leg": Case(1, ((1.0,), (-2.5,)), "foot shank A B1 P1 P2 X Y Z1 Z2 W rod_f.angle",
+        ("foot.x", "P2"), "W"),
+    "three-rrr": Case(3, ((0.1, -0.1, 0.15), (-0.12, 0.08, -0.1)),
+        "tool platform outer2 A1 A2 A3 B1 B2 B3 C1 C2 C3",
+        ("tool.x tool.y platform.angle", "B1 C2 A3"), "C1 C2 C3", "tool.x platform.wz tool.y"),
+    "six-freedom-planar": Case(6, ((0.1, -0.1, 0.05, 0.1, 0.15, -0.1), (-0.05, 0.1, 0.1, -0.15, 0.1, 0.1)),
+        "tool platform third2 A1 B2 C1 C2 C3 D1 D2 D3",
+        ("platform.x platform.y platform.angle A1 A2 A3", "A1 B2 C1 C2 C3 D3"), "D1 D2 D3 C1 C2 C3"),
+    "parallel-serial": Case(6, ((0.1, -0.1, 0.15, 0.3, -0.4, 0.6), (-0.1, 0.05, 0.1, -0.3, 0.3, -0.8)),
+        "tip hand platform A1 A2 A3 B1 C1 C2 C3 shoulder roll",
+        ("platform.x platform.y C2 shoulder elbow roll", "tip.x tip.y tip.z A1 C2 elbow"),
+        "C1 C2 C3 roll elbow shoulder", "hand"),
 }
 # ties that are no joints
 TIED = {
@@ -60,7 +80,21 @@ TIED = {
     "five-rod-suspension": Case(1, ((0.05,), (-0.07,)), "contact carrier coil hub", ("coil", "contact.y"), "",
         "carrier.wx"),
 }
-EVERY = {**CASES, **TIED}
+SPATIAL = {
+    "spatial-slider-crank": Case(2, ((1.1, -0.7), (-1.3, 1.5)),
+        "P crank coupler slider theta1 theta2 theta3 theta4 theta5 theta6 theta7 slide",
+        ("theta5 P.z", "theta1 theta3"), "theta5 slide", "theta1 coupler.wx"),
+    "bricard": Case(1, ((-0.4,), (0.35,)), "P link34 theta1 theta2 theta3 theta4 theta5 theta6",
+        ("theta1", "P.x"), "theta5", "link34.wz"),
+    "bennett": Case(1, ((0.9,), (-1.3,)), "M bar2 A B C D", ("B", "M.x"), "D", "bar2.wx"),
+    "sarrus": Case(1, ((-0.5,), (0.3,)), "corner plate upper2 A1 B1 C1 A2 B2 C2",
+        ("plate.z", "upper2.y"), "C2", "lower1.wy"),
+    "three-rps": Case(3, ((0.04, -0.03, 0.06), (-0.05, 0.02, 0.01)), "tool plate piston2 L1 R1 R2 R3 S1 S2",
+        ("tool.x tool.y tool.z", "R1 R2 L3"), "S2 S3", "plate.z plate.wx plate.wy"),
+    "delta": Case(3, ((0.5, -0.3, 0.2), (-0.4, 0.6, 0.7)), "gripper plate rod2a A1 U1a U3b S1a S2b",
+        ("gripper.x gripper.y gripper.z", "A1 U2a.1 A3"), "S1b S2b S3b", "plate.x plate.y rod1a.wy"),
+}
+EVERY = {**CASES, **TIED, **SPATIAL}
 # fmt: on
 postures = pytest.mark.parametrize(("name", "place"), [(name, k) for name in EVERY for k in (0, 1)])
 

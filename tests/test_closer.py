@@ -11,7 +11,8 @@ import kic
 
 CLOSED = [
     "four-bar", "slider-crank", "five-bar", "three-legged-robot", "gough-stewart", "stewart-6r", "rssr",
-    "ladder", "geared-five-bar", "five-rod-suspension",
+    "ladder", "geared-five-bar", "five-rod-suspension", "watt-parallel-motion", "stephenson-six-bar",
+    "peaucellier", "jansen-leg", "three-rrr", "six-freedom-planar", "parallel-serial", "scotch-yoke",
 ]  # fmt: skip
 
 

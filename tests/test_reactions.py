@@ -214,7 +214,7 @@ def test_what_is_left_open_is_named(name: str, place: int) -> None:
     qd, qdd = moving(c)
     f, split = c.joint_forces(qd, qdd), c.joint_forces(qd, qdd, split="minimum norm")
     assert set(f.undetermined) == open_by_hand(m, c, c.coordinates) == set(split.undetermined)
-    assert bool(f.undetermined) == (name in PLANAR)
+    assert bool(f.undetermined) == (name in (*PLANAR, "parallel-serial"))  # whose legs are planar
     for j in m.joints:
         six = np.concatenate([f[j.name].force, f[j.name].moment])
         whole = np.concatenate([split[j.name].force, split[j.name].moment])
@@ -225,7 +225,11 @@ def test_what_is_left_open_is_named(name: str, place: int) -> None:
     assert (f.effort == split.effort).all()
 
 
-PLANAR = ("four-bar", "slider-crank", "five-bar", "three-legged-robot", "ladder")
+PLANAR = (
+    "four-bar", "slider-crank", "five-bar", "three-legged-robot", "ladder", "watt-parallel-motion",
+    "stephenson-six-bar", "peaucellier", "jansen-leg", "three-rrr", "six-freedom-planar",
+    "scotch-yoke",
+)  # fmt: skip
 
 
 def test_planar_linkages_know_their_plane() -> None:

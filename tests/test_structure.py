@@ -17,7 +17,7 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays"],
-    ["checks"],
+    ["checks", "members"],
     ["products", "inertias", "rotations", "jets", "contributions"],
     ["parts", "coefficients", "jointforces"],
     ["dynamics", "couplings"],
@@ -32,11 +32,14 @@ FLOORS = [
     ["closure"],
     ["finite", "bodywise"],
     ["idle"],
-    ["mobility"],
-    ["model", "continuation"],
-    ["placement", "reactions"],
-    ["configuration", "results"],
-    ["evaluator", "position"],
+    ["mobility", "chords"],
+    ["model", "continuation", "locating"],
+    ["placement", "reactions", "singularities", "results"],
+    ["evaluator"],
+    ["operational"],
+    ["taskspace"],
+    ["configuration"],
+    ["position", "independent"],
     ["assemblies", "closer"],
     ["branches"],
     ["postures"],
@@ -53,7 +56,7 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 KERNELS = [
     "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
     "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
-    "closing",
+    "closing", "symmetric", "operational",
 ]  # fmt: skip
 
 

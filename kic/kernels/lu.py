@@ -2,7 +2,7 @@
 
 Rows of closed mechanisms are mostly zeros, for a loop knows its own joints only: multipliers that are zero
 are skipped and a row is worked on as far as it reaches, so that the cost grows with the loops and not with
-their cube. Pivots are chosen by size, the one branch on values in all kernels.
+their cube. Pivots are chosen by size, a branch on values that kernels otherwise avoid.
 """
 
 from kic.kernels.compiled import helper

@@ -1,0 +1,258 @@
+"""Every shipped model: prose, units, closure, inertia, coordinates, all orders, dynamics, by complex step.
+
+A posture is stepped into the complex plane along one coordinate, by the rates of the tree's joints that kic
+says. That such a step keeps every joint together is seen on points of the bodies, without kic's closure rows;
+then every order is the complex step of the one below, from the values of the rows on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sampling import mismatch
+
+import kic
+from kic.checks import GROUND
+from kic.cli import main
+from kic.configuration import Configuration
+from kic.inertias import as_matrix
+from kic.posture import advance
+from kic.units import coordinate_units
+
+STEP = 1e-30
+EPS = np.finfo(float).eps
+MODELS = kic.model_names()
+# gravity at sea level in a model's unit of length, as rounded in textbooks
+STANDARD = {"m": (9.8, 9.81), "in": (386.0, 386.1)}
+every_model = pytest.mark.parametrize("name", MODELS)
+every_posture = pytest.mark.parametrize(("name", "place"), [(name, k) for name in MODELS for k in (0, 1, 2)])
+
+
+class Posture:
+    """A posture of a model with four points on each body, its complex steps, and what they hold."""
+
+    def __init__(self, name: str, place: int) -> None:
+        m = kic.load(name)
+        corners = np.vstack([np.zeros(3), np.eye(3)])
+        frames = [kic.Point(f"{b.name}_at{k}", b.name, at=x) for b in m.bodies for k, x in enumerate(corners)]
+        self.names = [
+            *(p.name for kind in (m.points, m.distances) for p in kind),
+            *(j.name for j in m.joints if j.freedoms),
+            *(row for b in m.bodies for row in ([b.name] if b.reference else rates(b.name))),
+        ]
+        self.m = replace(m, points=(*m.points, *frames), forces=(), moments=())
+        self.drawn = self.m.at()
+        self.c = self._moved(place) if place else self.drawn
+        # closed: numbers are as good as the condition lets them be
+        self.condition = float(self.m.prepare(self.names).check(self.c.state))
+        self.limit = max(1e-12, 100 * EPS * self.condition)
+        tree = self.m._model.tree
+        self.rates = self.c.coefficients(list(tree.columns), order=1).G
+        count = self.rates.shape[1]
+        states = self.c._states.astype(complex).repeat(count, axis=0)
+        self.steps = Configuration(self.m._model, (count,), advance(tree, states, 1j * STEP * self.rates.T))
+
+    def _moved(self, place: int) -> Configuration:
+        """A posture beside the drawing, as far off as it closes and its coordinates drive it."""
+        m, unit = self.m, coordinate_units(self.m)
+        size = max(float(np.ptp([j.at for j in m.joints if j.at], axis=0).max(initial=0.0)), 1e-3)
+        way = np.random.default_rng(place).uniform(-1, 1, size=m.freedoms)
+        way *= [1.0 if unit.get(q, m.units.length) == "rad" else 0.3 * size for q in m.coordinate_names]
+        for share in 0.7 ** np.arange(1, 20):
+            to = dict(zip(m.coordinate_names, share * way, strict=True))
+            c = m.at({q: self.drawn.value(q) + dx for q, dx in to.items()}, self.drawn, failures="mask")
+            if c.ok and m.prepare(dynamics=True).check(c.state) < 1e4:
+                return c
+        raise AssertionError(f"{m.name} hardly moves")
+
+    def slope(self, answer: Callable[[Configuration], np.ndarray]) -> np.ndarray:
+        """Derivative of an answer along each coordinate, that axis first."""
+        return answer(self.steps).imag / STEP
+
+
+def rates(body: str) -> list[str]:
+    return [f"{body}.{w}" for w in ("wx", "wy", "wz")]
+
+
+@cache
+def posture(name: str, place: int) -> Posture:
+    return Posture(name, place)
+
+
+def frame(c: Configuration, body: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where a body's frame, drawn as the world's, is now: rotation (..., 3, 3) and origin (..., 3)."""
+    if body == GROUND:
+        return np.eye(3), np.zeros(3)
+    p, *ends = (c.value(f"{body}_at{k}") for k in range(4))
+    return np.stack(ends, axis=-1) - p[..., None], p
+
+
+def apart(c: Configuration, joint: kic.Joint) -> list[np.ndarray]:
+    """What a joint keeps at zero, (...,) or (..., 3) each, on its two bodies as they stand."""
+    (R1, p1), (R2, p2) = (frame(c, body) for body in joint.bodies)
+    x = np.array(joint.at or (0.0, 0.0, 0.0))
+    a, b = (np.array(v) / np.linalg.norm(v) if v else np.zeros(3) for v in (joint.axis, joint.axis2))
+    gap = np.einsum("...ji,...j->...i", R1, p2 + R2 @ x - p1 - R1 @ x)
+    if joint.axis is None:
+        return {"fixed": [R2 - R1, gap], "spherical": [gap], "free": []}[joint.type]
+    turned, along = R2 @ a - R1 @ a, R2 - R1
+    # a vector across the axis tells the angle that was turned
+    u = np.cross(a, np.eye(3)[np.argmin(np.abs(a))])
+    sine = np.einsum("...i,...i->...", np.cross(R1 @ u, R2 @ u), R1 @ a) / (u @ u)
+    moved = [c.value(q) - drawn for q, drawn in zip(joint.components, joint.value, strict=True)]
+    n = np.cross(a, b)
+    return {
+        "revolute": lambda: [turned, gap, sine - np.sin(moved[0])],
+        "prismatic": lambda: [along, gap - moved[0][..., None] * a],
+        "cylindrical": lambda: [turned, gap - moved[1][..., None] * a, sine - np.sin(moved[0])],
+        "universal": lambda: [gap, np.einsum("...i,...i->...", R1 @ a, R2 @ b)],
+        "planar": lambda: [R2 @ n - R1 @ n, gap @ n],
+    }[joint.type]()
+
+
+@every_model
+def test_it_can_be_read(name: str) -> None:
+    """Prose for a person who never saw it; the numbers' source; units that gravity agrees with."""
+    m = kic.load(name)
+    assert 20 < len(m.title) < 110
+    assert not m.title.endswith(".")
+    assert len(m.about.split()) > 40
+    assert len(m.source.split()) > 5
+    assert len(m.drawing.split()) > 5
+    assert name == m.name
+    assert (m.units.length, m.units.mass, m.units.time, m.units.force) in (
+        ("m", "kg", "s", "N"), ("in", "lbf s²/in", "s", "lbf"),
+    )  # fmt: skip
+    g = float(np.linalg.norm(m.gravity))
+    low, high = STANDARD[m.units.length]
+    assert g == 0 or low <= g <= high
+    run = CliRunner().invoke(main, ["check", name])
+    assert run.exit_code == 0
+    assert "warning" not in run.output
+
+
+@every_model
+def test_its_coordinates_drive_it(name: str) -> None:
+    """As many as there are freedoms, sure of it, and well away from singular postures where it is drawn."""
+    m, p = kic.load(name), posture(name, 0)
+    assert m.freedoms == len(m.coordinate_names) >= 1
+    assert m.mobility().regular
+    assert p.condition < 1e4
+    for joint in m.joints:
+        if joint.type not in ("spherical", "free"):
+            for component, drawn in zip(joint.components, joint.value, strict=True):
+                assert p.c.value(component) == pytest.approx(drawn, abs=1e-12)
+
+
+@every_model
+def test_its_bodies_have_inertia(name: str) -> None:
+    m = kic.load(name)
+    for body in m.bodies:
+        assert body.mass is not None
+        assert body.inertia is not None
+    assert np.linalg.eigvalsh(m.at().dynamics().I).min() > 0
+
+
+@every_posture
+def test_it_stays_closed(name: str, place: int) -> None:
+    """Every joint, coupling and rod holds at the posture, and to first order along each coordinate."""
+    p = posture(name, place)
+    size = max(1.0, *(np.abs(j.at).max() for j in p.m.joints if j.at))
+    fast = max(1.0, *(np.abs(p.slope(lambda c, b=b: frame(c, b.name)[1])).max() for b in p.m.bodies))
+
+    def holds(left: Callable[[Configuration], np.ndarray]) -> None:
+        assert np.abs(left(p.c)).max() < 1e-11 * size
+        assert np.abs(p.slope(left)).max() < p.limit * size * fast
+
+    for joint in p.m.joints:
+        for k in range(len(apart(p.c, joint))):
+            holds(lambda c, joint=joint, k=k: apart(c, joint)[k])
+    for terms in p.m.terms.values():
+        holds(lambda c, terms=terms: sum(n * (c.value(q) - p.drawn.value(q)) for q, n in terms))
+    for rod, length in p.m.rods.items():
+        holds(lambda c, rod=rod, length=length: c.value(rod) - length)
+
+
+@every_posture
+def test_every_order_is_the_complex_step_of_the_one_below(name: str, place: int) -> None:
+    p = posture(name, place)
+    exact = p.c.coefficients(p.names, order=3)
+    below = p.steps.coefficients(p.names, order=2)
+    valued = ~np.isnan(exact.values)
+    assert mismatch(below.values.imag.T[valued] / STEP, exact.G[valued]) < p.limit
+    assert mismatch(np.moveaxis(below.G.imag / STEP, 0, -2), exact.H) < p.limit
+    assert mismatch(np.moveaxis(below.H.imag / STEP, 0, -3), exact.D) < p.limit
+
+
+@every_posture
+def test_angular_velocities_are_those_of_the_orientations(name: str, place: int) -> None:
+    p = posture(name, place)
+    for body in p.m.bodies:
+        G = p.c.coefficients(rates(body.name), order=1).G
+        assert np.abs(spin(p, body.name) - G.T).max() < p.limit * max(1.0, np.abs(p.rates).max())
+
+
+def spin(p: Posture, body: str) -> np.ndarray:
+    """Angular velocity (M, 3) of a body for a unit rate of each coordinate, from its orientations."""
+    S = p.slope(lambda c: frame(c, body)[0]) @ frame(p.c, body)[0].T
+    return np.stack([S[:, 2, 1], S[:, 0, 2], S[:, 1, 0]], axis=-1)
+
+
+@every_posture
+def test_inertia_is_that_of_the_bodies(name: str, place: int) -> None:
+    """I* from the motion of every body; P* from the derivative of I*; loads from that of the potential."""
+    p = posture(name, place)
+    d, I = p.c.dynamics(), 0.0
+    for body in p.m.bodies:
+        R, w = frame(p.c, body.name)[0], spin(p, body.name)
+        moved = p.slope(lambda c, body=body: centre(c, body.name, body.com or np.zeros(3)))
+        I = I + (body.mass or 0.0) * moved @ moved.T + w @ R @ as_matrix(body.inertia) @ R.T @ w.T
+    for lump in (x for x in p.m.points if x.mass):
+        moved = p.slope(lambda c, lump=lump: c.value(lump.name))
+        I = I + lump.mass * moved @ moved.T
+    assert mismatch(I, d.I) < p.limit
+    both = np.einsum("lnm->nlm", d.P) + np.einsum("mnl->nlm", d.P)
+    # symmetry may leave no P* at all: beside I* as well
+    off = np.abs(p.slope(lambda c: c.dynamics().I) - both).max()
+    assert off < p.limit * max(np.abs(both).max(), np.abs(d.I).max())
+    if d.holonomic:
+        assert mismatch(d.P.swapaxes(-1, -2), d.P) < 1e-13
+    assert mismatch(-p.slope(lambda c: potential(p.m, c)), d.load) < p.limit
+
+
+def centre(c: Configuration, body: str, drawn: object) -> np.ndarray:
+    R, x = frame(c, body)
+    return x + R @ np.asarray(drawn)
+
+
+def potential(m: kic.Mechanism, c: Configuration) -> np.ndarray:
+    """Potential energy (...) of weights and springs."""
+    g, U = np.array(m.gravity), np.zeros(c.batch)
+    for body in m.bodies:
+        if body.mass:
+            U = U - body.mass * centre(c, body.name, body.com) @ g
+    for point in m.points:
+        U = U - point.mass * c.value(point.name) @ g
+    for spring in m.springs:
+        r = c.value(spring.points[1]) - c.value(spring.points[0])
+        length = np.sqrt(np.einsum("...i,...i->...", r, r))
+        U = U + spring.stiffness * (length - spring.rest) ** 2 / 2
+    for joint in m.joints:
+        for q, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):
+            U = U + (k * (c.value(q) - rest) ** 2 / 2 if k else 0.0)
+    return U
+
+
+@every_model
+def test_its_report_is_whole(name: str) -> None:
+    """Nothing is left out, nothing runs over the width, no NaN stands in it."""
+    run = CliRunner().invoke(main, ["report", name, "--order", "2"], env={"COLUMNS": "100"})
+    assert run.exit_code == 0
+    assert "nan" not in run.output.lower().split()
+    assert "I* inertia" in run.output
+    assert max(map(len, run.output.splitlines())) <= 120

@@ -1,0 +1,251 @@
+"""Sets of coordinates that can drive a mechanism: ranked, counted, and the same in every unit."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+import kic
+from kic import drives
+
+
+def by_hand(
+    m: kic.Mechanism, c: kic.Configuration, names: tuple[str, ...], reference: tuple[str, ...]
+) -> float:
+    """The least that names move, by way of the rates of all joints in some regular coordinates."""
+    tree = m._model.tree.columns
+    X = c.coefficients(list(tree), wrt=reference, order=1).G
+    basis = np.linalg.qr(X)[0]
+    J = c.coefficients(list(names), wrt=reference, order=1).G @ np.linalg.lstsq(X, basis, rcond=None)[0]
+    return np.linalg.svd(J, compute_uv=False)[-1]
+
+
+@pytest.mark.parametrize("name", ["four-bar", "five-bar", "geared-five-bar", "three-legged-robot", "ladder"])
+def test_every_set_against_the_coefficients(name: str) -> None:
+    """Revolutes only: nothing is scaled, so that the measure follows from G in any coordinates."""
+    m = kic.load(name)
+    c = m.at()
+    joints = [j.name for j in m.joints]
+    found = m.independent_sets(count=10_000)
+    assert found.tried == found.total == comb(len(joints), m.freedoms)
+    worst = [one.worst for one in found]
+    assert worst == sorted(worst, reverse=True)
+    assert set(found.among) == set(joints)
+    for one in found:
+        assert one.worst == one.median
+        assert one.where == ()
+        assert abs(one.worst - by_hand(m, c, one.names, m.coordinates)) < 1e-12
+    left_out = set(combinations(sorted(joints), m.freedoms)) - {tuple(sorted(one.names)) for one in found}
+    for names in left_out:
+        with pytest.raises(kic.SingularError):
+            c.coefficients(joints[0], wrt=names)
+
+
+def test_the_best_set_drives_and_is_fit_for_wrt_and_at() -> None:
+    m = kic.load("five-bar")
+    c = m.at({"A": 1.3, "E": 1.5})
+    best = m.independent_sets(c)[0].names
+    c.coefficients("tip", wrt=best)
+    again = m.at({name: c.value(name) for name in best}, near=m.at({"A": 1.25, "E": 1.55}))
+    np.testing.assert_allclose(again.value("tip"), c.value("tip"), rtol=1e-12)
+
+
+def test_over_a_batch_the_worst_posture_counts() -> None:
+    m = kic.load("four-bar")
+    turn = m.path({"A": 1 + np.linspace(0, 2 * np.pi, 40)})
+    found = {one.names: one for one in m.independent_sets(turn)}
+    assert len(found) == 4
+    for names, one in found.items():
+        single = [by_hand(m, m.at({"A": a}), names, ("A",)) for a in turn.value("A")[:8]]
+        measures = turn.singularities(inputs=names).measures["inputs"]
+        np.testing.assert_allclose(measures[:8], single, atol=1e-12)
+        assert one.worst == measures.min()
+        assert one.median == np.median(measures)
+        assert one.where == (int(np.argmin(measures)),)
+    assert m.independent_sets(turn)[0].names == ("A",)  # a crank: no dead centre
+    assert "worst member" in str(m.independent_sets(turn))
+
+
+def test_members_without_a_posture_are_passed_over() -> None:
+    m = kic.load("four-bar")
+    a = np.array([[1.0, np.nan, 1.4], [0.8, 1.2, np.inf]])
+    c = m.at({"A": a}, failures="mask")
+    fine = m.at({"A": a[c.ok]})
+    for one, other in zip(m.independent_sets(c), m.independent_sets(fine), strict=True):
+        assert (one.names, one.worst, one.median) == (other.names, other.worst, other.median)
+        assert c.ok[one.where]
+        assert a[one.where] == a[c.ok][other.where]
+
+
+def test_units_do_not_matter() -> None:
+    """The same slider-crank in metres and in millimetres."""
+
+    def crank(unit: float) -> kic.Mechanism:
+        at = unit * np.array([[0, 0, 0], [0.1, 0.2, 0], [0.7, 0, 0]])
+        return kic.Mechanism(
+            "slider-crank",
+            [kic.Body(n) for n in ("crank", "rod", "piston")],
+            [
+                kic.Joint("A", "revolute", ("ground", "crank"), at=tuple(at[0]), axis=(0, 0, 1)),
+                kic.Joint("B", "revolute", ("crank", "rod"), at=tuple(at[1]), axis=(0, 0, 1)),
+                kic.Joint("C", "revolute", ("rod", "piston"), at=tuple(at[2]), axis=(0, 0, 1)),
+                kic.Joint("P", "prismatic", ("ground", "piston"), at=tuple(at[2]), axis=(1, 0, 0)),
+            ],
+            [kic.Point("pin", "rod", tuple(at[1]))],
+        )
+
+    among = ["A", "B", "C", "P", "pin.x", "pin.y"]
+    metres, mm = (crank(unit).independent_sets(among=among) for unit in (1.0, 1000.0))
+    assert len(metres) == 6
+    for one, other in zip(metres, mm, strict=True):
+        assert one.names == other.names
+        assert one.worst == pytest.approx(other.worst, rel=1e-12)
+
+
+def test_idle_freedoms_are_in_every_set() -> None:
+    """A rod between two balls spins by itself; only rates of balls and its own spin say so."""
+    m = kic.load("rssr")
+    found = m.independent_sets(count=1000)
+    assert found.always == ("spin",)
+    assert all("spin" in one.names for one in found)
+    assert "in every set: spin" in str(found)
+    # without the spin's own coordinate the rate of a ball stands in, and for nothing else
+    joints = [c for j in m.joints if j.name != "spin" for c in j.components]
+    rest = m.independent_sets(among=joints, count=1000)
+    assert len(rest)
+    valued = {"crank", "rocker", "pin.1", "pin.2"}
+    for one in rest:
+        assert len(valued & set(one.names)) == 1, one.names
+
+
+def test_an_exchange_says_that_not_all_were_tried_and_finds_no_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = kic.load("three-legged-robot")
+    c = m.at({"A1": 1.38974986604135 + np.linspace(0, 0.2, 5), "A2": -2.8, "A3": -0.7})
+    full = m.independent_sets(c)
+    monkeypatch.setattr(drives, "MANY", 10)
+    some = m.independent_sets(c)
+    assert some.tried < some.total == full.total == 84
+    assert some[0].worst == full[0].worst
+    assert "not" not in str(full)
+    assert f"{some.tried} of 84 sets were tried" in " ".join(str(some).split())
+    assert "a better one may exist" in " ".join(str(some).split())
+    big = kic.load("stewart-6r").independent_sets(count=3)
+    assert big.total == comb(36, 6)
+    assert big.tried < big.total
+    kic.load("stewart-6r").at().coefficients("C1", wrt=big[0].names)
+
+
+def test_the_errors_name_the_same_sets() -> None:
+    m = kic.load("four-bar")
+    c = m.at({"A": np.pi})  # C turns back where the crank lies along the ground link
+    with pytest.raises(kic.SingularError) as caught:
+        c.coefficients("tip", wrt="C")
+    tree = [one.names for one in m.independent_sets(c, among=list(m._model.tree.columns)) if one.worst > 1e-3]
+    said = [tuple(names.split(", ")) for names in caught.value.possible]
+    assert set(said) == set(tree)
+    assert [x for x in said if x != ("A",)] == [x for x in tree if x != ("A",)]
+
+
+def test_an_open_arm_has_its_joints_or_what_stands_for_them() -> None:
+    arm = kic.load("horn-two-link")
+    assert [one.names for one in arm.independent_sets()] == [("shoulder", "elbow")]
+    assert arm.independent_sets()[0].worst == 1.0
+    c = arm.at([0.3, 0.9])
+    found = arm.independent_sets(c, among=["tip.x", "tip.y", "shoulder"])
+    assert len(found) == 3
+    tip = next(one for one in found if one.names == ("tip.x", "tip.y"))
+    length = arm._model.length
+    G = c.coefficients(["tip.x", "tip.y"], order=1).G / length
+    assert tip.worst == pytest.approx(np.linalg.svd(G, compute_uv=False)[-1], rel=1e-12)
+
+
+def rigid() -> kic.Mechanism:
+    return kic.Mechanism(
+        "truss",
+        [kic.Body("a"), kic.Body("b")],
+        [
+            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("B", "revolute", ("a", "b"), at=(1, 1, 0), axis=(0, 0, 1)),
+            kic.Joint("C", "revolute", ("b", "ground"), at=(2, 0, 0), axis=(0, 0, 1)),
+        ],
+    )
+
+
+def test_errors() -> None:
+    m = kic.load("five-bar")
+    with pytest.raises(kic.InputError, match=r"'truss' has no freedom; no set of coordinates drives it"):
+        rigid().independent_sets()
+    with pytest.raises(kic.InputError, match=r"Expected `count` to be a positive number of sets, got 0"):
+        m.independent_sets(count=0)
+    with pytest.raises(kic.InputError, match=r"positive number of sets, got True"):
+        m.independent_sets(count=True)
+    with pytest.raises(kic.UnknownNameError, match=r"'F' in 'five-bar'"):
+        m.independent_sets(among=["A", "F"])
+    with pytest.raises(kic.InputError, match=r"mobility 2; `among` has 1 coordinates only: A\. Name more"):
+        m.independent_sets(among=["A", "A"])
+    with pytest.raises(kic.InputError, match=r"`among` has 0 coordinates only: none"):
+        m.independent_sets(among=[])
+    with pytest.raises(
+        kic.InputError, match=r"Expected `at` to be a posture of 'five-bar', made by at\(\), got \{"
+    ):
+        m.independent_sets({"A": 1.0})
+    with pytest.raises(kic.InputError, match=r"got one of 'four-bar'"):
+        m.independent_sets(kic.load("four-bar").at())
+    with pytest.raises(kic.InputError, match=r"hold a posture at least, got a batch \(0,\) without one"):
+        m.independent_sets(m.at({"A": np.zeros(0), "E": 1.5}))
+    arm = kic.load("horn-two-link")
+    with pytest.raises(kic.InputError, match=r"hold real numbers, got complex128"):
+        arm.independent_sets(arm.at(np.array([0.1, 0.2 + 1e-30j])))
+    with pytest.raises(
+        kic.SingularError, match=r"No set of 2 among tip\.z, A can drive 'five-bar' here: while all"
+    ):
+        m.independent_sets(among=["tip.z", "A"])
+    rods = kic.load("five-rod-suspension")
+    rod = next(iter(rods.rods))
+    with pytest.raises(
+        kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and can be no"
+    ):
+        rods.independent_sets(among=["hub.1", rod])
+
+
+def test_where_motions_meet_no_set_is_named() -> None:
+    m = parallelogram()
+    flat = m.at({"A": [0.5, 1e-12]}, near=m.at())
+    with pytest.raises(
+        kic.SingularError, match=r"depend on one another at this posture \(members 1 of"
+    ) as caught:
+        m.independent_sets(flat)
+    assert caught.value.failed == [(1,)]
+
+
+def test_a_distance_of_nothing_has_no_rates() -> None:
+    m = kic.Mechanism(
+        "arm",
+        [kic.Body("a")],
+        [kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1))],
+        [kic.Point("p", "a", (1, 0, 0)), kic.Point("q", "ground", (1, 0, 0))],
+        [kic.Distance("gap", ("p", "q"))],
+    )
+    with pytest.raises(kic.InputError, match=r"A distance among A, gap is zero here"):
+        m.independent_sets(among=["A", "gap"])
+    assert len(m.independent_sets(m.at([0.4]), among=["A", "gap"])) == 2
+
+
+def parallelogram(angle: float = 1.0) -> kic.Mechanism:
+    """Four bars of lengths 2, 1, 2, 1, drawn as a parallelogram: A = D = −B = C."""
+    p = np.array([np.cos(angle), np.sin(angle), 0])
+    q = p + np.array([2, 0, 0])
+    return kic.Mechanism(
+        "parallelogram",
+        [kic.Body(n) for n in ("crank", "coupler", "rocker")],
+        [
+            kic.Joint("A", "revolute", ("ground", "crank"), (0, 0, 0), (0, 0, 1), value=angle),
+            kic.Joint("B", "revolute", ("crank", "coupler"), tuple(p), (0, 0, 1), value=-angle),
+            kic.Joint("C", "revolute", ("coupler", "rocker"), tuple(q), (0, 0, 1), value=angle),
+            kic.Joint("D", "revolute", ("ground", "rocker"), (2, 0, 0), (0, 0, 1), value=angle),
+        ],
+        coordinates=["A"],
+    )

@@ -1,0 +1,226 @@
+"""Operational space: against plain matrices, against the transfer, and by what it promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sampling import mismatch
+
+import kic
+
+# mechanisms, a task of fewer rows than freedoms, and one of as many that are coordinates
+CASES = {
+    "panda": ("link7", ()),
+    "puma560": ("tool", "link6"),
+    "twin-arm": ("left_hand eyes.z", ()),
+    "five-bar": ("tip.x", "tip.x tip.y"),
+    "gough-stewart": ("platform.x platform.wy L3", "platform"),
+    "geared-five-bar": ("tip.x", "tip.x"),
+}
+POSTURES = {
+    "panda": [0.1, 0.3, 0.2, -1.5, 0.3, 1.8, 0.2],
+    "puma560": [0.3, 0.5, -2.2, 0.7, 0.8, -0.4],
+    "twin-arm": [0.9, 0.3, 0.4, -0.8, 0.1, 0.2, 0.7, 0.15, 0.1, -0.2],
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+def posture(name: str) -> kic.Configuration:
+    return kic.load(name).at(POSTURES.get(name))
+
+
+def plain(c: kic.Configuration, task: list[str]) -> dict[str, np.ndarray]:
+    """The textbook's matrices, for one posture."""
+    d, u = c.dynamics(), c.coefficients(task)
+    W = np.linalg.inv(d.I)
+    Lambda = np.linalg.inv(u.G @ W @ u.G.T)
+    J = W @ u.G.T @ Lambda
+    mu = np.einsum("ip,iab->pab", J, d.P) - np.einsum("pr,rab->pab", Lambda, u.H)
+    return {
+        "Lambda": Lambda,
+        "inverse": J,
+        "mu": mu,
+        "p": -J.T @ d.load,
+        "damping": J.T @ d.damping,
+        "G": u.G,
+    }
+
+
+@every_case
+def test_it_is_what_the_textbook_says(name: str) -> None:
+    c, task = posture(name), CASES[name][0].split()
+    s = c.operational_space(task)
+    limit = 1e-12 * np.linalg.cond(c.dynamics().I)
+    for part, exact in plain(c, task).items():
+        assert mismatch(getattr(s, part), exact) < limit, part
+    assert s.task == c.coefficients(task, order=1).rows
+
+
+@every_case
+def test_efforts_of_the_null_space_are_not_felt(name: str) -> None:
+    c, task = posture(name), CASES[name][0].split()
+    s, d, u = c.operational_space(task), c.dynamics(), c.coefficients(task)
+    rng = np.random.default_rng(0)
+    T0, qd = rng.normal(size=(2, len(s.coordinates)))
+    N = s.projector
+    scale = np.abs(u.G @ np.linalg.inv(d.I)).max()
+    assert np.abs(u.G @ np.linalg.solve(d.I, N.T @ T0)).max() < 1e-10 * scale
+    assert np.abs(u.G @ N).max() < 1e-10 * np.abs(u.G).max()
+    assert np.abs(N @ N - N).max() < 1e-10
+    # a force and what is not felt: the task accelerates as it was asked
+    udd = rng.normal(size=len(s.task))
+    qdd = d.acceleration(qd, s.effort(s.force(qd, udd), T0))
+    assert mismatch(u.acceleration(qd, qdd), udd) < 1e-10 * max(1.0, np.abs(T0).max() * scale)
+
+
+@every_case
+def test_its_inverse_spends_the_least_kinetic_energy(name: str) -> None:
+    c, task = posture(name), CASES[name][0].split()
+    s, d = c.operational_space(task), c.dynamics()
+    rng = np.random.default_rng(1)
+    qd = s.inverse @ rng.normal(size=len(s.task))
+    others = qd + rng.normal(size=(50, len(qd))) @ s.projector.T
+    assert (d.kinetic_energy(others) >= d.kinetic_energy(qd) * (1 - 1e-12)).all()
+
+
+@pytest.mark.parametrize("name", [name for name, (_, full) in CASES.items() if full])
+def test_a_whole_task_is_a_transfer(name: str) -> None:
+    """With as many rows as freedoms Λ, μ and p are I*, P* and the load in the task's coordinates."""
+    c, task = posture(name), CASES[name][1].split()
+    s, d = c.operational_space(task), c.dynamics(wrt=task)
+    limit = 1e-13 * np.linalg.cond(s.G) ** 2
+    assert mismatch(s.Lambda, d.I) < limit
+    assert mismatch(s.mu_task, d.P) < limit
+    assert mismatch(-s.p, d.load) < limit
+    assert mismatch(s.inverse, np.linalg.inv(s.G)) < limit
+
+
+def test_in_other_coordinates_it_is_the_same_task() -> None:
+    c, task = posture("gough-stewart"), ["platform.x", "platform.wy"]
+    legs, pose = c.operational_space(task), c.operational_space(task, wrt="platform")
+    assert mismatch(pose.Lambda, legs.Lambda) < 1e-11
+    assert mismatch(pose.p, legs.p) < 1e-11
+    qd = np.random.default_rng(0).normal(size=6)
+    moved = c.coefficients("platform", order=1).G @ qd
+    udd = [0.3, -0.2]
+    assert mismatch(pose.force(moved, udd), legs.force(qd, udd)) < 1e-11
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
+@pytest.mark.parametrize("name", ["panda", "twin-arm"])
+def test_batches(name: str, batch: tuple[int, ...]) -> None:
+    m, task = kic.load(name), CASES[name][0].split()
+    rng = np.random.default_rng(3)
+    c = m.at(np.array(POSTURES[name]) + 0.1 * rng.normal(size=(*batch, len(POSTURES[name]))))
+    s = c.operational_space(task)
+    assert s.batch == batch
+    P, M = len(s.task), len(s.coordinates)
+    shapes = {"Lambda": (P, P), "mu": (P, M, M), "p": (P,), "inverse": (M, P), "damping": (P, M), "G": (P, M),
+              "projector": (M, M), "mu_task": (P, P, P)}  # fmt: skip
+    for part, shape in shapes.items():
+        assert getattr(s, part).shape == (*batch, *shape)
+    for index in np.ndindex(batch):
+        one = m.at(c.phi[index]).operational_space(task)
+        for part in shapes:
+            assert mismatch(getattr(s, part)[index], getattr(one, part)) < 1e-13
+    assert s.force(np.ones(M), np.ones(P)).shape == (*s.mass(np.ones(P)).shape, P) == (*batch, P)
+    assert "operational space of" in repr(s)
+    assert "<table>" in s._repr_html_() or 0 in batch
+
+
+def test_complex_steps_pass() -> None:
+    """The derivative of Λ along a coordinate, by the complex step and by differences of high order."""
+    m, q = kic.load("panda"), np.array(POSTURES["panda"])
+    f = m.prepare_operational_space("link7")
+    step = np.eye(7)[2]
+    exact = f((q + 1e-30j * step)[None]).Lambda.imag[0] / 1e-30
+    offsets, weights = np.array([-3, -2, -1, 1, 2, 3]) * 1e-2, np.array([-1, 9, -45, 45, -9, 1]) / 60e-2
+    near = np.einsum("k,k...->...", weights, f(q + offsets[:, None] * step).Lambda)
+    assert mismatch(near, exact) < 1e-9
+
+
+def test_results_are_filled_anew() -> None:
+    m = kic.load("gough-stewart")
+    f = m.prepare_operational_space("platform.x")
+    a, b = m.at(), m.at(np.full(6, 1.07))
+    s = f(a.state)
+    mu, G = s.mu, s.G
+    kept = mu.copy()
+    assert f(b.state, out=s) is s
+    assert s.mu is mu
+    assert not np.array_equal(kept, mu)
+    assert np.array_equal(mu, f(b.state).mu)
+    assert np.array_equal(G, f(b.state, check=True).G)
+    both = f(np.stack([a.state, b.state]))
+    assert mismatch(both.mu[0], kept) < 1e-14
+    assert mismatch(both.mu[1], mu) < 1e-14
+
+
+def test_effective_mass() -> None:
+    """Of a point mass it is the mass, whatever the direction; along a line it is 1/(dᵀΛ⁻¹d)."""
+    slide = kic.Mechanism(
+        "xy table",
+        bodies=[kic.Body(n, mass=k, com=(0, 0, 0), inertia=(0, 0, 0)) for n, k in (("x", 1.0), ("y", 2.0))],
+        joints=[
+            kic.Joint("X", "prismatic", ("ground", "x"), at=(0, 0, 0), axis=(1, 0, 0)),
+            kic.Joint("Y", "prismatic", ("x", "y"), at=(0, 0, 0), axis=(0, 1, 0)),
+        ],
+        points=[kic.Point("pen", "y", at=(0, 0, 0))],
+    )  # fmt: skip
+    s = slide.at([0.0, 0.0]).operational_space(["pen.x", "pen.y"])
+    assert s.mass([[1, 0], [0, 2], [1, 1]]).round(12).tolist() == [3.0, 2.0, 2.4]
+
+
+def test_masked_members_stay_nan() -> None:
+    m = kic.load("horn-two-link")
+    c = m.at([[0.3, 1.0], [np.nan, 1.0], [0.3, 0.0]], failures="mask")
+    task = ["tip.x", "tip.y"]
+    with pytest.raises(kic.SingularError, match=r"The task tip\.x, tip\.y .* is singular here") as caught:
+        c.operational_space(task)
+    assert caught.value.failed == [(2,)]
+    s = c.operational_space(task, failures="mask")
+    assert np.isnan(s.Lambda).any(axis=(1, 2)).tolist() == [False, True, True]
+    assert mismatch(s.mu[0], m.at([0.3, 1.0]).operational_space(task).mu) < 1e-14
+
+
+def test_what_it_refuses() -> None:
+    m = kic.load("horn-two-link")
+    c = m.at([0.3, 1.0])
+    with pytest.raises(
+        kic.InputError, match=r"'horn-two-link' has 2 freedoms, but the task has 3 rows: tip\.x"
+    ):
+        c.operational_space("tip")
+    with pytest.raises(kic.UnknownNameError, match="nose"):
+        c.operational_space("nose")
+    with pytest.raises(kic.SingularError, match="is singular here") as caught:
+        m.at([0.3, 0.0]).operational_space(["tip.x", "tip.y"])
+    assert caught.value.share < 1e-12
+    f, other = m.prepare_operational_space("tip.x"), m.prepare_operational_space("tip.y")
+    with pytest.raises(kic.InputError, match="`out` must be earlier results of this evaluator"):
+        f(c.state, out=other(c.state))
+    with pytest.raises(kic.InputError, match=r"`out` must be .* for the batch \(1,\)"):
+        f(c.state[None], out=f(c.state))
+    s = c.operational_space("tip.x")
+    with pytest.raises(kic.InputError, match="Expected `direction` to have a length"):
+        s.mass([0.0])
+    with pytest.raises(kic.InputError, match=r"Expected `force` to have shape \(\.\.\., 1\)"):
+        s.effort([1.0, 2.0])
+    sympy = pytest.importorskip("sympy")
+    with pytest.raises(kic.InputError, match="answered in numbers only"):
+        m.at(sympy.symbols("a b")).operational_space("tip.x")
+    bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies))
+    with pytest.raises(kic.InertiaError):
+        bare.at([0.3, 1.0]).operational_space("tip.x")
+
+
+def test_where_a_distance_or_a_spring_has_no_direction() -> None:
+    arm = kic.load("horn-two-link")
+    ends = (kic.Point("here", "link2", at=(1, 0, 0)), kic.Point("there", "link1", at=(1, 0, 0)))
+    m = replace(arm, points=(*arm.points, *ends), distances=(kic.Distance("none", ("here", "there")),))
+    with pytest.raises(kic.InputError, match="is zero here"):
+        m.at([0.0, 0.5]).operational_space("none")
+    m = replace(m, springs=(kic.Spring("coil", ("here", "there"), stiffness=1.0, rest=0.1),))
+    with pytest.raises(kic.InputError, match="has no direction here"):
+        m.at([0.0, 0.5]).operational_space("tip.x")

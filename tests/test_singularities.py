@@ -1,0 +1,376 @@
+"""Singular postures: measured everywhere, located where theory has them in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import RigidTransform, Rotation
+from test_independent_sets import parallelogram, rigid
+
+import kic
+from kic.chords import root
+from kic.configuration import Configuration
+
+
+def crank_angles() -> np.ndarray:
+    """Where crank (0.10) and coupler (0.29) of the four-bar align: law of cosines on ground and rocker."""
+    a, b, c, d = 0.10, 0.29, 0.35, 0.48
+    stretched, folded = (np.arccos((d**2 + r**2 - c**2) / (2 * d * r)) for r in (b + a, b - a))
+    return np.array([stretched, np.pi + folded])
+
+
+def turn(m: kic.Mechanism, name: str, count: int, start: float | None = None) -> Configuration:
+    a = float(m.at().value(name)) if start is None else start
+    return m.path({name: a + np.linspace(0, 2 * np.pi, count)})
+
+
+@pytest.mark.parametrize("count", [9, 20, 61])
+def test_dead_centres_of_a_four_bar(count: int) -> None:
+    """The rocker turns back where crank and coupler align; C where the crank lies along the ground link."""
+    m = kic.load("four-bar")
+    c = turn(m, "A", count, 0.31)
+    found = c.singularities(inputs="D")
+    assert [one.kind for one in found] == ["inputs"] * 2
+    angles = np.array([one.posture.value("A") for one in found])
+    expected = (crank_angles() - 0.31) % (2 * np.pi) + 0.31
+    np.testing.assert_allclose(np.sort(angles), np.sort(expected), rtol=0, atol=1e-12)
+    for one in found:
+        (low,), (high,) = one.between
+        assert high == low + 1
+        assert c.value("A")[low] <= one.posture.value("A") <= c.value("A")[high]
+        assert one.left < 1e-14
+        assert one.direction == {"D": 1.0}
+        # the motion that is free is that of the crank: rates of all joints in A
+        G = one.posture.coefficients(["A", "B", "C", "D"], wrt="A", order=1).G[:, 0]
+        rates = np.array([one.motion[name] for name in "ABCD"])
+        np.testing.assert_allclose(rates, rates[0] * G, atol=1e-12)
+        assert np.abs(rates).max() == 1.0
+        assert one.text().startswith("inputs: D can stand still while others move: A ")
+        with pytest.raises(kic.SingularError):
+            one.posture.coefficients("tip", wrt="D")
+    flat = [float(one.posture.value("A")) for one in c.singularities(inputs="C")]
+    np.testing.assert_allclose(flat, [np.pi, 2 * np.pi], rtol=0, atol=1e-12)
+    assert not len(c.singularities())  # a crank has none
+    assert "none was found" in str(c.singularities())
+
+
+def test_measures_are_those_of_independent_sets() -> None:
+    m = kic.load("four-bar")
+    c = turn(m, "A", 12)
+    s = c.singularities(inputs="D", outputs="tip.x")
+    assert set(s.measures) == {"inputs", "outputs", "closure"}
+    for b, a in enumerate(c.value("A")):
+        one = m.independent_sets(m.at({"A": a}, near=m.at({"A": a})), among=["D"])[0]
+        assert s.measures["inputs"][b] == pytest.approx(one.worst, rel=1e-9)
+    # of two bars and a distance: the closure's condition in the plane
+    x = m._model.transfer(())
+    G = x.values_and_rates(c.state)[1] / x.scale[:, None] * x.column_scale
+    sigma = np.linalg.svd(G, compute_uv=False)
+    np.testing.assert_allclose(s.measures["closure"], sigma[:, 1] / sigma[:, 0], rtol=1e-12)
+    assert (sigma[:, 2] < 1e-14).all()  # three of five conditions are redundant
+
+
+def test_dead_centres_of_a_slider_crank() -> None:
+    m = kic.load("slider-crank")
+    c = turn(m, "shaft", 24, 0.3)
+    found = c.singularities(inputs="piston", outputs="piston")
+    assert [one.kind for one in found] == ["inputs", "outputs"] * 2
+    np.testing.assert_allclose(
+        [one.posture.value("shaft") for one in found], np.repeat([np.pi, 2 * np.pi], 2), atol=1e-12, rtol=0
+    )
+    np.testing.assert_array_equal(found.measures["inputs"], found.measures["outputs"])
+
+
+def test_a_two_link_arm_loses_the_direction_along_itself() -> None:
+    arm = kic.load("horn-two-link")
+    shoulder, elbow = np.linspace(-1, 1, 5)[:, None], np.linspace(-3.5, 3.5, 8)
+    c = arm.at({"shoulder": shoulder, "elbow": elbow})
+    s = c.singularities(outputs=["tip.x", "tip.y"])
+    length = arm._model.length
+    G = c.coefficients(["tip.x", "tip.y"], order=1).G / length
+    np.testing.assert_allclose(s.measures["outputs"], np.linalg.svd(G, compute_uv=False)[..., -1], rtol=1e-12)
+    assert (s.measures["inputs"] == 1).all()
+    assert "closure" not in s.measures
+    assert len(s) == 15
+    assert not s.untold
+    for one in s:
+        (i, j), (k, n) = one.between
+        assert (k, n) == (i, j + 1)
+        at = one.posture.phi
+        assert at[0] == pytest.approx(shoulder[i, 0], abs=1e-12)
+        assert min(abs(at[1] - x) for x in (-np.pi, 0, np.pi)) < 1e-12
+        along = np.array([np.cos(at[0]), np.sin(at[0])])
+        lost = np.array([one.direction["tip.x"], one.direction["tip.y"]])
+        assert abs(abs(lost @ along) - 1) < 1e-12
+        rates = np.array([one.motion["shoulder"], one.motion["elbow"]])
+        assert np.abs(one.posture.coefficients(["tip.x", "tip.y"], order=1).G @ rates).max() < 1e-12
+    assert "between (0, 3) and (0, 4): outputs: nothing moves them along" in str(s)
+
+
+def test_members_that_are_singular_themselves() -> None:
+    arm = kic.load("horn-two-link")
+    c = arm.at({"shoulder": np.zeros((3, 1)) + 0.2, "elbow": np.linspace(-1, 1, 5)})
+    s = c.singularities(outputs=["tip.x", "tip.y"])
+    assert [one.between for one in s] == [((k, 2),) for k in range(3)]
+    assert (s.measures["outputs"][:, 2] < 1e-15).all()
+    alone = arm.at([[0.2, 0.0]]).singularities(outputs=["tip.x", "tip.y"])
+    assert [one.between for one in alone] == [((0,),)]
+    assert not len(arm.at([[0.2, 0.1]]).singularities(outputs=["tip.x", "tip.y"]))
+
+
+def test_fewer_outputs_than_freedoms() -> None:
+    """Three links: the tip loses a direction only where all of them lie on one line."""
+    arm = kic.Mechanism(
+        "three-link",
+        [kic.Body(n) for n in "abc"],
+        [
+            kic.Joint(n, "revolute", (a, b), at=(k, 0, 0), axis=(0, 0, 1))
+            for k, (n, a, b) in enumerate([("A", "ground", "a"), ("B", "a", "b"), ("C", "b", "c")])
+        ],
+        [kic.Point("tip", "c", (3, 0, 0))],
+    )
+    c = arm.at({"A": 0.3, "B": np.linspace(-1, 1, 8)[:, None] + 0.013, "C": np.linspace(-1, 1, 8)})
+    s = c.singularities(outputs=["tip.x", "tip.y"])
+    assert len(s)
+    for one in s:
+        assert one.kind == "outputs"
+        assert np.abs(one.posture.phi[1:]).max() < 1e-12
+        assert not one.motion
+        a = one.posture.phi[0]
+        lost = np.array(list(one.direction.values()))
+        assert abs(abs(lost @ [np.cos(a), np.sin(a)]) - 1) < 1e-12
+    assert not len(
+        arm.at({"A": 0.3, "B": c.phi[:3, :, 1], "C": 0.2}).singularities(outputs=["tip.x", "tip.y"])
+    )
+
+
+def test_a_five_bar_has_both_types() -> None:
+    """Inputs: the two middle links align. Outputs: a leg is stretched; nothing moves the tip along it."""
+    m = kic.load("five-bar")
+    start = m.at({"A": 1.7, "E": 1.5708})
+    c = m.path({"A": 1.7, "C": np.linspace(-1.6, 0.5, 9)}, near=start)
+    (one,) = c.singularities()
+    assert one.kind == "inputs"
+    assert abs(one.posture.value("C")) < 1e-12
+    assert set(one.direction) == {"A", "E"}
+    assert max(abs(one.motion[n]) for n in "AE") < 1e-12
+    c = m.path({"B": np.linspace(-0.6, 0.4, 9), "E": 1.5})
+    (one,) = c.singularities(outputs=["tip.x", "tip.y"])
+    assert one.kind == "outputs"
+    assert abs(one.posture.value("B")) < 1e-12
+    leg = one.posture.value("tip")[:2]
+    lost = np.array([one.direction["tip.x"], one.direction["tip.y"]])
+    assert abs(abs(lost @ leg) / np.linalg.norm(leg) - 1) < 1e-12
+    G = one.posture.coefficients(["tip.x", "tip.y"], order=1).G
+    assert np.abs(lost @ G).max() < 1e-12
+
+
+def test_three_lines_that_meet() -> None:
+    """The base hinges of a 3-RRR do not hold its platform where the lines of the distal links meet."""
+    m = kic.load("three-legged-robot")
+    w = m.at().value("w")
+    c = m.path({"w.x": w[0], "w.y": w[1], "platform.angle": np.linspace(0, -1.5, 12)}, failures="mask")
+    found = [one for one in c.singularities() if one.kind == "inputs"]
+    assert len(found) == 1
+    at = found[0].posture
+    drawn = {j.name: np.array(j.at) for j in m.joints}
+
+    def line(k: int) -> np.ndarray:
+        """Unit line coordinates of a distal link, where the hinges are now."""
+        knee = at.pose(f"base{k}").apply(drawn[f"B{k}"])
+        hand = at.pose("platform").apply(drawn[f"C{k}"])
+        u = (hand - knee)[:2] / np.linalg.norm(hand - knee)
+        return np.array([*u, knee[0] * u[1] - knee[1] * u[0]])
+
+    lines = np.array([line(k) for k in (1, 2, 3)])
+    assert abs(np.linalg.det(lines)) < 1e-12
+    assert np.abs(np.linalg.svd(lines[:, :2])[1]).min() > 0.1  # not parallel: they meet
+
+
+@pytest.mark.parametrize(("count", "near"), [(14, 1e-12), (8, 1e-3)])
+def test_fichter_s_singularity(count: int, near: float) -> None:
+    """A platform turned by a quarter about its axis moves with all legs held.
+
+    Of 14 members one is turned by just that. Between others the shortest way is no pure turn: it meets the
+    surface of singular postures beside it.
+    """
+    m = kic.load("gough-stewart")
+    angle = np.linspace(0, np.deg2rad(130), count)
+    c = m.path({"platform": RigidTransform.from_rotation(Rotation.from_rotvec(angle[:, None] * [0, 0, 1]))})
+    (one,) = c.singularities()
+    assert one.kind == "inputs"
+    turned = Rotation.from_matrix(one.posture.displacement("platform")[:3, :3]).as_rotvec()
+    np.testing.assert_allclose(turned, [0, 0, np.pi / 2], rtol=0, atol=near)
+    assert one.left < 1e-12
+    assert max(abs(one.motion[f"L{k}"]) for k in range(1, 7)) < 1e-12
+    assert one.text().endswith("…")  # of many joints the first few
+
+
+def test_balls_on_the_way() -> None:
+    m = kic.load("rssr")
+    start = m.at()
+    c = m.path({"crank": start.value("crank") + np.linspace(0, 2 * np.pi, 30), "spin": start.value("spin")})
+    found = c.singularities(inputs=["rocker", "spin"])
+    assert len(found) == 2
+    for one in found:
+        assert np.abs(one.posture.coefficients("rocker", order=1).G).max() < 1e-12
+        assert one.direction["rocker"] == pytest.approx(1)
+
+
+def joined(m: kic.Mechanism, angles: list[float]) -> Configuration:
+    """Parallelograms at these angles of the crank, each checked to be closed."""
+    state = np.array([[a, -a, a] for a in angles])
+    assert m._model.tree.columns == ("A", "B", "C")
+    assert np.abs(m._model.closure(()).rows(state)[0]).max() < 1e-15
+    return Configuration(m._model, (len(angles),), state)
+
+
+@pytest.mark.parametrize("inputs", ["A", "B", "D"])
+def test_a_parallelogram_is_singular_where_it_is_flat(inputs: str) -> None:
+    """There the closure itself loses rank, and nothing is said of inputs or outputs."""
+    m = parallelogram()
+    c = joined(m, [-1.0, -0.6, -0.2, 0.3, 0.8, 1.3, 1.9, 2.4, 3.0, 3.5])
+    s = c.singularities(inputs=inputs, outputs="C")
+    assert [(one.kind, one.between) for one in s] == [("closure", ((2,), (3,))), ("closure", ((8,), (9,)))]
+    for one, angle in zip(s, (0, np.pi), strict=True):
+        np.testing.assert_allclose(one.posture.phi, [angle, -angle, angle], atol=1e-13)
+        assert one.freedoms == 2
+        assert one.text() == "closure: conditions of 'D' depend on one another, 2 freedoms to first order"
+        assert not one.motion
+    assert not s.untold
+    # a member that is flat itself
+    flat = joined(m, [-0.5, 0.0, 0.5]).singularities()
+    assert [(one.kind, one.between) for one in flat] == [("closure", ((1,),))]
+    # and the last before it: least of its neighbours, but nothing between the members given
+    assert not len(joined(m, [0.3, 0.5, 0.7]).singularities())
+
+
+def test_a_path_that_ends_at_a_dead_centre() -> None:
+    m = kic.load("four-bar")
+    d = float(m.at().value("D"))
+    c = m.path({"D": d + np.linspace(0, 1, 21)}, failures="mask")
+    last = int(c.ok.sum()) - 1
+    assert 2 < last < 20
+    s = c.singularities(inputs="D")
+    assert [(one.kind, one.between) for one in s] == [("inputs", ((last,), (last + 1,)))]
+    assert min(abs(s[0].posture.value("A") - a) for a in crank_angles()) < 1e-12
+    assert np.isnan(s.measures["inputs"][last + 1 :]).all()
+    assert f"between {last} and {last + 1}, which has no posture: inputs: D can" in str(s)
+    assert not len(c.singularities(inputs="A"))
+
+
+def test_a_path_that_ends_says_nothing_of_what_is_far() -> None:
+    """This one ends where a leg is stretched; the base hinges are as good there as before."""
+    m = kic.load("three-legged-robot")
+    w = m.at().value("w")
+    c = m.path({"w.x": w[0] - np.linspace(0, 1.5, 12), "w.y": w[1], "platform.angle": 0.0}, failures="mask")
+    assert 0 < c.ok.sum() < 12
+    assert not len(c.singularities())
+    assert [one.kind for one in c.singularities(outputs=["w.x", "w.y", "platform.angle"])] == ["outputs"]
+
+
+def test_a_grid_with_holes() -> None:
+    m = kic.load("five-bar")
+    x, y = m.at().value("tip")[:2]
+    g = np.linspace(-1, 1, 13)
+    c = m.at({"tip.x": x + 20 * g[:, None], "tip.y": y + 14 * g}, failures="mask")
+    assert 0 < c.ok.sum() < c.ok.size
+    s = c.singularities(outputs=["tip.x", "tip.y"])
+    assert s.measures["outputs"].shape == (13, 13)
+    np.testing.assert_array_equal(np.isnan(s.measures["outputs"]), ~c.ok)
+    assert len(s)
+    for one in s:
+        assert c.ok[one.between[0]]
+        assert one.left < 1e-7
+        B, D = one.posture.value("B"), one.posture.value("D")
+        assert min(abs(np.sin(B)), abs(np.sin(D))) < 1e-9  # a leg is stretched or folded
+
+
+def test_where_nothing_is_singular_none_is_found() -> None:
+    m = kic.load("five-bar")
+    c = m.at({"A": 1.22 + np.linspace(-0.2, 0.2, 4)[:, None], "E": 1.57 + np.linspace(-0.2, 0.2, 4)})
+    assert not len(c.singularities(outputs=["tip.x", "tip.y"]))
+
+
+def test_batches_of_nothing_and_of_one() -> None:
+    m = kic.load("four-bar")
+    for shape in [(0,), (0, 3), (2, 0)]:
+        s = m.at({"A": np.zeros(shape)}).singularities(inputs="D", outputs="tip.x")
+        assert {x.shape for x in s.measures.values()} == {shape}
+        assert len(s) == 0
+        assert "none was found" in str(s)
+    nothing = m.at({"A": [np.nan, np.nan]}, failures="mask").singularities()
+    assert np.isnan(nothing.measures["inputs"]).all()
+    assert not len(nothing)
+    single = m.at({"A": 0.3}).singularities(inputs="D")
+    assert single.measures["inputs"].shape == ()
+    assert single.measures["inputs"] == m.at({"A": [0.3]}).singularities(inputs="D").measures["inputs"][0]
+    assert "least measure" in str(single)
+    with pytest.raises(
+        kic.InputError, match=r"one posture of 'four-bar' has none: ask a batch, made by path"
+    ):
+        len(single)
+
+
+def test_neighbours_of_different_assemblies_are_not_joined() -> None:
+    m = kic.load("four-bar")
+    s = m.assemblies({"A": 1.2}).singularities(inputs="D")
+    assert s.untold == (((0,), (1,)),)
+    assert not len(s)
+    assert "not looked at, for no closed postures were found between them: members 0 and 1" in str(s)
+
+
+def test_a_distance_of_nothing_has_no_measure() -> None:
+    m = kic.Mechanism(
+        "arm",
+        [kic.Body("a")],
+        [kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1))],
+        [kic.Point("p", "a", (1, 0, 0)), kic.Point("q", "ground", (1, 0, 0))],
+        [kic.Distance("gap", ("p", "q"))],
+    )
+    s = m.at([[-0.5], [0.0], [0.5]]).singularities(outputs="gap")
+    assert np.isnan(s.measures["outputs"]).tolist() == [False, True, False]
+    found = m.at([[3.0], [3.5]]).singularities(outputs="gap")  # the points are farthest apart at π
+    assert [one.posture.value("A") for one in found] == [pytest.approx(np.pi, abs=1e-12)]
+
+
+def test_errors() -> None:
+    m = kic.load("five-bar")
+    c = m.at({"A": [1.2, 1.3], "E": 1.5})
+    with pytest.raises(kic.UnknownNameError, match="'F'"):
+        c.singularities(inputs=["A", "F"])
+    with pytest.raises(kic.UnknownNameError, match="'hand'"):
+        c.singularities(outputs="hand")
+    with pytest.raises(kic.InputError, match=r"has mobility 2; 1 coordinates were named: A\. Name 1 more"):
+        c.singularities(inputs="A")
+    with pytest.raises(kic.InputError, match=r"has mobility 2; 3 outputs were named: A, B, C\. More outputs"):
+        c.singularities(outputs=["A", "B", "C"])
+    with pytest.raises(kic.InputError, match=r"has mobility 2; 0 outputs were named: none"):
+        c.singularities(outputs=[])
+    with pytest.raises(
+        kic.InputError, match=r"Output 'tip\.z' of 'five-bar' does not move, whatever its joints"
+    ):
+        c.singularities(outputs=["tip.x", "tip.z"])
+    with pytest.raises(kic.InputError, match=r"'truss' has no freedom; what does not move has no singular"):
+        rigid().at().singularities()
+    arm = kic.load("horn-two-link")
+    with pytest.raises(
+        kic.InputError, match=r"singularities\(\) needs real numbers; this posture holds complex"
+    ):
+        arm.at(np.array([[0.1, 0.2 + 1e-30j]])).singularities()
+    rods = kic.load("five-rod-suspension")
+    rod = next(iter(rods.rods))
+    with pytest.raises(
+        kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and can be no"
+    ):
+        rods.at().singularities(outputs=rod)
+
+
+def test_roots_to_the_last_digit() -> None:
+    a = np.array([0.1, 0.5, 0.9, 1e-9])
+
+    def f(x: np.ndarray) -> np.ndarray:
+        return np.expm1(9 * (x - a)) * (1 + x)
+
+    x = root(f, f(np.zeros(4)), f(np.ones(4)))
+    np.testing.assert_allclose(x, a, rtol=0, atol=2e-16)
