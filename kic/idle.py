@@ -51,7 +51,7 @@ class Idle:
     pitch : float
         Advance along the axis for each radian; infinite where it only slides.
     through : tuple of str
-        Joints of the moving bodies whose points lie on the line.
+        The two joints of the moving bodies that lie farthest apart on the line, or one if there is but one.
     motion : (M,) ndarray
         Rates of the tree's coordinates, in their units.
     """
@@ -78,7 +78,7 @@ class Idle:
         """
         names = _and(self.bodies)
         if len(self.through) > 1:
-            line = f"the line through joints {_and(self.through[:2])}"
+            line = f"the line through joints {_and(self.through)}"
         elif self.through:
             line = f"the line through joint {_and(self.through)} along {_vector(self.axis)}"
         else:
@@ -204,9 +204,11 @@ def _told(view: View, group: frozenset[int], x: np.ndarray) -> Idle:
         point = view.places[longest] + np.cross(w, v) / (w @ w)
         every = dict(p for k in members for p in spots[k])
         off = {name: np.linalg.norm(np.cross(p - point, axis)) for name, p in every.items()}
-        through = [name for name, d in off.items() if d < view.share * b.length]
-        if through and np.ptp([every[name] @ axis for name in through]) < view.share * b.length:
-            through = through[:1]  # of one place: no line
+        on = {name: float(every[name] @ axis) for name, d in off.items() if d < view.share * b.length}
+        if on:
+            first, last = min(on, key=on.__getitem__), max(on, key=on.__getitem__)
+            several = on[last] - on[first] > view.share * b.length
+            through = [name for name in on if name in (first, last)] if several else [next(iter(on))]
     return Idle(
         tuple(b.names[k] for k in moved),
         view.rigid(group, x),
