@@ -205,9 +205,8 @@ class Postures(Drawing):
         The two elbows on the way to the limit of reach and beyond:
 
         >>> arm = kic.load("horn-two-link")
-        >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.astype(int)
-        array([[1, 1, 1, 0],
-               [1, 1, 0, 0]])
+        >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
+        [2, 2, 1, 0]
         """
         search = searched(self._model, inputs, near, starts, seed, limits)
         return several_targets(search) if search.targets.batch else one_target(search)
