@@ -304,21 +304,34 @@ def test_what_is_not_idle(name: str) -> None:
 
 
 def test_a_chance_of_the_drawing_is_not_idle() -> None:
-    """A slider at the end of its stroke rests to first order while the crank turns; beside it it does not."""
-    at = [(0, 0, 0), (1, 0, 0), (3, 0, 0)]
+    """A bar in line with the rod that holds it: to first order it turns by itself, and nowhere beside."""
     m = drawn(
-        "crank rod slider",
+        "crank bar",
         [
-            kic.Joint("A", "revolute", ("ground", "crank"), at=at[0], axis=Z),
-            kic.Joint("B", "revolute", ("crank", "rod"), at=at[1], axis=Z),
-            kic.Joint("C", "revolute", ("rod", "slider"), at=at[2], axis=Z),
-            kic.Joint("D", "prismatic", ("ground", "slider"), axis=X),
+            kic.Joint("A", "revolute", ("ground", "crank"), at=(0, 0, 0), axis=Z),
+            kic.Joint("B", "revolute", ("crank", "bar"), at=(1, 1, 0), axis=Z),
         ],
-        coordinates=["A"],
+        points=[kic.Point("end", "bar", (3, 1, 0)), kic.Point("post", "ground", (4, 1, 0))],
+        distances=[kic.Distance("rod", ("end", "post"), fixed=True)],
+        coordinates=["B"],
     )
+    assert abs(m.at().coefficients("A").G[0, 0]) < 1e-14
     f = m.mobility()
-    assert abs(m.at().coefficients("D").G[0, 0]) < 1e-14
     assert (f.freedoms, f.regular, f.idle) == (1, True, ())
+    # where the rod is the bar's own, on the hinge's line for good, it is idle
+    pin = replace(m, points=[kic.Point("end", "bar", (1, 1, 0)), m.points[1]])
+    (one,) = pin.mobility().idle
+    assert (pin.freedoms, one.bodies, one.coordinates) == (1, ("bar",), ("B",))
+
+
+def test_a_chance_of_the_drawing_hides_nothing() -> None:
+    """At the end of its stroke the slider rests, whatever the crank does; the rod's spin is told still."""
+    end = tuple(np.add(np.multiply(PIN, 2), (0, 0, 0.6)))
+    m = crank_slider([ball("P", "crank", "rod", PIN)], [ball("S", "rod", "slider", end)])
+    c = replace(m, coordinates=["theta1", "P.1"]).at()
+    assert np.abs(c.coefficients("z").G).max() < 1e-12
+    f = m.mobility()
+    assert (f.freedoms, [one.bodies for one in f.idle]) == (2, [("rod",)])
 
 
 def test_a_rod_in_what_is_rigid() -> None:
