@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,10 @@ class Model:
         """Account of the freedoms."""
         return self.real.mobility if self.stepped else Mobility(self.closure(()), self.drawn)
 
+    def mobility_at(self, state: np.ndarray) -> Mobility:
+        """Account of the freedoms at a closed state (1, S)."""
+        return Mobility(self.closure(()), state, drawn=False)
+
     @cached_property
     def freedoms(self) -> int:
         """Mobility: the tree's, less the independent closure conditions."""
@@ -127,6 +131,7 @@ class Model:
         if found is None:
             tolerance = self.drawing.closure_tolerance
             found = self._transfers[names] = self._transferring(self.tree, names, self.length, tolerance)
+            found.remark = partial(self.missed, names)
         return found
 
     def targets(self, inputs: Any) -> Targets:
@@ -176,9 +181,11 @@ class Model:
             return
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.freedoms - count} more." if count < self.freedoms else f"Name {self.freedoms}."
+        if not self.freedoms:
+            remedy = "It does not move: name none."
         if named and not held and count < self.freedoms and self.mobility.regular:
             one = "that stands" if count == 1 else "these stand"
-            remedy += f" While {one} still, {self.loose(names)} can move."
+            remedy += f" While {one} still, {self.loose(names)} can move. {self.missed(names)}".rstrip()
         if held and count > self.freedoms:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
@@ -192,6 +199,13 @@ class Model:
         """What can move at the drawing while the rows of some names stand still, in words."""
         closure = self.closure(names)
         return closure.transfer.loose(closure.rows(self.drawn)[1][0])
+
+    def missed(self, names: tuple[str, ...]) -> str:
+        """Which idle freedom some named rows leave at rest at the drawing, in a sentence; '' for none."""
+        if self.stepped:
+            return self.real.missed(names)
+        closure = self.closure(names)
+        return self.mobility.missed(closure.rows(self.drawn)[1][0][: closure.transfer.first])
 
     def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
         """The question for rows of a name or of several, remembered."""
