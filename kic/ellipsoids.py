@@ -12,7 +12,7 @@ from kic.errors import InputError
 from kic.tables import Sheet, member
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
-# what each is, for its title
+# what each is, in its sheet
 KINDS = {
     "velocity": "u̇ = G q̇ of rates with Σ (q̇/limit)² ≤ 1",
     "force": "F whose efforts T = GᵀF have Σ (T/limit)² ≤ 1",
@@ -283,7 +283,8 @@ class Ellipsoid:
 
     def sheet(self) -> Sheet:
         """Labelled tables, to print or to show."""
-        sheet = Sheet(f"{self.kind} ellipsoid of {', '.join(self.task)}: {KINDS[self.kind]}")
+        sheet = Sheet(f"{self.kind} ellipsoid of {', '.join(self.task)}")
+        sheet.say(KINDS[self.kind])
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
