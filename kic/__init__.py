@@ -45,6 +45,7 @@ from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
 from kic.dynamics import Dynamics
+from kic.ellipsoids import Ellipsoid
 from kic.errors import (
     InertiaError,
     InputError,
@@ -79,6 +80,7 @@ __all__ = [
     "DHRow",
     "Distance",
     "Dynamics",
+    "Ellipsoid",
     "Evaluator",
     "Force",
     "IndependentSet",
