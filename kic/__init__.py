@@ -47,6 +47,7 @@ from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
 from kic.distribution import Distribution
 from kic.dynamics import Dynamics
+from kic.ellipsoids import Ellipsoid
 from kic.errors import (
     InertiaError,
     InputError,
@@ -67,6 +68,7 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.sensitivity import sensitivity
 from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
@@ -83,6 +85,7 @@ __all__ = [
     "Distance",
     "Distribution",
     "Dynamics",
+    "Ellipsoid",
     "Evaluator",
     "Force",
     "IndependentSet",
@@ -116,4 +119,5 @@ __all__ = [
     "products",
     "save",
     "schema",
+    "sensitivity",
 ]
