@@ -41,6 +41,7 @@ from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
+from kic.contacts import Contact
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
@@ -73,6 +74,7 @@ __all__ = [
     "Closer",
     "Coefficients",
     "Configuration",
+    "Contact",
     "Contributions",
     "Coupling",
     "DHRow",

@@ -13,8 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from kic.closure import CLOSED, Closure
-from kic.couplings import Coupling
-from kic.parts import Distance, Joint
 from kic.posture import advance
 from kic.transfer import RANK_SHARE, Transfer
 
@@ -46,7 +44,7 @@ class Mobility:
     coordinates : int
         Coordinates of the spanning tree.
     conditions : dict of str to int
-        Closure conditions of each cut joint, coupling and fixed distance.
+        Closure conditions of each cut joint, coupling, fixed distance and closed contact.
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
@@ -152,9 +150,7 @@ class Mobility:
 
     def _said(self, name: str) -> str:
         """A part with its kind."""
-        part = self._transfer.tree.drawing.part(name)
-        kinds: dict[type, str] = {Joint: "joint", Coupling: "coupling", Distance: "distance"}
-        return f"{kinds[type(part)]} '{name}'"
+        return self._transfer.tree.drawing.said(name)
 
     def _sources(self) -> str:
         """Where the conditions come from."""
@@ -164,6 +160,7 @@ class Mobility:
             ("loop", "cut at ", cuts),
             ("coupling", "", [c.name for c in drawing.couplings]),
             ("fixed distance", "", list(drawing.rods)),
+            ("contact", "", [contact.name for contact in drawing.touching]),
         ):
             if names:
                 several = f"{len(names)} {kind}{'s' * (len(names) > 1)}"

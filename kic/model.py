@@ -64,9 +64,9 @@ class Model:
 
     @cached_property
     def length(self) -> float:
-        """Characteristic length: the extent of the drawing's joints and points."""
+        """Characteristic length: the extent of the drawing's joints, points and contacts."""
         places = [joint.at for joint in self.drawing.joints if joint.at]
-        places += [point.at for point in self.drawing.points]
+        places += [part.at for part in (*self.drawing.points, *self.drawing.contacts)]
         places += [body.reference for body in self.drawing.bodies if body.reference]
         extent = float(np.ptp(np.array(places), axis=0).max()) if len(places) > 1 else 0.0
         slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12]
@@ -131,6 +131,13 @@ class Model:
 
     def check_number(self, names: tuple[str, ...], held: tuple[Held, ...] = ()) -> None:
         """As many coordinates as freedoms, none of them fixed, or an error that says how many."""
+        touching = {contact.name: contact for contact in self.drawing.touching}
+        for contact in (touching[base] for base in (n.partition(".")[0] for n in names) if base in touching):
+            raise InputError(
+                f"Contact '{contact.name}' of '{self.drawing.name}' is closed, and its rows can be no "
+                "coordinates. Name something that moves, or write `closed = False` in it.",
+                name=contact.name,
+            )
         still = [name for name in names if name in self.drawing.rods]
         if still:
             raise InputError(

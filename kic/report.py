@@ -148,12 +148,16 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "" if mechanism.mobility().regular is not None else "at most "
     counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    if mechanism.points:
-        counts.append(_count(len(mechanism.points), "point"))
-    if mechanism.couplings:
-        counts.append(_count(len(mechanism.couplings), "coupling"))
-    if mechanism.rods:
-        counts.append(_count(len(mechanism.rods), "fixed distance"))
+    counts += [
+        _count(len(parts), one)
+        for parts, one in (
+            (mechanism.points, "point"),
+            (mechanism.couplings, "coupling"),
+            (mechanism.rods, "fixed distance"),
+            (mechanism.contacts, "contact"),
+        )
+        if parts
+    ]
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."

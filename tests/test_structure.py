@@ -20,7 +20,7 @@ FLOORS = [
     ["checks", "members"],
     ["products", "inertias", "rotations", "jets", "contributions"],
     ["parts", "coefficients", "jointforces"],
-    ["dynamics", "couplings"],
+    ["dynamics", "couplings", "contacts"],
     ["drawing"],
     ["tree"],
     ["items", "masses", "posture", "drives"],
