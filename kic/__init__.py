@@ -24,6 +24,7 @@ P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
+G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
 ======  ==================================  =======================  =================
 
@@ -58,6 +59,8 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.grasp import Grasp
+from kic.graspmotion import GraspMotion
 from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
@@ -82,6 +85,8 @@ __all__ = [
     "Dynamics",
     "Evaluator",
     "Force",
+    "Grasp",
+    "GraspMotion",
     "IndependentSet",
     "IndependentSets",
     "InertiaError",

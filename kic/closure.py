@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kic.contacts import Contact
 from kic.cuts import facing_items
 from kic.errors import InputError
 from kic.kinematics import RowsQuestion
+from kic.parts import Joint
 from kic.posture import advance
 from kic.rows import plain_rows
 from kic.transfer import Transfer
@@ -43,7 +45,7 @@ class Closure:
         self.held = held
         self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
-        tied = [*tree.cuts, *tree.drawing.touching]
+        tied: list[Joint | Contact] = [*tree.cuts, *tree.drawing.touching]
         facing = [(item, joint.name) for joint in tied for item in facing_items(tree, joint)]
         self._facing_of = [tree.drawing.said(name) for _, name in facing]
         self._facing = (

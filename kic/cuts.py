@@ -1,4 +1,4 @@
-"""What ties the tree: conditions of cut joints, couplings, rods and contacts; a cut joint's own coordinates."""
+"""What ties the tree: cut joints, couplings, rods and contacts; a cut joint's own coordinates."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
 
 
 def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
-    """Cosines of directions that two bodies share: 1 when closed, -1 when flipped, of a soft contact turned."""
+    """Cosines of directions that two bodies share: 1 when closed as drawn, -1 when flipped."""
     a, b = (tree.frame[body] for body in joint.bodies)
     if isinstance(joint, Contact):
         tangent = contact_axes(joint)[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +37,7 @@ class Model:
         self._elsewhere: dict[object, TransferQuestion] = {}
         self._transfers: dict[tuple[str, ...], Transfer] = {}
         self._closures: dict[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = {}
+        self._opened: dict[tuple[str, ...], Model] = {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -66,7 +68,8 @@ class Model:
     def length(self) -> float:
         """Characteristic length: the extent of the drawing's joints, points and contacts."""
         places = [joint.at for joint in self.drawing.joints if joint.at]
-        places += [part.at for part in (*self.drawing.points, *self.drawing.contacts)]
+        places += [point.at for point in self.drawing.points]
+        places += [contact.at for contact in self.drawing.contacts]
         places += [body.reference for body in self.drawing.bodies if body.reference]
         extent = float(np.ptp(np.array(places), axis=0).max()) if len(places) > 1 else 0.0
         slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12]
@@ -267,6 +270,16 @@ class Model:
             stretch = np.where(table.rows.valued, c.values - np.array(joint.rest), 0.0)
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
             damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
+
+    def opened(self, contacts: tuple[str, ...]) -> Model:
+        """The same mechanism, on the same tree, with some of its contacts open; remembered."""
+        found = self._opened.get(contacts)
+        if found is None:
+            every = tuple(
+                replace(c, closed=c.closed and c.name not in contacts) for c in self.drawing.contacts
+            )
+            found = self._opened[contacts] = Model(replace(self.drawing, contacts=every))
+        return found
 
     def asked(self, wrt: str | Iterable[str] | None) -> Transfer | None:
         """The transfer to the coordinates asked for; None for the tree's own."""

@@ -148,16 +148,9 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "" if mechanism.mobility().regular is not None else "at most "
     counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    counts += [
-        _count(len(parts), one)
-        for parts, one in (
-            (mechanism.points, "point"),
-            (mechanism.couplings, "coupling"),
-            (mechanism.rods, "fixed distance"),
-            (mechanism.contacts, "contact"),
-        )
-        if parts
-    ]
+    m = mechanism
+    of = {"point": m.points, "coupling": m.couplings, "fixed distance": m.rods, "contact": m.contacts}
+    counts += [_count(len(parts), one) for one, parts in of.items() if parts]
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
