@@ -51,9 +51,9 @@ class Grasp:
     """A body and what holds it by contacts: fingers an object, or legs on the ground a trunk.
 
     ``G f`` is the wrench on the object that loads f of its contacts make. Their rows are those of the
-    contacts: the force along the normal (positive: it pushes) and along both tangents with which the first body
-    acts on the second, and the moment of a soft finger. Where a body stands on ground, f acts on the ground,
-    and ``G f`` is what comes back. Made by `Configuration.grasp`.
+    contacts: the force along the normal (positive: it pushes) and along both tangents with which the first
+    body acts on the second, and the moment of a soft finger. Where a body stands on ground, f acts on the
+    ground, and ``G f`` is what comes back. Made by `Configuration.grasp`.
 
     Attributes
     ----------

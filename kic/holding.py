@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Literal, cast
 
 from kic.arrays import check_failures, check_order
-from kic.grasp import Answers, Grasp, contacts_of, coordinates_of
+from kic.grasp import Answers, Grasp
 from kic.taskspace import TaskSpace
+from kic.touching import contacts_of, coordinates_of
 
 
 class Holding(TaskSpace):
