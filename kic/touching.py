@@ -89,7 +89,8 @@ def coordinates_of(
     if fingers is not None:
         return names_of(fingers, "fingers"), rows
     count = model.freedoms - len(own)
-    for candidates in (tree.columns, model.coordinates):
+    drawn = [c for joint in drawing.joints for c in joint.components]
+    for candidates in (sorted(tree.columns, key=drawn.index), model.coordinates):
         rest = tuple(name for name in candidates if name not in own)
         if len(rest) == count:
             return rest, rows
