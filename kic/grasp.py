@@ -160,7 +160,10 @@ class Grasp:
 
     @property
     def rank(self) -> np.ndarray:
-        """How many of the object's m loads (...) the contacts can balance, whatever their friction."""
+        """How many of the object's m loads (...) the contacts can balance, whatever their friction.
+
+        0 for members without a posture.
+        """
         W = self._balance
         sizes = np.linalg.svd(np.where(np.isfinite(W), W, 0.0), compute_uv=False)
         return (sizes > RANK_SHARE * sizes.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
@@ -176,17 +179,19 @@ class Grasp:
         SingularError
             For a batch whose members have different numbers of them.
         """
-        W, rank = self._balance, self.rank
-        if len(set(rank.ravel().tolist())) > 1:
+        W = self._balance
+        known = np.isfinite(W).all(axis=(-2, -1))
+        ranks = sorted(set(self.rank[known].tolist()))
+        if len(ranks) > 1:
             raise SingularError(
-                f"The contacts of '{self.held}' balance {int(rank.min())} to {int(rank.max())} loads over "
-                "this batch, so that internal loads differ in number. Ask for its members one by one.",
+                f"The contacts of '{self.held}' balance {ranks[0]} to {ranks[-1]} loads over this batch, so "
+                "that internal loads differ in number. Ask for its members one by one.",
+                ranks=tuple(ranks),
             )
-        lost = ~np.isfinite(W).all(axis=(-2, -1))
-        V = np.linalg.svd(np.where(lost[..., None, None], 0.0, W))[2]
-        kept = int(rank.ravel()[0]) if rank.size else min(W.shape[-2:])
+        V = np.linalg.svd(np.where(known[..., None, None], W, 0.0))[2]
+        kept = ranks[0] if ranks else min(W.shape[-2:])
         basis = np.swapaxes(V[..., kept:, :], -1, -2) * self._scales[1][:, None]
-        return np.where(lost[..., None, None], np.nan, basis)
+        return np.where(known[..., None, None], basis, np.nan)
 
     def motion(
         self,

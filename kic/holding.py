@@ -60,7 +60,7 @@ class Holding(TaskSpace):
         """
         check_failures(failures)
         model = self._model
-        contacts = contacts_of(model.drawing, held)
+        contacts = contacts_of(model, held)
         opened = model.opened(tuple(contact.name for contact in contacts))
         names = coordinates_of(opened, held, fingers)
         apart = type(self)(opened, self.batch, self._states, self._ok)

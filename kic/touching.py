@@ -11,7 +11,6 @@ import numpy as np
 from kic.checks import GROUND
 from kic.contacts import Contact
 from kic.cuts import contact_axes
-from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import RowsQuestion
@@ -43,8 +42,8 @@ class Frames:
     reference: np.ndarray
 
 
-def contacts_of(drawing: Drawing, held: str) -> tuple[Contact, ...]:
-    """Closed contacts that hold a body: those with it or, where there are none, those with ground.
+def contacts_of(model: Model, held: str) -> tuple[Contact, ...]:
+    """Closed contacts that hold a body: those with it or, where there are none, of its feet with ground.
 
     Raises
     ------
@@ -53,11 +52,15 @@ def contacts_of(drawing: Drawing, held: str) -> tuple[Contact, ...]:
     InputError
         If no closed contact holds it.
     """
+    tree, drawing = model.tree, model.drawing
     drawing.part(held, "bodies")
-    for body in (held, GROUND):
-        found = tuple(contact for contact in drawing.touching if body in contact.bodies)
-        if found:
-            return found
+    found = tuple(contact for contact in drawing.touching if held in contact.bodies)
+    if not found:
+        feet = [body for body in tree.frame if tree.frame[held] in tree.path(tree.frame[body])]
+        sole = [{GROUND, foot} for foot in feet]
+        found = tuple(contact for contact in drawing.touching if set(contact.bodies) in sole)
+    if found:
+        return found
     there = [f"{c.name} ({' on '.join(c.bodies)}{'' if c.closed else ', open'})" for c in drawing.contacts]
     raise InputError(
         f"No closed contact holds '{held}' of '{drawing.name}'. Contacts: {', '.join(there) or 'none'}. A "

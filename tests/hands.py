@@ -19,7 +19,7 @@ STEP = 1e-40
 
 
 def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, turned: bool = False, **given):
-    """An object that floats, and a finger of revolute joints for each kind of contact, with a point at its tip.
+    """An object that floats, and a finger of revolute joints for each contact, with a point at its tip.
 
     `turned` writes the contacts with their two bodies the other way round.
     """

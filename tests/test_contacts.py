@@ -289,13 +289,17 @@ WRONG = [
     ({"normal": (0, 0, 0)}, "normal", "Contact 'c': `normal` is zero; give a direction."),
     ({"normal": None}, "normal", "a friction contact needs `normal`, the direction in which 'a' pushes 'b'."),
     ({"friction": None}, "friction", "a friction contact needs `friction`, the coefficient of friction."),
-    ({"friction": -0.1}, "friction", "expected `friction` to be larger than 0, got -0.1. A contact without is one of type 'point'."),
+    ({"friction": -0.1}, "friction",
+        "expected `friction` to be larger than 0, got -0.1. A contact without is one of type 'point'."),
     ({"friction": 0}, "friction", "expected `friction` to be larger than 0, got 0."),
     ({"friction": np.inf}, "friction", "expected `friction` to be a finite number"),
-    ({"torsion": 0.1}, "torsion", "a friction contact has no `torsion`, got 0.1. Leave it out, or make the contact one of type 'soft'."),
-    ({"type": "point"}, "friction", "a point contact has no `friction`, got 0.5. Leave it out, or make the contact one of type 'friction' or 'soft'."),
+    ({"torsion": 0.1}, "torsion",
+        "no `torsion`, got 0.1. Leave it out, or make the contact one of type 'soft'."),
+    ({"type": "point"}, "friction",
+        "no `friction`, got 0.5. Leave it out, or make the contact one of type 'friction' or 'soft'."),
     ({"type": "pinned"}, "friction", "a pinned contact has no `friction`"),
-    ({"type": "soft"}, "torsion", "a soft contact needs `torsion`, the largest moment for each unit of normal force, a length."),
+    ({"type": "soft"}, "torsion",
+        "a soft contact needs `torsion`, the largest moment for each unit of normal force, a length."),
     ({"type": "soft", "torsion": 0.0}, "torsion", "A contact without is one of type 'friction'."),
     ({"closed": 1}, "closed", "Contact 'c': expected `closed` to be True or False, got 1."),
 ]  # fmt: skip
@@ -327,7 +331,7 @@ def test_rows_of_closed_contacts_are_no_coordinates() -> None:
     for name in ("face", "face.s"):
         with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, and its rows"):
             m.at().coefficients("B", wrt=name)
-    with pytest.raises(kic.UnknownNameError, match="No row 'face.x' in 'discs'"):
+    with pytest.raises(kic.UnknownNameError, match=r"No row 'face\.x' in 'discs'"):
         m.at().coefficients("face.x")
 
 
@@ -348,11 +352,11 @@ def test_files(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "rule"),
     [
-        ("type = 'rolling'", "contacts[0].type", "expected one of 'point', 'friction', 'soft', 'pinned', got"),
+        ("type = 'rolling'", "contacts[0].type", "expected one of 'point', 'friction', 'soft', 'pinned'"),
         ("type = 'point'", "contacts[0].normal", "a point contact needs `normal`"),
         ("type = 'pinned'\nfriction = 1.0", "contacts[0].friction", "a pinned contact has no `friction`"),
         ("type = 'pinned'\nclosed = 0", "contacts[0].closed", "expected true or false, got 0"),
-        ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, friction, "),
+        ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, friction"),
     ],
 )  # fmt: skip
 def test_files_that_say_it_wrong(text: str, key: str, rule: str, tmp_path) -> None:

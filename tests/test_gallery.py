@@ -168,7 +168,7 @@ def test_its_bodies_have_inertia(name: str) -> None:
 
 @every_posture
 def test_it_stays_closed(name: str, place: int) -> None:
-    """Every joint, coupling, rod and contact holds at the posture, and to first order along each coordinate."""
+    """All joints, couplings, rods and contacts hold at the posture, and to first order along coordinates."""
     p = posture(name, place)
     size = max(1.0, *(np.abs(j.at).max() for j in p.m.joints if j.at))
     fast = max(1.0, *(np.abs(p.slope(lambda c, b=b: frame(c, b.name)[1])).max() for b in p.m.bodies))
