@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
+from kic.checks import GROUND
 from kic.coefficients import Coefficients
 from kic.contacts import HOLDS, Contact
 from kic.dynamics import Dynamics
@@ -136,7 +137,9 @@ class Grasp:
         d, pushes = self._directions, (self._which < 3)[:, None]
         arm = (frames.point - frames.reference[..., None, :])[..., self._owner, :]
         wrench = np.concatenate([d * pushes, np.where(pushes, np.cross(arm, d), d)], axis=-1)
-        onto = np.array([1.0 if c.bodies[1] == self.held else -1.0 for c in self.contacts])
+        # the first body acts on the second: on the object, or back from what it touches, such as the ground
+        back = [c.bodies[0] == self.held or c.bodies[1] == GROUND for c in self.contacts]
+        onto = np.where(back, -1.0, 1.0)
         return np.swapaxes(wrench * onto[self._owner, None], -1, -2)
 
     @property

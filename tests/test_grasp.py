@@ -439,6 +439,19 @@ def test_fingers_with_more_joints_than_needed() -> None:
     assert np.abs(g.G @ motion.force - motion.wrench).max() < 1e-9 * np.abs(motion.wrench).max()
 
 
+def test_the_ground_may_push_the_feet() -> None:
+    """Contacts written the other way round, the ground first, normals upwards: the efforts are the same."""
+    m = kic.load("quadruped")
+    up = [replace(c, bodies=c.bodies[::-1], normal=(0, 0, 1)) for c in m.contacts]
+    qdd = np.array([1.0, 0.5, -0.3, 0.2, 0.1, 0.4])
+    g, h = (x.at().grasp("trunk") for x in (m, replace(m, contacts=up)))
+    a, b = (x.motion(None, qdd) for x in (g, h))
+    assert mismatch(h.relative.G[:, len(h.fingers) :], h.G.T) < 1e-12
+    assert mismatch(a.effort, b.effort) < 1e-11
+    assert mismatch(a.normal_force, b.normal_force) < 1e-11
+    assert mismatch(a.contact_force, -b.contact_force) < 1e-11
+
+
 def test_a_lifted_foot_holds_nothing() -> None:
     m = kic.load("quadruped")
     lifted = [replace(c, closed=c.name != "step_hr") for c in m.contacts]
