@@ -251,7 +251,7 @@ class Configuration(Holding):
 
         The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
         that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
-        distance as a force between its points. There is no friction. Bodies are rigid: where they
+        distance as a force between its points; closed contacts count as joints. There is no friction. Bodies are rigid: where they
         are held more often than needed, their equilibrium leaves components open. Those are NaN and are
         named; all others are as exact as the rest.
 

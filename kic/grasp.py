@@ -143,6 +143,11 @@ class Grasp:
         return np.swapaxes(wrench * onto[self._owner, None], -1, -2)
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """Types of the contacts."""
+        return tuple(contact.type for contact in self.contacts)
+
+    @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch."""
         return self.G.shape[:-2]
@@ -263,7 +268,7 @@ class Grasp:
         return GraspMotion(
             self.held,
             tuple(contact.name for contact in self.contacts),
-            tuple(contact.type for contact in self.contacts),
+            self.kinds,
             (self.rows, self.fingers, self.coordinates),
             (rate, acceleration),
             (efforts[..., :count] + np.einsum("...rn,...r->...n", self.J, force), wrench, force),

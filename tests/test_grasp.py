@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hands import STEP, hand, stepped
 from sampling import mismatch
+from test_docs import documented
 
 import kic
 from kic.configuration import Configuration
@@ -497,6 +498,20 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
         assert mismatch(alone.effort, motion.effort[index]) < 1e-9
     assert str(g)
     assert str(motion)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_documented_shapes(name: str) -> None:
+    m = mechanism(name)
+    c = Configuration(m._model, (2, 1), m.at()._states.repeat(2, axis=0))
+    g = c.grasp(HELD[name])
+    sizes = {"K": len(g.contacts), "R": len(g.rows), "n": len(g.fingers), "m": 6, "3": 3, "6": 6}
+    for thing in (g, g.motion()):
+        shapes = documented(type(thing).__doc__)
+        assert len(shapes) >= 6
+        for key, shape in shapes.items():
+            want = (2, 1) + tuple(sizes[s.strip()] for s in shape.split(",")[1:] if s.strip())
+            assert getattr(thing, key).shape == want, key
 
 
 def test_members_without_posture() -> None:
