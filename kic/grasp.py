@@ -72,8 +72,15 @@ class Grasp:
         Unit vectors, t1 × t2 = n: n is the direction in which the first body pushes the second.
     spin : (..., K, 3)
         What the moment of a soft finger is about: n, but for what the finger has tilted about t2.
+    reference : (..., 3)
+        The object's reference point.
     friction, torsion : (K,)
-        Coefficients of friction (0 without, nan of a pin), and lengths of torsion (0 without).
+        Coefficients of friction and lengths of torsion, 0 where there are none.
+    inward : (..., K, 3)
+        Directions in which the object itself is pushed: n, or −n where it stands on what it touches.
+    signs : (R,)
+        What turns loads of the rows into components of what acts on the object, along inward, t1 and
+        inward × t1, and back.
     G : (..., 6, R)
         Grasp map: force and moment about the object's reference point, in world axes, of unit loads.
     J : (..., R, n)
@@ -110,10 +117,12 @@ class Grasp:
         self._names, self._states = names, states
         self.held, self.contacts = held, contacts
         self.rows = tuple(row for contact in contacts for row in contact.rows)
-        self.friction = np.array([_friction(contact) for contact in contacts])
+        self.friction = np.array([contact.friction or 0.0 for contact in contacts])
         self.torsion = np.array([contact.torsion or 0.0 for contact in contacts])
         frames = frames_of(model, held, contacts, states)
-        self.point, self.spin = frames.point, frames.spin
+        self.point, self.spin, self.reference = frames.point, frames.spin, frames.reference
+        # the first body acts on the second: on the object, or back from what it touches, such as the ground
+        self._back = np.array([c.bodies[0] == held or c.bodies[1] == GROUND for c in contacts])
         self.normal, self.tangent1, self.tangent2 = (frames.axes[..., k, :] for k in range(3))
         # of each row its contact, and which of n, t1, t2, s it is
         self._owner = np.array([k for k, c in enumerate(contacts) for _ in HOLDS[c.type]], dtype=np.intp)
@@ -121,6 +130,8 @@ class Grasp:
         self._directions = np.concatenate([frames.axes, frames.spin[..., None, :]], axis=-2)[
             ..., self._owner, self._which, :
         ]
+        self.inward = np.where(self._back[:, None], -self.normal, self.normal)
+        self.signs = np.where(self._back[self._owner] & (self._which == 1), -1.0, 1.0)
         self.G = self._map(frames)
         self.relative = opened.coefficients(self.rows, order, [*names[0], *names[1]], failures)
         fingers, own = self._split(self.relative.columns)
@@ -137,9 +148,7 @@ class Grasp:
         d, pushes = self._directions, (self._which < 3)[:, None]
         arm = (frames.point - frames.reference[..., None, :])[..., self._owner, :]
         wrench = np.concatenate([d * pushes, np.where(pushes, np.cross(arm, d), d)], axis=-1)
-        # the first body acts on the second: on the object, or back from what it touches, such as the ground
-        back = [c.bodies[0] == self.held or c.bodies[1] == GROUND for c in self.contacts]
-        onto = np.where(back, -1.0, 1.0)
+        onto = np.where(self._back, -1.0, 1.0)
         return np.swapaxes(wrench * onto[self._owner, None], -1, -2)
 
     @property
@@ -357,9 +366,3 @@ class Grasp:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-def _friction(contact: Contact) -> float:
-    if contact.type == "pinned":
-        return float("nan")
-    return contact.friction or 0.0

@@ -38,8 +38,8 @@ class GraspMotion:
     pulling : (..., K) bool
         Contacts that would have to pull, which only a pin can: they come off.
     slipping : (..., K) bool
-        Contacts that push, but need more friction than they have: a larger tangential force than μ times
-        the normal one, or a larger moment than `torsion` times it.
+        Contacts that push, but need more friction than they have, fₜ > μ fₙ, or of soft fingers
+        (fₜ / μ)² + (m / γ)² > fₙ², with the length γ of torsion.
 
     Examples
     --------
@@ -77,10 +77,11 @@ class GraspMotion:
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
         moment = np.linalg.norm(contact_moment, axis=-1)
-        friction, torsion = bounds
-        over = (across > friction * self.normal_force + small) | (
-            moment > torsion * (self.normal_force + small)
-        )
+        # the share of the bound that is used: of the cone, or of the soft finger's ellipsoid
+        shares = [
+            x / np.where(most > 0, most, np.inf) for x, most in zip((across, moment), bounds, strict=True)
+        ]
+        over = np.hypot(*shares) > self.normal_force + small
         self.slipping = ~pinned & ~self.pulling & over
 
     @property

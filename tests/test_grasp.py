@@ -106,10 +106,7 @@ def test_frames(name: str) -> None:
         assert np.abs(g.normal[k] - place(c, contact.bodies[1])[:3, :3] @ n / np.linalg.norm(n)).max() < 1e-12
         if contact.type != "soft":
             assert (g.spin[k] == g.normal[k]).all()
-        if contact.type == "pinned":
-            assert np.isnan(g.friction[k])
-        else:
-            assert g.friction[k] == (contact.friction or 0.0)
+        assert g.friction[k] == (contact.friction or 0.0)
         assert g.torsion[k] == (contact.torsion or 0.0)
 
 
@@ -336,8 +333,27 @@ def test_feet_only_push() -> None:
     assert all("(in 1 of 2 members)" in remark for remark in hard.remarks)
 
 
+@every_grasp
+def test_what_acts_on_the_object(name: str) -> None:
+    """Along its inward normals, t1 and inward × t1: the same wrench, by signs alone."""
+    m, c = posture(name)
+    g = c.grasp(HELD[name])
+    f = np.random.default_rng(2).normal(size=len(g.rows))
+    on_it, wrench, r = g.signs * f, np.zeros(6), 0
+    assert np.abs(g.reference - reference(m, c, HELD[name])).max() < 1e-12
+    for k, kind in enumerate(g.kinds):
+        axes = [g.inward[k], g.tangent1[k], np.cross(g.inward[k], g.tangent1[k])]
+        for u in axes[: 1 if kind == "point" else 3]:
+            wrench += on_it[r] * np.concatenate([u, np.cross(g.point[k] - g.reference, u)])
+            r += 1
+        if kind == "soft":
+            wrench[3:] += on_it[r] * g.spin[k]
+            r += 1
+    assert np.abs(g.G @ f - wrench).max() < 1e-12
+
+
 def test_slipping_is_judged_by_each_bound() -> None:
-    """Tangential forces against μ times the normal one, moments against the torsion."""
+    """Tangential forces and moments against the soft fingers' ellipsoid; only pins may pull."""
     m = hand(20, ("soft",) * 3, 4)
     c = m.at()
     g = c.grasp("box")
@@ -348,7 +364,8 @@ def test_slipping_is_judged_by_each_bound() -> None:
         n, t1, t2, s = f.reshape(3, 4).T
         assert mismatch(motion.normal_force, n) < 1e-12
         assert (motion.pulling == (n < 0)).all()
-        over = (np.hypot(t1, t2) > 0.6 * n) | (np.abs(s) * np.linalg.norm(g.spin, axis=1) > 0.02 * n)
+        moment = s * np.linalg.norm(g.spin, axis=1)
+        over = (t1 / 0.6) ** 2 + (t2 / 0.6) ** 2 + (moment / 0.02) ** 2 > n**2
         assert (motion.slipping == (over & (n > 0))).all()
         assert motion.feasible == (not (over | (n < 0)).any())
     pins = hand(11, ("pinned",) * 3).at().grasp("box")
@@ -510,7 +527,7 @@ def test_documented_shapes(name: str) -> None:
         shapes = documented(type(thing).__doc__)
         assert len(shapes) >= 6
         for key, shape in shapes.items():
-            want = (2, 1) + tuple(sizes[s.strip()] for s in shape.split(",")[1:] if s.strip())
+            want = (2, 1, *(sizes[s.strip()] for s in shape.split(",")[1:] if s.strip()))
             assert getattr(thing, key).shape == want, key
 
 
