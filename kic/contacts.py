@@ -50,8 +50,8 @@ class Contact:
     friction : float, optional
         Coefficient of friction; of "friction" and "soft".
     torsion : float, optional
-        Length γ that, times the normal force, is the largest moment about the normal; of "soft". Friction takes
-        its part of it: (fₜ / μ)² + (m / γ)² ≤ fₙ².
+        Length γ that, times the normal force, is the largest moment about the normal; of "soft". Friction
+        takes its part of it: (fₜ / μ)² + (m / γ)² ≤ fₙ².
     closed : bool
         Whether it holds; an open one, such as a lifted foot, has rows to ask about, and holds nothing.
 
