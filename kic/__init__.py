@@ -25,6 +25,7 @@ Tᴸ      applied load (`load`)               (..., M)                 (2-125), 
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
 T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
+G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
 ======  ==================================  =======================  =================
 
@@ -42,6 +43,7 @@ from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
+from kic.contacts import Contact
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
@@ -61,6 +63,8 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.grasp import Grasp
+from kic.graspmotion import GraspMotion
 from kic.independent import IndependentSet, IndependentSets
 from kic.internalloads import InternalLoads
 from kic.jointforces import JointForces, Wrench
@@ -79,6 +83,7 @@ __all__ = [
     "Closer",
     "Coefficients",
     "Configuration",
+    "Contact",
     "Contributions",
     "Coupling",
     "DHRow",
@@ -88,6 +93,8 @@ __all__ = [
     "Ellipsoid",
     "Evaluator",
     "Force",
+    "Grasp",
+    "GraspMotion",
     "IndependentSet",
     "IndependentSets",
     "InertiaError",

@@ -268,7 +268,7 @@ def _spread(owned: np.ndarray, wrenches: np.ndarray, play: np.ndarray) -> np.nda
 
 def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Efforts (B, F) of the springs and dampers in the joints, from the rates of all their coordinates."""
-    free, joints = model.free, model.free.joints
+    free, joints = model.free, model.drawing.joints
     stiffness, rest, damping = (
         np.array([x for joint in joints for x in getattr(joint, key)])
         for key in ("stiffness", "rest", "damping")

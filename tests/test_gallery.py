@@ -115,6 +115,14 @@ def apart(c: Configuration, joint: kic.Joint) -> list[np.ndarray]:
     }[joint.type]()
 
 
+def gap(c: Configuration, contact: kic.Contact) -> np.ndarray:
+    """What a contact with friction, or a pinned one, keeps at zero (..., 3)."""
+    assert contact.type in ("friction", "pinned")
+    assert contact.closed
+    (R1, p1), (R2, p2) = (frame(c, body) for body in contact.bodies)
+    return p2 + R2 @ np.array(contact.at) - p1 - R1 @ np.array(contact.at)
+
+
 @every_model
 def test_it_can_be_read(name: str) -> None:
     """Prose for a person who never saw it; the numbers' source; units that gravity agrees with."""
@@ -160,7 +168,7 @@ def test_its_bodies_have_inertia(name: str) -> None:
 
 @every_posture
 def test_it_stays_closed(name: str, place: int) -> None:
-    """Every joint, coupling and rod holds at the posture, and to first order along each coordinate."""
+    """All joints, couplings, rods and contacts hold at the posture, and to first order along coordinates."""
     p = posture(name, place)
     size = max(1.0, *(np.abs(j.at).max() for j in p.m.joints if j.at))
     fast = max(1.0, *(np.abs(p.slope(lambda c, b=b: frame(c, b.name)[1])).max() for b in p.m.bodies))
@@ -174,6 +182,8 @@ def test_it_stays_closed(name: str, place: int) -> None:
             holds(lambda c, joint=joint, k=k: apart(c, joint)[k])
     for terms in p.m.terms.values():
         holds(lambda c, terms=terms: sum(n * (c.value(q) - p.drawn.value(q)) for q, n in terms))
+    for contact in p.m.contacts:
+        holds(lambda c, contact=contact: gap(c, contact))
     for rod, length in p.m.rods.items():
         holds(lambda c, rod=rod, length=length: c.value(rod) - length)
 
