@@ -742,7 +742,7 @@ def test_every_erratum_is_tested() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: TwoLink(0, 1), "TwoLink: `l1` is 0; a link needs a length"),
+        (lambda: TwoLink(0, 1), "TwoLink: `l1` is zero; a link of no length has no direction."),
         (lambda: TwoLink(1, -1), "TwoLink: expected `l2` to be a finite number of at least 0, got -1"),
         (
             lambda: ThreeLink(1, 1, "1"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from kic.arrays import trailing
 from kic.checks import GROUND, assign, number
 from kic.classics.angles import beyond, cos, sin
-from kic.errors import ModelError
+from kic.classics.sizes import check_amounts, check_lengths
 from kic.mechanism import Mechanism
 from kic.parts import Body, Distance, Joint, Point
 
@@ -28,16 +27,10 @@ class Sticks:
     g: float
 
     def __post_init__(self) -> None:
-        who = type(self).__name__
-        for field in fields(self):  # type: ignore[arg-type]
-            key, value = field.name, getattr(self, field.name)
-            if key.startswith("m") and value is None:
-                continue
-            assign(self, **{key: number(who, key, value, None if key == "g" else 0.0)})
-            if key.startswith("l") and not getattr(self, key):
-                raise ModelError(
-                    f"{who}: `{key}` is 0; a link needs a length. Leave it out of the arm.", key=key
-                )
+        check_lengths(self, *(f"l{k + 1}" for k in range(self.size)))
+        given = (f"m{k + 1}" for k, mass in enumerate(self.masses) if mass is not None)
+        check_amounts(self, *given)
+        assign(self, g=number(type(self).__name__, "g", self.g))
 
     @property
     def lengths(self) -> tuple[float, ...]:

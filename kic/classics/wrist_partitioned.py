@@ -13,7 +13,8 @@ import numpy as np
 from kic.arrays import check_failures, check_order, trailing
 from kic.checks import assign, number
 from kic.classics.angles import real, wrapped
-from kic.classics.swing import check_lengths, cycles, sin_cos, swinging
+from kic.classics.sizes import check_lengths
+from kic.classics.swing import cycles, sin_cos, swinging
 from kic.coefficients import Coefficients
 from kic.dh import DHRow, from_dh
 from kic.errors import PostureError, SingularError
