@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 from sampling import STEP, random_tree
 
 import kic
@@ -196,19 +197,41 @@ def test_closed_form_broadcasts_and_steps() -> None:
 
 def test_closed_form_refuses() -> None:
     good = [1, 1, 1], [[0, 0, 0]] * 3, [[0.1, 0.1, 0.1]] * 3
-    with pytest.raises(kic.InputError, match=r"Expected `masses` to be finite numbers of shape \(3,\), got"):
+    with pytest.raises(
+        kic.ModelError, match=r"expected `masses` to be finite numbers of shape \(3,\)"
+    ) as told:
         ThreeLinkPuma([1, 2], *good[1:])
-    with pytest.raises(kic.InputError, match=r"Expected `moments` to be finite numbers of shape \(3, 3\)"):
+    assert told.value.key == "masses"
+    with pytest.raises(kic.ModelError, match=r"expected `moments` to be finite numbers of shape \(3, 3\)"):
         ThreeLinkPuma(*good[:2], [0.1, 0.1, math.inf])
-    with pytest.raises(kic.InputError, match="Expected `d2` to be a finite number, got 'long'"):
+    with pytest.raises(
+        kic.ModelError, match="ThreeLinkPuma: expected `d2` to be a finite number, got 'long'"
+    ):
         ThreeLinkPuma(*good, d2="long")
+    with pytest.raises(kic.ModelError, match=r"'link2': expected `mass` to be a finite number of at least 0"):
+        ThreeLinkPuma([1, -1, 1], *good[1:])
     arm = ThreeLinkPuma(*good)
     with pytest.raises(kic.InputError, match=r"Expected `q` to have shape \(\.\.\., 3\)"):
         arm.G([0.0, 1.0])
     with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
         arm.H_rot(np.zeros((2, 3)), np.zeros((5, 3)))
     with pytest.raises(kic.ModelError, match="no body has the principal moments"):
-        ThreeLinkPuma(*good[:2], [[0.1, 0.1, 0.9]] * 3).mechanism()
+        ThreeLinkPuma(*good[:2], [[0.1, 0.1, 0.9]] * 3)
+
+
+def test_closed_form_of_symbols() -> None:
+    """Every part, with letters for the angles and rates, is the formula itself."""
+    rng = np.random.default_rng(6)
+    arm = ThreeLinkPuma(rng.uniform(1, 2, 3), rng.normal(size=(3, 3)), rng.uniform(0.5, 0.9, size=(3, 3)))
+    letters = np.array(sp.symbols("q1:4 w1:4"))
+    numbers = rng.normal(size=6)
+    values = dict(zip(letters, numbers, strict=True))
+    for part, needs in (("D_tran", 3), ("D_rot", 3), ("G", 3), ("H_tran", 6), ("H_rot", 6)):
+        ask = getattr(arm, part)
+        found = ask(*letters[:needs].reshape(-1, 3))
+        wanted = ask(*numbers[:needs].reshape(-1, 3))
+        at = [float(sp.sympify(x).subs(values)) for x in found.ravel()]
+        np.testing.assert_allclose(at, wanted.ravel(), rtol=1e-12, atol=1e-14)
 
 
 # ----- the split, against the document's own sums and in general

@@ -15,8 +15,9 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, check_order, trailing
 from kic.checks import Vector, assign, number, vector
+from kic.classics.angles import sin_cos
 from kic.classics.sizes import check_amounts, check_lengths
-from kic.classics.swing import cycles, sin_cos, swinging
+from kic.classics.swing import cycles, swinging
 from kic.coefficients import Coefficients
 from kic.dynamics import Dynamics
 from kic.errors import InputError, shown

@@ -7,20 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kic.classics.angles import cos, sin
+from kic.classics.angles import sin_cos
 from kic.coefficients import Coefficients
-
-
-def sin_cos(angle: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Sine and cosine of real or complex numbers, or of symbols.
-
-    Examples
-    --------
-    >>> sin_cos(np.array([0.0]))
-    (array([0.]), array([1.]))
-    """
-    a = np.asarray(angle)  # the sum of two symbols is none
-    return sin(a), cos(a)
 
 
 def cycles(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

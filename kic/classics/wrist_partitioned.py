@@ -12,9 +12,9 @@ import numpy as np
 
 from kic.arrays import check_failures, check_order, trailing
 from kic.checks import assign, number
-from kic.classics.angles import real, wrapped
+from kic.classics.angles import real, sin_cos, wrapped
 from kic.classics.sizes import check_lengths
-from kic.classics.swing import cycles, sin_cos, swinging
+from kic.classics.swing import cycles, swinging
 from kic.classics.two_link import bend
 from kic.classics.workspace import ON_BOUNDARY
 from kic.coefficients import Coefficients
