@@ -18,6 +18,7 @@ from kic.classics import (
     OperationCount,
     OperationTable,
     SplitDynamics,
+    Survey,
     ThreeLinkPuma,
     count_operations,
     split,
@@ -488,11 +489,19 @@ def test_cost_of_one_posture_and_without_effort() -> None:
     arm = split(kic.load("lee-puma").at([0.3] * 6))
     cost = arm.without("G").cost(np.zeros(6), np.zeros(6))
     assert cost.postures == 1
+    assert "errors over 1 posture\n" in repr(cost)
     assert cost.largest.shape == (6,)
     assert off(cost.share[1:], np.ones(5)) < 1e-12
     assert cost.share[0] == 0
     one_to_many = arm.without("H_tran").cost(np.ones((5, 6)), np.zeros(6))
     assert one_to_many.error.shape == (5, 6)
+    assert DroppingCost(["A"], "H_rot", [[4.0], [2.0]], [[1.0], [0.0]]).share.tolist() == [0.25]
+    with pytest.raises(kic.InputError, match=r"Expected `error` to have shape \(\.\.\., 1\), got \(2, 2\)"):
+        DroppingCost(["A"], [], still, np.zeros((2, 2)))
+    with pytest.raises(kic.InputError, match=r"do not broadcast: `effort` \(2,\), `error` \(3,\)"):
+        DroppingCost(["A"], [], still, np.zeros((3, 1)))
+    with pytest.raises(kic.InputError, match="A survey needs costs to put side by side, got none"):
+        Survey([])
 
 
 def test_split_and_costs_can_be_printed(motion) -> None:
@@ -534,6 +543,7 @@ def test_split_refuses() -> None:
         arm.without("D_rot", by=[("joint1", "joint2")])
     with pytest.raises(kic.InputError, match="Expected names of coordinates in `at`, got 1"):
         arm.without("H_rot", at=1)
+    assert arm.without("H_rot", at=[]).dropped == ("H_rot at no joint",)
     with pytest.raises(kic.InputError, match="G comes by no motion"):
         arm.without("G", by="joint1")
     with pytest.raises(kic.InputError, match=r"Expected `qd` to have shape \(\.\.\., 6\)"):
@@ -740,6 +750,8 @@ def test_counting_refuses() -> None:
         count_operations(m.at([0.0] * 6), of="hand")
     with pytest.raises(kic.InputError, match="Expected `dynamics` to be True, False, 'inertia' or 'effort'"):
         count_operations(m, dynamics="torque")
+    with pytest.raises(kic.InputError, match="Expected `dynamics` to be True, False, 'inertia' or 'effort'"):
+        count_operations(m, dynamics=np.array([1, 0]))
     with pytest.raises(kic.InputError, match="Nothing was asked"):
         count_operations(m)
     with pytest.raises(kic.UnknownNameError, match="hnad"):

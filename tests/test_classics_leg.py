@@ -323,6 +323,11 @@ def test_dimensions_that_are_refused(given: dict, says: str, key: str) -> None:
     assert caught.value.key == key
 
 
+def test_a_link_may_be_any_whole_number() -> None:
+    leg, q = Leg(0.5, 0.4, 7.0, 4.0), [0.3, 0.4, 0.5]
+    assert (leg.point(q, np.int64(2)).values == leg.point(q, 2).values).all()
+
+
 def test_questions_that_are_refused() -> None:
     leg = Leg(0.5, 0.4, 7.0, 4.0)
     q = np.zeros(3)

@@ -846,6 +846,10 @@ THETA = sp.Symbol("theta")
         (lambda: ARM.workspace.contains(np.inf), "Expected `radius` to be finite real numbers, got inf"),
         (lambda: usable_radii(1.0, [1.0, 0.0], 1.0), "Expected `l2` to be positive lengths, got [1.0, 0.0]"),
         (lambda: usable_radii(1.0, 1j, 1.0), "Expected `l2` to be positive lengths, got 1j"),
+        (reachable, "A chain needs links to reach anything, got no lengths"),
+        (lambda: reachable(1.0, -0.2), "Expected `lengths` to be positive lengths, got (1.0, -0.2). Leave"),
+        (lambda: reachable(1.0, "2"), "Expected `lengths` to be an array of numbers, got (1.0, '2')"),
+        (lambda: reachable(1.0, np.nan), "Expected `lengths` to be finite, got nan at (1,)"),
         (
             lambda: usable_radii(np.ones(2), np.ones(3), 1.0),
             "Batch shapes do not broadcast: `l1` (2,), `l2` (3,), `l3` ()",

@@ -54,8 +54,8 @@ def real(name: str, value: Any, size: int) -> np.ndarray:
     a = trailing(name, value, size)
     if a.dtype != np.float64:
         raise InputError(
-            f"Expected `{name}` to be real numbers here, got {shown(value)}. Arctangents choose branches; "
-            "complex numbers and symbols have none.",
+            f"Expected `{name}` to be real numbers here, got {shown(value)}. Branches and directions have no "
+            "meaning for complex numbers and symbols.",
             name=name,
         )
     return a

@@ -138,7 +138,7 @@ class Leg:
         (array([0. , 0. , 0.9]), array([0.9, 0. , 0. ]))
         """
         angles, order = trailing("q", q, 3), check_order(order)
-        if not isinstance(link, int) or link not in (2, 3):
+        if not isinstance(link, int | np.integer) or link not in (2, 3):
             raise InputError(f"Expected `link` to be 2 or 3, got {shown(link)}. The column is link 1.")
         length = trailing("s", (self.l2 if link == 2 else self.l3) if s is None else s)
         broadcast_batches(q=angles.shape[:-1], s=length.shape)
@@ -340,7 +340,7 @@ class Leg:
         Returns
         -------
         (...) ndarray
-            Zero where all that mass is at the height of joint 2.
+            Measured from the origin.
 
         Raises
         ------
