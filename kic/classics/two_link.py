@@ -51,6 +51,7 @@ class TwoLink(StickStatics, StickDynamics):
     """
 
     size: ClassVar[int] = 2
+    quarters: ClassVar[tuple[int, ...]] = (0, 0)
     l1: float
     """Length of link 1."""
     l2: float
