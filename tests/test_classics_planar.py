@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
-from sampling import mismatch
+from sampling import mismatch, solved
 
 import kic
 from kic.classics import Annulus, ThreeLink, TwoLink, reachable, usable_radii
@@ -276,7 +276,7 @@ def test_against_the_general_way(kind: type, batch: tuple[int, ...]) -> None:
         assert mismatch(arm.gravity(q), -d.load) < 1e-12
         assert mismatch(arm.effort(q, qd, qdd), d.effort(qd, qdd)) < 1e-12
         assert mismatch(arm.velocity_torque(q, qd), np.einsum("...kab,...a,...b->...k", d.P, qd, qd)) < 1e-12
-        assert mismatch(arm.acceleration(q, qd, torques), d.acceleration(qd, torques)) < 1e-10
+        assert mismatch(arm.acceleration(q, qd, torques), d.acceleration(qd, torques)) < solved(d.I)
         # what the tip exerts comes back upon it
         held = replace(
             replace(arm, g=0.0).mechanism(),
@@ -290,9 +290,9 @@ def test_against_the_general_way(kind: type, batch: tuple[int, ...]) -> None:
         rest = np.zeros(size)
         loaded = held.dynamics(applied={"push": push, "twist": twist}).effort(rest, rest)
         assert mismatch(arm.torques(q, force), loaded) < 1e-12
-        assert mismatch(arm.force(q, arm.torques(q, force)), force) < 1e-11
+        assert mismatch(arm.force(q, arm.torques(q, force)), force) < solved(rows.G)
         if size == 2:
-            assert mismatch(arm.inverse_inertia(q), np.linalg.inv(d.I)) < 1e-11
+            assert mismatch(arm.inverse_inertia(q), np.linalg.inv(d.I)) < solved(d.I)
 
 
 @pytest.mark.parametrize("kind", [TwoLink, ThreeLink])
