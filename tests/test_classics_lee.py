@@ -498,6 +498,9 @@ def test_cost_of_one_posture_and_without_effort() -> None:
         DroppingCost(["A"], [], still, np.zeros((2, 2)))
     with pytest.raises(kic.InputError, match=r"do not broadcast: `effort` \(2,\), `error` \(3,\)"):
         DroppingCost(["A"], [], still, np.zeros((3, 1)))
+    letters = split(kic.load("horn-two-link").at(sp.symbols("q1:3")))
+    with pytest.raises(kic.InputError, match="Costs are compared by size, which symbols have not"):
+        letters.without("G").cost([0.0, 0.0], [0.0, 0.0])
     with pytest.raises(kic.InputError, match="A survey needs costs to put side by side, got none"):
         Survey([])
 

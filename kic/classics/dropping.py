@@ -43,7 +43,7 @@ class DroppingCost:
     Raises
     ------
     InputError
-        For a motion without any posture, or arrays that are not one of numbers for each coordinate.
+        For a motion without any posture, or what are not numbers, one for each coordinate.
 
     Examples
     --------
@@ -63,6 +63,8 @@ class DroppingCost:
         effort, error = (
             trailing(name, a, size, finite=False) for name, a in (("effort", effort), ("error", error))
         )
+        if object in (effort.dtype, error.dtype):
+            raise InputError("Costs are compared by size, which symbols have not. Give a motion in numbers.")
         broadcast_batches(effort=effort.shape[:-1], error=error.shape[:-1])
         self.effort, self.error = effort, error
         if 0 in effort.shape[:-1]:
