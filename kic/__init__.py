@@ -9,6 +9,8 @@ resulting `Configuration`:
     c.coefficients("tool").H                 # ∂²tool/∂q²
     c.dynamics().effort(qd, qdd)             # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
+The classic arms in closed form, Lee's split dynamics and counted operations are in `kic.classics`.
+
 Notation
 --------
 ======  ==================================  =======================  =================
