@@ -36,7 +36,7 @@ The differentiating index comes first::
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 """
 
-from kic import products
+from kic import products, trajectories
 from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
@@ -111,4 +111,5 @@ __all__ = [
     "save",
     "schema",
     "sensitivity",
+    "trajectories",
 ]
