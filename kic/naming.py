@@ -1,4 +1,4 @@
-"""Names of coordinates that move in time: how numbers come by name, in order, and go back to `Mechanism.at`."""
+"""Names of coordinates that move in time: how their numbers come, by name or bare, and go to `Mechanism.at`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Naming:
         )
 
     def inputs(self, q: np.ndarray) -> Any:
-        """Positions (..., M) as `Mechanism.at` takes them: by name, or the bare array where there are none."""
+        """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
         if not self.names:
             return q
         return {name: q[..., at] if width else q[..., at.start] for name, width, at in self._places()}

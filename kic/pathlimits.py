@@ -2,8 +2,8 @@
 
     lower ≤ A(s) s̈ + B(s) ṡ² + C(s) ṡ + D(s) ≤ upper
 
-Velocities, accelerations and efforts are such rows (Bobrow, Dubowsky and Gibson 1985; Shin and McKay 1985), and so
-are voltages of motors without inductance, or whatever else a function of the user's makes of a path.
+Velocities, accelerations and efforts are such rows (Bobrow, Dubowsky and Gibson 1985; Shin and McKay 1985), and
+so are voltages of motors without inductance, or whatever else a function of the user's makes of a path.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Along:
     ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Names of efforts, and A, B, C, D (L, 2, M) for which T = A s̈ + B ṡ² + C ṡ + D.
 
-        With the path y(s) of the coordinates at which they act: A = I* y′, B = I* y″ + y′ᵀ P* y′, C = B* y′ of
-        dampers, and D = −Tᴸ.
+        With the path y(s) of the coordinates at which they act: A = I* y′, B = I* y″ + y′ᵀ P* y′, C the damping
+        matrix times y′, and D = −Tᴸ.
         """
         c = self.configuration
         if c is None:
@@ -153,8 +153,8 @@ def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     names = mechanism.coordinate_names
     if len(names) != of.size:
         raise InputError(
-            f"Expected a path in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, got one "
-            f"in {of.size}."
+            f"Expected a path in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, got "
+            f"one in {of.size}."
         )
     return Naming(names, (0,) * of.size, of.size)
 
@@ -217,8 +217,8 @@ def _checked(hook: Any, of: Along) -> Rows:
             fits = False
         if not fits:
             raise InputError(
-                f"Expected `{key}` of the rows {', '.join(made.names)} to be numbers that broadcast to {shape}, "
-                f"got {shown(getattr(made, key)) if a is None else a.shape}.",
+                f"Expected `{key}` of the rows {', '.join(made.names)} to be numbers that broadcast to "
+                f"{shape}, got {shown(getattr(made, key)) if a is None else a.shape}.",
                 key=key,
             )
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
@@ -233,6 +233,6 @@ def impossible(rows: Rows, s: np.ndarray, letter: str) -> str | None:
         return None
     k, end, r = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
     return (
-        f"at {letter} = {s[k + end]:.4g} the {rows.names[r]} is {rows.D[k, end, r]:.5g} at rest already, with "
-        f"limits {rows.lower[k, end, r]:.5g} and {rows.upper[k, end, r]:.5g}"
+        f"at {letter} = {s[k + end]:.4g} the {rows.names[r]} is {rows.D[k, end, r]:.5g} at rest already, "
+        f"with limits {rows.lower[k, end, r]:.5g} and {rows.upper[k, end, r]:.5g}"
     )

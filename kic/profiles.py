@@ -40,7 +40,7 @@ def s_curve(velocity: float, acceleration: float, jerk: float) -> Piecewise:
 
 
 def integrated(lengths: list[float], constants: list[float], order: int) -> Piecewise:
-    """From 0 at rest with a derivative of an order constant on each phase; those without length are left out."""
+    """From 0 at rest, a derivative of an order constant on each phase; those without length are left out."""
     state, rows, knots = np.zeros(order), [], [0.0]
     for h, constant in zip(lengths, constants, strict=True):
         if knots[-1] + h <= knots[-1]:

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def allowed(c0: np.ndarray, c1: np.ndarray, c2: np.ndarray) -> np.ndarray:
-    """Closed intervals (n, 2) of v ≥ 0, in order, on which c0 + c1 v + c2 v² ≥ 0 for all coefficients (N,)."""
+    """Closed intervals (n, 2) of v ≥ 0, in order, on which c0 + c1 v + c2 v² ≥ 0 for all of (N,)."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         disc = c1 * c1 - 4 * c0 * c2
         q = -(c1 + np.copysign(np.sqrt(np.maximum(disc, 0.0)), c1)) / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import factorial
 from typing import Any, Literal
 
@@ -68,8 +69,8 @@ def through(
     points : dict of str to (K,) or (K, w) array_like, or (K, M) array_like
         Where it comes to.
     times : (K,) array_like, optional
-        When, from 0 on. By default spread over the duration as the square roots of the ways between points, each
-        coordinate measured by its own range (centripetal).
+        When, from 0 on. By default spread over the duration as the square roots of the ways between points,
+        each coordinate measured by its own range (centripetal).
     duration : float
         How long it takes, where no times are given.
     degree : {3, 5, 7}
@@ -107,7 +108,7 @@ def through(
     knots = _spread(q, positive("duration", duration)) if times is None else _knots(times, len(q))
     at = [0, *_stops(stops, len(q)), len(q) - 1]
     parts = []
-    for a, b in zip(at[:-1], at[1:], strict=True):
+    for a, b in pairwise(at):
         resting = [ends == "rest" or a > 0, ends == "rest" or b < len(q) - 1]
         parts.append(_spline(knots[a : b + 1], q[a : b + 1], int(degree), resting))
     return Trajectory(piecewise.joined(parts), of)
@@ -121,8 +122,8 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
     needed = degree + 1 - (degree - 1) // 2 * sum(resting)
     if len(q) < needed:
         raise InputError(
-            f"A spline of degree {degree} needs {needed} points between free ends, got {len(q)}. Take a lower "
-            "degree, or ends='rest'.",
+            f"A spline of degree {degree} needs {needed} points between free ends, got {len(q)}. Take a "
+            "lower degree, or ends='rest'.",
             points=len(q),
         )
     if all(resting):
@@ -173,8 +174,8 @@ def _spread(q: np.ndarray, duration: float) -> np.ndarray:
     if (way == 0).any():
         k = int(np.argmin(way))
         raise InputError(
-            f"Points {k} and {k + 1} coincide: the way between them takes no time. Give `times`, or leave one "
-            "of them out.",
+            f"Points {k} and {k + 1} coincide: the way between them takes no time. Give `times`, or leave "
+            "one of them out.",
             point=k,
         )
     at = np.concatenate([[0.0], np.cumsum(np.sqrt(way))])

@@ -1,11 +1,11 @@
 """The least time along a path within limits, by reachability: one pass back, one pass forth.
 
-After H. Pham and Q.-C. Pham, "A new approach to time-optimal path parameterization based on reachability analysis"
-(TOPP-RA), 2018. Between neighbouring points of a grid s̈ is constant, and limits hold at both ends of each
-interval. The pass back finds the speeds from which the end can be reached; the pass forth takes the highest of
-them that it can. There s̈ is eliminated from the rows in pairs, which leaves quadratics in the speed itself: terms
-with ṡ, of dampers and voltages, need no approximation at the start of an interval, and speeds that are allowed may
-be several ranges.
+After H. Pham and Q.-C. Pham, "A new approach to time-optimal path parameterization based on reachability
+analysis" (TOPP-RA), 2018. Between neighbouring points of a grid s̈ is constant, and limits hold at both ends of
+each interval. The pass back finds the speeds from which the end can be reached; the pass forth takes the highest
+of them that it can. Here s̈ is eliminated from the rows in pairs, which leaves quadratics in the speed itself:
+terms with ṡ, of dampers and voltages, need no approximation at the start of an interval, and allowed speeds may be
+several ranges. At its end they are met by tangents, repeated until they touch.
 """
 
 from __future__ import annotations
@@ -133,8 +133,9 @@ def fastest(
     start_speed, end_speed : float
         ṡ at both ends, at rest by default.
     grid : int
-        Points of the path at which limits are met; its knots join them. They are denser at the ends. Between
-        them limits may be passed by what the path's curvature makes of an interval, which falls with its square.
+        Points of the path at which limits are met; its knots join them. They are denser at the ends. The time
+        found is above the least by what falls with the interval. Between the points limits may be passed by
+        what falls with its square.
 
     Returns
     -------
@@ -143,8 +144,8 @@ def fastest(
     Raises
     ------
     InputError
-        If the path stands still or has a corner, nothing limits the accelerations, or limits leave nothing: which
-        of them, and where.
+        If the path stands still or has a corner, nothing limits the accelerations, or limits leave nothing:
+        which of them, and where.
 
     Examples
     --------
@@ -162,11 +163,11 @@ def fastest(
     limits = gathered(of, velocity, acceleration, effort, actuators, rows)
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
-            "Nothing limits the accelerations: give limits of acceleration or effort, or rows with A; limits of "
+            "Nothing limits the accelerations: give limits of acceleration or effort, or rows with A. Those of "
             "velocity alone would be met by jumps."
         )
-    phase = _Phase(s, limits)
-    v = phase.solved(*ends)
+    phase = _Phase(s, limits, ends[1])
+    v = phase.solved(ends[0])
     dt = 2 * np.diff(s) / (v[1:] + v[:-1])
     u = (v[1:] - v[:-1]) / dt
     t = np.concatenate([[0.0], np.cumsum(dt)])
@@ -193,7 +194,7 @@ def _check_moves(of: Along) -> None:
     if rate.min() < _STANDS * rate.max():
         k, end = np.unravel_index(int(np.argmin(rate)), rate.shape)
         raise InputError(
-            f"The path stands still at {of.s[k + end]:.4g}: its own timing rests there. Give a path that keeps "
+            f"The path stands still at {of.s[k + end]:.4g}: its own timing rests there. Give one that keeps "
             "moving, such as line() or through(…, ends='free'); time parts between stops one by one.",
             s=float(of.s[k + end]),
         )
@@ -202,39 +203,62 @@ def _check_moves(of: Along) -> None:
 class _Phase:
     """Rows of limits over the plane of s and ṡ."""
 
-    def __init__(self, s: np.ndarray, rows: Rows) -> None:
-        self.s, self.step, self.rows = s, np.diff(s), rows
-        # at the end of an interval ṡ² is x + 2 Δ s̈, with x that at its start
-        A = np.stack([rows.A[:, 0], rows.A[:, 1] + 2 * self.step[:, None] * rows.B[:, 1]], axis=1)
+    def __init__(self, s: np.ndarray, rows: Rows, end: float) -> None:
+        self.s, self.step, self.rows, self.end = s, np.diff(s), rows, end
+        self.lower, self.upper = rows.lower.copy(), rows.upper.copy()
+        # limits of the speed alone are met at the start of the next interval
+        state = ~(rows.A.any(axis=(0, 1)) | rows.B.any(axis=(0, 1)))
+        for a in (rows.C, rows.D, rows.lower, rows.upper):
+            state &= np.isclose(a[1:, 0], a[:-1, 1], rtol=_ROUNDED, atol=0).all(axis=0)
+        self.lower[:-1, 1, state], self.upper[:-1, 1, state] = -np.inf, np.inf
+        self.late = np.where(state, 0.0, rows.C[:, 1])
+        self.late[-1] = 0.0
+        self._set(rows.C[:, 1] * (np.arange(len(self.step)) < len(self.step) - 1)[:, None], 0.0, 0.0)
+
+    def _set(self, slope: Any, constant: Any, square: Any) -> None:
+        """Rows with what stands for C ṡ at the ends of the intervals: constant + slope v + square w².
+
+        There the speed w is no polynomial of s̈ and the speed v at the start: w² = v² + 2 Δ s̈.
+        """
+        r = self.rows
+        constant = constant + r.D[:, 1]
+        constant[-1] += r.C[-1, 1] * self.end
+        square = r.B[:, 1] + square
+        A = np.stack([r.A[:, 0], r.A[:, 1] + 2 * self.step[:, None] * square], axis=1)
         small = np.abs(A) <= _NO_INERTIA * np.abs(A).max(axis=(0, 1), initial=0.0)
         self.A = np.where(small, 0.0, A)
-        # what the speed at the end of an interval adds to that at its start
-        self.late = np.zeros_like(rows.C[:, 1])
+        first = np.stack([r.D[:, 0], r.C[:, 0], r.B[:, 0]], axis=-1)
+        last = np.stack([constant, np.broadcast_to(slope, constant.shape), square], axis=-1)
+        self.motion = np.stack([first, last], axis=1)
+
+    def _tangent(self, v: np.ndarray) -> None:
+        """At the ends of intervals take for the speed w the tangent of √w² at speeds (L + 1,)."""
+        w = v[1:, None]
+        moves = w > _NO_INERTIA * v.max()  # at rest there is nothing to add
+        C, at = np.where(moves, self.late, 0.0) / 2, np.where(moves, w, 1.0)
+        self._set(0.0, C * at, C / at)
 
     def values(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
         """What is limited (L, 2, R) for speeds (L + 1,) and accelerations (L,)."""
         r, both = self.rows, np.stack([v[:-1], v[1:]], axis=1)[:, :, None]
         return r.A * u[:, None, None] + r.B * both**2 + r.C * both + r.D
 
-    def solved(self, start: float, end: float) -> np.ndarray:
+    def solved(self, start: float) -> np.ndarray:
         """Speeds (L + 1,) of the fastest motion."""
-        for _ in range(_REPEATS):
-            v = self._forth(start, self._back(end))
-            late = self.rows.C[:, 1] * (v[1:] - v[:-1])[:, None]
-            change = np.abs(late - self.late).max(initial=0.0)
-            self.late = late
-            if change <= _SETTLED * np.abs(self.rows.C * v.max()).max(initial=0.0):
-                return v
+        v = self._forth(start, self._back())
+        for _ in range(_REPEATS if self.late.any() else 0):
+            self._tangent(v)
+            before, v = v, self._forth(start, self._back())
+            if np.abs(v - before).max() <= _SETTLED * v.max():
+                break
         return v
 
     def _bounds(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bounds of s̈ on an interval, from above and below, and what must not be negative: c0 + c1 v + c2 v²."""
-        r, A = self.rows, self.A[k].reshape(-1)
-        D = r.D[k].copy()
-        D[1] += self.late[k]
-        motion = np.stack([D, r.C[k], r.B[k]], axis=-1).reshape(-1, 3)
+        """Bounds of s̈ on an interval from above and below, and what must not be negative: c0 + c1 v + c2 v²."""
+        A = self.A[k].reshape(-1)
+        motion = self.motion[k].reshape(-1, 3)
         above, below, plain = [], [], []
-        for sign, limit in ((1.0, r.upper[k]), (-1.0, r.lower[k])):
+        for sign, limit in ((1.0, self.upper[k]), (-1.0, self.lower[k])):
             flat = limit.reshape(-1)
             held = np.isfinite(flat)
             room = -motion[held]
@@ -247,9 +271,9 @@ class _Phase:
             below.append(bound[~rising[moves]])
         return np.concatenate(above), np.concatenate(below), np.concatenate(plain)
 
-    def _back(self, end: float) -> list[np.ndarray]:
+    def _back(self) -> list[np.ndarray]:
         """Ranges of speed (n, 2) at each point from which the end can be reached."""
-        ranges = [np.array([[end, end]])]
+        ranges = [np.array([[self.end, self.end]])]
         for k in range(len(self.step) - 1, -1, -1):
             above, below, plain = self._bounds(k)
             double, found = 2 * self.step[k], []
@@ -287,8 +311,8 @@ class _Phase:
             v.append(float(np.sqrt(max(x, 0.0))))
             if not v[-1] + v[-2] > 0:
                 raise InputError(
-                    f"The limits leave no speed at all between s = {self.s[k]:.4g} and {self.s[k + 1]:.4g}. Allow "
-                    "more, or take another path.",
+                    f"The limits leave no speed at all between s = {self.s[k]:.4g} and {self.s[k + 1]:.4g}. "
+                    "Allow more, or take another path.",
                     s=float(self.s[k]),
                 )
         return np.array(v)
@@ -296,9 +320,8 @@ class _Phase:
     def _refuse(self, k: int) -> None:
         why = impossible(self._at(slice(k, k + 1)), self.s[k : k + 2], "s")
         if why is None:
-            why = f"from s = {self.s[k]:.4g} no speed leads on to the end"
             worst = self._conflict(k)
-            why += f" ({worst})" if worst else ""
+            why = f"from s = {self.s[k]:.4g} no speed leads on to the end" + (f" ({worst})" if worst else "")
         raise InputError(
             f"Limits leave nothing: {why}. Allow more, or take another path.", s=float(self.s[k])
         )
@@ -320,15 +343,12 @@ class _Phase:
 
     def _conflict(self, k: int) -> str:
         """The limits that contradict each other at rest, in words."""
-        r = self.rows
-        found = []
-        for sign, limit in ((1.0, r.upper[k]), (-1.0, r.lower[k])):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                bound = (limit - r.D[k]) / self.A[k]
-            for rising in (True, False):
-                found.append((rising == (sign > 0), np.where((self.A[k] > 0) == rising, bound, np.nan)))
-        tops = np.nanmin([np.nan_to_num(b, nan=np.inf) for top, b in found if top], axis=(0, 1))
-        floors = np.nanmax([np.nan_to_num(b, nan=-np.inf) for top, b in found if not top], axis=(0, 1))
-        if tops.min() >= floors.max():
-            return ""
-        return f"{r.names[int(np.argmax(floors))]} against {r.names[int(np.argmin(tops))]}"
+        names = self.rows.names * 2
+        A, D = self.A[k].reshape(-1), self.motion[k, ..., 0].reshape(-1)
+        up, low = self.upper[k].reshape(-1), self.lower[k].reshape(-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bounds = np.stack([(up - D) / A, (low - D) / A])
+        top = np.where(A == 0, np.inf, bounds.max(axis=0))
+        floor = np.where(A == 0, -np.inf, bounds.min(axis=0))
+        a, b = int(np.argmax(floor)), int(np.argmin(top))
+        return f"{names[a]} against {names[b]}" if floor[a] > top[b] else ""

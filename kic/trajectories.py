@@ -11,13 +11,14 @@
 `fastest`               the least time along a path within velocity, acceleration, effort or any other limits
 ======================  ==============================================================================
 
-Coordinates come as dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or as bare arrays (M,) in the order of
-`Mechanism.coordinates`. A `Trajectory` is called with times; `Trajectory.on` puts a mechanism on its way.
+Coordinates come as dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or as bare arrays (M,) in the order
+of `Mechanism.coordinates`. A `Trajectory` is called with times; `Trajectory.on` puts a mechanism on its way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -195,7 +196,7 @@ def trapezoid(
     Examples
     --------
     >>> from kic import trajectories
-    >>> t = trajectories.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, velocity=1.0, acceleration=1.0)
+    >>> t = trajectories.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, 1.0, 1.0)
     >>> t.duration, t(2.0).q.tolist()
     (4.0, [1.5, -0.5])
     """
@@ -295,7 +296,7 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     if not given or not all(isinstance(part, Trajectory) for part in given):
         raise InputError(f"Expected trajectories to concatenate, got {shown(given)}.")
     first = given[0]
-    for k, (one, next_one) in enumerate(zip(given[:-1], given[1:], strict=True)):
+    for k, (one, next_one) in enumerate(pairwise(given)):
         if next_one.naming != first.naming:
             raise InputError(
                 f"Expected trajectories in the same coordinates, {', '.join(first.naming.labels)}, got "

@@ -80,8 +80,8 @@ class Trajectory:
         Parameters
         ----------
         t : (...) array_like
-            Times from 0 to the duration; complex steps pass. Where a derivative jumps, the value is that after
-            the jump.
+            Times from 0 to the duration; complex steps pass. Where a derivative jumps, the value is that
+            after the jump.
         beyond : {"raise", "hold"}
             What becomes of other times: an error, or rest at the nearer end.
 
@@ -103,8 +103,8 @@ class Trajectory:
         if beyond == "raise" and outside.any():
             first = times[outside].flat[0]
             raise InputError(
-                f"Expected times from 0 to {self.duration:g}, the duration of this trajectory, got {first:g}. "
-                "beyond='hold' rests at the ends.",
+                f"Expected times from 0 to {self.duration:g}, the duration of this trajectory, got "
+                f"{first:g}. beyond='hold' rests at the ends.",
                 t=first,
                 duration=self.duration,
             )
@@ -119,7 +119,7 @@ class Trajectory:
         return times
 
     def inputs(self, q: Any) -> Any:
-        """Positions (..., M) as `Mechanism.at` takes them: by name, or the bare array where there are none."""
+        """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
         return self.naming.inputs(np.asarray(q))
 
     def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> Course:
@@ -167,8 +167,8 @@ class Trajectory:
         wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=course.wrt).quasi
         if wrong:
             raise InputError(
-                f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives of coordinates: a "
-                "trajectory can not run in them. Name other rows, such as those of a point."
+                f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives of coordinates: "
+                "a trajectory can not run in them. Name other rows, such as those of a point."
             )
         return course
 
@@ -200,7 +200,7 @@ class Trajectory:
         return start[1:] - end[:-1]
 
     def scaled(self, factor: float) -> Trajectory:
-        """The same way in so many times the time: rates shrink with the factor, accelerations with its square.
+        """The same way in so many times the time: rates shrink by the factor, accelerations by its square.
 
         Examples
         --------
@@ -232,7 +232,7 @@ class Trajectory:
     def sheet(self) -> Sheet:
         """Labelled account of its ends and extremes, to print or to show."""
         sheet = Sheet(
-            f"trajectory of {', '.join(self.names) or f'{self.size} coordinates'}: duration {self.duration:.5g}, "
+            f"trajectory of {', '.join(self.naming.labels)}: duration {self.duration:.5g}, "
             f"{len(self.pieces.coefficients)} polynomials of degree {self.pieces.coefficients.shape[1] - 1}"
         )
         (first, last), reach = self([0.0, self.duration]).q, [self.extremes(k) for k in range(4)]
