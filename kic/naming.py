@@ -1,4 +1,4 @@
-"""Names of coordinates that move in time: how their numbers come, by name or bare, and go to `Mechanism.at`."""
+"""Names of coordinates that move in time: their numbers come by name or bare, and go to `Mechanism.at`."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     lower ≤ A(s) s̈ + B(s) ṡ² + C(s) ṡ + D(s) ≤ upper
 
-Velocities, accelerations and efforts are such rows (Bobrow, Dubowsky and Gibson 1985; Shin and McKay 1985), and
-so are voltages of motors without inductance, or whatever else a function of the user's makes of a path.
+Velocities, accelerations and efforts are such rows (Bobrow, Dubowsky and Gibson 1985; Shin and McKay 1985),
+and so are voltages of motors without inductance, or whatever else a function of the user's makes of a path.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import as_numbers
+from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
@@ -94,15 +95,16 @@ class Along:
         names, *terms = self.terms(actuators)
         of = self.naming if actuators is None else Naming(names, (0,) * len(names), len(names))
         lower, upper = of.bounds("effort", limits, rest=False)
-        return Rows(self._words("effort", of), *terms, lower, upper)
+        A, B, C, D = terms
+        return Rows(self._words("effort", of), A, B, C, D, lower, upper)
 
     def terms(
         self, actuators: str | Iterable[str] | None = None
     ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Names of efforts, and A, B, C, D (L, 2, M) for which T = A s̈ + B ṡ² + C ṡ + D.
 
-        With the path y(s) of the coordinates at which they act: A = I* y′, B = I* y″ + y′ᵀ P* y′, C the damping
-        matrix times y′, and D = −Tᴸ.
+        With the path y(s) of the coordinates at which they act: A = I* y′, B = I* y″ + y′ᵀ P* y′, C = B* y′
+        with the matrix B* of the dampers, and D = −Tᴸ.
         """
         c = self.configuration
         if c is None:
@@ -110,10 +112,8 @@ class Along:
         first, second, names = self.first, self.second, self.wrt
         if actuators is not None:
             rows = c.coefficients(actuators, order=2, wrt=self.wrt)
-            G, H = self.both(rows.G), self.both(rows.H)
-            second = np.einsum("...pn,...n->...p", G, second)
-            second = second + np.einsum("...pmn,...m,...n->...p", H, first, first)
-            first, names = np.einsum("...pn,...n->...p", G, first), rows.rows
+            ends = Coefficients(rows.rows, rows.columns, self.both(rows.G), self.both(rows.H))  # type: ignore[arg-type]
+            first, second, names = ends.velocity(first), ends.acceleration(first, second), rows.rows
         d = c.dynamics(wrt=self.wrt if actuators is None else actuators)
         I, P, damping = self.both(d.I), self.both(d.P), self.both(d.damping)
         B = np.einsum("...kn,...n->...k", I, second)
@@ -208,14 +208,7 @@ def _checked(hook: Any, of: Along) -> Rows:
     shape = len(of.s) - 1, 2, len(made.names)
     for key in ("A", "B", "C", "D", "lower", "upper"):
         a = as_numbers(getattr(made, key))
-        fits = a is not None and a.dtype == np.float64 and not np.isnan(a).any()
-        if fits and key in "ABCD":
-            fits = bool(np.isfinite(a).all())
-        try:
-            fits = fits and np.broadcast_shapes(np.shape(a), shape) == shape
-        except ValueError:
-            fits = False
-        if not fits:
+        if a is None or a.dtype != np.float64 or not _fits(a, shape, finite=key in "ABCD"):
             raise InputError(
                 f"Expected `{key}` of the rows {', '.join(made.names)} to be numbers that broadcast to "
                 f"{shape}, got {shown(getattr(made, key)) if a is None else a.shape}.",
@@ -224,6 +217,15 @@ def _checked(hook: Any, of: Along) -> Rows:
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
         raise InputError(f"Expected `lower` of the rows {', '.join(made.names)} to be at most `upper`.")
     return made
+
+
+def _fits(a: np.ndarray, shape: tuple[int, ...], finite: bool) -> bool:
+    """Whether numbers broadcast to a shape, and are finite, or at least numbers."""
+    try:
+        fits = np.broadcast_shapes(a.shape, shape) == shape
+    except ValueError:
+        return False
+    return fits and bool(np.isfinite(a).all() if finite else not np.isnan(a).any())
 
 
 def impossible(rows: Rows, s: np.ndarray, letter: str) -> str | None:

@@ -125,8 +125,9 @@ def hermite(knots: np.ndarray, derivatives: np.ndarray) -> Piecewise:
     powers = np.arange(2 * n)
     falling = np.array([[np.prod(p - np.arange(k), dtype=float) for p in powers] for k in range(n)])
     left = last - np.einsum("kp,bpm->bkm", falling[:, :n], first)
-    upper = np.linalg.solve(falling[:, n:], left)
-    return Piecewise(knots, np.concatenate([first, upper], axis=1))
+    # whole numbers but for a factorial: without the rounding of a solver
+    inverse = np.round(np.linalg.inv(falling[:, n:]) * factorial(n)) / factorial(n)
+    return Piecewise(knots, np.concatenate([first, inverse @ left], axis=1))
 
 
 def derivative(c: np.ndarray, order: int) -> np.ndarray:

@@ -1,11 +1,11 @@
 """The least time along a path within limits, by reachability: one pass back, one pass forth.
 
 After H. Pham and Q.-C. Pham, "A new approach to time-optimal path parameterization based on reachability
-analysis" (TOPP-RA), 2018. Between neighbouring points of a grid s̈ is constant, and limits hold at both ends of
-each interval. The pass back finds the speeds from which the end can be reached; the pass forth takes the highest
-of them that it can. Here s̈ is eliminated from the rows in pairs, which leaves quadratics in the speed itself:
-terms with ṡ, of dampers and voltages, need no approximation at the start of an interval, and allowed speeds may be
-several ranges. At its end they are met by tangents, repeated until they touch.
+analysis" (TOPP-RA), 2018. Between neighbouring points of a grid s̈ is constant, and limits hold at both ends
+of each interval. The pass back finds the speeds from which the end can be reached; the pass forth takes the
+highest of them that it can. Here s̈ is eliminated from the rows in pairs, which leaves quadratics in the
+speed itself: terms with ṡ, of dampers and voltages, need no approximation at the start of an interval, and
+allowed speeds may be several ranges. At its end they are met by tangents, repeated until they touch.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def fastest(
     limits = gathered(of, velocity, acceleration, effort, actuators, rows)
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
-            "Nothing limits the accelerations: give limits of acceleration or effort, or rows with A. Those of "
-            "velocity alone would be met by jumps."
+            "Nothing limits the accelerations: give limits of acceleration or effort, or rows with A. Those "
+            "of velocity alone would be met by jumps."
         )
     phase = _Phase(s, limits, ends[1])
     v = phase.solved(ends[0])
@@ -254,7 +254,7 @@ class _Phase:
         return v
 
     def _bounds(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bounds of s̈ on an interval from above and below, and what must not be negative: c0 + c1 v + c2 v²."""
+        """Bounds of s̈ on an interval from above and below, and what must not be negative, in 1, v, v²."""
         A = self.A[k].reshape(-1)
         motion = self.motion[k].reshape(-1, 3)
         above, below, plain = [], [], []
@@ -278,9 +278,11 @@ class _Phase:
             above, below, plain = self._bounds(k)
             double, found = 2 * self.step[k], []
             for low, high in ranges[-1].tolist():
-                tops = [above] if high == np.inf else [above, [[high**2 / double, 0.0, -1 / double]]]
+                tops = above
+                if high < np.inf:
+                    tops = np.concatenate([above, [[high**2 / double, 0.0, -1 / double]]])
                 floors = np.concatenate([below, [[low**2 / double, 0.0, -1 / double]]])
-                pairs = (np.concatenate(tops)[:, None] - floors).reshape(-1, 3)
+                pairs = (tops[:, None] - floors).reshape(-1, 3)
                 found.append(allowed(*np.concatenate([pairs, plain]).T))
             ranges.append(united(found))
             if not len(ranges[-1]):
