@@ -92,7 +92,7 @@ class Naming:
         places = {name: (width, at) for name, width, at in self._places()}
         for name, limit in value.items():
             if name not in places:
-                raise unknown("coordinate", name, "these limits", self.names)
+                raise unknown("coordinate", name, f"limits of {key}", self.names)
             width, at = places[name]
             a = as_numbers(limit)
             if not width and a is not None and a.shape == (2,):
