@@ -322,8 +322,7 @@ class _Phase:
     def _refuse(self, k: int) -> None:
         why = impossible(self._at(slice(k, k + 1)), self.s[k : k + 2], "s")
         if why is None:
-            worst = self._conflict(k)
-            why = f"from s = {self.s[k]:.4g} no speed leads on to the end" + (f" ({worst})" if worst else "")
+            why = f"from s = {self.s[k]:.4g} no speed leads on to the end with ṡ = {self.end:g}"
         raise InputError(
             f"Limits leave nothing: {why}. Allow more, or take another path.", s=float(self.s[k])
         )
@@ -342,15 +341,3 @@ class _Phase:
         r = self.rows
         parts = (np.asarray(a)[interval] for a in (r.A, r.B, r.C, r.D, r.lower, r.upper))
         return Rows(r.names, *parts)
-
-    def _conflict(self, k: int) -> str:
-        """The limits that contradict each other at rest, in words."""
-        names = self.rows.names * 2
-        A, D = self.A[k].reshape(-1), self.motion[k, ..., 0].reshape(-1)
-        up, low = self.upper[k].reshape(-1), self.lower[k].reshape(-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bounds = np.stack([(up - D) / A, (low - D) / A])
-        top = np.where(A == 0, np.inf, bounds.max(axis=0))
-        floor = np.where(A == 0, -np.inf, bounds.min(axis=0))
-        a, b = int(np.argmax(floor)), int(np.argmin(top))
-        return f"{names[a]} against {names[b]}" if floor[a] > top[b] else ""

@@ -171,54 +171,64 @@ def test_a_damped_mass() -> None:
     assert off[2] < 0.6 * off[1]
 
 
-@pytest.mark.parametrize(
-    "limits", [{"effort": LIMITS}, {"effort": LIMITS, "velocity": 5.0, "acceleration": 40.0}]
-)
-def test_no_profile_on_the_grid_is_faster(limits: dict) -> None:
-    """Squares of speeds as high as they can be, by one linear program over the whole path."""
-    best = tr.fastest(PATH, ARM, **limits, grid=41)
-    s = best.s
-    rows = gathered(along(PATH, ARM, None, s), **limits)
+def highest(path: tr.Trajectory, m: kic.Mechanism, s: np.ndarray, **limits: object) -> np.ndarray:
+    """Speeds whose squares have the largest sum, by one linear program over the whole path."""
+    rows = gathered(along(path, m, None, s), **limits)
     n, h = len(s), np.diff(s)
-    # of the squares x: s̈ on each interval and ṡ² at both of its ends
+    # of the squares: s̈ on each interval and ṡ² at both of its ends
     U = (np.eye(n)[1:] - np.eye(n)[:-1]) / (2 * h[:, None])
     ends = np.stack([np.eye(n)[:-1], np.eye(n)[1:]], axis=1)
     M = rows.A[..., None] * U[:, None, None] + rows.B[..., None] * ends[:, :, None]
-    top, floor = rows.upper - rows.D, rows.lower - rows.D
-    of_speed = (rows.C**2)[..., None] * ends[:, :, None]  # limits of velocity, of both signs alike
-    still = ~rows.C.any(axis=(0, 1))
-    A = np.concatenate(
-        [M[:, :, still].reshape(-1, n), -M[:, :, still].reshape(-1, n), of_speed[:, :, ~still].reshape(-1, n)]
+    found = linprog(
+        -np.ones(n),
+        A_ub=np.concatenate([M, -M]).reshape(-1, n),
+        b_ub=np.concatenate([rows.upper - rows.D, rows.D - rows.lower]).reshape(-1),
+        bounds=[(0, 0), *[(0, None)] * (n - 2), (0, 0)],
+        method="highs-ds",
     )
-    b = np.concatenate(
-        [
-            top[:, :, still].reshape(-1),
-            -floor[:, :, still].reshape(-1),
-            (rows.upper**2)[:, :, ~still].reshape(-1),
-        ]
-    )
-    bounds = [(0, 0), *[(0, None)] * (n - 2), (0, 0)]
-    found = linprog(-np.ones(n), A_ub=A, b_ub=b, bounds=bounds, method="highs-ds")
     assert found.success
-    assert mismatch(best.speed**2, found.x) < 1e-6
+    return np.sqrt(found.x)
+
+
+def test_no_profile_on_the_grid_is_higher() -> None:
+    """Where no row is without inertia, the highest speed at each point, as of any profile on the grid."""
+    m = kic.load("five-bar")
+    q = np.array([m.at().value(x) for x in ("A", "E")])
+    path = tr.line(q, q + np.array([0.5, 0.2]))
+    best = tr.fastest(path, m, effort=[1.0, 0.9], grid=61)
+    assert mismatch(best.speed, highest(path, m, best.s, effort=[1.0, 0.9])) < 1e-9
+
+
+def test_rows_without_inertia_cost_little() -> None:
+    """Where the factor of s̈ in a row passes 0, the highest speed may spoil the next: less on finer grids."""
+    lost = []
+    for grid in (41, 161):
+        best = tr.fastest(PATH, ARM, effort=LIMITS, grid=grid)
+        v = highest(PATH, ARM, best.s, effort=LIMITS)
+        lost.append(best.trajectory.duration / (2 * np.diff(best.s) / (v[1:] + v[:-1])).sum() - 1)
+    assert abs(lost[0]) < 3e-3
+    assert abs(lost[1]) < abs(lost[0]) / 10
 
 
 def test_some_actuator_is_always_saturated() -> None:
     """But for intervals on which one hands over to another, which do not become more on a finer grid."""
+    over, idle = [], []
     for grid in (101, 401):
         best = tr.fastest(PATH, ARM, effort=LIMITS, grid=grid)
         slack = best.slack.min(axis=(1, 2))
         assert slack.min() > -1e-12
         assert (slack > 1e-9).sum() <= 8
-    # and what the motion takes is what was said, inside the intervals too
-    t = best.trajectory
-    T = np.abs(t.on(ARM, np.linspace(0, t.duration, 1501)).effort()) / LIMITS
-    assert T.max() < 1 + 1e-3
-    assert np.median(T.max(axis=1)) > 1 - 1e-3
-    assert (T.max(axis=1) > 0.99).mean() > 0.97
-    k = np.arange(0, 401, 7)
-    at = t.on(ARM, best.t[k] + 1e-13).effort()
-    assert mismatch(at[:-1], best.values[np.minimum(k[:-1], len(best.acceleration) - 1), 0]) < 1e-6
+        # and what the motion takes is what was said, inside the intervals too
+        t = best.trajectory
+        T = np.abs(t.on(ARM, np.linspace(0, t.duration, 1501)).effort()) / LIMITS
+        over.append(T.max() - 1)
+        idle.append(1 - np.median(T.max(axis=1)))
+    assert over[1] < min(3e-3, over[0] / 4)
+    assert idle[1] < min(0.01, idle[0] / 3)
+    # s̈ is that of the interval which begins there
+    k = np.flatnonzero(np.diff(best.t) > 1e-6)
+    at = t.on(ARM, best.t[k] + 1e-9).effort()
+    assert mismatch(at, best.values[k, 0]) < 1e-5
 
 
 def test_values_are_those_of_the_timed_trajectory() -> None:
@@ -251,7 +261,7 @@ def test_a_closed_mechanism_in_tip_coordinates(actuators: list[str] | None) -> N
 
 
 def test_voltages_as_rows() -> None:
-    """Motors without inductance: V = R T / k + k q̇; the time falls towards its limit as the grid is refined."""
+    """Motors without inductance: V = R T / k + k q̇; a finer grid finds a shorter time."""
     R, k, top = 0.4, 2.0, 12.0
 
     def voltage(of: tr.Along) -> tr.Rows:
@@ -320,12 +330,12 @@ ERRORS = {
         acceleration=1.0),
     "Nothing limits the accelerations": lambda: tr.fastest(STRAIGHT, velocity=1.0),
     "Nothing limits this motion": lambda: tr.uniform(STRAIGHT, acceleration=1.0),
-    "Nothing limits the speed at s": lambda: tr.fastest(
-        STRAIGHT, rows=lambda of: tr.Rows(("push",), A=of.first, lower=-1.0, upper=np.where(
-            of.both(of.s)[..., None] > 0.5, np.inf, 1.0)), end_speed=1e200),
+    "Nothing limits the speed at s": lambda: tr.fastest(STRAIGHT, rows=lambda of: tr.Rows(
+        ("push",), A=of.first, lower=np.where(of.both(of.s)[..., None] < 0.5, -1.0, -np.inf),
+        upper=np.where(of.both(of.s)[..., None] < 0.5, np.inf, 1.0))),
     "need a mechanism": lambda: tr.fastest(STRAIGHT, effort=1.0),
     "without limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
-    "`start_speed` to be a number of at least 0": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=-1.0),
+    "`start_speed` to be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
     "grid of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "can not start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
     "functions that take an Along": lambda: tr.fastest(STRAIGHT, rows=[3]),  # type: ignore[list-item]
@@ -339,9 +349,10 @@ ERRORS = {
     "at t = .* the effort of shoulder is .* at rest already": lambda: tr.uniform(
         tr.quintic(VIA[0], VIA[1], 1.0), ARM, effort=[5.0, 20.0]),
     "No speed meets the limits, however slow": lambda: tr.uniform(STRAIGHT, velocity=[[-1.0], [0.0]]),
-    r"no speed leads on to the end \(acceleration of A against push\)": lambda: tr.fastest(
-        tr.line({"A": 0.0}, {"A": 1.0}), acceleration={"A": (-1.0, 1.0)},
-        rows=lambda of: tr.Rows(("push",), A=of.first, upper=-2.0)),
+    "no speed leads on to the end with ṡ = 5": lambda: tr.fastest(
+        STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0),
+    "leave no speed at all between": lambda: tr.fastest(STRAIGHT, acceleration=1.0, rows=lambda of: tr.Rows(
+        ("stop",), C=1.0, upper=np.where(abs(of.both(of.s) - 0.5) < 0.1, 0.0, 9.0)[..., None])),
 }  # fmt: skip
 
 
