@@ -33,6 +33,8 @@ _STANDS = 1e-4
 # terms with the speed at the end of an interval are met by repetition
 _REPEATS = 40
 _SETTLED = 1e-10
+# more than this share of a limit is not its rounding
+_EXCESS = 1e-6
 # speeds this share outside of a range are on its edge
 _ROUNDED = 1e-9
 
@@ -175,7 +177,15 @@ def fastest(
     begun = v[:-1] * dt / np.diff(s)
     share = np.stack([np.zeros_like(begun), begun, 1 - begun], axis=1)
     timed = Trajectory(path.pieces.refined(s).clocked(t, share), path.naming)
-    return TimeOptimal(timed, s, t, v, u, limits.names, phase.values(v, u), limits.lower, limits.upper)
+    found = TimeOptimal(timed, s, t, v, u, limits.names, phase.values(v, u), limits.lower, limits.upper)
+    worst = float(found.slack.min())
+    if worst < -_EXCESS:
+        raise InputError(
+            f"Terms with ṡ did not settle: limits would be exceeded by {-worst:.1e} of themselves. Take a "
+            "finer grid.",
+            excess=-worst,
+        )
+    return found
 
 
 def _speed(key: str, value: Any) -> float:

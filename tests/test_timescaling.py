@@ -285,6 +285,12 @@ def test_voltages_as_rows() -> None:
     assert np.abs(R / k * course.effort() + k * course.motion.qd).max() == pytest.approx(top, rel=1e-12)
 
 
+def test_terms_that_do_not_settle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kic.topp._REPEATS", 0)
+    with pytest.raises(kic.InputError, match="did not settle"):
+        tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
+
+
 def test_several_ranges_of_speed() -> None:
     """A row that forbids speeds from 1 to 2 between s = 0.4 and 0.6: found above them, as it is faster."""
 
