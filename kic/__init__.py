@@ -36,7 +36,7 @@ The differentiating index comes first::
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 """
 
-from kic import products, trajectories
+from kic import controllers, products, trajectories
 from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
@@ -104,6 +104,7 @@ __all__ = [
     "Units",
     "UnknownNameError",
     "Wrench",
+    "controllers",
     "from_dh",
     "load",
     "model_names",

@@ -43,7 +43,7 @@ FLOORS = [
     ["mechanism"],
     ["dh", "dimensions"],
     ["sensitivity", "trajectory"],
-    ["splines", "pathlimits"],
+    ["splines", "pathlimits", "controllers"],
     ["timescaling"],
     ["topp"],
     ["trajectories"],
@@ -112,7 +112,7 @@ def test_public_names() -> None:
         for name, value in vars(kic).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
     }
-    assert public | {"products", "trajectories"} == set(kic.__all__)
+    assert public | {"controllers", "products", "trajectories"} == set(kic.__all__)
     for name in kic.__all__:
         assert getattr(kic, name).__doc__, f"{name} has no docstring"
 
