@@ -10,8 +10,8 @@
 
 States (..., S) are closed ones, as `Configuration.state` has them; rates and what comes back are of the
 coordinates (..., M), the mechanism's own or those of `wrt`. Beyond its ends a trajectory rests. Gains are
-numbers, (P,) or (P, P) arrays for the P coordinates of the trajectory; errors of angles that are known but for
-full turns go the shorter way. The functions keep no memory and may be called from many threads.
+numbers, (P,) or (P, P) arrays for the P coordinates of the trajectory; errors of angles that are known but
+for full turns go the shorter way. The functions keep no memory and may be called from many threads.
 """
 
 from __future__ import annotations
@@ -244,7 +244,9 @@ class _Rows:
         wrt = None if wrt is None else names_of(wrt, "wrt")
         self.evaluator = mechanism.prepare(self.names, order, dynamics, wrt)
         # labels, and which values are known but for full turns
-        at = mechanism._model.rows(self.names, 1).answer.rows
+        table = self.evaluator.layouts[0]
+        assert table is not None  # for the type checker: there are rows
+        at = table.rows
         self.labels, freedoms = at.labels, len(self.evaluator.coordinates)
         wrong = [label for label, has in zip(at.labels, at.valued, strict=True) if not has]
         if wrong:

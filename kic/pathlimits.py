@@ -27,7 +27,7 @@ from kic.trajectory import Trajectory
 _CORNER = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Limits lower ≤ A s̈ + B ṡ² + C ṡ + D ≤ upper at both ends of each interval of a path.
 
@@ -50,7 +50,7 @@ class Rows:
     upper: Any = np.inf
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Along:
     """A path cut into intervals, and a mechanism on it: what rows of limits are made of.
 

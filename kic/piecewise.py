@@ -7,15 +7,17 @@ coefficients are of one size whatever the unit of t. Arrays: knots (K + 1,), coe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, factorial
+from functools import cached_property, lru_cache
+from math import comb, factorial, perm
 
 import numpy as np
 
 # leading coefficients that add less than this share to a polynomial only spoil its roots
 _NEGLIGIBLE = 1e-14
+_ORDERS = np.arange(4)[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Piecewise:
     """M polynomials on each of K pieces.
 
@@ -30,20 +32,29 @@ class Piecewise:
     knots: np.ndarray
     coefficients: np.ndarray
 
-    @property
+    def __post_init__(self) -> None:
+        for a in (self.knots, self.coefficients):
+            a.setflags(write=False)
+
+    @cached_property
     def lengths(self) -> np.ndarray:
         """Lengths (K,) of the pieces; 1 for that of a single instant, on which nothing changes."""
         h = np.diff(self.knots)
         return np.where(h > 0, h, 1.0)
 
-    def __call__(self, t: np.ndarray, orders: int = 3) -> list[np.ndarray]:
-        """Values and derivatives (..., M) at t (...), real or complex; at a knot those after it."""
-        piece = np.clip(np.searchsorted(self.knots, t.real, side="right") - 1, 0, len(self.coefficients) - 1)
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        """Values and three derivatives (..., 4, M) at t (...), real or complex; at a knot those after it."""
+        piece = np.minimum(
+            np.searchsorted(self.knots[1:-1], t.real, side="right"), len(self.coefficients) - 1
+        )
         h = self.lengths[piece]
-        u = ((t - self.knots[piece]) / h)[..., None]
-        return [
-            horner(derivative(self.coefficients, k)[piece], u) / h[..., None] ** k for k in range(orders + 1)
-        ]
+        u = (t - self.knots[piece]) / h
+        height = self.coefficients.shape[1]
+        powers = np.ones((*u.shape, height), u.dtype)
+        powers[..., 1:] = u[..., None]
+        factor, place = _falling(4, height)
+        basis = factor * powers.cumprod(axis=-1)[..., place] / h[..., None, None] ** _ORDERS
+        return basis @ self.coefficients[piece]
 
     def limits(self, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives (K, M) of an order at the start and at the end of each piece, from inside it."""
@@ -122,12 +133,19 @@ def hermite(knots: np.ndarray, derivatives: np.ndarray) -> Piecewise:
     first = np.stack([scaled[k][:-1] * h**k / factorial(k) for k in range(n)], axis=1)
     last = np.stack([scaled[k][1:] * h**k for k in range(n)], axis=1)
     # what the upper half of the coefficients must add at u = 1, derivative by derivative
-    powers = np.arange(2 * n)
-    falling = np.array([[np.prod(p - np.arange(k), dtype=float) for p in powers] for k in range(n)])
+    falling, _ = _falling(n, 2 * n)
     left = last - np.einsum("kp,bpm->bkm", falling[:, :n], first)
     # whole numbers but for a factorial: without the rounding of a solver
     inverse = np.round(np.linalg.inv(falling[:, n:]) * factorial(n)) / factorial(n)
     return Piecewise(knots, np.concatenate([first, inverse @ left], axis=1))
+
+
+@lru_cache
+def _falling(count: int, height: int) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of powers: that of order k of uⁿ is factor[k, n] times the power place[k, n]."""
+    k, n = np.arange(count)[:, None], np.arange(height)
+    factor = np.array([[perm(b, a) for b in range(height)] for a in range(count)], dtype=float)
+    return factor, np.maximum(n - k, 0)
 
 
 def derivative(c: np.ndarray, order: int) -> np.ndarray:

@@ -164,7 +164,7 @@ def _knots(times: Any, count: int) -> np.ndarray:
         wrong = int(np.argmax(np.diff(a) <= 0))
         what = f"a start at {a[0]:g}" if a[0] != 0 else f"{a[wrong]:g} and then {a[wrong + 1]:g}"
         raise InputError(f"Expected `times` to increase from 0, got {what}.", times=a)
-    return a
+    return a.copy()
 
 
 def _spread(q: np.ndarray, duration: float) -> np.ndarray:

@@ -39,7 +39,7 @@ _EXCESS = 1e-6
 _ROUNDED = 1e-9
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TimeOptimal:
     """The fastest motion along a path; made by `fastest`.
 

@@ -29,7 +29,7 @@ class Motion(NamedTuple):
     qddd: np.ndarray
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """Named coordinates as piecewise polynomials of time. Immutable; made by the functions of this module.
 
@@ -108,9 +108,12 @@ class Trajectory:
                 t=first,
                 duration=self.duration,
             )
-        inside = np.where(outside, np.clip(times.real, 0.0, self.duration), times)
-        q, *rest = self.pieces(inside)
-        return Motion(q, *(np.where(outside[..., None], 0.0, x) for x in rest))
+        if outside.any():
+            times = np.where(outside, np.clip(times.real, 0.0, self.duration), times)
+        jet = self.pieces(times)
+        if outside.any():
+            jet[outside, 1:] = 0.0
+        return Motion(*np.moveaxis(jet, -2, 0))
 
     def _times(self, t: Any) -> np.ndarray:
         times = numbers("t", t)
@@ -249,7 +252,7 @@ class Trajectory:
         return self.sheet().html()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Course:
     """A mechanism on its way along a trajectory; made by `Trajectory.on`.
 

@@ -299,6 +299,15 @@ def test_what_a_mechanism_does_on_the_way(name: str) -> None:
     assert "course of" in repr(course)
 
 
+def test_trajectories_are_immutable() -> None:
+    times = TIMES.copy()
+    t = tr.through(POINTS, times)
+    times[1] = 0.5  # the user's own array is left alone
+    assert t.knots[1] == TIMES[1]
+    with pytest.raises(ValueError, match="read-only"):
+        t.pieces.coefficients[0] = 0.0
+
+
 def test_holding_beyond_the_ends() -> None:
     t = SAMPLES["quintic"]
     motion = t([-1.0, t.duration + 1.0], beyond="hold")
