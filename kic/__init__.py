@@ -40,7 +40,7 @@ The differentiating index comes first::
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 """
 
-from kic import products
+from kic import controllers, products, trajectories
 from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
@@ -122,6 +122,7 @@ __all__ = [
     "Units",
     "UnknownNameError",
     "Wrench",
+    "controllers",
     "from_dh",
     "load",
     "model_names",
@@ -129,4 +130,5 @@ __all__ = [
     "save",
     "schema",
     "sensitivity",
+    "trajectories",
 ]

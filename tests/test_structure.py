@@ -17,8 +17,8 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays", "programs"],
-    ["checks", "members"],
-    ["products", "inertias", "rotations", "jets", "contributions"],
+    ["checks", "members", "piecewise", "quadratics", "naming"],
+    ["products", "inertias", "rotations", "jets", "contributions", "profiles"],
     ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion"],
     ["dynamics", "couplings", "contacts"],
     ["drawing"],
@@ -50,7 +50,11 @@ FLOORS = [
     ["postures"],
     ["mechanism"],
     ["dh", "dimensions"],
-    ["sensitivity"],
+    ["sensitivity", "trajectory"],
+    ["splines", "pathlimits", "controllers"],
+    ["timescaling"],
+    ["topp"],
+    ["trajectories"],
     ["modelfile"],
     ["classics"],
     ["report"],
@@ -116,7 +120,7 @@ def test_public_names() -> None:
         for name, value in vars(kic).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
     }
-    assert public | {"products"} == set(kic.__all__)
+    assert public | {"controllers", "products", "trajectories"} == set(kic.__all__)
     for name in kic.__all__:
         assert getattr(kic, name).__doc__, f"{name} has no docstring"
 
