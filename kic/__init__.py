@@ -63,6 +63,9 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.redundancy import ResolutionEvaluator
+from kic.resolution import Resolution
+from kic.secondary import JointLimits, Manipulability, PreferredPosture
 from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
@@ -86,8 +89,10 @@ __all__ = [
     "InputError",
     "Joint",
     "JointForces",
+    "JointLimits",
     "KicError",
     "LoopError",
+    "Manipulability",
     "Mechanism",
     "ModelError",
     "ModelFileError",
@@ -96,6 +101,9 @@ __all__ = [
     "OperationalSpace",
     "Point",
     "PostureError",
+    "PreferredPosture",
+    "Resolution",
+    "ResolutionEvaluator",
     "SingularError",
     "Singularities",
     "Singularity",

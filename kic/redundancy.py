@@ -78,16 +78,16 @@ def _metric(weight: Any, size: int) -> np.ndarray:
     diagonal = np.einsum("...nn->...n", Q)
     if not (diagonal > 0).all():
         raise InputError(
-            f"Expected `weight` to be positive definite, got {diagonal.min():g} on its diagonal. A coordinate "
-            "without weight would leave the motion open; give it a small one.",
+            f"Expected `weight` to be positive definite, got {diagonal.min():g} on its diagonal. A "
+            "coordinate without weight would leave the motion open; give it a small one.",
             least=float(diagonal.min()),
         )
     scale = np.sqrt(diagonal)
     least = np.linalg.eigvalsh(Q / (scale[..., :, None] * scale[..., None, :])).min(initial=1.0)
     if not least > LEAST_SHARE:
         raise InputError(
-            f"Expected `weight` to be positive definite; of its diagonal scaled to 1, the least eigenvalue is "
-            f"{least:.1e}. Some motion would cost nothing, or be worth striving for.",
+            f"Expected `weight` to be positive definite; of its diagonal scaled to 1, the least eigenvalue "
+            f"is {least:.1e}. Some motion would cost nothing, or be worth striving for.",
             least=float(least),
         )
     return Q
@@ -100,8 +100,8 @@ def _damping(damping: Any) -> tuple[float, float]:
     a = reals(damping)
     if a is None or a.shape not in ((), (2,)) or not (a > 0).all():
         raise InputError(
-            "Expected `damping` to be a positive number λ, or two: the largest λ and the manipulability below "
-            f"which it grows; got {shown(damping)}.",
+            "Expected `damping` to be a positive number λ, or two: the largest λ and the manipulability "
+            f"below which it grows; got {shown(damping)}.",
             damping=damping,
         )
     return (float(a), 0.0) if a.ndim == 0 else (float(a[0]), float(a[1]))
@@ -148,7 +148,9 @@ class ResolutionEvaluator:
         self._model = model
         if not names:
             raise InputError("Expected at least one row in `task`, got none.")
-        self._evaluator = Evaluator(model, names, order, True if effort else "inertia" if inertia else False, wrt)
+        self._evaluator = Evaluator(
+            model, names, order, True if effort else "inertia" if inertia else False, wrt
+        )
         rows, table = self._evaluator.layouts
         assert rows is not None  # for the type checker: a task has rows
         self._rows = rows.rows
@@ -277,7 +279,9 @@ class ResolutionEvaluator:
         if given and self._order < 2:
             raise InputError("Rates `qd` are given for accelerations; prepare order 2.")
         if udd is not None and self._order < 2:
-            raise InputError("This evaluator was prepared for rates alone; leave `udd` out, or prepare order 2.")
+            raise InputError(
+                "This evaluator was prepared for rates alone; leave `udd` out, or prepare order 2."
+            )
         if udd is None and self._order > 1:
             raise InputError("Give `udd`, the acceleration of the task, or prepare order 1.")
         raise InputError("Give either `ud`, the rates of the task, or `qd`, all rates as they are.")
@@ -339,7 +343,8 @@ class ResolutionEvaluator:
             matrix, soft = matrix[members], soft[members]
             if len(matrix) != len(T):
                 raise InputError(
-                    f"`weight` has {len(matrix)} members, the states have {len(T)}.", batch=self.criterion.batch
+                    f"`weight` has {len(matrix)} members, the states have {len(T)}.",
+                    batch=self.criterion.batch,
                 )
         if T.dtype != _REAL:
             matrix, soft = matrix.astype(T.dtype), soft.astype(T.dtype)
@@ -362,7 +367,9 @@ class ResolutionEvaluator:
         def part(a: int, b: int) -> None:
             Q, s = (x[a:b] if len(x) > 1 else x for x in (matrix, soft))
             m = motion[a:b]
-            bad.append(entry(plan, asked, T[a:b], K[a:b], Q, m, s, np.empty_like(scratch), quality[a:b], made[a:b]))
+            bad.append(
+                entry(plan, asked, T[a:b], K[a:b], Q, m, s, np.empty_like(scratch), quality[a:b], made[a:b])
+            )
 
         if count:
             over_batch()(part, count, _COST)
@@ -386,9 +393,9 @@ class ResolutionEvaluator:
             bad = np.flatnonzero(known & massless)
             least = float(np.nan_to_num(quality[bad, 0]).min())
             raise SingularError(
-                f"Some motion of '{name}' moves no mass here (a pivot of I* keeps {least:.1e} of its own), so "
-                "that the kinetic energy does not tell how it should go. Give the bodies mass and inertia, or "
-                "take weight='minimum norm'.",
+                f"Some motion of '{name}' moves no mass here (a pivot of I* keeps {least:.1e} of its own), "
+                "so that the kinetic energy does not tell how it should go. Give the bodies mass and inertia, "
+                "or take weight='minimum norm'.",
                 share=least,
                 failed=[(int(i),) for i in bad],
             )
@@ -403,4 +410,3 @@ class ResolutionEvaluator:
 
     def __repr__(self) -> str:
         return f"evaluator of {', '.join(self.coordinates)} for the task {', '.join(self.task)}"
-

@@ -94,7 +94,7 @@ class Resolution:
 
     @staticmethod
     def _known(a: np.ndarray) -> np.ndarray:
-        """Members without an answer are zero, for questions that refuse NaN; what comes is NaN there anyway."""
+        """Members without an answer as zeros, for questions that refuse NaN."""
         return np.where(np.isnan(a), 0.0, a)
 
     @property
@@ -153,7 +153,9 @@ class Resolution:
             sheet.say(remark)
         if self.damped.any():
             which = f" in {int(self.damped.sum())} of {self.damped.size} members" if self.batch else ""
-            sheet.say(f"damped{which}: the task is not met, λ² = {float(np.nanmax(self.damping)):.3g} at most")
+            sheet.say(
+                f"damped{which}: the task is not met, λ² = {float(np.nanmax(self.damping)):.3g} at most"
+            )
         if index is not None:
             of = {"q̇": self.qd, "q̈": self.qdd, "q⃛": self.qddd}
             columns = {name: a[index] for name, a in of.items() if a is not None}

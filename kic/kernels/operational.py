@@ -53,7 +53,7 @@ def transposed(Z, G, X, size, rows):
 
 @helper
 def weighted(Z, metric, G, X, A, size, rows):
-    """X = Q⁻¹Gᵀ (M, P) and A = G X (P, P), from a metric Q, which is factored in place, or 1 if there is none.
+    """X = Q⁻¹Gᵀ (M, P) and A = G X (P, P), from a metric Q, factored in place, or 1 if there is none.
 
     Returns the smallest share that a pivot of Q keeps.
     """

@@ -23,8 +23,8 @@ from kic.kernels.operational import (
 from kic.kernels.ranges import add_range, clear_range, copy_range, scale_range
 from kic.kernels.symmetric import factor_symmetric, solve_symmetric
 
-# plan: as in kernels.operational. asked: highest order; the weight Q; whether accelerations are the derivative
-# of the velocity law or a minimum of their own; whether rates are given; whether efforts are wanted
+# plan: as in kernels.operational. asked: highest order; the weight Q; whether accelerations are the
+# derivative of the velocity law or a minimum of their own; whether rates are given; whether efforts are wanted
 ORDER, METRIC, CONSISTENT, GIVEN_RATES, EFFORTS = range(5)
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
 # numbers: the largest λ², the square of the manipulability below which it grows (0: it is constant), and for
@@ -47,7 +47,7 @@ def dot_range(Z, a, Y, b, count):
 
 @helper
 def scratch_places(size, rows):
-    """Where G, Ġ, X, A, Q, C, a plane, three squares, H, four vectors begin in the scratch; then its length."""
+    """Where G, Ġ, X, A, Q, C, a plane, three squares and four vectors begin in the scratch, and its length."""
     G = 0
     rate = G + rows * size
     X = rate + rows * size
@@ -85,29 +85,41 @@ def along(plan, t, place, row, v, here, Z, plane, out):
 
 
 @helper
-def determinant(Z, A, N, product, size):
-    """Determinant of the matrix at A; its adjugate goes to N, by sums and products alone (Faddeev, Le Verrier)."""
-    clear_range(Z, N, size * size)
-    for p in range(size):
-        Z[N + p * size + p] = 1
-    c = Z[A] * 0
-    for k in range(1, size + 1):
-        if k > 1:
-            copy_range(Z, N, Z, product, size * size)
-            for p in range(size):
-                Z[N + p * size + p] += c
-        clear_range(Z, product, size * size)
-        for p in range(size):
-            for r in range(size):
-                add_range(Z, product + p * size, Z[A + p * size + r], Z, N + r * size, size)
-        c = -Z[product]
-        for p in range(1, size):
-            c -= Z[product + p * size + p]
-        c = c / k
-    if size % 2 == 0:
-        scale_range(Z, N, -1, Z, N, size * size)
-        return c
-    return -c
+def swap(Z, A, size, i, k):
+    """Exchange rows and columns i and k of a square."""
+    for n in range(size):
+        Z[A + i * size + n], Z[A + k * size + n] = Z[A + k * size + n], Z[A + i * size + n]
+    for n in range(size):
+        Z[A + n * size + i], Z[A + n * size + k] = Z[A + n * size + k], Z[A + n * size + i]
+
+
+@helper
+def determinant(Z, A, rate, size):
+    """Determinant of a symmetric positive square and its change, from that of the square; both are used up.
+
+    The largest pivots go first, so that this holds where the determinant is zero, too.
+    """
+    total, change = Z[A] * 0 + 1, Z[A] * 0
+    for k in range(size):
+        best = k
+        for i in range(k + 1, size):
+            if Z[A + i * size + i].real > Z[A + best * size + best].real:
+                best = i
+        if best != k:
+            swap(Z, A, size, best, k)
+            swap(Z, rate, size, best, k)
+        d, moved = Z[A + k * size + k], Z[rate + k * size + k]
+        change = change * d + total * moved
+        total = total * d
+        if not abs(d) > 0:
+            continue
+        for i in range(k + 1, size):
+            f = Z[A + i * size + k] / d
+            g = (Z[rate + i * size + k] - f * moved) / d
+            for j in range(k + 1, size):
+                Z[A + i * size + j] -= f * Z[A + k * size + j]
+                Z[rate + i * size + j] -= g * Z[A + k * size + j] + f * Z[rate + k * size + j]
+    return total, change
 
 
 @helper
@@ -128,11 +140,11 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
     doubtful = 0
     size, rows, Z = plan[SIZE], plan[TASK], scratch
     G, rate, X, A, Q, C, plane, square, y, right, _ = scratch_places(size, rows)
-    x, first = y + size, right + rows
+    x, first, copy = y + size, right + rows, square + rows * rows
     second, consistent, weight = asked[ORDER] > 1, asked[CONSISTENT], asked[METRIC]
     lists = LISTS + rows
     qd, qdd, multiplier = 0, size, 2 * size
-    missed, missed_later, lam, effort = 2 * size + rows, 2 * (size + rows), 2 * size + 3 * rows, 0
+    missed, missed_later, lam = 2 * size + rows, 2 * (size + rows), 2 * size + 3 * rows
     effort = lam + 1
     ud, udd, z, zd = 0, rows, 2 * rows, 2 * rows + size
     for b in range(T.shape[0]):
@@ -151,11 +163,15 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
         square_of = soft[LARGEST]
         grown = False
         ratio = square_of * 0
+        near = soft[NEAR]  # of the determinant as it stands, in its units
+        for p in range(rows):
+            near = near * soft[SOFT + p]
         if soft[NEAR].real > 0:
-            for p in range(rows):
-                for r in range(rows):
-                    Z[square + p * rows + r] = Z[A + p * rows + r] / soft[SOFT + p]
-            ratio = determinant(Z, square, square + rows * rows, square + 2 * rows * rows, rows) / soft[NEAR]
+            copy_range(Z, square, Z, A, rows * rows)
+            copy_range(Z, copy, Z, A, rows * rows)
+            clear_range(Z, copy + rows * rows, rows * rows)
+            ratio, _ = determinant(Z, copy, copy + rows * rows, rows)
+            ratio = ratio / near
             grown = ratio.real < 1
             square_of = square_of * (1 - ratio) * (1 - ratio) if grown else square_of * 0
         damped = square_of.real > 0
@@ -214,24 +230,30 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
                 - dot_range(Z, G + p * size, Z, y, size)
             )
         if consistent and grown:
-            # the change of the determinant by the adjugate of A; of A: Ġ X and its transpose, less Xᵀ Q̇ X
-            change = square_of * 0
+            # of A: Ġ X and its transpose, less Xᵀ (C + Cᵀ) X
+            change = copy + rows * rows
+            copy_range(Z, copy, Z, square, rows * rows)
             for p in range(rows):
                 for r in range(rows):
                     bent = square_of * 0
                     for n in range(size):
                         bent += Z[rate + p * size + n] * Z[X + n * rows + r]
-                    bent = 2 * bent
                     if weight == INERTIA_METRIC:
                         for i in range(size):
                             part = square_of * 0
                             for n in range(size):
                                 part += Z[C + i * size + n] * Z[X + n * rows + r]
-                            bent -= 2 * Z[X + i * rows + p] * part
-                    change += Z[square + rows * rows + r * rows + p] * bent / soft[SOFT + p]
-            change = -2 * soft[LARGEST] * (1 - ratio) * change / soft[NEAR]
+                            bent -= Z[X + i * rows + p] * part
+                    Z[change + p * rows + r] = bent
             for p in range(rows):
-                Z[right + p] -= change * soft[SOFT + p] * Z[first + p]
+                for r in range(p + 1):
+                    bent = Z[change + p * rows + r] + Z[change + r * rows + p]
+                    Z[change + p * rows + r] = bent
+                    Z[change + r * rows + p] = bent
+            _, grows = determinant(Z, copy, change, rows)
+            grows = -2 * soft[LARGEST] * (1 - ratio) * grows / near
+            for p in range(rows):
+                Z[right + p] -= grows * soft[SOFT + p] * Z[first + p]
         solve_symmetric(Z, A, rows, Z, right, 1)
         copy_range(o, qdd, Z, y, size)
         pull(Z, G, X, size, rows, qdd, right, o)
