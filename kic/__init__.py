@@ -57,6 +57,7 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.following import Following
 from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
@@ -82,6 +83,7 @@ __all__ = [
     "Distance",
     "Dynamics",
     "Evaluator",
+    "Following",
     "Force",
     "IndependentSet",
     "IndependentSets",

@@ -9,12 +9,13 @@ from typing import Literal
 from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.couplings import tell
+from kic.criterion import Damping, Law, Weight
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
 from kic.operational import OperationalEvaluator
 from kic.postures import Postures
-from kic.redundancy import Damping, Law, ResolutionEvaluator, Weight
+from kic.redundancy import ResolutionEvaluator
 from kic.tables import Sheet
 
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.coefficients import Coefficients
+from kic.criterion import INERTIA_METRIC, UNIT_METRIC, Damping, Law, Weight
 from kic.errors import InputError
 from kic.members import spread, surviving
 from kic.placement import Placement
 from kic.posture import advance
-from kic.redundancy import INERTIA_METRIC, UNIT_METRIC, Damping, Law, ResolutionEvaluator, Weight
+from kic.redundancy import ResolutionEvaluator
 from kic.resolution import Resolution
 from kic.rightinverse import RightInverse
 from kic.rows import names_of

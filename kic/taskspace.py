@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from kic.criterion import Damping, Law, Weight
 from kic.members import spread, surviving
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.placement import Placement
-from kic.redundancy import Damping, Law, Weight
 from kic.resolution import Resolution
 from kic.resolving import resolve
 
@@ -125,8 +125,8 @@ class TaskSpace(Placement):
         UnknownNameError, InertiaError
             As `coefficients` and `dynamics`.
         InputError
-            For a task of more rows than freedoms, a weight that is not symmetric and positive definite, arrays
-            of another shape, or symbols.
+            For a task of more rows than freedoms, a weight that is not symmetric and positive definite,
+            arrays of another shape, or symbols.
         SingularError
             Where the task's rows depend on one another and it is not damped, or the weight is I* and some
             motion moves no mass.

@@ -20,11 +20,11 @@ from kic.kernels.operational import (
     gather,
     weighted,
 )
-from kic.kernels.ranges import add_range, clear_range, copy_range, scale_range
+from kic.kernels.ranges import add_range, clear_range, copy_range
 from kic.kernels.symmetric import factor_symmetric, solve_symmetric
 
 # plan: as in kernels.operational. asked: highest order; the weight Q; whether accelerations are the
-# derivative of the velocity law or a minimum of their own; whether rates are given; whether efforts are wanted
+# derivative of the velocity law, or a minimum of their own; whether rates are given, efforts asked
 ORDER, METRIC, CONSISTENT, GIVEN_RATES, EFFORTS = range(5)
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
 # numbers: the largest λ², the square of the manipulability below which it grows (0: it is constant), and for
@@ -47,7 +47,7 @@ def dot_range(Z, a, Y, b, count):
 
 @helper
 def scratch_places(size, rows):
-    """Where G, Ġ, X, A, Q, C, a plane, three squares and four vectors begin in the scratch, and its length."""
+    """Where G, Ġ, X, A, Q, C, a plane, three squares and four vectors begin in the scratch; its length."""
     G = 0
     rate = G + rows * size
     X = rate + rows * size
