@@ -291,8 +291,8 @@ class _Runner:
         if any(why):
             k = next(k for k, one in enumerate(why) if one)
             raise PostureError(
-                f"Loops of '{self.model.drawing.name}' do not close{self._which(k)} at t = {time:g}: {why[k]}."
-                " Give more times, or begin nearer to the path.",
+                f"Loops of '{self.model.drawing.name}' do not close{self._which(k)} at t = {time:g}: "
+                f"{why[k]}. Give more times, or begin nearer to the path.",
                 time=time,
             )
         return states

@@ -181,7 +181,7 @@ class ResolutionEvaluator:
         else:
             raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
         given = qd is not None
-        if (ud is None) != given or (udd is None) != (self._order < 2):
+        if (ud is None) != given or (udd is None) != (self._order < 2) or (given and self._order < 2):
             self._refuse_motion(given, udd)
         if given and self.criterion.consistent:
             raise InputError("Rates `qd` go with law='instantaneous'; the other law has rates of its own.")

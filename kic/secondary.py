@@ -203,7 +203,7 @@ class Manipulability(Objective):
             raise SingularError(
                 f"The manipulability of {', '.join(u.rows)} is zero here, and has no gradient. Leave this "
                 "posture by the task, or by another objective.",
-                failed=np.argwhere(bad),
+                failed=[tuple(index) for index in np.argwhere(bad).tolist()],
             )
         w = np.sqrt(np.linalg.det(sound))
         B = np.where(known[..., None, None], np.linalg.solve(sound, u.G), np.nan)
