@@ -24,6 +24,8 @@ from kic.trajectory import Trajectory
 # rows at which a posture counts as put on the path, of their scale; and how near rounding lets it come
 MET, ENOUGH = 1e-11, 1e-14
 STEPS, DAMPED_STEPS = 30, 3
+# of the integration, between two times
+MOST_STEPS = 400
 _STEP = 1e-40
 
 
@@ -272,12 +274,15 @@ class _Runner:
             return advance(tree, here.astype(complex), 1j * _STEP * rates).imag.ravel() / _STEP
 
         solver = DOP853(slope, start, states.ravel(), end, rtol=tolerance, atol=tolerance * 1e-2)
-        while solver.status == "running":
-            said = solver.step()
-        if solver.status == "failed":
+        said: str | None = "its steps become too short."
+        for _ in range(MOST_STEPS):
+            said = solver.step() or said
+            if solver.status != "running":
+                break
+        if solver.status != "finished":
             raise PostureError(
-                f"The path can not be followed beyond t = {solver.t:g}: {said}. The task is near a singular "
-                "posture there; give `damping`, or another secondary objective.",
+                f"The path can not be followed beyond t = {solver.t:g}: {said} The task may be near a "
+                "singular posture there; give `damping`, another secondary objective, or more times.",
                 time=float(solver.t),
             )
         return self._closed(_unit(tree, solver.y.reshape(-1, size)), end)
