@@ -25,6 +25,7 @@ Tᴸ      applied load (`load`)               (..., M)                 (2-125), 
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
+q̇, λ    for a task (`Resolution`)           (..., M), (..., P)       (4-68) to (4-75)
 ======  ==================================  =======================  =================
 
 The differentiating index comes first::

@@ -43,8 +43,8 @@ class Following:
     qd : (n, ..., M)
         Rates of the coordinates.
     qdd : (n, ..., M) or None
-        Accelerations by the law "consistent"; None unless those of the path are known, and every posture was
-        put on it without damping.
+        Accelerations by the law "consistent"; None unless those of the path are known, every posture was put
+        on it without damping, and nothing secondary is a callable.
     error : (n, ..., P)
         From the postures to the path: lengths, and turns as rotation vectors.
     damping : (n, ...)
@@ -208,11 +208,12 @@ def follow(
         "qd": None,
     }
     bends = [course.accelerations(x) for x in times.tolist()]
-    if exact and damping is None and all(a is not None for a in bends):
+    known = exact and damping is None and not runner.aim.unknown
+    if known and all(a is not None for a in bends):
         motion["udd"] = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
     law: Law = "consistent"
     r = resolve(c, course.names, motion, weight, law, secondary, damping, wrt, "raise")
-    return Following(times, c, r.task, r.coordinates, (r.qd, r.qdd), error, r.damping[..., 0])
+    return Following(times, c, r.task, r.coordinates, (r.qd, r.qdd), error, r.damping)
 
 
 class _Runner:
@@ -225,6 +226,11 @@ class _Runner:
         self.damping, self.secondary = damping, secondary
         self.f = ResolutionEvaluator(model, course.names, weight, "consistent", damping, wrt, order=1)
         self.aim = Aim(secondary, len(self.f.coordinates))
+        if self.aim.varies:
+            raise InputError(
+                "Expected `secondary` to be constant rates z in a path, got (z, ż). What changes "
+                "with the posture is an objective or a callable.",
+            )
         self.shape: tuple[int, ...] = ()
         # what closes the loops again, with nothing else held
         self.closure = (
@@ -241,15 +247,15 @@ class _Runner:
                 self.model, self.course.names, whole, "consistent", self.damping, self.wrt, order=1
             )
 
-    def rates(self, states: np.ndarray, ud: np.ndarray, strive: bool) -> np.ndarray:
-        """Rates (B, N) of the tree's coordinates at states (B, S) for rates (B, P) of the task."""
+    def rates(self, states: np.ndarray, ud: np.ndarray, strive: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Rates (B, N) of the tree's coordinates at states (B, S) for those (B, P) of the task; if damped."""
         c = Configuration(self.model, self.shape, states)
         z = None
         if strive and self.aim:
             z = self.aim.rates(c, self.wrt, self.course.names).reshape(len(states), -1)
         motion = self.f.motion([ud, None, z, None], len(states), states.dtype)
-        table = self.f.table(states, motion, False, slice(None))
-        return tree_rates(c, table[:, : len(self.f.coordinates)], self.wrt)
+        r = self.f.results(self.f.table(states, motion, False, slice(None)), (len(states),))
+        return tree_rates(c, r.qd, self.wrt), r.damped
 
     def go(self, states: np.ndarray, start: float, end: float, gain: float, tolerance: float) -> np.ndarray:
         """States (B, S) at the end of a stretch of time."""
@@ -266,7 +272,7 @@ class _Runner:
             if gain:
                 ud = ud + gain * self.course.error(here, time, self.shape)
             try:
-                rates = self.rates(here, ud, strive=True)
+                rates, _ = self.rates(here, ud, strive=True)
             except SingularError as error:
                 raise SingularError(f"At t = {time:g}: {error.message}", **error.numbers) from error
             if not tree.balls:
@@ -307,11 +313,13 @@ class _Runner:
         scale, course, tree = self.course.scale, self.course, self.model.tree
         error = course.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
-        for _ in range(STEPS if self.damping is None else DAMPED_STEPS):
-            if not (left > ENOUGH).any():
+        damped = np.zeros(len(states), dtype=bool)
+        for k in range(STEPS):
+            going = (left > ENOUGH) & ~(damped & (k >= DAMPED_STEPS))
+            if not going.any():
                 break
             try:
-                step = self.rates(states, error, strive=False)
+                step, damped = self.rates(states, error, strive=False)
             except SingularError as failed:
                 raise SingularError(f"At t = {time:g}: {failed.message}", **failed.numbers) from failed
             # no turn of more than half a radian at once
@@ -319,14 +327,15 @@ class _Runner:
             tried = self._closed(advance(tree, states, step / np.maximum(1.0, 2 * large)[:, None]), time)
             missing = course.error(tried, time, self.shape)
             now = np.abs(missing / scale).max(axis=1, initial=0.0)
-            better = now < left
+            better = going & (now < left)
             if not better.any():
                 break
             states = np.where(better[:, None], tried, states)
             error = np.where(better[:, None], missing, error)
             left = np.where(better, now, left)
-        if self.damping is None and (left > MET).any():
-            k = int(np.argmax(left))
+        lost = np.where(damped, 0.0, left)
+        if (lost > MET).any():
+            k = int(np.argmax(lost))
             raise PostureError(
                 f"'{self.model.drawing.name}' does not reach its path{self._which(k)} at t = {time:g}: "
                 f"{left[k]:.1e} left, of its length or in radians, where no step brings it closer. Begin "

@@ -31,7 +31,7 @@ class Resolution:
         Jerks q⃛, likewise.
     multiplier : (..., P)
         λ of Q (q̇ − z) = Gᵀ λ: what the task costs. Of the kinetic energy its momentum Λ (u̇ − G z).
-    damping : (..., 1)
+    damping : (...,)
         λ² that was added to the task's rows (see `Configuration.resolve`), zero where it was not damped.
     missed : (..., P)
         What damping costs: u̇ − G q̇, zero but for rounding where it was not damped.
@@ -48,7 +48,7 @@ class Resolution:
 
     def __init__(self, task: tuple[str, ...], coordinates: tuple[str, ...], parts: list[np.ndarray]) -> None:
         self.task, self.coordinates = task, coordinates
-        self.qd, self.multiplier, self.missed, self.damping = parts[0], parts[2], parts[3], parts[5]
+        self.qd, self.multiplier, self.missed, self.damping = parts[0], parts[2], parts[3], parts[5][..., 0]
         self.qdd: np.ndarray | None = parts[1]
         self.missed_acceleration: np.ndarray | None = parts[4]
         self.qddd: np.ndarray | None = None
@@ -70,7 +70,7 @@ class Resolution:
     @property
     def damped(self) -> np.ndarray:
         """Which members were damped, (...) bool: they do not do what the task asks, see `missed`."""
-        return self.damping[..., 0].real > 0
+        return self.damping.real > 0
 
     @property
     def effort(self) -> np.ndarray:

@@ -230,7 +230,7 @@ def law_coefficients(
     elif criterion.metric != UNIT_METRIC:
         Q = np.broadcast_to(criterion.matrix, (*batch, M, M))[good]
     soft = np.broadcast_to(f.soft, (prod(batch), P))[good.reshape(-1)]
-    law = RightInverse(u.G, u.H, Q, power, soft, damping[good], (criterion.largest, criterion.near))
+    law = RightInverse(u.G, u.H, Q, power, soft, damping[good][:, None], (criterion.largest, criterion.near))
     G[good] = law.G
     H[good] = law.consistent() if criterion.consistent else law.instantaneous()
     quasi = u.quasi if P == M else {*u.rows, *u.columns}

@@ -265,6 +265,16 @@ class Aim:
     def __bool__(self) -> bool:
         return bool(self.parts)
 
+    @property
+    def varies(self) -> bool:
+        """Whether rates were given with their own change in time."""
+        return any(isinstance(part, list) and len(part) > 1 for part in self.parts)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether there is a callable, which may have no derivative."""
+        return any(not isinstance(part, list | Objective) for part in self.parts)
+
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...], step: complex = 0.0) -> np.ndarray:
         """z (..., M) at a posture; given arrays are moved by a (complex) step of time."""
         z = np.zeros((*c.batch, self.size), c.state.dtype)

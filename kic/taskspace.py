@@ -136,8 +136,8 @@ class TaskSpace(Placement):
         >>> import kic
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
-        >>> c.coefficients("flange").acceleration(r.qd, r.qdd).round(12).tolist()
-        [0.0, 0.0, 0.0]
+        >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
+        True
         """
         motion = {"ud": ud, "udd": udd, "uddd": uddd, "qd": qd}
         return resolve(self, task, motion, weight, law, secondary, damping, wrt, failures)

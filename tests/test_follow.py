@@ -84,6 +84,14 @@ def test_samples_functions_and_rates_are_one_path(panda: kic.Mechanism) -> None:
     by_spline = panda.follow({"flange": np.stack([course(x) for x in t])}, t, near=c)
     assert np.abs(by_step.phi - by_rate.phi).max() < 1e-12
     assert np.abs(by_spline.phi - by_rate.phi).max() < 1e-8
+    rest = panda.follow({"flange": rated}, t, near=c, secondary=lambda x: -np.abs(x.phi))
+    assert rest.qdd is None
+    given = {name: v for name, v in zip(c.coordinates, HOME, strict=True)}
+    drawn = panda.follow({"flange": rated}, t, near=c, secondary=kic.PreferredPosture(given, gain=2.0))
+    called = panda.follow({"flange": rated}, t, near=c, secondary=lambda x: 2.0 * (HOME - x.phi))
+    assert np.abs(drawn.phi - called.phi).max() < 1e-12
+    u = drawn.configuration.coefficients("flange")
+    assert mismatch(u.acceleration(drawn.qd, drawn.qdd), np.stack([rated(x)[2] for x in t])) < 1e-11
     assert by_step.qdd is None
     again = by_rate.configuration.resolve(
         "flange", *(np.stack([np.broadcast_to(rated(x)[k], 3) for x in t]) for k in (1, 2))
@@ -289,6 +297,7 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
         ({"path": {"link7": Rotation.identity(4)}}, "Expected 5 poses of 'link7'"),
         ({"path": {"link7": lambda x: Rotation.identity()}}, r"to return \(pose, rate\)"),
         ({"near": 3}, "Expected `near`"),
+        ({"secondary": (np.zeros(7), np.zeros(7))}, "constant rates z in a path"),
         ({"path": {"flange": lambda x: course(x) + 2.0}}, "does not reach its path at t = 0"),
         ({"path": {"flange": lambda x: course(x) + 2.0 * x}}, "t = "),
         ({"path": {"flange": lambda x: course(x) + 0 * x, "elbow": circle(c), "wrist": circle(c)}}, "9 rows"),

@@ -121,7 +121,7 @@ def test_the_law_and_its_coefficients_agree(name: str, weight: str, damping: obj
         assert np.abs(r.missed_acceleration).max() < limit * np.abs(r.qdd).max()
     else:
         assert np.abs(r.missed).max() > 1e-6
-        assert 0 < r.damping[0] <= np.max(damping) ** 2
+        assert 0 < r.damping <= np.max(damping) ** 2
 
 
 AIMS = {
@@ -325,7 +325,7 @@ def test_damping_grows_towards_a_singular_posture_and_says_so() -> None:
     r = c.resolve(task, [0.2, 0.1], damping=(0.2, 0.1))
     L2 = c._model.length**2
     w = np.sin(elbows) / L2
-    assert mismatch(r.damping[:, 0], 0.04 * np.where(w < 0.1, 1 - (w / 0.1) ** 2, 0) ** 2) < 1e-12
+    assert mismatch(r.damping, 0.04 * np.where(w < 0.1, 1 - (w / 0.1) ** 2, 0) ** 2) < 1e-12
     assert r.damped.tolist() == [True, True, True, False]
     assert np.abs(r.missed[~r.damped]).max() < 1e-15
     assert (np.abs(r.missed[r.damped]).max(axis=1) > 0).all()
@@ -333,7 +333,7 @@ def test_damping_grows_towards_a_singular_posture_and_says_so() -> None:
     # the textbook's: rows and weight free of units
     G = c.coefficients(task, order=1).G
     for k in range(4):
-        lam = r.damping[k, 0] * L2
+        lam = r.damping[k] * L2
         plain = G[k].T @ np.linalg.solve(G[k] @ G[k].T + lam * np.eye(2), [0.2, 0.1])
         if k:
             assert mismatch(r.qd[k], plain) < 1e-10
@@ -408,7 +408,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     for weight in ("minimum kinetic energy", Q):
         aim = kic.PreferredPosture({c.coordinates[0]: 0.3})
         r = c.resolve(task, ud, udd, uddd, weight=weight, secondary=aim)
-        shapes = {"qd": (M,), "qdd": (M,), "qddd": (M,), "multiplier": (P,), "missed": (P,), "damping": (1,),
+        shapes = {"qd": (M,), "qdd": (M,), "qddd": (M,), "multiplier": (P,), "missed": (P,), "damping": (),
                   "missed_acceleration": (P,), "effort": (M,), "damped": ()}  # fmt: skip
         for part, shape in shapes.items():
             assert getattr(r, part).shape == (*batch, *shape), part
@@ -647,3 +647,14 @@ def test_symbols_and_missing_mass() -> None:
         m.at(sympy.symbols("a b")).resolve("tip.x", [0.1])
     with pytest.raises(kic.InputError, match="Expected `ud` to be numbers, got symbols"):
         m.at([0.3, 1.0]).resolve("tip.x", [sympy.Symbol("v")])
+
+
+def test_constants_are_those_of_the_kernel() -> None:
+    from kic import criterion
+    from kic.kernels import resolution
+
+    for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC", "LEAST_SHARE"):
+        assert getattr(criterion, name) == getattr(resolution, name)
+    for name, task in TASKS.items():
+        f = kic.load(name).prepare_resolve(task.split())
+        assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.task))[-1]
