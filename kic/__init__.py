@@ -46,6 +46,7 @@ from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
 from kic.dynamics import Dynamics
+from kic.ellipsoids import Ellipsoid
 from kic.errors import (
     InertiaError,
     InputError,
@@ -68,6 +69,7 @@ from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 from kic.redundancy import ResolutionEvaluator
 from kic.resolution import Resolution
 from kic.secondary import JointLimits, Manipulability, PreferredPosture
+from kic.sensitivity import sensitivity
 from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
@@ -83,6 +85,7 @@ __all__ = [
     "DHRow",
     "Distance",
     "Dynamics",
+    "Ellipsoid",
     "Evaluator",
     "Following",
     "Force",
@@ -120,4 +123,5 @@ __all__ = [
     "products",
     "save",
     "schema",
+    "sensitivity",
 ]

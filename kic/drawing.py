@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import dist
+from typing import Self
 
-from kic.checks import GROUND, STRICT, Vector, assign, check_name, listed, number, text, vector
+from kic.arrays import carries_step, without_step
+from kic.checks import GROUND, STRICT, Vector, apart, assign, check_name, listed, number, text, vector
 from kic.couplings import Coupling, Terms, terms
 from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
@@ -216,7 +217,7 @@ class Drawing:
                     "change. Leave `fixed` out.",
                     key=f"distances[{i}].fixed",
                 )
-            length, size = dist(one.at, two.at), max(map(abs, (*one.at, *two.at)))
+            length, size = apart(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
             if rod.fixed and not length > _NO_LENGTH * size:
                 raise ModelError(
                     f"Distance '{rod.name}' is fixed, but drawn as {length:.3g}, where it has no direction. "
@@ -228,7 +229,24 @@ class Drawing:
     @cached_property
     def rods(self) -> dict[str, float]:
         """Fixed distances with their lengths as drawn."""
-        return {d.name: dist(*(self.point(name).at for name in d.points)) for d in self.distances if d.fixed}
+        return {d.name: apart(*(self.point(name).at for name in d.points)) for d in self.distances if d.fixed}
+
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether some number carries a complex step, as in a sensitivity."""
+        values = (value for part in self.parts.values() for value in vars(part).values())
+        return any(map(carries_step, (self.gravity, *values)))
+
+    def without_steps(self) -> Self:
+        """The same drawing in real numbers."""
+        parts = {
+            kind: tuple(
+                replace(part, **{key: without_step(value) for key, value in vars(part).items()})
+                for part in getattr(self, kind)
+            )
+            for kind in KINDS
+        }
+        return replace(self, **parts, gravity=without_step(self.gravity))  # type: ignore[arg-type]
 
     def _check_coordinates(self, who: str) -> None:
         if self.coordinates is None:

@@ -10,10 +10,12 @@ from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.couplings import tell
 from kic.criterion import Damping, Law, Weight
+from kic.errors import InputError
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
 from kic.operational import OperationalEvaluator
+from kic.position import beginning
 from kic.postures import Postures
 from kic.redundancy import ResolutionEvaluator
 from kic.tables import Sheet
@@ -74,14 +76,25 @@ class Mechanism(Postures):
         """Number of closure conditions that follow from the others."""
         return self._model.redundant
 
-    def mobility(self) -> Mobility:
+    def mobility(self, at: Configuration | None = None) -> Mobility:
         """Account of the freedoms, in numbers and in words.
+
+        Parameters
+        ----------
+        at : Configuration, optional
+            One posture; by default the drawing.
 
         Returns
         -------
         Mobility
-            Coordinates of the tree, closure conditions and whose they are, which of them are redundant, and
-            whether the drawing is a posture that can tell. Printed, it is a paragraph.
+            Coordinates of the tree, closure conditions and whose they are, which of them are redundant;
+            whether the freedoms are finite motions, or only shown to some order; and those of them that are
+            idle. Printed, it is a paragraph.
+
+        Raises
+        ------
+        InputError
+            If `at` is no posture of this mechanism, or a batch of them.
 
         Examples
         --------
@@ -90,7 +103,10 @@ class Mechanism(Postures):
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
-        return self._model.mobility
+        state, batch = beginning(self._model, at, "at")
+        if batch:
+            raise InputError(f"Expected `at` to be one posture, got a batch {batch}. Ask in a loop.")
+        return self._model.mobility if at is None else self._model.mobility_at(state[None])
 
     def independent_sets(
         self,

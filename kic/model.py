@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from kic.mobility import Mobility
 from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
+from kic.steps import SteppedTransfer
 from kic.system import TransferQuestion
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import Transfer
@@ -63,13 +64,31 @@ class Model:
         return self.tree.open and len(self.coordinates) == self.tree.size
 
     @cached_property
+    def stepped(self) -> bool:
+        """Whether the drawing carries a complex step, as in a sensitivity."""
+        return self.tree.scalar.kind == "c"
+
+    def only_real(self, question: str, remedy: str) -> None:
+        """Refuse a question that complex steps can not follow."""
+        if self.stepped:
+            raise InputError(
+                f"{question} of '{self.drawing.name}' needs real numbers and can not follow the step of a "
+                f"sensitivity. {remedy}"
+            )
+
+    @cached_property
+    def real(self) -> Model:
+        """The model of the drawing without its steps; it finds the postures that the steps then follow."""
+        return Model(self.drawing.without_steps()) if self.stepped else self
+
+    @cached_property
     def length(self) -> float:
         """Characteristic length: the extent of the drawing's joints and points."""
         places = [joint.at for joint in self.drawing.joints if joint.at]
         places += [point.at for point in self.drawing.points]
         places += [body.reference for body in self.drawing.bodies if body.reference]
-        extent = float(np.ptp(np.array(places), axis=0).max()) if len(places) > 1 else 0.0
-        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12]
+        extent = float(np.ptp(np.array(places).real, axis=0).max()) if len(places) > 1 else 0.0
+        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12].real
         extent = max(extent, float(np.abs(slides).max(initial=0.0)))
         return extent if extent > 0 else 1.0
 
@@ -81,7 +100,11 @@ class Model:
     @cached_property
     def mobility(self) -> Mobility:
         """Account of the freedoms."""
-        return Mobility(self.closure(()), self.drawn)
+        return self.real.mobility if self.stepped else Mobility(self.closure(()), self.drawn)
+
+    def mobility_at(self, state: np.ndarray) -> Mobility:
+        """Account of the freedoms at a closed state (1, S)."""
+        return Mobility(self.closure(()), state, drawn=False)
 
     @cached_property
     def freedoms(self) -> int:
@@ -98,12 +121,17 @@ class Model:
         rows = self.rows(name, 1).answer.rows
         return len(rows.labels), rows.holonomic
 
+    @property
+    def _transferring(self) -> type[Transfer]:
+        return SteppedTransfer if self.stepped else Transfer
+
     def transfer(self, names: tuple[str, ...]) -> Transfer:
         """The transfer to the coordinates of some names, remembered."""
         found = self._transfers.get(names)
         if found is None:
             tolerance = self.drawing.closure_tolerance
-            found = self._transfers[names] = Transfer(self.tree, names, self.length, tolerance)
+            found = self._transfers[names] = self._transferring(self.tree, names, self.length, tolerance)
+            found.remark = partial(self.missed, names)
         return found
 
     def targets(self, inputs: Any) -> Targets:
@@ -125,7 +153,7 @@ class Model:
                     places.append((str(one), rows, rows + one.turns_at))
                     rows += sum(item.height for item in made)
                     items += made
-                transfer = Transfer(self.tree, names, self.length, transfer.tolerance, items)
+                transfer = self._transferring(self.tree, names, self.length, transfer.tolerance, items)
             found = self._closures[names, held] = Closure(transfer, tuple(places))
         return found
 
@@ -153,9 +181,11 @@ class Model:
             return
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.freedoms - count} more." if count < self.freedoms else f"Name {self.freedoms}."
+        if not self.freedoms:
+            remedy = "It does not move: name none."
         if named and not held and count < self.freedoms and self.mobility.regular:
             one = "that stands" if count == 1 else "these stand"
-            remedy += f" While {one} still, {self.loose(names)} can move."
+            remedy += f" While {one} still, {self.loose(names)} can move. {self.missed(names)}".rstrip()
         if held and count > self.freedoms:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
@@ -169,6 +199,13 @@ class Model:
         """What can move at the drawing while the rows of some names stand still, in words."""
         closure = self.closure(names)
         return closure.transfer.loose(closure.rows(self.drawn)[1][0])
+
+    def missed(self, names: tuple[str, ...]) -> str:
+        """Which idle freedom some named rows leave at rest at the drawing, in a sentence; '' for none."""
+        if self.stepped:
+            return self.real.missed(names)
+        closure = self.closure(names)
+        return self.mobility.missed(closure.rows(self.drawn)[1][0][: closure.transfer.first])
 
     def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
         """The question for rows of a name or of several, remembered."""

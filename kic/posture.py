@@ -144,6 +144,8 @@ def _several(joint: Joint, value: Any) -> Any:
 
 def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:
     """States (B, S) of coordinates (B, M) in the order of the coordinates."""
+    if phi.dtype == np.float64 and tree.scalar != phi.dtype:
+        phi = phi.astype(tree.scalar)
     if tree.to_coordinates is not None:
         columns = np.empty_like(phi)
         columns[:, tree.to_coordinates] = phi

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import check_failures
-from kic.assemblies import Assemblies, search
+from kic.assemblies import Assemblies
+from kic.branches import assembled
 from kic.closer import Closer
 from kic.configuration import Configuration
 from kic.criterion import Damping, Weight
@@ -167,13 +168,14 @@ class Postures(Drawing):
 
         Parameters
         ----------
-        inputs : dict or (M,) array_like
-            As in `at`, for one posture.
+        inputs : dict or (..., M) array_like
+            As in `at`, for one target or a batch of them.
         near : Configuration, optional
             One posture; the solutions come sorted by how far their joints are from it. By default the
             drawing. It is the first start, too.
         starts : int
-            How many starts are tried: `near`, and random ones.
+            How many starts are tried: `near`, and random ones. In a batch so many at the first member and an
+            eighth at each other (8 at least), beside the postures found at their neighbours.
         seed : int or numpy Generator
             Of the random starts; the same seed finds the same.
         limits : dict of str to (lower, upper), optional
@@ -182,14 +184,17 @@ class Postures(Drawing):
         Returns
         -------
         Assemblies
-            A `Configuration` whose batch axis are the postures found, never claimed to be all.
+            A `Configuration` whose first batch axis are the postures found, never claimed to be all. In a
+            batch each slice is one branch as far as it goes; where a member has fewer postures than another,
+            or none, the rest of its slices are NaN in every answer and False in ``.ok``.
 
         Raises
         ------
         InputError, UnknownNameError
-            As `at`; also for a batch, or limits that are none.
+            As `at`; also for limits that are none.
         PostureError
-            If none was found; it carries how near they came (`left`, in length), or how far `beyond` limits.
+            If none was found, at no member; it carries how near they came (`left`, in length), or how far
+            `beyond` limits.
 
         Examples
         --------
@@ -198,8 +203,14 @@ class Postures(Drawing):
         >>> found = m.assemblies({"A": 1.2})
         >>> len(found.hits), found.value("A").tolist()
         (2, [1.2, 1.2])
+
+        The two elbows on the way to the limit of reach and beyond:
+
+        >>> arm = kic.load("horn-two-link")
+        >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
+        [2, 2, 1, 0]
         """
-        return search(self._model, inputs, near, starts, seed, limits)
+        return assembled(self._model, inputs, near, starts, seed, limits)
 
     def follow(
         self,

@@ -141,6 +141,7 @@ def joint_forces(
     split: Split,
 ) -> JointForces:
     """Forces in all joints of postures (..., S); see `Configuration.joint_forces`."""
+    model.only_real("joint_forces()", "Ask for efforts of the dynamics, or take differences.")
     free = model.free
     if split not in (None, "minimum norm") or not (split is None or isinstance(split, str)):
         raise InputError(f"Expected `split` to be None or 'minimum norm', got {shown(split)}.")

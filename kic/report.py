@@ -145,7 +145,7 @@ def report_data(
 
 def summary(mechanism: Mechanism) -> str:
     """How many freedoms and parts there are, in a sentence."""
-    at_most = "" if mechanism.mobility().regular is not None else "at most "
+    at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
     if mechanism.points:

@@ -214,5 +214,5 @@ def _angle(tree: Tree, part: object, key: str) -> Part:
     drawn = 0.0  # the angle is zero as drawn
     for n in tree.path(frame):
         if tree.cols[n, 1] == 0:
-            drawn += float(normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, 12]
+            drawn += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, 12]
     return Part([Item(PLANE_ANGLE, frame, local_b=(-drawn, 0.0, 0.0), extra=tuple(normal))], [key], [True])

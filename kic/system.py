@@ -100,7 +100,7 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
         for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
             if frame != NONE:
                 places.append(tree.world_point(frame, local))
-        extent = float(np.ptp(np.array(places), axis=0).max())
+        extent = float(np.ptp(np.array(places).real, axis=0).max())
         if SMALLEST * length < extent < SMALL * length:
             sizes[k] = extent
     return sizes
@@ -242,7 +242,7 @@ class TransferQuestion(Question):
         self.model = ModelTable(size, want)
         height = 0 if rows is None else rows.height
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
-        vectors = np.zeros((len(both.items), 10))
+        vectors = np.zeros((len(both.items), 10), system.tree.scalar)
         vectors[:, :9] = both.vectors
         vectors[: len(own.items), _SCALE] = system.item_scale
         last = np.zeros((system.tree.size + 1, 5))

@@ -564,6 +564,12 @@ def test_edges_of_the_usable_workspace() -> None:
         assert np.array_equal(found, np.array(wanted, dtype=float), equal_nan=True), lengths
         rings = ThreeLink(*lengths).usable_workspace
         assert [[r.inner, r.outer] for r in rings] == [pair for pair in wanted if pair[0] == pair[0]]
+    # the same edges in decimals, which rounding puts on either side
+    assert ThreeLink(0.4, 0.3, 0.1).usable_workspace[0] == Annulus(0.0, 0.0)
+    assert ThreeLink(0.1 + 0.2, 0.3, 0.1).usable_workspace == (Annulus(0.0, 0.1 + 0.2 + 0.3 - 0.1),)
+    assert ThreeLink(0.4, 0.1 + 0.2, 0.3).usable_workspace[1].width < 1e-15
+    assert ThreeLink(0.5, 0.3, 0.1 + 0.2).usable_workspace[1].width == 0
+    assert ThreeLink(0.1, 0.2, 0.3 * (1 + 2 * EPS)).usable_workspace == (Annulus(0.0, 0.0),)
     assert usable_radii(np.ones((2, 1)), 1.0, np.ones(3)).shape == (2, 3, 2, 2)
     assert usable_radii(np.ones(0), 1.0, 1.0).shape == (0, 2, 2)
 
@@ -616,7 +622,10 @@ def test_decoupling_posture() -> None:
         assert np.abs(I[:, 0, 1] / I[:, 1, 1]).max() < 1e-14
         only = arm.acceleration(q, np.zeros(2), [1.0, 0.0])
         assert np.abs(only[:, 1] / only[:, 0]).max() < 1e-13
-    assert TwoLink(1.0, 1.5).decoupling().tolist() == [np.pi, np.pi]
+    for l1, l2 in ((1.0, 1.5), (0.2, 0.3), (0.7, 1.05)):  # rounded either way
+        assert TwoLink(l1, l2).decoupling().tolist() == [np.pi, np.pi]
+    with pytest.raises(kic.PostureError):
+        TwoLink(1.0, 1.5 + 1e-12).decoupling()
     with pytest.raises(
         kic.PostureError, match=r"= -1\.2\. Link 2 would have to be 1\.5 long or shorter"
     ) as told:

@@ -271,6 +271,12 @@ def test_objectives_are_gradients() -> None:
         assert mismatch(aim.change(c, None, ("flange",), qd), ahead) < 1e-12
 
 
+def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
+    c = posture("panda")
+    z = kic.Manipulability(gain=2.0).rates(c, None, ("flange",))
+    assert mismatch(z, 2 * c.manipulability_gradient("flange")) < 1e-12
+
+
 def test_objectives_do_what_they_say_and_leave_the_task() -> None:
     c = posture("panda")
     still = np.zeros(3)

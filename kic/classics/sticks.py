@@ -76,6 +76,12 @@ class Sticks:
         ------
         InputError
             For another shape or entries that are not finite.
+
+        Examples
+        --------
+        >>> from kic.classics import TwoLink
+        >>> TwoLink(2.0, 1.0).links([0.0, 0.0]).tolist()
+        [[2.0, 0.0], [1.0, 0.0]]
         """
         a = np.cumsum(trailing("q", q, self.size), axis=-1)
         return np.stack([cos(a), sin(a)], axis=-1) * np.array(self.lengths)[:, None]
@@ -123,6 +129,12 @@ class Sticks:
         ------
         InputError
             For another shape or entries that are not finite.
+
+        Examples
+        --------
+        >>> from kic.classics import TwoLink
+        >>> TwoLink(2.0, 1.0).jacobian([0.0, 0.0])[1].tolist()
+        [3.0, 1.0]
         """
         x, y = np.moveaxis(self.links(q), -1, 0)
         return np.stack([-beyond(y), beyond(x)], axis=-2)

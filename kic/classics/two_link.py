@@ -12,11 +12,8 @@ from kic.arrays import check_failures, trailing
 from kic.classics.angles import cos, real, wrapped
 from kic.classics.stick_dynamics import StickDynamics
 from kic.classics.stick_statics import StickStatics
-from kic.classics.workspace import Annulus, reachable
+from kic.classics.workspace import ON_BOUNDARY, Annulus, reachable
 from kic.errors import PostureError, SingularError
-
-# a place this close to a boundary of reach, in rounding errors of its coordinates, counts as on it
-ON_BOUNDARY = 4 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -236,7 +233,7 @@ class TwoLink(StickStatics, StickDynamics):
     def decoupling(self) -> np.ndarray:
         """Angles theta2 at which each torque accelerates its own joint only (p. 18).
 
-        There cos theta2 = −2 l2/(3 l1), whatever the masses: link 2 is struck in its centre of percussion.
+        There cos theta2 = −2 l2/(3 l1), whatever the masses: link 2, pushed by its hinge alone, goes along.
 
         Returns
         -------
@@ -254,6 +251,8 @@ class TwoLink(StickStatics, StickDynamics):
         [2.300524, -2.300524]
         """
         cosine = -2 * self.l2 / (3 * self.l1)
+        if abs(cosine + 1) <= ON_BOUNDARY:
+            cosine = -1.0
         if cosine < -1:
             raise PostureError(
                 f"{self.label}: no posture decouples the joints, which needs cos theta2 = −2 l2/(3 l1) = "
