@@ -24,6 +24,7 @@ P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
+T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
 q̇, λ    for a task (`Resolution`)           (..., M), (..., P)       (4-68) to (4-75)
 ======  ==================================  =======================  =================
@@ -45,12 +46,14 @@ from kic.configuration import Configuration
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
+from kic.distribution import Distribution
 from kic.dynamics import Dynamics
 from kic.ellipsoids import Ellipsoid
 from kic.errors import (
     InertiaError,
     InputError,
     KicError,
+    LimitError,
     LoopError,
     ModelError,
     ModelFileError,
@@ -61,6 +64,7 @@ from kic.errors import (
 from kic.evaluator import Evaluator
 from kic.following import Following
 from kic.independent import IndependentSet, IndependentSets
+from kic.internalloads import InternalLoads
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
@@ -84,6 +88,7 @@ __all__ = [
     "Coupling",
     "DHRow",
     "Distance",
+    "Distribution",
     "Dynamics",
     "Ellipsoid",
     "Evaluator",
@@ -93,10 +98,12 @@ __all__ = [
     "IndependentSets",
     "InertiaError",
     "InputError",
+    "InternalLoads",
     "Joint",
     "JointForces",
     "JointLimits",
     "KicError",
+    "LimitError",
     "LoopError",
     "Manipulability",
     "Mechanism",

@@ -195,6 +195,20 @@ class Model:
             count=count,
         )
 
+    def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Labels of the rows at which efforts act: as many as there are freedoms or more, each once."""
+        labels = self.rows(names, 1).answer.rows.labels if names else ()
+        twice = sorted({name for name in labels if labels.count(name) > 1})
+        if twice:
+            raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
+        if len(labels) < self.freedoms:
+            raise InputError(
+                f"'{self.drawing.name}' has mobility {self.freedoms}; {len(labels)} actuators were "
+                f"named: {', '.join(labels) or 'none'}. Name {self.freedoms} or more.",
+                mobility=self.freedoms,
+            )
+        return labels
+
     def loose(self, names: tuple[str, ...]) -> str:
         """What can move at the drawing while the rows of some names stand still, in words."""
         closure = self.closure(names)

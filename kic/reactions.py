@@ -55,16 +55,7 @@ class Actuators:
 
     def __init__(self, model: Model, names: tuple[str, ...]) -> None:
         free = model.free
-        self.labels = model.rows(names, 1).answer.rows.labels if names else ()
-        twice = sorted({name for name in self.labels if self.labels.count(name) > 1})
-        if twice:
-            raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
-        if len(self.labels) < model.freedoms:
-            raise InputError(
-                f"'{model.drawing.name}' has mobility {model.freedoms}; {len(self.labels)} actuators were "
-                f"named: {', '.join(self.labels) or 'none'}. Name {model.freedoms} or more.",
-                mobility=model.freedoms,
-            )
+        self.labels = model.actuators(names)
         # for each label its place among the freedoms of the joints, or -1
         self.freedom = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp

@@ -16,7 +16,7 @@ ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays"],
+    ["arrays", "programs"],
     ["checks", "members", "criterion"],
     ["products", "inertias", "rotations", "jets", "contributions", "rightinverse"],
     ["parts", "coefficients", "jointforces", "ellipsoids"],
@@ -36,8 +36,9 @@ FLOORS = [
     ["model", "continuation", "locating"],
     ["placement", "reactions", "singularities", "results", "trajectory"],
     ["evaluator"],
-    ["operational", "measures", "redundancy", "secondary"],
-    ["resolving"],
+    ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
+    ["distribution", "resolving"],
+    ["actuation"],
     ["taskspace"],
     ["configuration"],
     ["position", "independent"],
