@@ -10,7 +10,6 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, reals
 from kic.configuration import Configuration
-from kic.criterion import Damping, Law, Weight
 from kic.errors import InputError, PostureError, SingularError, shown
 from kic.model import Model
 from kic.position import beginning
@@ -20,10 +19,13 @@ from kic.resolving import resolve, tree_rates
 from kic.secondary import Aim
 from kic.tables import Sheet, member
 from kic.trajectory import Trajectory
+from kic.weighting import Damping, Law, Weight
 
 # rows at which a posture counts as put on the path, of their scale; and how near rounding lets it come
 MET, ENOUGH = 1e-11, 1e-14
-STEPS, DAMPED_STEPS = 30, 3
+STEPS, DAMPED_STEPS = 60, 3
+# of a step, that is tried if a whole one leads away
+LEAST_SHARE = 0.01
 # of the integration, between two times
 MOST_STEPS = 400
 _STEP = 1e-40
@@ -183,7 +185,7 @@ def follow(
     start, around = beginning(model, near)
     runner = _Runner(model, course, weight, secondary, damping, wrt)
     shape = broadcast_batches(
-        near=around, path=course.batch, weight=runner.f.criterion.batch, **runner.aim.batches
+        near=around, path=course.batch, weight=runner.f.weighting.batch, **runner.aim.batches
     )
     runner.place(shape)
     states = np.broadcast_to(start, (*shape, start.shape[-1])).reshape(prod(shape), start.shape[-1]).copy()
@@ -240,9 +242,9 @@ class _Runner:
     def place(self, shape: tuple[int, ...]) -> None:
         """Make it for a batch."""
         self.shape = shape
-        if self.f.criterion.batch and self.f.criterion.batch != shape:
+        if self.f.weighting.batch and self.f.weighting.batch != shape:
             M = len(self.f.coordinates)
-            whole = np.broadcast_to(self.f.criterion.matrix, (*shape, M, M))
+            whole = np.broadcast_to(self.f.weighting.matrix, (*shape, M, M))
             self.f = ResolutionEvaluator(
                 self.model, self.course.names, whole, "consistent", self.damping, self.wrt, order=1
             )
@@ -313,9 +315,9 @@ class _Runner:
         scale, course, tree = self.course.scale, self.course, self.model.tree
         error = course.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
-        damped = np.zeros(len(states), dtype=bool)
+        damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
         for k in range(STEPS):
-            going = (left > ENOUGH) & ~(damped & (k >= DAMPED_STEPS))
+            going = (left > ENOUGH) & ~(damped & (k >= DAMPED_STEPS)) & (share > LEAST_SHARE)
             if not going.any():
                 break
             try:
@@ -324,12 +326,13 @@ class _Runner:
                 raise SingularError(f"At t = {time:g}: {failed.message}", **failed.numbers) from failed
             # no turn of more than half a radian at once
             large = np.abs(step / self.model.transfer(()).column_scale).max(axis=1, initial=0.0)
-            tried = self._closed(advance(tree, states, step / np.maximum(1.0, 2 * large)[:, None]), time)
+            step = step * (share / np.maximum(1.0, 2 * large))[:, None]
+            tried = self._closed(advance(tree, states, step), time)
             missing = course.error(tried, time, self.shape)
             now = np.abs(missing / scale).max(axis=1, initial=0.0)
             better = going & (now < left)
-            if not better.any():
-                break
+            # near rounding a whole step is all there is to try
+            share = np.where(better, 1.0, np.where(left > MET, share / 4, 0.0))
             states = np.where(better[:, None], tried, states)
             error = np.where(better[:, None], missing, error)
             left = np.where(better, now, left)

@@ -9,7 +9,6 @@ from typing import Literal
 from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.couplings import tell
-from kic.criterion import Damping, Law, Weight
 from kic.errors import InputError
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
@@ -19,6 +18,7 @@ from kic.position import beginning
 from kic.postures import Postures
 from kic.redundancy import ResolutionEvaluator
 from kic.tables import Sheet
+from kic.weighting import Damping, Law, Weight
 
 
 @dataclass(frozen=True, repr=False)

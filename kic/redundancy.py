@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
-from kic.criterion import (
-    GIVEN_METRIC,
-    INERTIA_METRIC,
-    LEAST_SHARE,
-    UNIT_METRIC,
-    Criterion,
-    Damping,
-    Law,
-    Weight,
-)
 from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
 from kic.kinematics import WANT_INERTIA, Table, kernel, over_batch
 from kic.resolution import Resolution
 from kic.rows import Rows, names_of
 from kic.system import column_scales, row_scales
+from kic.weighting import (
+    GIVEN_METRIC,
+    INERTIA_METRIC,
+    LEAST_SHARE,
+    UNIT_METRIC,
+    Damping,
+    Law,
+    Weight,
+    Weighting,
+)
 
 if TYPE_CHECKING:
     from kic.model import Model
@@ -90,20 +90,20 @@ class ResolutionEvaluator:
                 rows=P,
                 freedoms=M,
             )
-        self.criterion = Criterion(weight, law, damping, M)
+        self.weighting = Weighting(weight, law, damping, M)
         picked = np.arange(rows.rows.height) if rows.rows.select is None else rows.rows.select
         columns = model.tree.to_coordinates if wrt is None and model.direct else None
         places = [rows.places[1][0], rows.places[2][0] if order > 1 else 0]
         places += [start for start, _ in table.places] + [0] * (4 - len(table.places))
         in_order = range(M) if columns is None else columns
         self._plan = np.array([M, P, columns is None, *places, *picked, *in_order])
-        asked = [order, self.criterion.metric, self.criterion.consistent]
+        asked = [order, self.weighting.metric, self.weighting.consistent]
         self._asked = np.array([*asked, False, self._effort]), np.array([*asked, True, self._effort])
         self.soft = self._softness(wrt, rows.rows)
-        given = self.criterion.metric == GIVEN_METRIC
-        self._matrix = self.criterion.matrix.reshape(prod(self.criterion.batch), M * M if given else 0)
+        given = self.weighting.metric == GIVEN_METRIC
+        self._matrix = self.weighting.matrix.reshape(prod(self.weighting.batch), M * M if given else 0)
         self._numbers = np.empty((len(self.soft), 2 + P))
-        self._numbers[:, :2] = self.criterion.largest**2, self.criterion.near**2
+        self._numbers[:, :2] = self.weighting.largest**2, self.weighting.near**2
         self._numbers[:, 2:] = self.soft
         self._motions = Table([(P,), (P,), (M,), (M,)])
         self._answer = Table([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
@@ -115,7 +115,7 @@ class ResolutionEvaluator:
         task = row_scales(tree, list(rows.source), model.length)
         task = (task if rows.select is None else task[rows.select]) ** 2
         lengths = column_scales(tree, model.length)
-        if self.criterion.metric == INERTIA_METRIC:
+        if self.weighting.metric == INERTIA_METRIC:
             question = model.dynamics(WANT_INERTIA)
             I = question.model.split(question.table(model.drawn, np.empty((1, 0, 3))), ())[0]
             return task[None] / np.mean(np.einsum("nn->n", I) * lengths**2)
@@ -125,10 +125,10 @@ class ResolutionEvaluator:
             columns = transfer.scale[: transfer.first]
         else:
             columns = lengths if tree.to_coordinates is None else lengths[tree.to_coordinates]
-        if self.criterion.metric == UNIT_METRIC:
+        if self.weighting.metric == UNIT_METRIC:
             return task[None] / np.mean(columns**2)
         M = len(self.coordinates)
-        diagonal = np.einsum("bnn->bn", self.criterion.matrix.reshape(prod(self.criterion.batch), M, M))
+        diagonal = np.einsum("bnn->bn", self.weighting.matrix.reshape(prod(self.weighting.batch), M, M))
         return task / np.mean(diagonal * columns**2, axis=-1)[:, None]
 
     def __call__(
@@ -183,7 +183,7 @@ class ResolutionEvaluator:
         given = qd is not None
         if (ud is None) != given or (udd is None) != (self._order < 2) or (given and self._order < 2):
             self._refuse_motion(given, udd)
-        if given and self.criterion.consistent:
+        if given and self.weighting.consistent:
             raise InputError("Rates `qd` go with law='instantaneous'; the other law has rates of its own.")
         places = out._motion
         for name, value, place in (
@@ -236,7 +236,7 @@ class ResolutionEvaluator:
         out._work[5][:] = motion
         self._fill((out._work[0], self._asked[given], *out._work[2:]))
         self._model.check_distances(self._rows, out._work[2], None)
-        if self.criterion.metric == INERTIA_METRIC or self._effort:
+        if self.weighting.metric == INERTIA_METRIC or self._effort:
             self._model.check_springs(out._work[3], None)
         return out._work[-1]
 
@@ -271,7 +271,7 @@ class ResolutionEvaluator:
             if len(matrix) != len(T):
                 raise InputError(
                     f"`weight` has {len(matrix)} members, the states have {len(T)}.",
-                    batch=self.criterion.batch,
+                    batch=self.weighting.batch,
                 )
         if T.dtype != _REAL:
             matrix, soft = matrix.astype(T.dtype), soft.astype(T.dtype)
@@ -307,7 +307,7 @@ class ResolutionEvaluator:
         """Name the members whose task is singular; those without a posture are NaN and stay so."""
         _, _, T, K, _, _, _, _, quality, made = work
         known = np.isfinite(T).all(axis=1)
-        if self.criterion.metric == INERTIA_METRIC or self._effort:
+        if self.weighting.metric == INERTIA_METRIC or self._effort:
             known &= np.isfinite(K).all(axis=1)
         massless = ~(quality[:, 0] > LEAST_SHARE)
         damped = self._answer.split(made, (len(made),))[5][:, 0].real > 0

@@ -10,7 +10,6 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.coefficients import Coefficients
-from kic.criterion import INERTIA_METRIC, UNIT_METRIC, Damping, Law, Weight
 from kic.errors import InputError
 from kic.members import spread, surviving
 from kic.placement import Placement
@@ -20,6 +19,7 @@ from kic.resolution import Resolution
 from kic.rightinverse import RightInverse
 from kic.rows import names_of
 from kic.secondary import Aim
+from kic.weighting import INERTIA_METRIC, UNIT_METRIC, Damping, Law, Weight
 
 # of a complex step: the squares of what moves must vanish beside it
 STEP = 1e-40
@@ -41,7 +41,7 @@ def resolve(
     order = 1 + (motion["udd"] is not None)
     f = ResolutionEvaluator(c._model, names, weight, law, damping, wrt, order=order)
     P, M = len(f.task), len(f.coordinates)
-    _check(motion, f.criterion.consistent)
+    _check(motion, f.weighting.consistent)
     sizes = {"ud": P, "udd": P, "uddd": P, "qd": M}
     given = {k: trailing(k, v, sizes[k]) for k, v in motion.items() if v is not None}
     for name, a in given.items():
@@ -49,9 +49,9 @@ def resolve(
             raise InputError(f"Expected `{name}` to be numbers, got symbols.")
     aim = Aim(secondary, M)
     shapes = {k: a.shape[:-1] for k, a in given.items()}
-    shape = broadcast_batches(posture=c.batch, weight=f.criterion.batch, **shapes, **aim.batches)
-    if f.criterion.batch and f.criterion.batch != shape:
-        whole = np.broadcast_to(f.criterion.matrix, (*shape, M, M))
+    shape = broadcast_batches(posture=c.batch, weight=f.weighting.batch, **shapes, **aim.batches)
+    if f.weighting.batch and f.weighting.batch != shape:
+        whole = np.broadcast_to(f.weighting.matrix, (*shape, M, M))
         f = ResolutionEvaluator(c._model, names, whole, law, damping, wrt, order=order)
     c = spread_out(c, shape)
     case = _Case(
@@ -198,7 +198,7 @@ class _Case:
             )
         c, h = self._ahead(qd)
         ahead = {"udd": given["udd"] + 1j * h * given["uddd"]}
-        if "qd" in given or not f.criterion.consistent:
+        if "qd" in given or not f.weighting.consistent:
             # accelerations that are no derivative of rates: these go where the accelerations bring them
             ahead["qd"] = qd + 1j * h * qdd
         else:
@@ -221,17 +221,17 @@ def law_coefficients(
     )
     sound = type(c)(c._model, (int(good.sum()),), c._states[good.reshape(-1)])
     u = sound.coefficients(names, order=2, wrt=wrt)
-    criterion = f.criterion
+    weighting = f.weighting
     Q: np.ndarray = np.eye(M)
     power = None
-    if criterion.metric == INERTIA_METRIC:
+    if weighting.metric == INERTIA_METRIC:
         d = sound.dynamics(wrt)
         Q, power = d.I, d.P
-    elif criterion.metric != UNIT_METRIC:
-        Q = np.broadcast_to(criterion.matrix, (*batch, M, M))[good]
+    elif weighting.metric != UNIT_METRIC:
+        Q = np.broadcast_to(weighting.matrix, (*batch, M, M))[good]
     soft = np.broadcast_to(f.soft, (prod(batch), P))[good.reshape(-1)]
-    law = RightInverse(u.G, u.H, Q, power, soft, damping[good][:, None], (criterion.largest, criterion.near))
+    law = RightInverse(u.G, u.H, Q, power, soft, damping[good][:, None], (weighting.largest, weighting.near))
     G[good] = law.G
-    H[good] = law.consistent() if criterion.consistent else law.instantaneous()
+    H[good] = law.consistent() if weighting.consistent else law.instantaneous()
     quasi = u.quasi if P == M else {*u.rows, *u.columns}
     return Coefficients(u.columns, u.rows, G, H, quasi=quasi)

@@ -227,9 +227,6 @@ class Manipulability(Objective):
         return self.gain * w[..., None] * (bent + grown * slope)
 
 
-Secondary = Any
-
-
 class Aim:
     """What was given as `secondary`, ready to be asked: arrays, objectives, a callable, or a sum of these.
 
@@ -310,6 +307,8 @@ def _numbers(value: Any, size: int) -> np.ndarray:
             f"kic.PreferredPosture, a callable, or a list of these; got {shown(value)}.",
             got=a.shape,
         )
+    if not np.isfinite(a).all():
+        raise InputError(f"Expected `secondary` to be finite, got {shown(value)}.")
     return a
 
 

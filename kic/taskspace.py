@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.actuation import Actuation
-from kic.criterion import Damping, Law, Weight
 from kic.ellipsoids import Ellipsoid, Kind
 from kic.measures import gradient_at, make_ellipsoid
 from kic.members import spread, surviving
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.resolution import Resolution
 from kic.resolving import resolve
+from kic.weighting import Damping, Law, Weight
 
 
 class TaskSpace(Actuation):
@@ -197,8 +197,8 @@ class TaskSpace(Actuation):
             The law of accelerations.
         secondary : optional
             What the null space is for: `JointLimits`, `Manipulability`, `PreferredPosture`; rates z (..., M),
-            or (z, ż) or (z, ż, z̈), zero where left out; a callable that takes a configuration and returns z;
-            or a list of these, whose sum counts. Where accelerations are asked, a callable is derived by its
+            or (z, ż) or (z, ż, z̈), zero where left out; a callable that takes a configuration of any batch
+            and returns z; or a list of these, whose sum counts. Where accelerations are asked, a callable is derived by its
             complex step, and must pass complex numbers on.
         damping : float or (float, float), optional
             λ, or the largest λ and the manipulability w₀ below which λ² grows from 0, as (1 − w²/w₀²)² of the

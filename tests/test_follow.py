@@ -270,6 +270,57 @@ def test_damped_through_a_singular_posture() -> None:
     assert f.qdd is None
 
 
+def test_other_coordinates_and_weights() -> None:
+    """A pose as coordinates, and a weight for each member."""
+    m = kic.load("gough-stewart")
+    c = m.at()
+    t = np.linspace(0, 1, 5)
+    path = {"platform.x": lambda x: 0.05 * np.sin(x), "L1": 0 * t + float(c.value("L1"))}
+    Q = np.stack([np.eye(6), np.diag([1.0, 1.0, 1.0, 5.0, 5.0, 5.0])])
+    f = m.follow(path, t, near=c, wrt="platform", weight=Q)
+    assert f.batch == (5, 2)
+    assert f.coordinates == c.coefficients("platform", order=1).rows
+    assert np.abs(f.error).max() < 1e-12
+    alone = m.follow(path, t, near=c, wrt="platform", weight=Q[1])
+    assert np.abs(alone.phi - f.phi[:, 1]).max() < 1e-10
+    assert np.abs(f.phi[-1, 0] - f.phi[-1, 1]).max() > 1e-5
+
+
+def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kic import following
+
+    c = panda.at(HOME)
+    given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}
+    panda.follow(**given)
+    monkeypatch.setattr(following, "MOST_STEPS", 2)
+    with pytest.raises(kic.PostureError, match=r"can not be followed beyond t = 0\.\d+: its steps") as caught:
+        panda.follow(**given)
+    assert 0 < caught.value.time < 3
+
+
+def test_loops_that_do_not_close_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kic.closure import Closure
+
+    m = kic.load("five-bar")
+    monkeypatch.setattr(Closure, "judge", lambda self, states, left: ["torn"] * len(states))
+    with pytest.raises(kic.PostureError, match="Loops of 'five-bar' do not close at t = 1: torn"):
+        m.follow({"tip.x": [m.at().value("tip.x")] * 2}, [0.0, 1.0])
+
+
+def test_a_start_that_is_far(panda: kic.Mechanism) -> None:
+    """Newton's steps lead to the path, whole or in parts, in every member of a batch that they can."""
+    rng = np.random.default_rng(1)
+    c = panda.at(HOME + 0.3 * rng.normal(size=(20, 7)))
+    goal = panda.at(HOME).value("flange")
+    f = panda.follow({"flange": np.stack([goal, goal])}, [0.0, 1.0], near=c)
+    assert np.abs(f.error).max() < 1e-12
+    far = np.broadcast_to(goal, (2, 20, 3)).copy()
+    far[:, 3] += 2.0
+    with pytest.raises(kic.PostureError, match=r"does not reach its path in member \[3\] at t = 0") as caught:
+        panda.follow({"flange": far}, [0.0, 1.0], near=c)
+    assert caught.value.left > 1.0
+
+
 def test_what_it_refuses(panda: kic.Mechanism) -> None:
     from scipy.spatial.transform import Rotation
 

@@ -577,6 +577,8 @@ def test_what_it_refuses() -> None:
         ({"damping": "much"}, "Expected `damping` to be a positive number"),
         ({"secondary": np.zeros(3)}, r"Expected `secondary` to be rates \(\.\.\., 7\)"),
         ({"secondary": "up"}, "`secondary`"),
+        ({"secondary": np.full(7, np.nan)}, "Expected `secondary` to be finite"),
+        ({"secondary": lambda x: x.phi * np.inf}, "Expected `secondary` to be finite"),
         ({"secondary": (np.zeros(7),) * 4}, r"\(z, ż, z̈\) at most"),
         ({"secondary": kic.JointLimits({"nose": (0, 1)})}, "nose"),
         ({"secondary": kic.JointLimits({"flange": (0, 1)})}, r"'flange' has several rows; name single ones"),
@@ -656,11 +658,11 @@ def test_symbols_and_missing_mass() -> None:
 
 
 def test_constants_are_those_of_the_kernel() -> None:
-    from kic import criterion
+    from kic import weighting
     from kic.kernels import resolution
 
     for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC", "LEAST_SHARE"):
-        assert getattr(criterion, name) == getattr(resolution, name)
+        assert getattr(weighting, name) == getattr(resolution, name)
     for name, task in TASKS.items():
         f = kic.load(name).prepare_resolve(task.split())
         assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.task))[-1]

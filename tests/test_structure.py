@@ -17,7 +17,7 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays", "programs"],
-    ["checks", "members", "criterion"],
+    ["checks", "members", "weighting"],
     ["products", "inertias", "rotations", "jets", "contributions", "rightinverse"],
     ["parts", "coefficients", "jointforces", "ellipsoids"],
     ["dynamics", "couplings"],

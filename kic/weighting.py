@@ -20,7 +20,7 @@ _LAWS = ("consistent", "instantaneous")
 _REAL = np.dtype(np.float64)
 
 
-class Criterion:
+class Weighting:
     """What is least, and what may give way: weight, law and damping, looked at once.
 
     Parameters
