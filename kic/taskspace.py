@@ -198,8 +198,8 @@ class TaskSpace(Actuation):
         secondary : optional
             What the null space is for: `JointLimits`, `Manipulability`, `PreferredPosture`; rates z (..., M),
             or (z, ż) or (z, ż, z̈), zero where left out; a callable that takes a configuration of any batch
-            and returns z; or a list of these, whose sum counts. Where accelerations are asked, a callable is derived by its
-            complex step, and must pass complex numbers on.
+            and returns z; or a list of these, whose sum counts. Where accelerations are asked, a callable is
+            derived by its complex step, and must pass complex numbers on.
         damping : float or (float, float), optional
             λ, or the largest λ and the manipulability w₀ below which λ² grows from 0, as (1 − w²/w₀²)² of the
             largest (after Nakamura and Hanafusa 1986). λ² S is added to G Q⁻¹ Gᵀ, which is measured free of

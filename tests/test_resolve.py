@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arms import arm
-from sampling import mismatch
+from sampling import mismatch, random_tree
 
 import kic
 
@@ -511,6 +511,32 @@ def test_the_prepared_evaluator_answers_the_same(name: str, weight: str) -> None
         < 1e-12
     )
     assert "for the task" in repr(f)
+
+
+@every_weight
+@pytest.mark.parametrize("kinds", ["RPRRP", ["R", "spherical", "P", "universal"]], ids=str)
+def test_random_trees_with_loads(kinds: object, weight: str) -> None:
+    """Sliders, balls, springs, dampers, and coordinates in another order than the tree's."""
+    rng = np.random.default_rng(12)
+    m = random_tree(rng, kinds, branched=True, loads=True)
+    if "spherical" not in kinds:
+        m = replace(m, coordinates=tuple(reversed(m.coordinate_names)))
+    c = m.at(rng.normal(size=len(m.coordinate_names)))
+    task = ["gap", "p3.x"]
+    M = len(c.coordinates)
+    ud, udd, uddd = rng.normal(size=(3, 2))
+    Q = weighty(weight, M)
+    r = c.resolve(task, ud, udd, uddd, weight=Q)
+    u = c.coefficients(task, order=3)
+    limit = 1e-13 * np.linalg.cond(c.dynamics().I) * 10
+    assert mismatch(u.acceleration(r.qd, r.qdd), udd) < limit
+    assert mismatch(u.jerk(r.qd, r.qdd, r.qddd), uddd) < 10 * limit
+    assert mismatch(r.coefficients.acceleration(ud, udd), r.qdd) < limit
+    f = m.prepare_resolve(task, weight=Q, effort=True)
+    assert mismatch(f(c.state, ud, udd).effort, c.dynamics().effort(r.qd, r.qdd)) < limit
+    s = c.operational_space(task)
+    if weight == "minimum kinetic energy":
+        assert mismatch(s.force(r.qd, udd), s.inverse.T @ (r.effort)) < limit
 
 
 def test_what_the_evaluator_refuses() -> None:
