@@ -18,7 +18,7 @@ from kic.redundancy import ResolutionEvaluator
 from kic.resolving import resolve, tree_rates
 from kic.secondary import Aim
 from kic.tables import Sheet, member
-from kic.trajectory import Trajectory
+from kic.taskpath import TaskPath
 from kic.weighting import Damping, Law, Weight
 
 # rows at which a posture counts as put on the path, of their scale; and how near rounding lets it come
@@ -181,7 +181,7 @@ def follow(
         raise InputError(f"Expected `gain` to be a number (1/time), not negative, got {shown(gain)}.")
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"Expected `tolerance` to be between 1e-13 and 1e-3, got {shown(tolerance)}.")
-    course = Trajectory(model, path, times)
+    course = TaskPath(model, path, times)
     start, around = beginning(model, near)
     runner = _Runner(model, course, weight, secondary, damping, wrt)
     shape = broadcast_batches(
@@ -222,7 +222,7 @@ class _Runner:
     """The law of rates with what it is asked of, between two times and at one."""
 
     def __init__(
-        self, model: Model, course: Trajectory, weight: Weight, secondary: Any, damping: Damping, wrt: Any
+        self, model: Model, course: TaskPath, weight: Weight, secondary: Any, damping: Damping, wrt: Any
     ) -> None:
         self.model, self.course, self.weight, self.wrt = model, course, weight, wrt
         self.damping, self.secondary = damping, secondary

@@ -34,7 +34,7 @@ FLOORS = [
     ["idle"],
     ["mobility", "chords", "steps"],
     ["model", "continuation", "locating"],
-    ["placement", "reactions", "singularities", "results", "trajectory"],
+    ["placement", "reactions", "singularities", "results", "taskpath"],
     ["evaluator"],
     ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
     ["distribution", "resolving"],

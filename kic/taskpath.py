@@ -20,7 +20,7 @@ _STEP = 1e-40
 Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 
 
-class Trajectory:
+class TaskPath:
     """Wanted values of a task's rows in time, with their rates, and accelerations if they are known.
 
     Parameters
