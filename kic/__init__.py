@@ -29,6 +29,7 @@ T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
 T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
 G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
+q̇, λ    for a task (`Resolution`)           (..., M), (..., P)       (4-68) to (4-75)
 ======  ==================================  =======================  =================
 
 The differentiating index comes first::
@@ -65,6 +66,7 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.following import Following
 from kic.grasp import Grasp
 from kic.graspmotion import GraspMotion
 from kic.independent import IndependentSet, IndependentSets
@@ -74,6 +76,9 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.redundancy import ResolutionEvaluator
+from kic.resolution import Resolution
+from kic.secondary import JointLimits, Manipulability, PreferredPosture
 from kic.sensitivity import sensitivity
 from kic.singularities import Singularities, Singularity
 
@@ -94,6 +99,7 @@ __all__ = [
     "Dynamics",
     "Ellipsoid",
     "Evaluator",
+    "Following",
     "Force",
     "Grasp",
     "GraspMotion",
@@ -104,9 +110,11 @@ __all__ = [
     "InternalLoads",
     "Joint",
     "JointForces",
+    "JointLimits",
     "KicError",
     "LimitError",
     "LoopError",
+    "Manipulability",
     "Mechanism",
     "ModelError",
     "ModelFileError",
@@ -115,6 +123,9 @@ __all__ = [
     "OperationalSpace",
     "Point",
     "PostureError",
+    "PreferredPosture",
+    "Resolution",
+    "ResolutionEvaluator",
     "SingularError",
     "Singularities",
     "Singularity",
