@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -11,6 +14,12 @@ import numpy as np
 from kic.errors import InputError, shown
 
 _EXACT = {int, float, Fraction, Decimal}
+# whether a description may carry complex steps, as it does while a sensitivity is asked
+_STEPPING: ContextVar[bool] = ContextVar("stepping", default=False)
+# an imaginary part larger than this is no step, but a complex number
+_LARGEST_STEP = 1e-12
+# imaginary parts this much smaller than those they come from are rounding
+_SHARE = 1e-9
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
@@ -60,9 +69,41 @@ def _is_symbol(x: Any) -> bool:
 
 
 def reals(value: Any) -> np.ndarray | None:
-    """An array of finite float64, or None where that is not what came."""
+    """An array of finite float64, or None where that is not what came; within `stepping`, with its steps."""
     a = as_numbers(value)
+    if a is not None and a.dtype == np.complex128 and _STEPPING.get():
+        small = np.abs(a.imag).max(initial=0.0) < _LARGEST_STEP
+        a = (a if a.imag.any() else a.real) if small else None
+        return a if a is not None and np.isfinite(a).all() else None
     return a if a is not None and a.dtype == np.float64 and np.isfinite(a).all() else None
+
+
+@contextmanager
+def stepping() -> Iterator[None]:
+    """Descriptions made inside may carry complex steps: tiny imaginary parts that are derivatives."""
+    token = _STEPPING.set(True)
+    try:
+        yield
+    finally:
+        _STEPPING.reset(token)
+
+
+def carries_step(value: Any) -> bool:
+    """Whether a number, or one in nested tuples, is complex."""
+    return any(map(carries_step, value)) if isinstance(value, tuple) else isinstance(value, complex)
+
+
+def without_step(value: Any) -> Any:
+    """A number, or those in nested tuples, without imaginary parts; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(map(without_step, value))
+    return value.real if isinstance(value, complex) else value
+
+
+def step_vanishes(x: Any, *of: Any) -> bool:
+    """Whether the imaginary part of x is only rounding, beside those of what it is made of."""
+    left, whole = np.abs(np.imag(x)).max(), max(np.abs(np.imag(part)).max() for part in of)
+    return bool(left <= _SHARE * whole)
 
 
 def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndarray:

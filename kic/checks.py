@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cmath import sqrt
 from collections.abc import Iterable
-from math import hypot
+from math import dist, hypot
 from typing import Any
 
 from kic.arrays import reals
@@ -28,25 +29,34 @@ def vector(owner: str, key: str, value: Any) -> Vector:
 def number(owner: str, key: str, value: Any, least: float | None = None) -> float:
     """One finite number, not below `least`."""
     a = reals(value)
-    if a is None or a.shape != () or (least is not None and a < least):
+    if a is None or a.shape != () or (least is not None and a.real < least):
         at_least = "" if least is None else f" of at least {least:g}"
         raise ModelError(
             f"{owner}: expected `{key}` to be a finite number{at_least}, got {shown(value)}.", key=key
         )
-    return float(a)
+    return a.item()
 
 
 def direction(owner: str, key: str, value: Any) -> Vector:
     """Three finite numbers that have a direction."""
     v = vector(owner, key, value)
-    if not any(v):
+    size = hypot(*(x.real for x in v))
+    if not size:
         raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)
-    if not 1e-100 < hypot(*v) < 1e100:
+    if not 1e-100 < size < 1e100:
         raise ModelError(
             f"{owner}: expected `{key}` to have an ordinary length (any unit will do), got {shown(v)}.",
             key=key,
         )
     return v
+
+
+def apart(one: Vector, other: Vector) -> float:
+    """Distance of two points; complex steps pass."""
+    gap = [a - b for a, b in zip(one, other, strict=True)]
+    if any(isinstance(x, complex) for x in gap):
+        return sqrt(sum(x * x for x in gap))  # type: ignore[return-value]
+    return dist(one, other)
 
 
 def text(owner: str, key: str, value: Any) -> str:

@@ -40,6 +40,7 @@ class Closer:
     """
 
     def __init__(self, model: Model, inputs: str | Iterable[str] | None) -> None:
+        model.only_real("prepare_at()", "Ask at() for the posture.")
         self._model = model
         self._names = model.coordinates if inputs is None else names_of(inputs, "inputs")
         for name in self._names:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.arrays import reals
+from kic.arrays import reals, step_vanishes, without_step
 from kic.checks import STRICT, Vector, assign, check_name, listed, vector
 from kic.errors import ModelError, shown, unknown
 from kic.parts import Joint
@@ -120,8 +120,9 @@ class Coupling:
 
     def _numbers(self, who: str, way: str) -> tuple[float, ...]:
         """One number for each joint, with the signs that its kind allows."""
-        a, count = reals(getattr(self, way)), len(self.joints)
-        if a is None or a.shape != (count,) or not a.all():
+        given, count = reals(getattr(self, way)), len(self.joints)
+        a = np.zeros(0) if given is None else given.real
+        if given is None or a.shape != (count,) or not a.all():
             raise ModelError(
                 f"{who}: expected `{way}` to be {count} finite numbers other than zero, one for each joint, "
                 f"got {shown(getattr(self, way))}.",
@@ -143,7 +144,7 @@ class Coupling:
             raise ModelError(
                 f"{who}: a ring gear is larger than the wheel in it, got {shown(self.gears)}.", key=way
             )
-        return tuple(a.tolist())
+        return tuple(given.tolist())
 
 
 def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
@@ -182,7 +183,7 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
 def tell(sheet: Sheet, couplings: Mapping[str, Terms]) -> None:
     """Write the equations of couplings on a sheet, if there are any."""
     if couplings:
-        equations = [[relation(terms)] for terms in couplings.values()]
+        equations = [[relation(without_step(terms))] for terms in couplings.values()]
         sheet.texts("couplings", list(couplings), ["changes from the drawing"], equations)
 
 
@@ -249,7 +250,7 @@ def _sense(joint: Joint, carrier: str) -> int:
 
 def _axis(joint: Joint) -> np.ndarray:
     axis = np.array(joint.axis)
-    return axis / np.linalg.norm(axis)
+    return axis / np.sqrt(axis @ axis)
 
 
 def _centre(joint: Joint) -> np.ndarray:
@@ -266,9 +267,9 @@ def _wheels(who: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) 
                 "`pitch_point`; anything else can be written with `ratios`.",
                 key="joints",
             )
-    a, b = _axis(one), _axis(two)
-    cosine = float(a @ b)
-    if np.linalg.norm(np.cross(a, b)) > _PARALLEL:
+    a, b = (np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in (one, two))  # type: ignore[arg-type]
+    cosine, across = float((a @ b).real), np.cross(a, b)
+    if np.linalg.norm(across) > _PARALLEL or not step_vanishes(across, a, b):
         raise ModelError(
             f"{who}: `{way}` needs parallel axes; the cosine of '{one.name}' and '{two.name}' is "
             f"{cosine:.6g}. Bevel gears have a `pitch_point`; worms and crossed axes are written with "
@@ -310,9 +311,9 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
             )
         velocities.append(_sense(joint, carrier) * v)
     u, v = velocities
-    along = u / np.linalg.norm(u)
-    sine = float(np.linalg.norm(np.cross(along, v)) / np.linalg.norm(v))
-    if sine > _PARALLEL:
+    along, across = u / np.sqrt(u @ u), np.cross(u, v) / np.linalg.norm(u)
+    sine = float(np.linalg.norm(across) / np.linalg.norm(v))
+    if sine > _PARALLEL or not step_vanishes(across, *velocities):
         raise ModelError(
             f"{who}: at the pitch point {shown(at.tolist())} '{one.name}' and '{two.name}' move in different "
             f"directions (sine {sine:.3g}). Give the point where they roll on one another, or, if they "
@@ -320,4 +321,4 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
             key="pitch_point",
             sine=sine,
         )
-    return float(along @ u), -float(along @ v)
+    return (along @ u).item(), -(along @ v).item()

@@ -66,7 +66,10 @@ class DH:
 
 
 def _cosine_sine(angle: float) -> tuple[float, float]:
-    """Cosine and sine, exact for multiples of a right angle: 6e-17 is no direction."""
+    """Cosine and sine, exact for multiples of a right angle: 6e-17 is no direction; a complex step passes."""
+    if isinstance(angle, complex):
+        c, s = _cosine_sine(angle.real)
+        return c - 1j * angle.imag * s, s + 1j * angle.imag * c  # type: ignore[return-value]
     quarters = angle / (pi / 2)
     nearest = round(quarters)
     if abs(quarters - nearest) < 1e-15 * max(1.0, abs(quarters)):
@@ -215,7 +218,7 @@ def _part_of_arm(name: str, part: Any, expected: type, key: str) -> None:
 
 def _drawn(p: Vector, T: np.ndarray) -> Vector:
     """A point of a link's frame where it stands in the drawing."""
-    x, y, z = (float(v) for v in T[:3, :3] @ np.array(p) + T[:3, 3])
+    x, y, z = (T[:3, :3] @ np.array(p) + T[:3, 3]).tolist()
     return (x, y, z)
 
 
@@ -228,7 +231,5 @@ def _drawn_body(body: Body, T: np.ndarray) -> Body:
         changes["at"] = _drawn(body.at, T)
     if body.inertia is not None:
         turned = T[:3, :3] @ as_matrix(body.inertia) @ T[:3, :3].T  # type: ignore[arg-type]
-        changes["inertia"] = tuple(
-            float(turned[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-        )
+        changes["inertia"] = tuple(turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist())
     return replace(body, **changes) if changes else body

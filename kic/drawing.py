@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import dist
+from typing import Self
 
-from kic.checks import GROUND, STRICT, Vector, assign, check_name, listed, number, text, vector
+from kic.arrays import carries_step, without_step
+from kic.checks import GROUND, STRICT, Vector, apart, assign, check_name, listed, number, text, vector
+from kic.contacts import Contact
 from kic.couplings import Coupling, Terms, terms
 from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 
-KINDS = ("bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings")
+KINDS = (
+    "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts"
+)  # fmt: skip
 _SINGULAR = {
     "bodies": "body",
     "joints": "joint",
@@ -22,8 +26,9 @@ _SINGULAR = {
     "moments": "moment",
     "springs": "spring",
     "couplings": "coupling",
+    "contacts": "contact",
 }
-Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling
+Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact
 # a rod shorter than this share of the drawing's coordinates has no direction that could be trusted
 _NO_LENGTH = 1e-12
 
@@ -51,6 +56,8 @@ class Drawing:
     """Springs and dampers between points."""
     couplings: tuple[Coupling, ...] = ()
     """Gears, belts and other linear relations between joint coordinates."""
+    contacts: tuple[Contact, ...] = ()
+    """Places where bodies touch, as fingers an object, or feet the ground."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
@@ -71,7 +78,7 @@ class Drawing:
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
-        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling)
+        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact)
         for kind, expected in zip(KINDS, types, strict=True):
             parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
             for i, part in enumerate(parts):
@@ -113,7 +120,7 @@ class Drawing:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     raise ModelError(
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads and couplings share one namespace; rename one.",
+                        "distances, loads, couplings and contacts share one namespace; rename one.",
                         key=f"{kind}[{i}].name",
                         name=name,
                     )
@@ -122,9 +129,11 @@ class Drawing:
     def _check_references(self) -> None:
         bodies = dict.fromkeys((GROUND, *(body.name for body in self.bodies)))
         points = dict.fromkeys(point.name for point in self.points)
-        for i, joint in enumerate(self.joints):
-            for body in joint.bodies:
-                self._known(f"Joint '{joint.name}'", f"joints[{i}].bodies", "body", body, bodies)
+        for kind in ("joints", "contacts"):
+            for i, pair in enumerate(getattr(self, kind)):
+                who = f"{_SINGULAR[kind].capitalize()} '{pair.name}'"
+                for body in pair.bodies:
+                    self._known(who, f"{kind}[{i}].bodies", "body", body, bodies)
         for kind in ("points", "moments"):
             for i, part in enumerate(getattr(self, kind)):
                 who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
@@ -216,7 +225,7 @@ class Drawing:
                     "change. Leave `fixed` out.",
                     key=f"distances[{i}].fixed",
                 )
-            length, size = dist(one.at, two.at), max(map(abs, (*one.at, *two.at)))
+            length, size = apart(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
             if rod.fixed and not length > _NO_LENGTH * size:
                 raise ModelError(
                     f"Distance '{rod.name}' is fixed, but drawn as {length:.3g}, where it has no direction. "
@@ -228,7 +237,29 @@ class Drawing:
     @cached_property
     def rods(self) -> dict[str, float]:
         """Fixed distances with their lengths as drawn."""
-        return {d.name: dist(*(self.point(name).at for name in d.points)) for d in self.distances if d.fixed}
+        return {d.name: apart(*(self.point(name).at for name in d.points)) for d in self.distances if d.fixed}
+
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether some number carries a complex step, as in a sensitivity."""
+        values = (value for part in self.parts.values() for value in vars(part).values())
+        return any(map(carries_step, (self.gravity, *values)))
+
+    def without_steps(self) -> Self:
+        """The same drawing in real numbers."""
+        parts = {
+            kind: tuple(
+                replace(part, **{key: without_step(value) for key, value in vars(part).items()})
+                for part in getattr(self, kind)
+            )
+            for kind in KINDS
+        }
+        return replace(self, **parts, gravity=without_step(self.gravity))  # type: ignore[arg-type]
+
+    @cached_property
+    def touching(self) -> tuple[Contact, ...]:
+        """Contacts that are closed."""
+        return tuple(contact for contact in self.contacts if contact.closed)
 
     def _check_coordinates(self, who: str) -> None:
         if self.coordinates is None:
@@ -288,6 +319,11 @@ class Drawing:
                     return part
         label = " or ".join(_SINGULAR[kind] for kind in among) if kinds else "part"
         raise self.unknown(label, name, *among)
+
+    def said(self, name: str) -> str:
+        """A part's name with what it is, for messages."""
+        kind = next(kind for kind in KINDS if any(part.name == name for part in getattr(self, kind)))
+        return f"{_SINGULAR[kind]} '{name}'"
 
     def point(self, name: str) -> Point:
         """The point of a name."""

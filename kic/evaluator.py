@@ -48,7 +48,7 @@ class Evaluator:
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
-        if dynamics not in (True, False, "inertia"):
+        if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
             raise InputError(f"Expected `dynamics` to be True, False or 'inertia', got {shown(dynamics)}.")
         parts = _MODEL[:2] if dynamics == "inertia" else _MODEL if dynamics else ()
         clash = sorted(set(names) & set(parts))
@@ -80,7 +80,7 @@ class Evaluator:
         # springs and dampers in cut joints are added to what the kernel gives
         self._cut_laws = transfer is not None and bool(want & WANT_LOADS) and bool(model.cut_laws)
         # a state of another shape than this one takes the longer way
-        hot = transfer is None or (transfer.choice is not None and not self._cut_laws)
+        hot = not model.stepped and (transfer is None or (transfer.choice is not None and not self._cut_laws))
         self._one = (self._size,) if hot else None
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
@@ -130,7 +130,7 @@ class Evaluator:
             if out._copies:
                 self._layout.refresh(out)
             return out
-        if type(state) is not _ndarray or state.dtype is not _REAL or not state.flags.carray:
+        if type(state) is not _ndarray or state.dtype is not _REAL or not state.flags.carray or not self._one:
             state = self._checked(state)
         shape = state.shape
         if not shape or shape[-1] != self._size:
@@ -190,8 +190,8 @@ class Evaluator:
         state = self._checked(state)
         if self._transfer is None:
             return np.ones(state.shape[:-1])
-        closure = self._model.closure(self._transfer.names)
-        return closure.check(state.reshape(-1, self._size)).reshape(state.shape[:-1])
+        closure = self._model.real.closure(self._transfer.names)
+        return closure.check(state.real.reshape(-1, self._size)).reshape(state.shape[:-1])
 
     def _fresh(self, state: np.ndarray) -> Results:
         """Results for one real state."""
@@ -271,4 +271,11 @@ class Evaluator:
                 f"got {a.shape}.",
                 got=a.shape,
             )
+        if self._model.stepped and a.dtype is _REAL:
+            if not self._model.tree.open:
+                raise InputError(
+                    f"A real state of '{self._model.drawing.name}' does not close with the step of a "
+                    "sensitivity. Take states from its own at()."
+                )
+            a = a.astype(complex)
         return a

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kic.conic import BRINK, EQUAL, Program, best, centre, independent, solve
-from kic.errors import SingularError
+from kic.errors import LimitError, MemberError, SingularError
 from kic.onegrasp import OneGrasp
 
 # contacts that can not press, as far as the solver sees it, give less than this share of the load
@@ -45,6 +45,7 @@ class Demand:
         direction: np.ndarray | None = None,
     ) -> None:
         self.grasp, self.fingers, self.given = grasp, fingers, wrench
+        self._level = least
         load = grasp.wrench(wrench)
         self.added = None if direction is None else grasp.wrench(direction)
         self._added_size = 1.0 if self.added is None else float(np.linalg.norm(self.added))
@@ -69,10 +70,11 @@ class Demand:
         over = ~self.moves & ((f.own < f.low) | (f.own > f.high))
         if over.any():
             names = [name for name, bad in zip(f.names, over, strict=True) if bad]
-            raise SingularError(
+            raise LimitError(
                 f"No grip keeps joint {', '.join(names)} within its limits: its effort {f.own[over][0]:g} is "
                 "not that of a contact. Widen them, or change `offset`.",
-                limits=tuple(names),
+                scale=None,
+                binding=tuple(names),
             )
 
     def columns(self, active: np.ndarray) -> np.ndarray:
@@ -184,7 +186,7 @@ class Demand:
             at=tuple(idle),
         )
 
-    def _why(self, active: np.ndarray, names: list[tuple[str, str]]) -> SingularError:
+    def _why(self, active: np.ndarray, names: list[tuple[str, str]]) -> MemberError:
         """The load can not be held: by the contacts at all, or only not with the limits among these."""
         program, _, T = self.program(active, extras=False)
         alone = centre(program)
@@ -195,13 +197,26 @@ class Demand:
         )
         parts = [f"the effort limits of {', '.join(joints)}"] if joints else []
         parts += [f"`least` at contact {', '.join(pressed)}"] if pressed else []
-        return SingularError(
-            f"The contacts could hold the load, but not within {' and '.join(parts) or 'all limits'}. Widen "
-            "these, or grip elsewhere.",
-            limits=joints,
-            least=pressed,
+        share = self._share()
+        much = "nothing of it" if share is None else f"{share:.6g} of it"
+        return LimitError(
+            f"The contacts could hold the load, but within {' and '.join(parts) or 'all limits'} they hold "
+            f"{much}. Widen these, or grip elsewhere.",
+            scale=share,
+            binding=(*joints, *(f"contact {name}" for name in pressed)),
             wrench=self.given,
         )
+
+    def _share(self) -> float | None:
+        """How much of the load is held within the limits; None where not even no load is."""
+        if self.added is not None or not self.load.any():
+            return None
+        more = np.zeros_like(self.given), self.fingers, self._level, self.safety
+        try:
+            Demand(self.grasp, *more).inside()
+            return Demand(self.grasp, *more, self.given).most()
+        except MemberError:
+            return None
 
     def refusal(self, y: np.ndarray, sense: str) -> SingularError:
         """No contact pushes against this motion, on which the load does work."""

@@ -173,8 +173,11 @@ def grip_forces(
     InputError
         For other shapes, words or ranges, limits or `offset` without `jacobian`, limits below the lower ones.
     SingularError
-        Where the load can not be held. Carries `twist` (W,): contacts push along it only, and the load does
-        work on it; or the `limits` and the contacts (`least`) that stand in the way.
+        Where the contacts can not hold the load. Carries `twist` (W,): they push along it only, and the load
+        does work on it.
+    LimitError
+        Where they could, but not within the limits or with `least`. Carries `scale`, the share of the load
+        that is held (None if none is), and `binding`, the joints and contacts that stand in the way.
     KicError
         Where Clarabel is needed and not installed.
 
@@ -237,7 +240,7 @@ def largest_load(
     ------
     InputError
         As `grip_forces`, and for a direction of no size.
-    SingularError, KicError
+    SingularError, LimitError, KicError
         As `grip_forces`.
 
     Examples

@@ -141,6 +141,7 @@ class IndependentSets:
 
 def independent_sets(model: Model, at: Any, among: Any, count: Any) -> IndependentSets:
     """Candidate sets ranked; see `Mechanism.independent_sets`."""
+    model.only_real("independent_sets()", "Ask the mechanism outside, and name coordinates inside.")
     who, freedoms = model.drawing.name, model.freedoms
     if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
         raise InputError(f"Expected `count` to be a positive number of sets, got {shown(count)}.")

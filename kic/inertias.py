@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import reals
+from kic.arrays import reals, step_vanishes, without_step
 from kic.errors import ModelError, shown
 
 Six = tuple[float, float, float, float, float, float]
@@ -55,7 +55,7 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
         )
     if a.shape == (3, 3):
         difference = float(np.abs(a - a.T).max())
-        if difference > 1e-12 * np.abs(a).max():
+        if difference > 1e-12 * np.abs(a).max() or not step_vanishes(a - a.T, a):
             raise ModelError(
                 f"{who}: `inertia` must be symmetric; the largest difference to its transpose is "
                 f"{difference:.3g}.",
@@ -63,11 +63,11 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
                 difference=difference,
             )
         a = a[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    xx, yy, zz, *products = (float(x) for x in a)
+    xx, yy, zz, *products = a.tolist()
     xy, xz, yz = products or (0.0, 0.0, 0.0)
     six = (xx, yy, zz, xy, xz, yz)
     if not exception:
-        _check_possible(who, six, mass)
+        _check_possible(who, without_step(six), without_step(mass))
     return six
 
 

@@ -64,7 +64,7 @@ class Part:
 def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
     """Tables (n, 5) and (n, 9) of the kernels for a list of items, their rows one after the other."""
     table = np.zeros((len(items), 5), dtype=np.int64)
-    vectors = np.zeros((len(items), 9))
+    vectors = np.zeros((len(items), 9), tree.scalar)
     row = 0
     for i, item in enumerate(items):
         ordered = tree.has_ball(item.frame_b) or tree.has_ball(item.frame_a)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.errors import InputError
 from kic.items import DISTANCE
 from kic.masses import Loads, Masses
 from kic.rows import Rows
@@ -16,7 +17,6 @@ from kic.tree import Tree
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _START, _PER_NUMBER = 0.15, 0.001
 WANT_INERTIA, WANT_LOADS = 1, 2
-_REAL = np.dtype(np.float64)
 
 
 @cache
@@ -34,6 +34,8 @@ def kernel(name: str) -> Any:
         from kic.kernels import transfer as module  # type: ignore[no-redef]
     elif name == "operational":
         from kic.kernels import operational as module  # type: ignore[no-redef]
+    elif name == "resolution":
+        from kic.kernels import resolution as module  # type: ignore[no-redef]
     else:
         from kic.kernels import links as module  # type: ignore[no-redef]
     return getattr(module, name)
@@ -98,19 +100,24 @@ class Question:
         self.plan = np.zeros((3 + sum(map(len, plans)), 5), dtype=np.int64)
         self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
         _fill(self.plan[3:], plans)
-        self.numbers = np.zeros((sum(map(len, tables)), 13))
+        self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), 13), tree.scalar)
         _fill(self.numbers, tables)
         self.width = width
         self.tree = tree
         self._kinds = np.zeros(0) if rows is None else rows.items[:, 0]
         if last is not None:
             self.numbers[-len(last) :, : last.shape[1]] += last
-        self._scalars: dict[np.dtype, np.ndarray] = {_REAL: self.numbers}
+        self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
         """The numbers in a scalar type."""
         found = self._scalars.get(dtype)
         if found is None:
+            if self.tree.scalar.kind == "c" and dtype.kind == "f":  # never drop a step
+                raise InputError(
+                    f"'{self.tree.drawing.name}' carries a complex step here, and was asked at a real state. "
+                    "Make postures with its own at()."
+                )
             found = self._scalars[dtype] = self.numbers.astype(dtype)
         return found
 

@@ -139,23 +139,23 @@ def pack_loads(tree: Tree) -> Loads:
         gravity=np.array([drawing.gravity]),
         names=tuple(names),
         forces=np.array(forces, dtype=np.int64).reshape(-1, 3),
-        places=np.array(places, dtype=float).reshape(-1, 3),
-        constant=np.array(constant, dtype=float).reshape(-1, 3),
+        places=np.array(places, dtype=tree.scalar).reshape(-1, 3),
+        constant=np.array(constant, dtype=tree.scalar).reshape(-1, 3),
         springs=np.array(springs, dtype=np.int64).reshape(-1, 2),
         turns=tuple(tree.axes(frame) if body else None for frame, _, body in forces),
-        spring_numbers=np.array(numbers, dtype=float).reshape(-1, 9),
+        spring_numbers=np.array(numbers, dtype=tree.scalar).reshape(-1, 9),
         laws=_laws(tree),
     )
 
 
 def _components(tree: Tree, frame: int, v: Any, axes: str) -> np.ndarray:
     """World components as given; body components in the frame's own axes."""
-    return tree.local_vector(frame, v) if axes == "body" else np.asarray(v, dtype=float)
+    return tree.local_vector(frame, v) if axes == "body" else np.asarray(v, dtype=tree.scalar)
 
 
 def _laws(tree: Tree) -> np.ndarray:
     """Stiffness, free value and damping of every column."""
-    laws = np.zeros((tree.size, 3))
+    laws = np.zeros((tree.size, 3), tree.scalar)
     for joint in tree.drawing.joints:
         for k, name in enumerate(joint.components):
             if name in tree.column:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.arrays import check_failures
 from kic.contactset import ContactSet
-from kic.errors import SingularError
+from kic.errors import MemberError
 
 # directions are named by numbers of four digits; what is less beside the size of the grasp is none
 NAMED = 1e-6
@@ -27,16 +27,16 @@ def each(
     ------
     InputError
         For other `failures` than "raise" and "mask".
-    SingularError
+    MemberError
         Of the first member without an answer, with the indices of all in `failed`; unless they are masked.
     """
     check_failures(failures)
     answers: list[dict[str, Any] | None] = []
-    errors: list[tuple[tuple[int, ...], SingularError]] = []
+    errors: list[tuple[tuple[int, ...], MemberError]] = []
     for i in range(prod(batch)):
         try:
             answers.append(answer(i))
-        except SingularError as error:
+        except MemberError as error:
             answers.append(None)
             errors.append((tuple(int(k) for k in np.unravel_index(i, batch)), error))
     if errors and failures == "raise":

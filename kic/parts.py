@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot
 from typing import Literal
 
 import numpy as np
 
-from kic.arrays import reals
+from kic.arrays import reals, step_vanishes
 from kic.checks import (
     GROUND,
     STRICT,
@@ -134,14 +133,20 @@ class Joint:
             if given is not None:
                 assign(self, **{key: (vector if key == "at" else direction)(who, key, given)})
         if needs_second:
-            a, b = np.array(self.axis), np.array(self.axis2)
-            cosine = float(a / hypot(*a) @ b / hypot(*b))
+            a, b = (v / np.linalg.norm(v) for v in (np.array(self.axis), np.array(self.axis2)))
+            cosine = float((a @ b).real)
             if abs(cosine) > 1e-9:
                 raise ModelError(
                     f"{who}: the two axes of a {self.type} joint must be perpendicular; "
                     f"their cosine is {cosine:.3g}.",
                     key="axis2",
                     cosine=cosine,
+                )
+            if not step_vanishes(a @ b, a, b):
+                raise ModelError(
+                    f"{who}: the two axes of a {self.type} joint must stay perpendicular. Turn both "
+                    f"together: {{'{self.name}.axis.rx': 1, '{self.name}.axis2.rx': 1}}.",
+                    key="axis2",
                 )
 
     def _per_freedom(self, who: str, key: str) -> tuple[float, ...]:
@@ -164,7 +169,7 @@ class Joint:
                 f"freedom, got {shown(given)}.",
                 key=key,
             )
-        if key in ("stiffness", "damping") and (a < 0).any():
+        if key in ("stiffness", "damping") and (a.real < 0).any():
             raise ModelError(f"{who}: `{key}` must not be negative, got {shown(given)}.", key=key)
         return tuple(a.tolist())
 

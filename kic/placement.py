@@ -128,6 +128,7 @@ class Placement:
         """
         from scipy.spatial.transform import RigidTransform
 
+        self._model.only_real("pose()", "Ask for the same as a matrix, displacement().")
         return RigidTransform.from_matrix(self.displacement(body))
 
     def displacement(self, body: str) -> np.ndarray:
@@ -157,7 +158,7 @@ class Placement:
         """
         model = self._model
         model.drawing.part(body, "bodies")
-        if self._states.dtype != np.float64:
+        if self._states.dtype not in (np.float64, model.tree.scalar):
             raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
         if self._ok is not None:
             raise InputError(
@@ -165,7 +166,7 @@ class Placement:
             )
         question = model.pose(body)
         p = question.answer.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4))
+        T = np.zeros((*self.batch, 4, 4), p.dtype)
         T[..., 3, 3] = 1
         T[..., :3, 3] = p[..., 0, :]
         # columns of the rotation: where the drawing's unit vectors have gone

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches
+from kic.arrays import as_numbers, broadcast_batches
 from kic.closure import Closure
 from kic.configuration import Configuration
 from kic.continuation import lead
-from kic.errors import InputError, PostureError, shown
+from kic.errors import InputError, PostureError, placed, shown
 from kic.model import Model
+from kic.steps import SteppedTransfer
+from kic.targets import Targets
 
 
 def closed(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
     """Postures led from the drawing, or from those `near`, to the values of the inputs."""
     targets = model.targets(inputs)
+    if model.stepped:
+        found = closed(model.real, real_inputs(inputs), on_real(model, near), failures)
+        return followed(model, targets, targets.values, found)
     start, around = beginning(model, near)
     shape = broadcast_batches(inputs=targets.batch, near=around)
     problem = _Problem(
@@ -44,6 +49,9 @@ def along(model: Model, inputs: Any, near: Configuration | None, failures: str) 
     beside = broadcast_batches(inputs=tuple(side), near=around)
     shape = (length, *beside)
     values = targets.values.reshape(length, *(1,) * (len(beside) - len(side)), *targets.values.shape[1:])
+    if model.stepped:
+        found = along(model.real, real_inputs(inputs), on_real(model, near), failures)
+        return followed(model, targets, values, found)
     impossible = targets.impossible.reshape(length, *(1,) * (len(beside) - len(side)), *side)
     problem = _Problem(
         model.closure(targets.names, targets.held),
@@ -72,28 +80,62 @@ def along(model: Model, inputs: Any, near: Configuration | None, failures: str) 
     return problem.configuration(model, shape, failures, place)
 
 
-def beginning(model: Model, near: Configuration | None) -> tuple[np.ndarray, tuple[int, ...]]:
+def real_inputs(inputs: Any) -> Any:
+    """Inputs without complex steps."""
+    if isinstance(inputs, Mapping):
+        return {key: real_inputs(value) for key, value in inputs.items()}
+    a = as_numbers(inputs)
+    return a.real if a is not None and a.dtype.kind == "c" else inputs
+
+
+def on_real(model: Model, near: Configuration | None) -> Configuration | None:
+    """A posture of a drawing that carries steps, or of one like it, as one of the real drawing."""
+    if not isinstance(near, Configuration):
+        return near
+    own, real = near._model, model.real
+    if own is not model:  # a drawing that was made anew in real numbers may differ by rounding
+        one, other = own.tree.geometry.real, real.tree.geometry
+        if own.tree.columns != real.tree.columns or not np.allclose(one, other, 1e-9, 1e-9 * real.length):
+            return near
+    return Configuration(real, near.batch, np.ascontiguousarray(near._states.real), near._ok)
+
+
+def followed(model: Model, targets: Targets, values: np.ndarray, found: Configuration) -> Configuration:
+    """Postures that were found for real numbers, with the step that the drawing and the values give them."""
+    states = found._states.astype(complex)
+    good = np.flatnonzero(found.ok)
+    transfer = model.closure(targets.names, targets.held).transfer
+    assert isinstance(transfer, SteppedTransfer)  # for the type checker: the drawing carries a step
+    with placed(good, found.batch):
+        states[good] = transfer.follow(found._states[good], _members(values, found.batch)[good])
+    return Configuration(model, found.batch, states, found._ok)
+
+
+def beginning(
+    model: Model, near: Configuration | None, argument: str = "near"
+) -> tuple[np.ndarray, tuple[int, ...]]:
     """States (..., S) and batch from which postures are led: the drawing, or postures of the user.
 
     Raises
     ------
     InputError
-        If `near` is no posture of this mechanism, or some of its members have none.
+        If `near`, or what the argument is called, is no posture of this mechanism, or some of its members
+        have none.
     """
     if near is None:
         return model.drawn[0], ()
     name = model.drawing.name
     if not isinstance(near, Configuration):
-        raise InputError(f"Expected `near` to be a posture made by at(), got {shown(near)}.")
+        raise InputError(f"Expected `{argument}` to be a posture made by at(), got {shown(near)}.")
     if near._model is not model and near._model.drawing != model.drawing:
-        raise InputError(f"`near` must be a posture of '{name}', got one of '{near.name}'.")
+        raise InputError(f"`{argument}` must be a posture of '{name}', got one of '{near.name}'.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
         raise InputError(
-            f"`near` must have postures only, but {bad} of its {near.ok.size} members have none."
+            f"`{argument}` must have postures only, but {bad} of its {near.ok.size} members have none."
         )
     if near._states.dtype != np.float64:
-        raise InputError(f"Expected `near` to hold real numbers, got {near._states.dtype}.")
+        raise InputError(f"Expected `{argument}` to hold real numbers, got {near._states.dtype}.")
     return near.state, near.batch
 
 

@@ -83,9 +83,15 @@ def as_pose_vector(at: Any, value: Any) -> Any:
     second body relative to the first from the drawing, as `Configuration.pose` has it.
     """
     if hasattr(value, "rotation") and hasattr(value, "translation"):
-        moved = value.apply(np.asarray(at)) - np.asarray(at)
+        moved = displaced(value, np.asarray(at)) - np.asarray(at)
         return np.concatenate([moved, value.rotation.as_rotvec()], axis=-1)
     return value
+
+
+def displaced(pose: Any, point: np.ndarray) -> np.ndarray:
+    """Where a `RigidTransform` brings a point (3,); complex steps pass."""
+    place: np.ndarray = pose.apply(point.real)
+    return place + 1j * pose.rotation.apply(point.imag) if point.dtype.kind == "c" else place
 
 
 def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:

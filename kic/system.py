@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.cuts import closure_items, coupling_items, distance_item
+from kic.cuts import closure_items, contact_items, coupling_items, distance_item
 from kic.items import DISTANCE, GEAR, NONE, OMEGA, POINT, REACH, SPIN, UNIT, Item
 from kic.kinematics import ModelTable, Question, RowsTable, kernel, over_batch
 from kic.masses import Loads, Masses
@@ -30,7 +30,7 @@ _START, _PER_COLUMN = 1.0, 0.3
 
 
 def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
-    """Items of all cut joints, couplings and rods, with the part that each row belongs to.
+    """Items of all cut joints, couplings, rods and contacts, with the part that each row belongs to.
 
     Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
     """
@@ -39,6 +39,7 @@ def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, fl
     made += [(coupling.name, coupling_items(tree, coupling.name)) for coupling in drawing.couplings]
     rods = [distance for distance in drawing.distances if distance.fixed]
     made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
+    made += [(contact.name, contact_items(tree, contact)) for contact in drawing.touching]
     owners = [name for name, items in made for item in items for _ in range(item.height)]
     offsets = tuple((owners.index(rod.name), -drawing.rods[rod.name]) for rod in rods)
     return [item for _, items in made for item in items], owners, offsets
@@ -100,7 +101,7 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
         for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
             if frame != NONE:
                 places.append(tree.world_point(frame, local))
-        extent = float(np.ptp(np.array(places), axis=0).max())
+        extent = float(np.ptp(np.array(places).real, axis=0).max())
         if SMALLEST * length < extent < SMALL * length:
             sizes[k] = extent
     return sizes
@@ -242,7 +243,7 @@ class TransferQuestion(Question):
         self.model = ModelTable(size, want)
         height = 0 if rows is None else rows.height
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
-        vectors = np.zeros((len(both.items), 10))
+        vectors = np.zeros((len(both.items), 10), system.tree.scalar)
         vectors[:, :9] = both.vectors
         vectors[: len(own.items), _SCALE] = system.item_scale
         last = np.zeros((system.tree.size + 1, 5))

@@ -13,6 +13,7 @@ from kic.errors import InputError, shown
 from kic.items import DIRECTION, POINT, Item
 from kic.parts import Body, Distance
 from kic.posture import coordinate_array
+from kic.rotations import displaced
 from kic.tree import PRISMATIC, Tree
 
 # how far a given pose may stand out of the plane in which its body moves, relative to the length
@@ -147,7 +148,7 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
             one = Held(key, whole=hasattr(value, "translation"))
             rotation = value.rotation if one.whole else value
             reference = reference_of(tree, key)
-            place = value.apply(reference) if one.whole else None
+            place = displaced(value, reference) if one.whole else None
             R = rotation.as_matrix()
             parts = [R[..., i, k] for k in range(3) for i in range(3)]
             if place is not None:
@@ -156,7 +157,7 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
             placed += parts
             reasons.append(_out_of_room(room, key, R, None if place is None else place - reference, length))
         else:
-            parts = _values(rows, key, value)
+            parts = _values(rows, key, value, tree.scalar)
             names.append(key)
             named += parts
             if isinstance(drawing.parts.get(key), Distance):
@@ -171,8 +172,10 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     return Targets(tuple(names), tuple(held), values, batch, impossible)
 
 
-def _values(rows: Callable[[str], tuple[int, bool]], key: str, value: Any) -> list[np.ndarray]:
-    """Wanted values of the rows of a name, one array each."""
+def _values(
+    rows: Callable[[str], tuple[int, bool]], key: str, value: Any, scalar: np.dtype
+) -> list[np.ndarray]:
+    """Wanted values of the rows of a name, one array each, real or of the drawing's scalar type."""
     height, valued = rows(key)
     if not valued:
         raise InputError(
@@ -182,7 +185,7 @@ def _values(rows: Callable[[str], tuple[int, bool]], key: str, value: Any) -> li
             name=key,
         )
     a = numbers(key, value)
-    if a.dtype != np.float64:
+    if a.dtype not in (np.float64, scalar):
         raise InputError(f"Expected `{key}` to be real numbers, got {a.dtype}.", name=key)
     if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
         raise InputError(f"Expected `{key}` to have shape (..., {height}), got {a.shape}.", got=a.shape)
@@ -192,8 +195,8 @@ def _values(rows: Callable[[str], tuple[int, bool]], key: str, value: Any) -> li
 def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
     """Why a distance can not be so long."""
     why = np.full(wanted.shape, "", dtype=object)
-    for index in np.argwhere(wanted <= 0):
-        x = float(wanted[tuple(index)])
+    for index in np.argwhere(wanted.real <= 0):
+        x = float(wanted[tuple(index)].real)
         why[tuple(index)] = (
             f"{name} = {x:g}, but a distance is never negative"
             if x < 0

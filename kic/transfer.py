@@ -9,7 +9,7 @@ condition, by which they are answered or refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -81,6 +81,8 @@ class Transfer:
         self.first = self.system.first
         self.scale, self.column_scale = self.system.scale, self.system.column_scale
         self.owners = self.system.owners
+        # what else there is to say of coordinates that can not drive, by those who know the mechanism
+        self.remark: Callable[[], str] = str
 
     @property
     def chosen(self) -> Rows:
@@ -296,11 +298,11 @@ class Transfer:
         size, lost = self.first, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
         for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
-            state, rows = states[members[[k]]].real, use[k, size:]
+            state, rows = states[members[[k]]], use[k, size:]
 
             def bend(rates: np.ndarray, state: np.ndarray = state, rows: np.ndarray = rows) -> np.ndarray:
                 here = state.repeat(len(rates), axis=0)
-                return self.curvature(here, rates * self.column_scale)[:, rows] / self.scale[rows]
+                return self.curvature(here, rates * self.column_scale)[:, rows].real / self.scale[rows]
 
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
             lost[k] = loss(taken[k, size:], A, bend, order)
@@ -356,7 +358,8 @@ class Transfer:
             return
         worst = int(failed[0])
         others = self.possible(scaled[worst])
-        hint = f" Possible here: {'; '.join(others)}." if others else ""
+        hint = f" {self.remark()}".rstrip()
+        hint += f" Possible here: {'; '.join(others)}." if others else ""
         several = "members" if failed.size > 1 else "member"
         few = ", ".join(map(str, members[failed[:4]])) + (", …" if failed.size > 4 else "")
         which = f" ({several} {few} of {count})" if count > 1 else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arrays import step_vanishes
 from kic.checks import GROUND
 from kic.drawing import Drawing, forest
 from kic.parts import Joint
@@ -27,8 +28,8 @@ class Step:
 
 
 def unit(v: Any) -> np.ndarray:
-    """The unit vector along v."""
-    a = np.asarray(v, dtype=float)
+    """The unit vector along v; complex steps pass."""
+    a = np.asarray(v)
     return a / np.sqrt(a @ a)
 
 
@@ -61,7 +62,7 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
 
 def frame_axes(axis: np.ndarray) -> np.ndarray:
     """A rotation whose third column is `axis`; exact for axes along x, y or z."""
-    first = np.zeros(3)
+    first = np.zeros(3, axis.dtype)
     first[np.argmin(np.abs(axis))] = 1
     first = unit(first - (first @ axis) * axis)
     return np.stack([first, np.cross(axis, first), axis], axis=1)
@@ -88,6 +89,7 @@ class Tree:
 
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
+        self.scalar = np.dtype(complex if drawing.stepped else float)
         kept = self._span(drawing)
         self.cuts = tuple(joint for joint in drawing.joints if joint.name not in kept)
         self.frame: dict[str, int] = {GROUND: -1}
@@ -160,7 +162,7 @@ class Tree:
 
     def _geometry(self) -> np.ndarray:
         """Table of offsets, zero rotations and drawn values."""
-        table = np.zeros((len(self._cols), 13))
+        table = np.zeros((len(self._cols), 13), self.scalar)
         for n, (parent, _, _, _, group) in enumerate(self._cols):
             if group == n:  # the later axes of a ball are never read
                 table[n, :3] = self.local_point(parent, self.zero_origins[n])
@@ -175,18 +177,18 @@ class Tree:
     def local_point(self, frame: int, point: Any) -> np.ndarray:
         """Coordinates, in a frame, of a point of the drawing."""
         if frame < 0:
-            return np.asarray(point, dtype=float)
-        return self.zero_axes[frame].T @ (np.asarray(point, dtype=float) - self.zero_origins[frame])
+            return np.asarray(point, dtype=self.scalar)
+        return self.zero_axes[frame].T @ (np.asarray(point, dtype=self.scalar) - self.zero_origins[frame])
 
     def world_point(self, frame: int, local: Any) -> np.ndarray:
         """Where a point given in a frame is drawn."""
         if frame < 0:
-            return np.asarray(local, dtype=float)
-        return self.zero_origins[frame] + self.zero_axes[frame] @ np.asarray(local, dtype=float)
+            return np.asarray(local, dtype=self.scalar)
+        return self.zero_origins[frame] + self.zero_axes[frame] @ np.asarray(local, dtype=self.scalar)
 
     def local_vector(self, frame: int, vector: Any) -> np.ndarray:
         """Components, in a frame, of a vector of the drawing."""
-        return self.axes(frame).T @ np.asarray(vector, dtype=float)
+        return self.axes(frame).T @ np.asarray(vector, dtype=self.scalar)
 
     @property
     def size(self) -> int:
@@ -200,8 +202,9 @@ class Tree:
 
     @cached_property
     def open(self) -> bool:
-        """Whether nothing ties the columns: no loop, no coupling, no fixed distance."""
-        return not (self.cuts or self.drawing.couplings or self.drawing.rods)
+        """Whether nothing ties the columns: no loop, no coupling, no fixed distance, no contact."""
+        drawing = self.drawing
+        return not (self.cuts or drawing.couplings or drawing.rods or drawing.touching)
 
     @cached_property
     def to_coordinates(self) -> np.ndarray | None:
@@ -232,7 +235,7 @@ class Tree:
             return None
         normal = axes[0]
         # the sign is the one that the reader sees: positive along the world axis it is closest to
-        normal = normal * np.sign(normal[np.argmax(np.abs(normal))])
-        parallel = all(np.linalg.norm(np.cross(a, normal)) < 1e-12 for a in axes)
-        flat = all(abs(s @ normal) < 1e-12 for s in slides)
-        return normal if parallel and flat else None
+        normal = normal * np.sign(normal[np.argmax(np.abs(normal))].real)
+        out = [*(np.cross(a, normal) for a in axes), *(s @ normal for s in slides)]
+        flat = all(np.linalg.norm(x) < 1e-12 and step_vanishes(x, *axes, *slides) for x in out)
+        return normal if flat else None

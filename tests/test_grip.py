@@ -212,9 +212,10 @@ def test_a_contact_that_nothing_opposes_gives_nothing() -> None:
         grip = kic.grip_forces(c, [0, -10, 3], criterion)
         np.testing.assert_allclose(grip.force, [6.5, 3.5, 0], atol=1e-9)
         assert grip.force[2] == 0
-    with pytest.raises(kic.SingularError, match="`least` at contact") as caught:
+    with pytest.raises(kic.LimitError, match="`least` at contact 3 they hold nothing of it") as caught:
         kic.grip_forces(c, [0, -10, 3], least=1)
-    assert "3" in caught.value.least
+    assert caught.value.binding == ("contact 3",)
+    assert caught.value.scale is None
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -261,14 +262,15 @@ def test_limits_share_the_load_anew(criterion: str) -> None:
     assert kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=free).normal.max() > 5.9
     ok = kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=[6.1, np.inf, np.inf, 3.1])
     assert (np.abs(ok.effort) <= ok.upper).all()
-    with pytest.raises(kic.SingularError, match="effort limits of left press") as caught:
+    with pytest.raises(kic.LimitError, match=r"effort limits of left press they hold 0\.98") as caught:
         kic.grip_forces(
             c, [0, -6, 0], criterion, jacobian=J, limits=[5.9, 90, 90, 90],
             joints=["left press", "left lift", "right press", "right lift"],
         )  # fmt: skip
-    assert caught.value.limits == ("left press",)
+    assert caught.value.binding == ("left press",)
+    np.testing.assert_allclose(caught.value.scale, 5.9 / 6, rtol=1e-6)
     assert len(str(caught.value)) < 400
-    with pytest.raises(kic.SingularError, match="effort limits of 4"):
+    with pytest.raises(kic.LimitError, match="effort limits of 4"):
         kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=[9, 9, 9, 2.9])
     # the contacts alone are at fault first
     hard = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [1, 0, 0]], "friction", mu=0.5, plane=Z)
@@ -289,7 +291,7 @@ def test_a_passive_joint_keeps_its_effort() -> None:
     np.testing.assert_allclose(bent.force[4], 2.0, atol=1e-9)
     both = np.zeros((6, 2))
     both[4] = 1.0
-    with pytest.raises(kic.SingularError, match="effort limits of 1, 2"):
+    with pytest.raises(kic.LimitError, match="effort limits of 1, 2 they hold nothing"):
         kic.grip_forces(c, [0, -6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
     # where the contacts alone are too few, that is said first
     feet = kic.ContactSet(p, np.broadcast_to([0, 1.0, 0], (3, 3)), "friction", mu=0.8, plane=Z)
@@ -302,7 +304,7 @@ def test_a_joint_that_no_contact_reaches() -> None:
     J = np.concatenate([J, np.zeros((4, 1))], axis=1)
     grip = kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], limits=[9] * 5)
     assert grip.effort[4] == 2
-    with pytest.raises(kic.SingularError, match="No grip keeps joint 5 within its limits: its effort 2"):
+    with pytest.raises(kic.LimitError, match="No grip keeps joint 5 within its limits: its effort 2"):
         kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], limits=[9, 9, 9, 9, 1])
 
 
@@ -389,6 +391,36 @@ def test_largest_loads() -> None:
     np.testing.assert_allclose(pushed, [6, 6 / np.sqrt(2)], rtol=1e-6)
     with pytest.raises(kic.InputError, match="to have a size, got zeros"):
         kic.largest_load(ground, np.zeros(6))
+
+
+# ------------------------------------------------------------------------------- grasps of mechanisms
+
+
+def contacts_of(g: kic.Grasp) -> kic.ContactSet:
+    return kic.ContactSet(
+        g.point, g.inward, g.kinds, mu=g.friction, gamma=g.torsion, tangents=g.tangent1, about=g.reference,
+        names=[contact.name for contact in g.contacts],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "held"), [("three-finger-hand", "ball"), ("quadruped", "trunk")])
+def test_contacts_of_a_mechanism(model: str, held: str) -> None:
+    """Grasp map, hand Jacobian and forces are those of the grasp, but for the signs of its rows."""
+    g = kic.load(model).at().grasp(held)
+    c = contacts_of(g)
+    np.testing.assert_allclose(c.map, g.G * g.signs, atol=1e-14)
+    assert kic.force_closure(c).closed == (model == "three-finger-hand")
+    load = -g.motion().wrench
+    J = g.signs[:, None] * g.J
+    grip = kic.grip_forces(c, load, safety=1.2, least=0.5, jacobian=J, joints=g.fingers)
+    held_so = g.motion(forces=g.signs * grip.force)
+    assert not held_so.remarks
+    np.testing.assert_allclose(g.signs * held_so.force, grip.force, atol=1e-9 * np.abs(load).max())
+    # what contacts take of the efforts is what changes with their loads
+    other = g.motion()
+    np.testing.assert_allclose(
+        held_so.effort - other.effort, grip.effort - J.T @ (g.signs * other.force), atol=1e-9
+    )
 
 
 # ------------------------------------------------------------------------------- batches and refusals

@@ -16,34 +16,46 @@ ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays", "conic"],
-    ["checks", "members", "contactarrays"],
-    ["products", "inertias", "rotations", "jets", "contributions", "contactset"],
-    ["parts", "coefficients", "jointforces", "onegrasp"],
-    ["dynamics", "couplings", "forceclosure", "gripdemand"],
-    ["gripquestion"],
+    ["arrays", "programs", "conic"],
+    ["checks", "members", "piecewise", "quadratics", "naming", "weighting", "contactarrays"],
+    ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse", "contactset"],
+    ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion", "onegrasp"],
+    ["dynamics", "couplings", "contacts", "forceclosure", "gripdemand"],
+    ["drawing", "resolution", "gripquestion"],
     ["gripping"],
-    ["drawing"],
     ["tree"],
     ["items", "masses", "posture", "drives"],
     ["cuts"],
     ["rows", "units"],
-    ["kinematics", "targets"],
+    ["kinematics", "targets", "scales"],
     ["system"],
     ["transfer", "freebodies"],
+    ["packed"],
     ["closure"],
-    ["mobility", "chords"],
+    ["finite", "bodywise"],
+    ["idle"],
+    ["mobility", "chords", "steps"],
     ["model", "continuation", "locating"],
-    ["placement", "reactions", "singularities", "results"],
+    ["placement", "reactions", "singularities", "results", "touching", "taskpath"],
     ["evaluator"],
-    ["operational"],
+    ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
+    ["distribution", "resolving"],
+    ["actuation"],
     ["taskspace"],
+    ["grasp"],
+    ["holding"],
     ["configuration"],
     ["position", "independent"],
-    ["assemblies", "closer"],
+    ["assemblies", "closer", "following"],
+    ["branches"],
     ["postures"],
     ["mechanism"],
-    ["dh"],
+    ["dh", "dimensions"],
+    ["sensitivity", "trajectory"],
+    ["splines", "pathlimits", "controllers"],
+    ["timescaling"],
+    ["topp"],
+    ["trajectories"],
     ["modelfile"],
     ["classics"],
     ["report"],
@@ -55,7 +67,7 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 KERNELS = [
     "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
     "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
-    "closing", "symmetric", "operational",
+    "closing", "symmetric", "operational", "resolution",
 ]  # fmt: skip
 
 
@@ -109,7 +121,7 @@ def test_public_names() -> None:
         for name, value in vars(kic).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
     }
-    assert public | {"products"} == set(kic.__all__)
+    assert public | {"controllers", "products", "trajectories"} == set(kic.__all__)
     for name in kic.__all__:
         assert getattr(kic, name).__doc__, f"{name} has no docstring"
 

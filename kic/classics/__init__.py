@@ -6,8 +6,8 @@ the general machinery in the tests. Angles are radians; any consistent units.
 Horn's planar arms: `TwoLink`, `ThreeLink`, and where they reach: `Annulus`, `reachable`, `usable_radii`.
 The leg of three freedoms: `Leg`. A planar arm of point masses: `PointMassArm`. The arm of Freeman's Appendix
 B, inverted to third order: `WristPartitioned`. Lee's PUMA: `ThreeLinkPuma`; and for any mechanism, the
-generalized d'Alembert parts of its dynamics and what dropping some costs: `split`; and the operations of kic's
-own kernels: `count_operations`, beside the document's Table 1 in `OperationTable`.
+generalized d'Alembert parts of its dynamics and what dropping some costs: `split`; and the operations of
+kic's own kernels: `count_operations`, beside the document's Table 1 in `OperationTable`.
 """
 
 from kic.classics.counting import OperationCount, count_operations

@@ -122,6 +122,13 @@ class StickDynamics(Sticks):
         ------
         InertiaError
             If a mass was not given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kic.classics import TwoLink
+        >>> float(TwoLink(1.0, 1.0, 2.0, 2.0, g=10.0).potential_energy([np.pi / 2, 0.0]))
+        40.0
         """
         a = np.cumsum(trailing("q", q, self.size), axis=-1)
         return (self.g * self._heft() * sin(a)).sum(axis=-1)
@@ -142,6 +149,13 @@ class StickDynamics(Sticks):
         ------
         InertiaError
             If a mass was not given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kic.classics import TwoLink
+        >>> TwoLink(1.0, 1.0, 2.0, 2.0).velocity_torque([0.0, np.pi / 2], [1.0, 0.0]).round(12).tolist()
+        [0.0, 1.0]
         """
         d = self.dynamics(q)
         return Dynamics(d.coordinates, d.I, d.P).effort(qd, np.zeros(self.size))

@@ -36,6 +36,12 @@ class StickStatics(Sticks, ABC):
         ------
         InputError
             For another shape or entries that are not finite.
+
+        Examples
+        --------
+        >>> from kic.classics import ThreeLink
+        >>> ThreeLink(3.0, 2.0, 1.0).statics([0.0, 0.0, 0.0])[:, 1:].tolist()
+        [[6.0, 1.0], [3.0, 1.0], [1.0, 1.0]]
         """
         return np.swapaxes(self.jacobian(q), -1, -2)
 

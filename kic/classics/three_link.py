@@ -11,8 +11,8 @@ from kic.arrays import check_failures, trailing
 from kic.classics.angles import real, wrapped
 from kic.classics.stick_dynamics import StickDynamics
 from kic.classics.stick_statics import StickStatics
-from kic.classics.two_link import ON_BOUNDARY, TwoLink, bend, refuse
-from kic.classics.workspace import Annulus, reachable, usable_radii
+from kic.classics.two_link import TwoLink, bend, refuse
+from kic.classics.workspace import ON_BOUNDARY, Annulus, reachable, usable_radii
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class ThreeLink(StickStatics, StickDynamics):
     """
 
     size: ClassVar[int] = 3
+    quarters: ClassVar[tuple[int, ...]] = (0, 1, -1)
     l1: float
     """Length of link 1."""
     l2: float
@@ -127,6 +128,11 @@ class ThreeLink(StickStatics, StickDynamics):
         ------
         InputError
             For another shape, or entries that are not finite and real.
+
+        Examples
+        --------
+        >>> ThreeLink(3.0, 2.0, 1.0).wrist([6.0, 0.0, 0.0]).tolist()
+        [5.0, 0.0]
         """
         x, y, phi = np.moveaxis(real("pose", pose, 3), -1, 0)
         return np.stack([x - self.l3 * np.cos(phi), y - self.l3 * np.sin(phi)], axis=-1)
@@ -216,6 +222,11 @@ class ThreeLink(StickStatics, StickDynamics):
         ------
         InputError
             For another shape or entries that are not finite.
+
+        Examples
+        --------
+        >>> ThreeLink(3.0, 2.0, 1.0).jacobian([0.0, 0.0, 0.0])[1:].tolist()
+        [[6.0, 3.0, 1.0], [1.0, 1.0, 1.0]]
         """
         place = super().jacobian(q)
         return np.concatenate([place, np.ones_like(place[..., :1, :])], axis=-2)
@@ -237,6 +248,13 @@ class ThreeLink(StickStatics, StickDynamics):
         ------
         SingularError
             Where the first two links are parallel, theta2 = 0 or π; it carries `failed` and `theta2`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> arm = ThreeLink(1.0, 1.0, 1.0)
+        >>> arm.inverse_statics([0.0, np.pi / 2, 0.0]).round(12)[:, 2].tolist()  # torque 3 alone
+        [1.0, 0.0, 2.0]
         """
         force = self._pinned(q)
         last = self.links(q)[..., 2, :, None]

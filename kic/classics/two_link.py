@@ -12,11 +12,8 @@ from kic.arrays import check_failures, trailing
 from kic.classics.angles import cos, real, wrapped
 from kic.classics.stick_dynamics import StickDynamics
 from kic.classics.stick_statics import StickStatics
-from kic.classics.workspace import Annulus, reachable
+from kic.classics.workspace import ON_BOUNDARY, Annulus, reachable
 from kic.errors import PostureError, SingularError
-
-# a place this close to a boundary of reach, in rounding errors of its coordinates, counts as on it
-ON_BOUNDARY = 4 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,7 @@ class TwoLink(StickStatics, StickDynamics):
     """
 
     size: ClassVar[int] = 2
+    quarters: ClassVar[tuple[int, ...]] = (0, 0)
     l1: float
     """Length of link 1."""
     l2: float
@@ -236,7 +234,7 @@ class TwoLink(StickStatics, StickDynamics):
     def decoupling(self) -> np.ndarray:
         """Angles theta2 at which each torque accelerates its own joint only (p. 18).
 
-        There cos theta2 = −2 l2/(3 l1), whatever the masses: link 2 is struck in its centre of percussion.
+        There cos theta2 = −2 l2/(3 l1), whatever the masses: link 2, pushed by its hinge alone, goes along.
 
         Returns
         -------
@@ -254,6 +252,8 @@ class TwoLink(StickStatics, StickDynamics):
         [2.300524, -2.300524]
         """
         cosine = -2 * self.l2 / (3 * self.l1)
+        if abs(cosine + 1) <= ON_BOUNDARY:
+            cosine = -1.0
         if cosine < -1:
             raise PostureError(
                 f"{self.label}: no posture decouples the joints, which needs cos theta2 = −2 l2/(3 l1) = "
@@ -290,9 +290,10 @@ def bend(l1: float, l2: float, places: np.ndarray, slack: float) -> tuple[np.nda
     within = (short >= 0) & (less >= 0) & (more >= 0) & ~free
     a, b, c, d = (np.sqrt(np.where(within, side, np.nan)) for side in (short, less, more, whole))
     theta2, alpha = 2 * np.arctan2(a * d, b * c), 2 * np.arctan2(a * b, c * d)
-    elbows = np.stack([theta2, -theta2])
-    shoulders = np.arctan2(y, x) - np.stack([alpha, -alpha])
     edge = (short == 0) | (less == 0) | (more == 0)
+    elbows = np.stack([theta2, -theta2])
+    # half a turn to either side is the same, but for rounding
+    shoulders = np.arctan2(y, x) - np.stack([alpha, np.where(edge, alpha, -alpha)])
     count = np.where(free, np.inf, np.where(within, np.where(edge, 1.0, 2.0), 0.0))
     return wrapped(np.stack([shoulders, elbows], axis=-1)), count
 

@@ -11,6 +11,9 @@ from kic.arrays import broadcast_batches, reals, trailing
 from kic.checks import assign, number
 from kic.errors import InputError, ModelError, shown
 
+# what is this close to a boundary of reach, as a share of the lengths, is on it: rounding may be all between
+ON_BOUNDARY = 4 * np.finfo(float).eps
+
 
 @dataclass(frozen=True)
 class Annulus:
@@ -68,6 +71,11 @@ class Annulus:
         ------
         InputError
             For radii that are not finite real numbers.
+
+        Examples
+        --------
+        >>> Annulus(0.5, 1.5).contains([0.4, 0.5, 1.0]).tolist()
+        [False, True, True]
         """
         r = reals(radius)
         if r is None:
@@ -88,13 +96,20 @@ def reachable(*lengths: float) -> Annulus:
     Annulus
         Of two links: width twice the shorter one, mean radius the longer one.
 
+    Raises
+    ------
+    InputError
+        For no lengths, or such that are not positive.
+
     Examples
     --------
     >>> reachable(2.0, 0.5)
     Annulus(inner=1.5, outer=2.5)
     """
-    longest = max(lengths)
-    others = sum(sorted(lengths)[:-1])
+    if not lengths:
+        raise InputError("A chain needs links to reach anything, got no lengths. Give one at least.")
+    *rest, longest = np.sort(_lengths("lengths", lengths)).tolist()
+    others = sum(rest)
     return Annulus(max(0.0, longest - others), longest + others)
 
 
@@ -116,6 +131,7 @@ def usable_radii(l1: Any, l2: Any, l3: Any) -> np.ndarray:
         Two intervals (least, largest): a disc about the base, (0, min(l3 − |l1 − l2|, l1 + l2 − l3)), where
         |l1 − l2| ≤ l3 ≤ l1 + l2; and a ring, from l3 + |l1 − l2| on, 2 (min(l1, l2) − l3) wide, where
         l3 ≤ min(l1, l2). NaN where there is none. Of equal links they touch and are given as one disc.
+        Lengths that differ by rounding are equal here.
 
     Raises
     ------
@@ -131,21 +147,23 @@ def usable_radii(l1: Any, l2: Any, l3: Any) -> np.ndarray:
     batch = broadcast_batches(**{name: a.shape for name, a in lengths.items()})
     first, second, third = (np.broadcast_to(a, batch) for a in lengths.values())
     gap, span, short = abs(first - second), first + second, np.minimum(first, second)
-    radii = np.full((*batch, 2, 2), np.nan)
-    has_ring, has_disc = third <= short, (gap <= third) & (third <= span)
-    one = has_ring & (gap == 0)
-    edge = np.where(one, span - third, np.minimum(third - gap, span - third))
-    radii[has_disc | one, 0, 0] = 0.0
-    radii[..., 0, 1] = np.where(has_disc | one, edge, np.nan)
+    slack = ON_BOUNDARY * span
+    equal, has_ring = gap <= slack, third <= short + slack
+    has_disc = (gap <= third + slack) & (third <= span + slack)
+    edge = np.where(equal, span - third, np.minimum(third - gap, span - third))
+    disc = np.stack([0 * edge, np.maximum(edge, 0.0)], axis=-1)
     inside = third + gap
-    ring = np.stack([inside, inside + 2 * (short - third)], axis=-1)
-    radii[..., 1, :] = np.where((has_ring & ~one)[..., None], ring, np.nan)
-    return radii
+    ring = np.stack([inside, inside + 2 * np.maximum(short - third, 0.0)], axis=-1)
+    there = np.stack([has_disc, has_ring & ~equal], axis=-1)
+    return np.where(there[..., None], np.stack([disc, ring], axis=-2), np.nan)
 
 
 def _lengths(name: str, value: Any) -> np.ndarray:
     """Positive lengths of any shape."""
     a = trailing(name, value)
     if a.dtype != np.float64 or not (a > 0).all():
-        raise InputError(f"Expected `{name}` to be positive lengths, got {shown(value)}.", name=name)
+        raise InputError(
+            f"Expected `{name}` to be positive lengths, got {shown(value)}. Leave out a link that has none.",
+            name=name,
+        )
     return a

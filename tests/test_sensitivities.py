@@ -1,0 +1,1012 @@
+"""Design sensitivities: complex step through the whole chain against closed forms and against differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sampling import mismatch, random_tree
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+from kic.arrays import stepping
+from kic.dimensions import numbers_of
+from kic.drawing import KINDS
+from kic.sensitivity import STEP
+
+Z = (0.0, 0.0, 1.0)
+FIELDS = {
+    **dict.fromkeys(("at", "com", "axis", "axis2", "force", "moment", "pitch_point"), "xyz"),
+    "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
+}
+
+
+def redrawn(m: kic.Mechanism, weights: dict[str, float], size: float) -> kic.Mechanism:
+    """The mechanism with numbers moved by a finite size and axes by a finite turn, by nothing of kic's."""
+    moves: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for name, weight in weights.items():
+        part, key, *rest = name.split(".")
+        if part == "gravity":
+            part, key, rest = "", "gravity", [key]
+        moves.setdefault((part, key), []).append((rest[0] if rest else "", weight * size))
+    changes: dict[str, dict[str, object]] = {}
+    for (part, key), steps in moves.items():
+        value = np.array(getattr(m.parts[part], key) if part else m.gravity, dtype=float)
+        turn = np.zeros(3)
+        for component, step in steps:
+            if component[:1] == "r":
+                turn["xyz".index(component[1])] += step
+            elif value.ndim == 0:
+                value = value + step
+            elif (part and key in FIELDS) or not part:
+                value[tuple(FIELDS.get(key, "xyz")).index(component)] += step
+            else:
+                value[int(component or 1) - 1] += step
+        if turn.any():
+            value = Rotation.from_rotvec(turn).apply(value)
+        changes.setdefault(part, {})[key] = tuple(value.tolist()) if value.ndim else float(value)
+    kinds = {
+        kind: tuple(replace(p, **changes[p.name]) if p.name in changes else p for p in getattr(m, kind))
+        for kind in KINDS
+    }
+    return replace(m, **kinds, **changes.get("", {}))
+
+
+def richardson(f: Callable[[float], np.ndarray], h: float) -> np.ndarray:
+    """Derivative at zero by central differences, extrapolated from four steps to eighth order."""
+    T = [(f(h / 2**k) - f(-h / 2**k)) / (2 * h / 2**k) for k in range(4)]
+    for j in range(1, 4):
+        T = [(4**j * b - a) / (4**j - 1) for a, b in pairwise(T)]
+    return T[0]
+
+
+def differences(m, answer, weights: dict[str, float], h: float = 4e-3) -> np.ndarray:
+    return richardson(lambda e: np.asarray(answer(redrawn(m, weights, e))), h)
+
+
+def check(m, answer, designs, h: float = 4e-3, tolerance: float = 2e-9) -> np.ndarray:
+    """Sensitivities to some designs, each against differences."""
+    S = kic.sensitivity(m, answer, designs)
+    plain = np.asarray(answer(m))
+    assert S.shape == (len(designs), *plain.shape)
+    assert S.dtype == np.float64
+    for one, design in zip(S, designs, strict=True):
+        weights = {design: 1.0} if isinstance(design, str) else design
+        expected = differences(m, answer, weights, h)
+        largest = max(np.abs(expected).max(initial=0.0), np.abs(plain).max(initial=0.0))
+        assert np.abs(one - expected).max(initial=0.0) <= tolerance * largest, (design, one, expected)
+    return S
+
+
+def everything(c, of, order: int = 3, wrt=None) -> np.ndarray:
+    """Values, G, H, D of rows, I*, P*, load and damping of one posture in one array."""
+    k, d = c.coefficients(of, order=order, wrt=wrt), c.dynamics(wrt=wrt)
+    values = np.where(np.isnan(k.values), 0, k.values)
+    parts = [*[values, k.G, k.H, k.D][: order + 1], d.I, d.P, d.load, d.damping]
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+# closed forms, to the last digits
+
+
+def two_link(x: np.ndarray) -> kic.Mechanism:
+    """Planar arm from lengths, centres and masses (l1, c1, c2, m1, m2, J1, J2)."""
+    l1, c1, c2, m1, m2, J1, J2 = x
+    return kic.Mechanism(
+        "two-link",
+        [
+            kic.Body("upper", mass=m1, com=(c1, 0, 0), inertia=(0, J1, J1)),
+            kic.Body("fore", mass=m2, com=(l1 + c2, 0, 0), inertia=(0, J2, J2)),
+        ],
+        [
+            kic.Joint("A", "revolute", ("ground", "upper"), at=(0, 0, 0), axis=Z),
+            kic.Joint("B", "revolute", ("upper", "fore"), at=(l1, 0, 0), axis=Z),
+        ],
+        gravity=(0, -9.81, 0),
+    )
+
+
+def test_two_link_model_by_lengths_and_masses() -> None:
+    x = np.array([0.8, 0.35, 0.3, 2.0, 1.5, 0.11, 0.09])
+    q = np.array([0.4, 1.1])
+
+    def model(x: np.ndarray) -> list[np.ndarray]:
+        l1, c1, c2, m1, m2, J1, J2 = x
+        cosine, sine = np.cos(q[1]), np.sin(q[1])
+        b, a = J2 + m2 * (c2**2 + l1 * c2 * cosine), J1 + m1 * c1**2 + m2 * l1**2
+        h, J = m2 * l1 * c2 * sine, J2 + m2 * c2**2
+        I = np.array([[a + 2 * b - J, b], [b, J]])
+        P = np.array([[[0, -h], [-h, -h]], [[h, 0], [0, 0]]])
+        second = 9.81 * m2 * c2 * np.cos(q.sum())
+        load = -np.array([9.81 * (m1 * c1 + m2 * l1) * np.cos(q[0]) + second, second])
+        return [I, P, load]
+
+    for k, name in enumerate(("I", "P", "load")):
+        S = kic.sensitivity(two_link, lambda m, name=name: getattr(m.at(q).dynamics(), name), x)
+        expected = [model(x + 1j * STEP * e)[k].imag / STEP for e in np.eye(7)]
+        assert S.shape == (7, *model(x)[k].shape)
+        assert mismatch(S, np.array(expected)) < 1e-14
+
+
+def test_pendulum_by_the_names_of_the_drawing() -> None:
+    rod = kic.Body("rod", mass=2.0, com=(0.5, 0.1, 0), inertia=(0.01, 0.16, 0.17))
+    pin = kic.Joint(
+        "A", "revolute", ("ground", "rod"), at=(0.1, 0, 0), axis=(0, 0, 2.0), stiffness=3.0, rest=0.2
+    )
+    m = kic.Mechanism("pendulum", [rod], [pin], gravity=(0, -9.81, 0))
+    names = [
+        "rod.mass",
+        "rod.com.x",
+        "rod.inertia.zz",
+        "A.at.x",
+        "A.axis.z",
+        "A.stiffness",
+        "A.rest",
+        "gravity.y",
+    ]
+    I = kic.sensitivity(m, lambda m: m.at([0.3]).dynamics().I, names)[:, 0, 0]
+    assert np.allclose(I, [0.17, 2 * 2.0 * 0.4, 1, -2 * 2.0 * 0.4, 0, 0, 0, 0], rtol=1e-14, atol=1e-14)
+    load = kic.sensitivity(m, lambda m: m.at([0.3]).dynamics().load, names)[:, 0]
+    c, s, g = np.cos(0.3), np.sin(0.3), 9.81
+    lever = 0.4 * c - 0.1 * s
+    assert np.allclose(
+        load, [-g * lever, -2 * g * c, 0, 2 * g * c, 0, -(0.3 - 0.2), 3.0, 2 * lever], rtol=1e-14, atol=1e-14
+    )
+
+
+def four_bar(x: np.ndarray, drawn: float = np.pi / 3) -> kic.Mechanism:
+    """A crank-rocker from its lengths: crank, coupler, rocker, ground; drawn with the crank at an angle."""
+    A, D, B = np.zeros(2), np.array([x[3], 0]), x[0] * unit_of(drawn)
+    C = D + x[2] * unit_of(rocker(x, drawn))
+    joints = [
+        kic.Joint(n, "revolute", pair, at=(*at, 0), axis=Z, value=v)
+        for n, pair, at, v in (
+            ("A", ("ground", "crank"), A, drawn),
+            ("B", ("crank", "coupler"), B, 0.0),
+            ("C", ("coupler", "rocker"), C, 0.0),
+            ("D", ("ground", "rocker"), D, rocker(x, drawn)),
+        )
+    ]
+    bodies = [kic.Body(n) for n in ("crank", "coupler", "rocker")]
+    return kic.Mechanism("four-bar", bodies, joints, [kic.Point("C0", "coupler", (*C, 0))], coordinates=["A"])
+
+
+def unit_of(angle) -> np.ndarray:
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
+def rocker(x: np.ndarray, theta: float):
+    """Freudenstein's equation solved for the rocker's angle ψ by half angles, in any scalar."""
+    a, b, c, d = x
+    p, q = 2 * c * (d - a * np.cos(theta)), -2 * a * c * np.sin(theta)
+    r = a**2 - b**2 + c**2 + d**2 - 2 * a * d * np.cos(theta)
+    # p cos ψ + q sin ψ + r = 0
+    return 2 * np.arctan((-q - np.sqrt(p**2 + q**2 - r**2)) / (r - p))
+
+
+@pytest.mark.parametrize("theta", [np.pi / 3, 1.9, 4.0])
+def test_four_bar_by_freudenstein(theta: float) -> None:
+    x = np.array([0.3, 0.8, 0.6, 0.9])
+    steps = [x + 1j * STEP * e for e in np.eye(4)]
+    value = kic.sensitivity(four_bar, lambda m: m.at({"A": theta}).value("D"), x)
+    expected = np.array([rocker(s, theta).imag / STEP for s in steps])
+    assert four_bar(x).at({"A": theta}).value("D") == pytest.approx(rocker(x, theta), abs=1e-12)
+    assert mismatch(value, expected) < 1e-12
+
+    def ratio(x: np.ndarray):
+        """ω4/ω2 = a sin(θ - β) / (c sin(ψ - β)), β the coupler's angle; its tangent is enough."""
+        psi = rocker(x, theta)
+        bar = np.array([x[3], 0]) + x[2] * unit_of(psi) - x[0] * unit_of(theta)
+        across = np.array([-bar[1], bar[0]])
+        return x[0] * (unit_of(theta) @ across) / (x[2] * (unit_of(psi) @ across))
+
+    G = kic.sensitivity(four_bar, lambda m: m.at({"A": theta}).coefficients("D").G, x)[:, 0, 0]
+    assert mismatch(G, np.array([ratio(s).imag / STEP for s in steps])) < 1e-12
+    place = kic.sensitivity(four_bar, lambda m: m.at({"A": theta}).value("C0"), x)
+    C = [np.array([s[3], 0]) + s[2] * unit_of(rocker(s, theta)) for s in steps]
+    assert mismatch(place[:, :2], np.array(C).imag / STEP) < 1e-12
+    assert not place[:, 2].any()
+
+
+def test_the_order_of_both_derivatives_is_free() -> None:
+    """∂/∂q of a sensitivity of G is the sensitivity of H: exact in x, by differences of postures in q."""
+    x = np.array([0.3, 0.8, 0.6, 0.9])
+
+    def G(theta: float, of: str = "G") -> np.ndarray:
+        return kic.sensitivity(four_bar, lambda m: getattr(m.at({"A": theta}).coefficients("C0", 3), of), x)
+
+    for low, high in (("G", "H"), ("H", "D")):
+        along = richardson(lambda e, low=low: G(1.2 + e, low), 0.02)
+        assert mismatch(along.reshape(G(1.2, high).shape), G(1.2, high)) < 1e-9
+
+
+def test_leg_lengths_of_a_platform_by_its_joints() -> None:
+    m = kic.load("gough-stewart")
+    turn = Rotation.from_rotvec([0.1, -0.2, 0.15])
+    pose = RigidTransform.from_components([0.03, -0.02, 0.1], turn)
+    names = [f"{joint}{k}.at.{c}" for joint in "SU" for k in (1, 4) for c in "xyz"]
+    legs = [f"L{k}" for k in range(1, 7)]
+
+    def lengths(m: kic.Mechanism) -> np.ndarray:
+        c = m.at({"platform": pose})
+        return np.stack([c.value(leg) for leg in legs])
+
+    S = kic.sensitivity(m, lengths, names)
+    at = {j.name: np.array(j.at) for j in m.joints if j.at}
+    expected = np.zeros((12, 6))
+    for row, name in enumerate(names):
+        joint, k, e = name[0], int(name[1]), np.eye(3)["xyz".index(name[-1])]
+        head, foot = at[f"S{k}"], at[f"U{k}"]
+        drawn, now = head - foot, pose.apply(head) - foot
+        drawn, now = drawn / np.linalg.norm(drawn), now / np.linalg.norm(now)
+        # the leg reads as drawn in the drawing, whatever its length there
+        expected[row, k - 1] = now @ turn.apply(e) - drawn @ e if joint == "S" else -(now @ e - drawn @ e)
+    assert np.abs(S - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+def test_dh_rows_of_an_arm() -> None:
+    """Freeman's rows: the tip of a planar arm and the twist of a spatial one, through functions of x."""
+
+    def arm(x: np.ndarray, convention: str = "freeman") -> kic.Mechanism:
+        rows = [
+            kic.DHRow("A", "one", s=x[0]),
+            kic.DHRow("B", "two", a=x[1], alpha=x[2], theta=x[3]),
+            kic.DHRow("C", "three", "prismatic", a=0.1, alpha=-0.3, s=x[4]),
+        ]
+        hand = kic.Body("three", mass=1.0, com=(0.1, x[5], 0.2), inertia=(0.1, 0.2, 0.15), at=(0, 0, x[5]))
+        others = [kic.Body(name, mass=0.0) for name in ("one", "two")]
+        tip = kic.Point("tip", "three", (0.2, 0.1, x[5]))
+        return kic.from_dh(
+            "arm", rows, convention, bodies=[*others, hand], points=[tip], gravity=(0, 0, -9.81)
+        )
+
+    x = np.array([0.4, 0.7, np.pi / 2, 0.3, 0.2, 0.15])
+    D = lambda m: everything(m.at([0.2, 0.5, 0.6]), ["tip", "three"])  # noqa: E731
+    for convention in ("freeman", "standard"):
+        made = lambda x, convention=convention: arm(x, convention)  # noqa: E731
+        S = kic.sensitivity(made, D, x)
+        for k, e in enumerate(np.eye(6)):
+            expected = richardson(lambda h, e=e: D(made(x + h * e)), 1e-2)  # noqa: B023
+            assert np.abs(S[k] - expected).max() < 1e-9, (convention, k)
+
+    def homogeneous(x: np.ndarray) -> np.ndarray:
+        """The tip by products of matrices at θ = 0.2, 0.5 and s = 0.6."""
+
+        def screw(axis: int, shift, angle) -> np.ndarray:
+            c, s, T = np.cos(angle), np.sin(angle), np.eye(4, dtype=complex)
+            i, j = [(1, 2), (2, 0), (0, 1)][axis]
+            T[i, i] = T[j, j] = c
+            T[i, j], T[j, i], T[axis, 3] = -s, s, shift
+            return T
+
+        T = (
+            screw(2, x[0], 0.2)
+            @ screw(0, x[1], x[2])
+            @ screw(2, 0, 0.5)
+            @ screw(0, 0.1, -0.3)
+            @ screw(2, 0.6, 0)
+        )
+        return (T @ np.array([0.2, 0.1, x[5], 1]))[:3]
+
+    S = kic.sensitivity(arm, lambda m: m.at([0.2, 0.5, 0.6]).value("tip"), x)
+    expected = np.array([homogeneous(x + 1j * STEP * e).imag / STEP for e in np.eye(6)])
+    assert mismatch(S, expected) < 1e-13
+
+
+# every kind of number, against differences
+
+
+def every_kind(seed: int, kinds: list[str]) -> kic.Mechanism:
+    """A tree with loads on it; inertias are free to be moved about."""
+    m = random_tree(np.random.default_rng(seed), kinds, branched=True, loads=True)
+    rng = np.random.default_rng(seed + 1)
+    joints = []
+    for j in m.joints:
+        free = {"spherical": 0, "free": 3}.get(j.type, j.freedoms)
+        own = tuple(rng.uniform(0.5, 1, size=free)) + (0.0,) * (j.freedoms - free)
+        rest = tuple(rng.normal(size=free)) + (0.0,) * (j.freedoms - free)
+        damping = tuple(rng.uniform(0.5, 1, size=j.freedoms))
+        joints.append(replace(j, stiffness=own, rest=rest, damping=damping) if j.freedoms else j)
+    bodies = tuple(
+        replace(b, inertia_exception="moved about", at=tuple(rng.normal(size=3))) for b in m.bodies
+    )
+    points = tuple(replace(p, mass=rng.uniform(0.2, 0.4)) for p in m.points)
+    springs = tuple(replace(s, stiffness=2.0, rest=0.3, damping=0.4) for s in m.springs)
+    return replace(m, joints=tuple(joints), bodies=bodies, points=points, springs=springs)
+
+
+def names_in(m: kic.Mechanism) -> list[str]:
+    names = [name for kind in KINDS for part in getattr(m, kind) for name, _ in numbers_of(part)]
+    return [*names, "gravity.x", "gravity.y", "gravity.z"]
+
+
+def at_rest(m: kic.Mechanism, name: str) -> bool:
+    """A mass, stiffness or damping of zero, which can not be less."""
+    part, key, *_ = name.split(".")
+    never = key in ("mass", "stiffness", "damping") or (
+        key == "rest" and isinstance(m.parts[part], kic.Spring)
+    )
+    return never and not np.any(getattr(m.parts[part], key))
+
+
+def square(m: kic.Mechanism, name: str) -> bool:
+    """Whether an axis may move alone: the two of a universal or planar joint stay perpendicular."""
+    part, key, *_ = name.split(".")
+    return key not in ("axis", "axis2") or m.parts[part].axis2 is None
+
+
+def in_concert(m: kic.Mechanism, seed: int, keep=lambda name: True) -> dict[str, float]:
+    """One parameter that moves every number at once, pairs of axes as one."""
+    rng, weights = np.random.default_rng(seed), {}
+    for name in names_in(m):
+        if not keep(name) or at_rest(m, name):
+            continue
+        if square(m, name):
+            weights[name] = rng.normal() * 0.3
+        elif ".axis.r" in name:
+            weights[name] = weights[name.replace(".axis.", ".axis2.")] = rng.normal() * 0.3
+    return weights
+
+
+def test_each_number_of_open_chains() -> None:
+    m = every_kind(3, ["universal", "revolute", "prismatic", "spherical"])
+    c = np.random.default_rng(4).normal(size=len(m.coordinate_names))
+    names = [name for name in names_in(m) if square(m, name)]
+    assert {n.partition(".")[2].split(".")[0] for n in names} == {
+        "mass", "com", "inertia", "at", "axis", "value", "stiffness", "rest", "damping", "force", "moment",
+        "x", "y", "z",
+    }  # fmt: skip
+    S = check(m, lambda m: everything(m.at(c), ["p3", "b3", "gap"], 2), names, tolerance=5e-9)
+    # every number matters to something, but for places that were not asked, of a slider and of ground's mass
+    dead = {
+        name.rpartition(".")[0] for name, one in zip(names, S, strict=True) if not np.abs(one).max() > 1e-6
+    }
+    assert dead == {"b0.at", "b1.at", "b2.at", "j2.at", "post"}
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        "RRR",
+        "RPRR",
+        ["free", "revolute"],
+        ["planar", "cylindrical"],
+        ["universal", "fixed", "spherical", "P"],
+    ],
+)
+def test_open_chains_of_every_kind(kinds) -> None:
+    m = every_kind(7, list(kinds))
+    q = np.random.default_rng(5).normal(size=len(m.coordinate_names)) * 0.7
+    last = f"b{len(kinds) - 1}"
+    check(m, lambda m: everything(m.at(q), [last, "gap"]), [in_concert(m, 1), in_concert(m, 2)], 2e-3)
+
+
+def in_space(name: str) -> bool:
+    """Any number."""
+    return True
+
+
+def in_plane(name: str) -> bool:
+    """What keeps a linkage in the plane z: places of joints along x and y, no turned axis."""
+    return "axis" not in name.split(".")[1] and not name.endswith(".at.z")
+
+
+LOOPS = {
+    "four-bar": ({"A": 1.2}, ["tip", "D", "coupler"], in_plane),
+    "five-bar": ({"A": 1.3, "E": 1.5}, ["tip", "D", "B"], in_plane),
+    "slider-crank": ({"shaft": 0.9}, ["crown"], in_plane),
+    "ladder": ({"D0": 1.4}, ["tip"], in_plane),
+    "geared-five-bar": ({"A": 0.8}, ["tip"], in_plane),
+    "rssr": ({"crank": 0.5, "spin": 0.2}, ["flag", "rockerball"], in_space),
+    "five-rod-suspension": ({"hub.3": 0.03}, ["hub.1", "hub.2"], in_space),
+    "three-legged-robot": ({"A1": 1.4, "A2": -2.8, "A3": -0.7}, ["w", "C3"], in_plane),
+}
+
+
+def movable(m: kic.Mechanism) -> kic.Mechanism:
+    return replace(m, bodies=tuple(replace(b, inertia_exception="moved about") for b in m.bodies))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_of_every_kind(name: str) -> None:
+    inputs, of, keep = LOOPS[name]
+    m = movable(kic.load(name))
+    weights = in_concert(m, 11, keep)
+    scale = m._model.length
+    weights = {n: w * (scale if n.split(".")[1] in ("at", "com") else 1) * 0.1 for n, w in weights.items()}
+    check(m, lambda m: everything(m.at(inputs), of), [weights], 4e-3 if name != "ladder" else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "order"), [("gough-stewart", "platform", 3), ("stewart-6r", "plate", 2)]
+)
+def test_platforms_on_legs(name: str, of: str, order: int) -> None:
+    m = movable(kic.load(name))
+    inputs = {n: float(m.at().value(n)) + 0.02 * k for k, n in enumerate(m.coordinate_names)}
+    weights = {n: 0.1 * w for n, w in in_concert(m, 12).items()}
+    check(m, lambda m: everything(m.at(inputs), [of], order), [weights], 4e-3, 1e-8)
+
+
+# the ways a posture is asked for, and the answers
+
+
+def test_other_inputs_and_other_coordinates() -> None:
+    m = movable(kic.load("four-bar"))
+    design = ["B.at.x", "C.at.y", "tip.at.x", "D.value", "coupler.mass", {"A.at.x": 0.3, "D.at.x": 0.3}]
+    drawn = float(m.at().value("D"))
+    check(m, lambda m: everything(m.at({"D": drawn + 0.1}), ["tip", "A", "C"]), design)
+    check(m, lambda m: everything(m.at({"A": 1.2}), ["coupler", "A"], wrt="D"), design, 2e-3, 1e-8)
+    check(m, lambda m: everything(m.at({"A": 2.2}), ["tip", "B"], wrt="tip.y"), design, 2e-3, 1e-8)
+    y = float(m.at({"A": 2.2}).value("tip.y"))
+    check(m, lambda m: m.at({"tip.y": y}, near=m.at({"A": 2.2})).value("D"), design, 2e-3)
+    # held by itself, a value does not move
+    held = kic.sensitivity(m, lambda m: m.at({"tip.y": y}, near=m.at({"A": 2.2})).value("tip.y"), design)
+    assert np.abs(held).max() < 1e-15
+
+
+def test_inverse_position_and_poses() -> None:
+    m = kic.load("horn-two-link")
+    design = ["elbow.at.x", "elbow.at.y", "tip.at.x", "shoulder.at.y", {"elbow.at.x": 1, "tip.at.x": 1}]
+
+    def bent(m: kic.Mechanism) -> kic.Configuration:
+        return m.at({"tip.x": 1.1, "tip.y": 0.9}, near=m.at([0.2, 1.0]))
+
+    check(m, lambda m: bent(m).phi, design)
+    check(m, lambda m: bent(m).coefficients("elbow", order=3, wrt=["tip.x", "tip.y"]).D, design)
+    # of links of lengths 1 and 1: cos(elbow) = (r² - a² - b²) / 2ab, in a + da and b
+    elbow = kic.sensitivity(m, lambda m: bent(m).value("elbow"), {"elbow.at.x": 1, "tip.at.x": 1})
+    r, sine = 1.1**2 + 0.9**2, np.sin(bent(m).value("elbow"))
+    assert elbow[0] == pytest.approx(-(-2 / 2 - (r - 2) / 2) / sine, rel=1e-13)
+    arm = kic.load("puma560")
+    pose = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")
+    near = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+    check(arm, lambda m: m.at({"link6": pose}, near=m.at(near.phi)).phi, ["elbow.at.x", "elbow.at.z"])
+    # `near` may be a posture of the mechanism outside
+    S = [
+        kic.sensitivity(
+            arm, lambda m, c=c: m.at({"link6": pose}, near=c or m.at(near.phi)).phi, ["elbow.at.x"]
+        )
+        for c in (near, None)
+    ]
+    assert np.array_equal(*S)
+    platform = kic.load("three-legged-robot")
+    up = RigidTransform.from_components([0.05, 0.02, 0.0], Rotation.from_rotvec([0, 0, 0.1]))
+    check(platform, lambda m: m.at({"platform": up}).phi, ["B1.at.x", "C2.at.y", "platform.com.x"])
+
+
+def test_inputs_may_come_from_the_mechanism_itself() -> None:
+    m = kic.load("four-bar")
+    check(m, lambda m: m.at({"A": m.at().value("A") + 0.2}).value("tip"), ["A.value", "B.at.x"])
+    # the values of another posture move with the drawing
+    check(m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"])
+    held = kic.sensitivity(
+        m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"]
+    )
+    assert np.abs(held).max() < 1e-13
+    arm = kic.load("horn-two-link")
+    check(arm, lambda m: m.at(m.at([0.1, 0.2]).value("tip")[:2]).value("tip"), ["elbow.at.y"])
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+def test_batches(batch: tuple[int, ...]) -> None:
+    m = kic.load("four-bar")
+    q = 1.2 + 0.3 * np.arange(np.prod(batch, dtype=int)).reshape(batch)
+
+    def answer(m: kic.Mechanism) -> np.ndarray:
+        c = m.at({"A": q})
+        return np.concatenate([c.coefficients("tip").H[..., 0, 0], c.dynamics().I[..., 0]], axis=-1)
+
+    S = kic.sensitivity(m, answer, ["B.at.x", "D.at.y"])
+    assert S.shape == (2, *batch, 4)
+    for index in np.ndindex(batch):
+        alone = kic.sensitivity(
+            m, lambda m, q=q[index]: m.at({"A": q}).coefficients("tip").H, ["B.at.x", "D.at.y"]
+        )
+        assert mismatch(S[(slice(None), *index)][:, :3], alone.reshape(2, 3)) < 1e-13
+
+
+def test_members_without_posture_are_nan() -> None:
+    m = kic.load("horn-two-link")
+    S = kic.sensitivity(
+        m,
+        lambda m: m.at({"tip.x": [1.0, 9.0], "tip.y": 0.8}, near=m.at([0.1, 0.9]), failures="mask").value(
+            "elbow"
+        ),
+        ["elbow.at.x"],
+    )
+    assert np.isfinite(S[0, 0])
+    assert np.isnan(S[0, 1])
+    S = kic.sensitivity(m, lambda m: m.at([[0.1, np.nan]], failures="mask").dynamics().I, ["elbow.at.x"])
+    assert np.isnan(S).all()
+    # an axis turned about itself changes nothing
+    S = kic.sensitivity(m, lambda m: m.at([[0.1, np.nan], [0, 0]], failures="mask").phi, ["elbow.axis.rz"])
+    assert np.isnan(S[0, 0]).all()
+    assert np.array_equal(S[0, 1], [0, 0])
+
+
+def test_contacts_move_and_turn() -> None:
+    m = kic.load("three-finger-hand")
+    fingers = ["bend1", "curl1", "bend2"]
+    design = ["tip1.at.x", "tip2.at.z", "tip1.normal.rz", {"tip1.at.y": 0.5, "tip3.at.x": -1.0}]
+    check(m, lambda m: m.at().coefficients(fingers, wrt="ball").H, design, 1e-3, 1e-8)
+    check(m, lambda m: m.at().dynamics("ball").P, design, 1e-3, 1e-8)
+    # where a finger is held does not depend on how its contact is turned: all three components are
+    turned = kic.sensitivity(m, lambda m: m.at().coefficients(fingers, wrt="ball").H, "tip1.normal.rz")
+    assert np.abs(turned).max() < 1e-12
+
+
+def test_paths_and_assemblies() -> None:
+    m = kic.load("four-bar")
+    turn = 1.2 + np.linspace(0, 2 * np.pi, 9)
+    S = kic.sensitivity(m, lambda m: m.path({"A": turn}).value("D"), ["B.at.x", "C.at.y"])
+    each = [kic.sensitivity(m, lambda m, q=q: m.at({"A": q}).value("D"), ["B.at.x", "C.at.y"]) for q in turn]
+    assert mismatch(S, np.stack(each, axis=1)) < 1e-11
+    found = ["B.at.x", "C.at.y"]
+    check(m, lambda m: m.assemblies({"A": 1.2}, starts=32).value("tip"), found)
+    # of a batch, slices that have no posture are NaN and the others are those of one target
+    arm, far = kic.load("horn-two-link"), {"tip.x": [1.2, 1.6, 2.4], "tip.y": 0.3}
+    S = kic.sensitivity(arm, lambda m: m.assemblies(far).value("elbow"), ["elbow.at.x", "tip.at.x"])
+    for k, x in enumerate(far["tip.x"][:2]):
+        one = kic.sensitivity(
+            arm,
+            lambda m, x=x: m.assemblies({"tip.x": x, "tip.y": 0.3}).value("elbow"),
+            ["elbow.at.x", "tip.at.x"],
+        )
+        assert mismatch(S[:, :, k], one) < 1e-12
+    assert np.isnan(S[:, :, 2]).all()
+
+
+def test_all_the_answers_there_are() -> None:
+    m = movable(kic.load("five-bar"))
+    design = ["B.at.x", "D.at.y", "E.at.x", {"coupler.mass": 0.01}]
+    at = {"A": 1.3, "E": 1.5}
+    qd, qdd = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    answers = [
+        lambda m: m.at(at).phi,
+        lambda m: m.at(at).displacement(m.bodies[1].name),
+        lambda m: m.at(at).dynamics().effort(qd, qdd),
+        lambda m: m.at(at).dynamics().acceleration(qd, [0.2, 0.1]),
+        lambda m: m.at(at).dynamics().coriolis(qd),
+        lambda m: m.at(at).dynamics().kinetic_energy(qd),
+        lambda m: m.at(at).contributions().P_angular,
+        lambda m: m.at(at).coefficients("tip").acceleration(qd, qdd),
+        lambda m: m.at(at).coefficients(["tip.x", "tip.y"], order=3).inverse().D,
+        lambda m: m.at(at).dynamics().transfer(m.at(at).coefficients(["tip.x", "tip.y"]).inverse()).P,
+        lambda m: m.prepare(["tip"], 3, dynamics=True)(m.at(at).state).tip.D,
+        lambda m: m.prepare(["tip"], dynamics=True)(m.at(at).state, check=True).load,
+        lambda m: m.at(at).operational_space(["tip.x", "tip.y"]).mu,
+    ]
+    for answer in answers:
+        check(m, answer, design)
+
+
+def test_evaluators_of_open_chains_take_real_states() -> None:
+    m = kic.load("horn-two-link")
+    state = m.at([0.3, 0.4]).state
+    a = kic.sensitivity(m, lambda m: m.prepare(["tip"], dynamics=True)(state).P, ["elbow.at.x"])
+    b = kic.sensitivity(m, lambda m: m.at([0.3, 0.4]).dynamics().P, ["elbow.at.x"])
+    assert np.array_equal(a, b)
+
+
+def test_springs_in_joints_that_close_the_loop() -> None:
+    m = kic.load("four-bar")
+    joints = tuple(replace(j, stiffness=2.0, damping=0.3, rest=0.4) for j in m.joints)
+    m = replace(m, joints=joints)
+    assert m.cuts == ("D",)
+    design = ["D.stiffness", "D.rest", "D.damping", "D.value", "D.at.x", "B.stiffness"]
+
+    def loads(m: kic.Mechanism) -> np.ndarray:
+        d = m.at({"A": 1.2}).dynamics()
+        return np.concatenate([d.load, d.damping[0]])
+
+    S = check(m, loads, design)
+    c = m.at({"A": 1.2})
+    G, stretch = c.coefficients("D").G[0, 0], float(c.value("D")) - 0.4
+    assert np.allclose(S[:3], [[-G * stretch, 0], [2.0 * G, 0], [0, G**2]], rtol=1e-12)
+
+
+def test_gears_and_racks() -> None:
+    m = movable(kic.load("geared-five-bar"))
+    mesh = m.couplings[0]
+    key = next(k for k in ("ratios", "gears", "belt", "pitch_point") if getattr(mesh, k) is not None)
+    assert key != "pitch_point"
+    check(m, lambda m: everything(m.at({"A": 0.8}), ["tip"]), [f"mesh.{key}.1", f"mesh.{key}.2"])
+
+    def rack(x: np.ndarray) -> kic.Mechanism:
+        wheel = kic.Joint("A", "revolute", ("ground", "pinion"), at=(0, x[0], 0), axis=Z)
+        slide = kic.Joint("S", "prismatic", ("ground", "rack"), axis=(1, 0, 0))
+        mesh = kic.Coupling("mesh", ("A", "S"), pitch_point=(0, x[0] - x[1], 0))
+        return kic.Mechanism(
+            "rack",
+            [kic.Body("pinion"), kic.Body("rack")],
+            [wheel, slide],
+            couplings=[mesh],
+            coordinates=["A"],
+        )
+
+    m = rack(np.array([0.3, 0.05]))
+    S = kic.sensitivity(rack, lambda m: m.at({"A": 0.7}).value("S"), [0.3, 0.05])
+    assert np.allclose(S, [0, 0.7 * np.sign(m.at({"A": 0.7}).value("S"))], atol=1e-15)
+    S = kic.sensitivity(
+        m, lambda m: m.at({"A": 0.7}).coefficients("S").G[0], ["A.at.y", "mesh.pitch_point.y"]
+    )
+    assert np.allclose(S[:, 0], [1, -1], atol=1e-15)
+    with pytest.raises(kic.ModelError, match=r"at the pitch point .* move in different directions"):
+        kic.sensitivity(m, lambda m: m.at({"A": 0.7}).value("S"), ["mesh.pitch_point.x"])
+    wheels = [
+        kic.Joint(n, "revolute", ("ground", n.lower()), at=(x, 0, 0), axis=Z) for n, x in (("A", 0), ("B", 3))
+    ]
+    bodies, mesh = [kic.Body("a"), kic.Body("b")], [kic.Coupling("mesh", ("A", "B"), gears=(20, 40))]
+    pair = kic.Mechanism("pair", bodies, wheels, couplings=mesh, coordinates=["A"])
+    with pytest.raises(kic.ModelError, match="`gears` needs parallel axes"):
+        kic.sensitivity(pair, lambda m: m.at({"A": 1}).value("B"), ["B.axis.rx"])
+
+
+def test_directions_are_sums() -> None:
+    m = kic.load("rssr")
+
+    def answer(m: kic.Mechanism) -> np.ndarray:
+        return everything(m.at({"crank": 0.5, "spin": 0.2}), ["flag"])
+
+    names, weights = ["rocker.at.x", "rocker.axis.ry", "ball.at.z"], [0.3, -2.0, 0.7]
+    each = kic.sensitivity(m, answer, names)
+    (both,) = kic.sensitivity(m, answer, dict(zip(names, weights, strict=True)))
+    assert mismatch(both, np.einsum("k,k...->...", weights, each)) < 1e-13
+    assert kic.sensitivity(m, answer, "ball.at.z").shape == each[2:].shape
+    # components of an axis and its turning say the same: (1, 0, 0) turned about y goes to -z
+    S = kic.sensitivity(m, answer, ["rocker.axis.ry", "rocker.axis.z", "rocker.axis.x"])
+    assert mismatch(S[0], -S[1]) < 1e-13
+    assert np.abs(S[2]).max() < 1e-13 * np.abs(S[0]).max()
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_a_larger_mechanism_is_the_same_but_for_its_size(name: str) -> None:
+    """Every length by as much: coefficients of points are as homogeneous as their units, in every model."""
+    m = kic.load(name)
+    scale = {
+        f"{part.name}.{key}.{c}": x
+        for part in (*m.joints, *m.points, *m.bodies, *m.contacts)
+        for key in ("at", "com")
+        if getattr(part, key, None) is not None
+        for c, x in zip("xyz", getattr(part, key), strict=True)
+        if x
+    }
+    slides = {"prismatic": {0}, "cylindrical": {1}, "planar": {0, 1}, "free": {0, 1, 2}}
+    lengths = {c for j in m.joints for k, c in enumerate(j.components) if k in slides.get(j.type, ())}
+    for coupling in m.couplings:  # of a screw, what the turn counts
+        terms = m.terms[coupling.name]
+        if coupling.ratios and {c in lengths for c, _ in terms} == {True, False}:
+            scale |= {
+                f"{coupling.name}.ratios.{k + 1}": r for k, (c, r) in enumerate(terms) if c not in lengths
+            }
+    of = [p.name for p in m.points if p.body != "ground"] or [f"{m.bodies[-1].name}.x"]
+    one = m.at().coefficients(of, order=3)
+    d = np.array([c in lengths for c in one.columns], dtype=float)
+    degrees = 1 - d, 1 - d - d[:, None], 1 - d - d[:, None] - d[:, None, None]
+    for letter, degree in zip("GHD", degrees, strict=True):
+        (S,) = kic.sensitivity(m, lambda m, x=letter: getattr(m.at().coefficients(of, order=3), x), scale)
+        T = getattr(one, letter)
+        assert np.abs(S - degree * T).max() <= 1e-12 * max(np.abs(T).max(), m._model.length), letter
+
+
+def test_a_mechanism_that_moves_as_a_whole_answers_the_same() -> None:
+    m = kic.load("rssr")
+    every = [name for name in names_in(m) if name.endswith((".at.x", ".com.x"))]
+    whole = dict.fromkeys(every, 1.0)
+    c = {"crank": 0.5, "spin": 0.2}
+    S = kic.sensitivity(m, lambda m: m.at(c).coefficients("flag", order=3).D, whole)
+    assert np.abs(S).max() < 1e-12
+    assert np.allclose(kic.sensitivity(m, lambda m: m.at(c).value("flag"), whole), [[1, 0, 0]], atol=1e-14)
+    turned = {n: 1.0 for n in names_in(m) if n.endswith((".axis.rz", ".axis2.rz"))}
+    for part in (*m.joints, *m.points, *m.bodies):
+        for key in ("at", "com"):
+            if getattr(part, key, None) is not None:
+                x, y, _ = getattr(part, key)
+                turned |= {f"{part.name}.{key}.x": -y, f"{part.name}.{key}.y": x}
+    S = kic.sensitivity(m, lambda m: m.at(c).value("flag"), turned)
+    x, y, _ = m.at(c).value("flag")
+    assert np.allclose(S, [[-y, x, 0]], atol=1e-14)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e3])
+def test_units_do_not_matter(unit: float) -> None:
+    x = np.array([0.3, 0.8, 0.6, 0.9])
+
+    def H(m: kic.Mechanism) -> np.ndarray:
+        return m.at({"A": 1.2}).coefficients(["D", "C0"], order=3).D
+
+    rows = np.array([1.0, *[unit] * 3]).reshape(4, 1, 1, 1)
+    assert (
+        mismatch(kic.sensitivity(four_bar, H, x * unit) * unit / rows, kic.sensitivity(four_bar, H, x))
+        < 1e-11
+    )
+    with pytest.raises(kic.SingularError, match="contradict"):
+        kic.sensitivity(four_bar(x * unit), H, "B.axis.rx")
+
+
+# what can not be, and what must not pass in silence
+
+
+@pytest.mark.parametrize(
+    ("name", "bends", "keeps"),
+    [
+        ("bennett", ["A.at.x", "B.axis.rx", "B.at.y"], []),
+        ("bricard", ["theta1.at.x", "theta1.axis.rx", "theta2.at.y"], ["theta1.at.z", "theta2.at.x"]),
+        ("sarrus", ["A1.axis.rx", "B1.axis.rx"], ["A1.at.x", "B1.at.z"]),
+    ],
+)
+def test_what_bends_a_spatial_linkage_out_of_its_shape(name: str, bends: list[str], keeps: list[str]) -> None:
+    """A joint may slide along its own axis, but hardly anything else of a Bricard linkage may move alone."""
+    m = kic.load(name)
+    answer = lambda m: m.at().coefficients(m.bodies[-1].name, order=3).D  # noqa: E731
+    for number in bends:
+        with pytest.raises(kic.SingularError, match="contradict each other as soon as"):
+            kic.sensitivity(m, answer, number)
+        assert redrawn(m, {number: 1.0}, 1e-3).freedoms == 0
+    if keeps:
+        check(m, answer, keeps)
+
+
+@pytest.mark.parametrize("theta", [1.2, None])
+@pytest.mark.parametrize("name", ["B.axis.rx", "C.axis.y", "D.axis.ry", {"A.axis.rx": 1, "B.axis.rx": 1}])
+def test_what_makes_a_planar_linkage_rigid_is_refused(name, theta: float | None) -> None:
+    m = kic.load("four-bar")
+    inputs = None if theta is None else {"A": theta}
+    with pytest.raises(kic.SingularError, match="contradict each other as soon as this dimension") as e:
+        kic.sensitivity(m, lambda m: m.at(inputs).coefficients("tip", order=1).G, name)
+    assert e.value.joint == "D"
+    assert "Sensitivity to" in str(e.value)
+    # and it is so: with a small tilt, the linkage has no freedom
+    weights = {name: 1.0} if isinstance(name, str) else name
+    assert redrawn(m, weights, 1e-3).freedoms == 0
+    # the posture as drawn is one all the same
+    S = kic.sensitivity(m, lambda m: m.at().value("tip"), name)
+    assert not S.any()
+    with pytest.raises(kic.SingularError, match="contradict"):
+        kic.sensitivity(m, lambda m: m.at().dynamics().I, name)
+    with pytest.raises(kic.SingularError, match="contradict"):
+        kic.sensitivity(m, lambda m: m.prepare(["tip"])(m.at().state).tip.G, name)
+
+
+def test_conditions_are_looked_at_to_the_order_that_is_asked() -> None:
+    """With the crank along the ground the coupler does not turn on the rocker: a tilt there acts later."""
+    m = four_bar(np.array([0.3, 0.8, 0.6, 0.9]), drawn=0.0)
+    assert abs(m.at().coefficients("C").G[0, 0]) < 1e-15
+    S = kic.sensitivity(m, lambda m: m.at().coefficients("C0", order=1).G, "C.axis.rx")
+    assert np.abs(S).max() < 1e-14
+    for order in (2, 3):
+        with pytest.raises(kic.SingularError, match="at order 2 in the coordinates") as e:
+            kic.sensitivity(m, lambda m, k=order: m.at().coefficients("C0", order=k).G, "C.axis.rx")
+        assert e.value.order == 2
+
+
+def test_what_keeps_a_planar_linkage_planar_is_answered() -> None:
+    m = kic.load("four-bar")
+    S = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("tip", order=3).D, ["B.at.z", "D.at.z"])
+    assert not S.any()
+    # all axes together are a turn of the whole: its points go out of the plane to first order
+    whole = {f"{joint}.axis.rx": 1.0 for joint in "ABCD"}
+    for name in ("A", "B", "C", "D", "tip"):
+        whole[f"{name}.at.z"] = m.parts[name].at[1]
+    S = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).value("tip"), whole)
+    assert np.allclose(S, [[0, 0, m.at({"A": 1.2}).value("tip")[1]]], atol=1e-14)
+    check(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").H, ["B.at.x", "D.at.y"])
+    S = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").G, whole)
+    assert np.abs(S).max() < 1e-14
+    with pytest.raises(kic.InputError, match=r"'horn-two-link' is not planar, so 'link2' has no `.angle`"):
+        kic.sensitivity(
+            kic.load("horn-two-link"), lambda m: m.at([0, 1]).value("link2.angle"), "elbow.axis.rx"
+        )
+
+
+def test_failed_members_are_named() -> None:
+    m = kic.load("four-bar")
+    with pytest.raises(kic.SingularError) as e:
+        kic.sensitivity(m, lambda m: m.at({"A": [[1.2, 1.3]]}).value("D"), "B.axis.rx")
+    assert e.value.failed == [(0, 0), (0, 1)]
+    dead = kic.load("slider-crank")
+    with pytest.raises(
+        kic.SingularError, match=r"Sensitivity to 'wristpin.at.x': Coordinates piston cannot drive"
+    ):
+        kic.sensitivity(
+            dead, lambda m: m.at({"shaft": 0.0}).coefficients("shaft", wrt="piston").G, "wristpin.at.x"
+        )
+
+
+def test_rounded_dimensions_have_no_derivative_but_masses_have() -> None:
+    m = replace(movable(kic.load("four-bar")), closure_tolerance=1e-6)
+    with pytest.raises(kic.InputError, match="closure_tolerance = 1e-06 for rounded dimensions"):
+        kic.sensitivity(m, lambda m: m.at({"A": 1.2}).value("D"), "B.at.x")
+    with pytest.raises(kic.InputError, match="Draw it exactly, and leave closure_tolerance out"):
+        kic.sensitivity(m, lambda m: m.at().coefficients("D").G, "B.at.x")
+    check(m, lambda m: m.at({"A": 1.2}).dynamics().I, ["coupler.mass"])
+    spatial = replace(kic.load("rssr"), closure_tolerance=1e-6)  # nothing is redundant
+    check(spatial, lambda m: m.at({"crank": 0.5, "spin": 0.2}).value("flag"), ["ball.at.x"])
+
+
+UNKNOWN = [
+    (
+        "B.at.w",
+        "No number 'B.at.w' in 'four-bar'. Did you mean 'B.at.z'? There are: B.at.x, B.at.y, B.at.z, B",
+    ),
+    ("B", "No number 'B' in 'four-bar'"),
+    ("Q.at.x", "No number 'Q.at.x' in 'four-bar'. Did you mean"),
+    ("gravity", "No number 'gravity' in 'four-bar'"),
+    ("gravity.w", "Did you mean 'gravity.z'"),
+    ("B.value.2", "No number 'B.value.2' in 'four-bar'"),
+    ("", "No number '' in 'four-bar'"),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), UNKNOWN)
+def test_names_that_do_not_exist(name: str, message: str) -> None:
+    m = kic.load("four-bar")
+    for given in (name, ["B.at.x", name], {"B.at.x": 1.0, name: 2.0}):
+        with pytest.raises(kic.UnknownNameError) as e:
+            kic.sensitivity(m, lambda m: pytest.fail("was asked before all names were known"), given)
+        assert message in str(e.value)
+        assert e.value.name == name
+        assert {"B.at.x", "B.axis.rz", "B.value"} <= set(e.value.candidates)
+
+
+def test_numbers_that_are_not_drawn() -> None:
+    answer = lambda m: m.at().phi  # noqa: E731
+    m = kic.load("five-rod-suspension")
+    rod = m.distances[0]
+    with pytest.raises(
+        kic.InputError, match=f"'{rod.name}' .* has no number of its own: it is as long as drawn"
+    ):
+        kic.sensitivity(m, answer, f"{rod.name}.length")
+    pin = kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=Z)
+    bare = kic.Mechanism("bare", [kic.Body("rod")], [pin])
+    for name in ("rod.mass", "rod.com.x", "rod.inertia.xx", "rod.at.y"):
+        with pytest.raises(kic.InputError, match=f"'rod' of 'bare' was drawn without `{name.split('.')[1]}`"):
+            kic.sensitivity(bare, answer, name)
+    with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
+        kic.sensitivity(m, answer, "hub.value.5")
+    massless = kic.Mechanism("massless", [kic.Body("rod", mass=0.0)], [pin])
+    with pytest.raises(kic.ModelError, match=r"Sensitivity to 'rod.mass': .* but no `com`"):
+        kic.sensitivity(massless, answer, "rod.mass")
+
+
+WRONG = [
+    ({"answer": 3}, "Expected `answer` to be a function of a mechanism, got 3"),
+    ({"of": 3}, "Expected a mechanism, or a function that makes one from numbers, got 3"),
+    ({"parameters": 3}, "Expected names of numbers"),
+    ({"parameters": [3]}, "Expected names of numbers, such as 'B.at.x', or a dict"),
+    ({"parameters": {3: 1.0}}, "Expected names of numbers"),
+    ({"parameters": {"B.at.x": "much"}}, "Expected weights to be numbers"),
+    ({"parameters": {"B.at.x": [1, 2]}}, "Expected weights to be numbers"),
+    ({"parameters": {"B.at.x": 1j}}, "Expected weights to be numbers"),
+    ({"parameters": {"B.at.x": 0.0}}, "A parameter must move something"),
+    ({"parameters": {}}, "A parameter must move something"),
+    ({"of": four_bar, "parameters": ["B.at.x"]}, "Expected the numbers of which the mechanism is made"),
+    ({"of": four_bar, "parameters": [[0.3]]}, "Expected the numbers of which the mechanism is made"),
+    ({"of": four_bar, "parameters": [0.3j]}, "Expected the numbers of which the mechanism is made"),
+    (
+        {"of": lambda x: 3, "parameters": [0.3]},
+        "Sensitivity to x[0]: Expected the function to make a mechanism",
+    ),
+    ({"of": lambda x: four_bar(x.real), "parameters": [0.3, 0.8, 0.6, 0.9]}, "does not depend on x[0]"),
+    ({"answer": lambda m: np.abs(m.at().value("D"))}, "`answer` returned real numbers"),
+    ({"answer": lambda m: np.linalg.norm(m.at().value("tip"))}, "write norms as np.sqrt(v @ v)"),
+    ({"answer": lambda m: 1.0}, "does not ask the mechanism it is given"),
+    ({"answer": lambda m: m.at().value("D").real > 0}, "`answer` returned real numbers"),
+    ({"answer": lambda m: m.at().coefficients("tip")}, "Return one of its arrays, such as .G or .I"),
+    ({"answer": lambda m: "wide"}, "expected `answer` to return an array of numbers"),
+    ({"answer": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
+    (
+        {"answer": lambda m: m.at().pose("coupler")},
+        "pose() of 'four-bar' needs real numbers and can not follow",
+    ),
+    ({"answer": lambda m: m.prepare_at()}, "prepare_at() of 'four-bar' needs real numbers"),
+    ({"answer": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
+    (
+        {"answer": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
+        "singularities() needs real numbers; this posture",
+    ),
+    (
+        {"answer": lambda m: m.prepare("tip")(kic.load("four-bar").at().state)},
+        "A real state of 'four-bar' does not",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
+def test_what_is_refused(wrong: dict, message: str) -> None:
+    right = {"of": kic.load("four-bar"), "answer": lambda m: m.at().value("D"), "parameters": ["B.at.x"]}
+    with pytest.raises(kic.InputError) as e:
+        kic.sensitivity(**{**right, **wrong})
+    assert message in str(e.value)
+
+
+def test_a_dropped_step_is_an_error() -> None:
+    m = kic.load("four-bar")
+
+    def answer(m: kic.Mechanism) -> np.ndarray:
+        room = np.zeros(3)
+        room[:] = m.at().value("tip")
+        return room + 0j
+
+    with pytest.raises(kic.InputError, match="put complex numbers into a real array"):
+        kic.sensitivity(m, answer, "tip.at.x")
+
+    calls = iter([2, 3])
+    with pytest.raises(kic.InputError, match="arrays of different shapes: \\(2,\\), \\(3,\\)"):
+        kic.sensitivity(m, lambda m: m.at().value("tip")[: next(calls)], ["tip.at.x", "tip.at.y"])
+
+
+def test_a_state_of_elsewhere_is_refused() -> None:
+    kept: list[np.ndarray] = []
+    m = kic.load("rssr")
+
+    def other(m: kic.Mechanism) -> np.ndarray:
+        kept.append(m.at({"crank": 0.5, "spin": 0.2}).state)
+        return kept[0]
+
+    kic.sensitivity(m, other, "ball.at.x")
+    for given in (kept[0], kept[0].real + 0j):
+        with pytest.raises(
+            kic.InputError, match="closes with the step which its drawing carries, but 'ball'"
+        ):
+            kic.sensitivity(m, lambda m, s=given: m.prepare(["flag"])(s).flag.G, "ball.at.y")
+
+
+def test_two_axes_stay_perpendicular() -> None:
+    m = kic.load("rssr")
+    answer = lambda m: m.at({"crank": 0.5, "spin": 0.2}).value("flag")  # noqa: E731
+    with pytest.raises(kic.ModelError, match=r"Turn both together: {'pin.axis.rx': 1, 'pin.axis2.rx': 1}"):
+        kic.sensitivity(m, answer, "pin.axis.ry")
+    check(m, answer, [{"pin.axis.ry": 1.0, "pin.axis2.ry": 1.0}, "pin.axis2.rz"])
+
+
+def test_an_inertia_stays_symmetric() -> None:
+    def build(x: np.ndarray) -> kic.Mechanism:
+        J = np.diag([1.0, 1.0, 1.0]) + 0 * x[0]
+        J[0, 1] = x[0]
+        J[1, 0] = x[0].real
+        pin = kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 1, 1))
+        body = kic.Body("rod", mass=1.0, com=(0, 0, 0), inertia=tuple(map(tuple, J)))
+        return kic.Mechanism("rod", [body], [pin])
+
+    with pytest.raises(kic.ModelError, match="must be symmetric"):
+        kic.sensitivity(build, lambda m: m.at([0.0]).dynamics().I, [0.1])
+
+
+def test_steps_are_allowed_in_a_sensitivity_only() -> None:
+    step = 1.0 + 1e-30j
+    for make in (
+        lambda: kic.Body("rod", mass=step, com=(0, 0, 0)),
+        lambda: kic.Point("p", "rod", (step, 0, 0)),
+        lambda: kic.Joint("A", "revolute", ("ground", "rod"), (0, 0, 0), (0, 0, step)),
+        lambda: kic.Joint("A", "revolute", ("ground", "rod"), (0, 0, 0), Z, value=step),
+        lambda: kic.Body("rod", mass=1.0, com=(0, 0, 0), inertia=(1, 1, step)),
+        lambda: kic.Coupling("mesh", ("A", "B"), ratios=(step, 1)),
+        lambda: replace(kic.load("four-bar"), gravity=(0, step, 0)),
+    ):
+        with pytest.raises(kic.ModelError, match="finite"):
+            make()
+        with stepping():
+            assert make() is not None
+    with stepping(), pytest.raises(kic.ModelError, match="finite number"):
+        kic.Body("rod", mass=1.0 + 0.5j)
+    with pytest.raises(ZeroDivisionError):
+        kic.sensitivity(kic.load("four-bar"), lambda m: 1 / 0, "B.at.x")
+    with pytest.raises(kic.ModelError):
+        kic.Body("rod", mass=step)
+
+
+def test_no_parameters_are_an_empty_answer() -> None:
+    m = kic.load("four-bar")
+    assert kic.sensitivity(m, lambda m: m.at().coefficients("tip").H, []).shape == (0, 3, 1, 1)
+
+
+def test_the_mechanism_itself_stays_as_it_was() -> None:
+    m = kic.load("four-bar")
+    before = m.at({"A": 1.2}).coefficients("tip").H
+    kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("tip").H, ["B.at.x"])
+    assert np.array_equal(m.at({"A": 1.2}).coefficients("tip").H, before)
+    assert m == kic.load("four-bar")
