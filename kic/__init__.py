@@ -54,6 +54,7 @@ from kic.errors import (
     ModelError,
     ModelFileError,
     PostureError,
+    SimulationError,
     SingularError,
     UnknownNameError,
 )
@@ -65,6 +66,8 @@ from kic.modelfile import load, model_names, save, schema
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 from kic.sensitivity import sensitivity
+from kic.simulate import simulate
+from kic.simulation import Energy, Simulation
 from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
@@ -81,6 +84,7 @@ __all__ = [
     "Distance",
     "Dynamics",
     "Ellipsoid",
+    "Energy",
     "Evaluator",
     "Force",
     "IndependentSet",
@@ -99,6 +103,8 @@ __all__ = [
     "OperationalSpace",
     "Point",
     "PostureError",
+    "Simulation",
+    "SimulationError",
     "SingularError",
     "Singularities",
     "Singularity",
@@ -113,4 +119,5 @@ __all__ = [
     "save",
     "schema",
     "sensitivity",
+    "simulate",
 ]
