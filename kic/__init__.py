@@ -9,6 +9,8 @@ resulting `Configuration`:
     c.coefficients("tool").H                 # ∂²tool/∂q²
     c.dynamics().effort(qd, qdd)             # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
+The classic arms in closed form, Lee's split dynamics and counted operations are in `kic.classics`.
+
 Notation
 --------
 ======  ==================================  =======================  =================
@@ -24,6 +26,8 @@ P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
+T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
+G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
 ======  ==================================  =======================  =================
 
@@ -41,15 +45,18 @@ from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
+from kic.contacts import Contact
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
+from kic.distribution import Distribution
 from kic.dynamics import Dynamics
 from kic.ellipsoids import Ellipsoid
 from kic.errors import (
     InertiaError,
     InputError,
     KicError,
+    LimitError,
     LoopError,
     ModelError,
     ModelFileError,
@@ -59,7 +66,10 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.grasp import Grasp
+from kic.graspmotion import GraspMotion
 from kic.independent import IndependentSet, IndependentSets
+from kic.internalloads import InternalLoads
 from kic.jointforces import JointForces, Wrench
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
@@ -78,22 +88,28 @@ __all__ = [
     "Closer",
     "Coefficients",
     "Configuration",
+    "Contact",
     "Contributions",
     "Coupling",
     "DHRow",
     "Distance",
+    "Distribution",
     "Dynamics",
     "Ellipsoid",
     "Energy",
     "Evaluator",
     "Force",
+    "Grasp",
+    "GraspMotion",
     "IndependentSet",
     "IndependentSets",
     "InertiaError",
     "InputError",
+    "InternalLoads",
     "Joint",
     "JointForces",
     "KicError",
+    "LimitError",
     "LoopError",
     "Mechanism",
     "ModelError",

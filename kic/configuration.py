@@ -12,17 +12,17 @@ from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
 from kic.errors import InputError
+from kic.holding import Holding
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
 from kic.members import spread, surviving
 from kic.reactions import joint_forces
 from kic.rows import names_of
 from kic.singularities import Singularities
-from kic.taskspace import TaskSpace
 from kic.transfer import Transfer
 
 
-class Configuration(TaskSpace):
+class Configuration(Holding):
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
     Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
@@ -251,9 +251,9 @@ class Configuration(TaskSpace):
 
         The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
         that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
-        distance as a force between its points. There is no friction. Bodies are rigid: where they
-        are held more often than needed, their equilibrium leaves components open. Those are NaN and are
-        named; all others are as exact as the rest.
+        distance as a force between its points; a closed contact is a joint. There is no friction in joints.
+        Bodies are rigid: where they are held more often than needed, their equilibrium leaves components
+        open. Those are NaN and are named; all others are as exact as the rest.
 
         Parameters
         ----------

@@ -27,7 +27,7 @@ class Mechanism(Postures):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings : sequences of parts
+    bodies, joints, points, distances, forces, moments, springs, couplings, contacts : sequences of parts
         All their names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -233,6 +233,9 @@ class Mechanism(Postures):
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "drawn at"], carried)
         tell(sheet, self.terms)
+        if self.contacts:
+            touched = [[c.type, " on ".join(c.bodies), "" if c.closed else "open"] for c in self.contacts]
+            sheet.texts("contacts", [c.name for c in self.contacts], ["type", "bodies", ""], touched)
         if self.rods:
             rods = [[f"{length:.5g}"] for length in self.rods.values()]
             sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)

@@ -15,10 +15,8 @@ import numpy as np
 
 from kic.bodywise import REST
 from kic.closure import Closure
-from kic.couplings import Coupling
 from kic.finite import Extension, beside, extension
 from kic.idle import Idle, idle_freedoms
-from kic.parts import Distance, Joint
 from kic.transfer import RANK_SHARE, Transfer
 
 # neighbours looked at where there are several directions to go
@@ -45,7 +43,7 @@ class Mobility:
     coordinates : int
         Coordinates of the spanning tree.
     conditions : dict of str to int
-        Closure conditions of each cut joint, coupling and fixed distance.
+        Closure conditions of each cut joint, coupling, fixed distance and closed contact.
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
@@ -184,9 +182,7 @@ class Mobility:
 
     def _said(self, name: str) -> str:
         """A part with its kind."""
-        part = self._transfer.tree.drawing.part(name)
-        kinds: dict[type, str] = {Joint: "joint", Coupling: "coupling", Distance: "distance"}
-        return f"{kinds[type(part)]} '{name}'"
+        return self._transfer.tree.drawing.said(name)
 
     def _sources(self) -> str:
         """Where the conditions come from."""
@@ -196,6 +192,7 @@ class Mobility:
             ("loop", "cut at ", cuts),
             ("coupling", "", [c.name for c in drawing.couplings]),
             ("fixed distance", "", list(drawing.rods)),
+            ("contact", "", [contact.name for contact in drawing.touching]),
         ):
             if names:
                 several = f"{len(names)} {kind}{'s' * (len(names) > 1)}"

@@ -148,12 +148,9 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    if mechanism.points:
-        counts.append(_count(len(mechanism.points), "point"))
-    if mechanism.couplings:
-        counts.append(_count(len(mechanism.couplings), "coupling"))
-    if mechanism.rods:
-        counts.append(_count(len(mechanism.rods), "fixed distance"))
+    m = mechanism
+    of = {"point": m.points, "coupling": m.couplings, "fixed distance": m.rods, "contact": m.contacts}
+    counts += [_count(len(parts), one) for one, parts in of.items() if parts]
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."

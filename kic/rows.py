@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from kic.checks import GROUND
+from kic.contacts import Contact
 from kic.couplings import Coupling
-from kic.cuts import cut_joint_part, distance_item
+from kic.cuts import contact_items, cut_joint_part, distance_item
 from kic.errors import InputError, shown, unknown
 from kic.items import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT, Item, Part, pack, point_item
 from kic.parts import Body, Distance, Joint, Point
@@ -170,6 +171,8 @@ def _part(tree: Tree, key: str) -> Part:
         return _body(tree, part)
     if isinstance(part, Distance):
         return Part([distance_item(tree, part)], [name], [True])
+    if isinstance(part, Contact):
+        return Part(contact_items(tree, part), list(part.rows), [True] * len(part.rows))
     if isinstance(part, Coupling):
         raise InputError(f"'{name}' is a coupling; ask about its joints: {', '.join(part.joints)}.")
     raise InputError(f"'{name}' is a load; it has no motion. Ask about its point or body.")

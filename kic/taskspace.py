@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.actuation import Actuation
 from kic.ellipsoids import Ellipsoid, Kind
 from kic.measures import gradient_at, make_ellipsoid
 from kic.members import spread, surviving
 from kic.operational import OperationalEvaluator, OperationalSpace
-from kic.placement import Placement
 
 
-class TaskSpace(Placement):
+class TaskSpace(Actuation):
     """A posture with the questions that a task asks; see `Configuration`."""
 
     def operational_space(

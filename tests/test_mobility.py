@@ -78,7 +78,12 @@ def test_the_account_adds_up(name: str) -> None:
     assert f.redundant == m.redundant
     assert (f.regular, f.doubt()) == (True, "")
     assert set(f.nearby) <= {f.first_order} == {f.freedoms}
-    assert list(f.conditions) == [*m.cuts, *(c.name for c in m.couplings), *m.rods]
+    assert list(f.conditions) == [
+        *m.cuts,
+        *(c.name for c in m.couplings),
+        *m.rods,
+        *(c.name for c in m.contacts),
+    ]
 
 
 def test_where_it_is_said() -> None:
