@@ -29,6 +29,7 @@ T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
 T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
 G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
+q̇, λ    for a task (`Resolution`)           (..., M), (..., P)       (4-68) to (4-75)
 ======  ==================================  =======================  =================
 
 The differentiating index comes first::
@@ -40,7 +41,7 @@ The differentiating index comes first::
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 """
 
-from kic import products
+from kic import controllers, products, trajectories
 from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
@@ -66,6 +67,7 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.following import Following
 from kic.grasp import Grasp
 from kic.graspmotion import GraspMotion
 from kic.independent import IndependentSet, IndependentSets
@@ -75,6 +77,9 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.redundancy import ResolutionEvaluator
+from kic.resolution import Resolution
+from kic.secondary import JointLimits, Manipulability, PreferredPosture
 from kic.sensitivity import sensitivity
 from kic.simulate import simulate
 from kic.simulation import Energy, Simulation
@@ -98,6 +103,7 @@ __all__ = [
     "Ellipsoid",
     "Energy",
     "Evaluator",
+    "Following",
     "Force",
     "Grasp",
     "GraspMotion",
@@ -108,9 +114,11 @@ __all__ = [
     "InternalLoads",
     "Joint",
     "JointForces",
+    "JointLimits",
     "KicError",
     "LimitError",
     "LoopError",
+    "Manipulability",
     "Mechanism",
     "ModelError",
     "ModelFileError",
@@ -119,6 +127,9 @@ __all__ = [
     "OperationalSpace",
     "Point",
     "PostureError",
+    "PreferredPosture",
+    "Resolution",
+    "ResolutionEvaluator",
     "Simulation",
     "SimulationError",
     "SingularError",
@@ -128,6 +139,7 @@ __all__ = [
     "Units",
     "UnknownNameError",
     "Wrench",
+    "controllers",
     "from_dh",
     "load",
     "model_names",
@@ -136,4 +148,5 @@ __all__ = [
     "schema",
     "sensitivity",
     "simulate",
+    "trajectories",
 ]

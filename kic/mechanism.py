@@ -16,7 +16,9 @@ from kic.mobility import Mobility
 from kic.operational import OperationalEvaluator
 from kic.position import beginning
 from kic.postures import Postures
+from kic.redundancy import ResolutionEvaluator
 from kic.tables import Sheet
+from kic.weighting import Damping, Law, Weight
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,6 +220,39 @@ class Mechanism(Postures):
             As `Configuration.operational_space` would.
         """
         return OperationalEvaluator(self._model, task, wrt)
+
+    def prepare_resolve(
+        self,
+        task: str | Iterable[str],
+        weight: Weight = "minimum norm",
+        law: Law = "consistent",
+        damping: Damping = None,
+        wrt: str | Iterable[str] | None = None,
+        effort: bool = False,
+        order: Literal[1, 2] = 2,
+    ) -> ResolutionEvaluator:
+        """Evaluator that resolves redundancy in hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        task, weight, law, damping, wrt
+            As in `Configuration.resolve`.
+        effort : bool
+            Whether efforts are wanted, too.
+        order : {1, 2}
+            1 for rates alone.
+
+        Returns
+        -------
+        ResolutionEvaluator
+            Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.resolve` would.
+        """
+        return ResolutionEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
 
     def sheet(self) -> Sheet:
         """Labelled account of the parts, to print or to show."""

@@ -8,6 +8,7 @@ brought to unit length wherever they are used and never otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +16,31 @@ import numpy as np
 
 from kic.arrays import as_numbers
 from kic.closer import Closer
-from kic.errors import InputError, SimulationError, shown
+from kic.errors import InputError, SimulationError, SingularError, shown
 from kic.evaluator import Evaluator
 from kic.model import Model
 from kic.posture import phi_of
 from kic.rotations import product
 
-Effort = Callable[[float, np.ndarray, np.ndarray], Any]
+
+@dataclass(frozen=True)
+class Now:
+    """A moment of a motion, as efforts and events see it.
+
+    Attributes
+    ----------
+    q, qd : (M,)
+        Values and rates of the user's coordinates.
+    state : (S,)
+        Closed state of the spanning tree.
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    state: np.ndarray
+
+
+Effort = Callable[[float, Now], Any]
 # what is integrated beside the motion: work of efforts, of loads, and of dampers
 ACCOUNTS = 3
 
@@ -36,7 +55,7 @@ class Motion:
     names : tuple of str
         The user's coordinates.
     effort : callable or None
-        ``effort(t, q, qd)`` gives efforts (M,) at them.
+        ``effort(t, now)`` gives efforts (M,) at them.
     prescribed : dict of str to callable
         Of coordinates whose motion is given: value, rate, acceleration at a time.
     """
@@ -50,26 +69,27 @@ class Motion:
             [n for n in range(len(names)) if n not in set(self.held.tolist())], dtype=np.intp
         )
 
-    def efforts(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+    def efforts(self, t: float, now: Now) -> np.ndarray:
         """Efforts (M,) at a moment, checked."""
+        size = len(self.names)
         if self.effort is None:
-            return np.zeros(len(self.names))
-        a = as_numbers(self.effort(t, q, qd))
-        if a is None or a.dtype != np.float64 or a.shape != (len(self.names),):
+            return np.zeros(size)
+        a = as_numbers(self.effort(t, now))
+        if a is None or a.dtype != np.float64 or a.shape != (size,):
             got = "no numbers" if a is None else f"{a.dtype} of {a.shape}"
             raise InputError(
-                f"Expected `effort(t, q, qd)` to return real numbers of shape ({len(self.names)},), one for each "
-                f"of {', '.join(self.names)}, got {got} at t = {t:g}.",
+                f"Expected `effort(t, now)` to return real numbers of shape ({size},), one for each of "
+                f"{', '.join(self.names)}, got {got} at t = {t:g}.",
                 time=t,
             )
         if not np.isfinite(a).all():
             n = int(np.flatnonzero(~np.isfinite(a))[0])
             raise SimulationError(
-                f"`effort(t, q, qd)` returned {a[n]} for '{self.names[n]}' at t = {t:.9g}, q = {shown(q.tolist())}, "
-                f"qd = {shown(qd.tolist())}. Efforts must be finite.",
+                f"`effort(t, now)` returned {a[n]} for '{self.names[n]}' at t = {t:.9g}, where q = "
+                f"{shown(now.q.tolist())} and qd = {shown(now.qd.tolist())}. Efforts must be finite.",
                 time=t,
-                q=q.copy(),
-                qd=qd.copy(),
+                q=now.q,
+                qd=now.qd,
             )
         return a
 
@@ -80,8 +100,8 @@ class Motion:
             a = as_numbers(np.asarray(motion(t), dtype=object).tolist())
             if a is None or a.shape != (3,) or not np.isfinite(a).all():
                 raise SimulationError(
-                    f"The motion prescribed for '{name}' must return value, rate and acceleration, three finite "
-                    f"numbers; got {shown(motion(t))} at t = {t:.9g}.",
+                    f"The motion prescribed for '{name}' must return value, rate and acceleration, three "
+                    f"finite numbers; got {shown(motion(t))} at t = {t:.9g}.",
                     time=t,
                 )
             rows.append(a)
@@ -112,9 +132,9 @@ class Chart:
         self.whole = model.direct and names == model.coordinates
         self._tree = model.tree
         self.own = names == motion.names
-        wrt = None if self.whole else names
+        self._wrt = None if self.whole else names
         asked = () if self.own else motion.names
-        self._evaluate = Evaluator(model, asked, 1, True, wrt)
+        self._evaluate = Evaluator(model, asked, 1, True, self._wrt)
         self._results: Any = None
         self._close = None if self.whole else Closer(model, names)
         self.places = model.tree.state_size if self.whole else len(names)
@@ -125,8 +145,8 @@ class Chart:
         x = state if self.whole else self.motion.model.values(self.names, state[None])[0]
         return np.concatenate([x, rates, accounts])
 
-    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Closed state (S,) and rates (M,) of the chart; prescribed motion put in."""
+    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Unknown coordinates, closed state (S,), rates (M,) of the chart; prescribed motion put in."""
         x, v = y[: self.places], y[self.places : self.places + self.size]
         held = self.motion.held
         if held.size:
@@ -135,9 +155,9 @@ class Chart:
             v[held] = rate
             x[self._columns(held)] = value
         if self._close is None:
-            return self._unit(x), v
+            return x, self._unit(x), v
         self.near = self._close(x, self.near)
-        return self.near, v
+        return x, self.near, v
 
     def _columns(self, held: np.ndarray) -> np.ndarray:
         """Entries of the unknowns that are the values of some coordinates."""
@@ -160,11 +180,12 @@ class Chart:
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """Rates of the unknowns."""
-        state, v = self.parts(t, y)
+        x, state, v = self.parts(t, y)
         r = self._evaluated(state)
-        T, a = self._driven(t, r, *self._users(r, state, v), v)
+        now, G = self._users(r, x, state, v)
+        T, a = self._driven(t, r, now, G, v)
         rate = np.empty_like(y)
-        rate[: self.places] = self._slopes(y[: self.places], v)
+        rate[: self.places] = self._slopes(x, v)
         rate[self.places : self.places + self.size] = a
         rate[-ACCOUNTS:] = T @ v, r.load @ v, v @ r.damping @ v
         if not np.isfinite(rate).all():
@@ -174,82 +195,89 @@ class Chart:
             )
         return rate
 
-    def seen(self, state: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The user's coordinates and their rates at a closed state and rates of the chart."""
-        q, qd, _ = self._users(self._evaluated(state), state, v)
-        return q, qd
+    def seen(self, t: float, y: np.ndarray) -> Now:
+        """What efforts and events see of the unknowns."""
+        x, state, v = self.parts(t, y)
+        return self._users(self._evaluated(state), x, state, v)[0]
 
     def moment(self, t: float, y: np.ndarray) -> dict[str, Any]:
-        """Everything that is kept of a moment."""
-        state, v = self.parts(t, y)
-        state, r = state.copy(), self._evaluated(state)
-        q, qd, G = self._users(r, state, v)
-        T, a = self._driven(t, r, q, qd, G, v)
-        effort = T if G is None else self.motion.efforts(t, q, qd)
-        f = self._whole_tree(state)
-        rates = [np.concatenate([np.atleast_2d(f[name].G) for name in group]) @ v for group in self._groups]
-        bent = [
-            np.concatenate([f[name].G @ a + (f[name].H @ v) @ v for name in group]) for group in self._groups
-        ]
+        """What is kept of a moment, its motion in the chart; see `seen_from`."""
+        x, state, v = self.parts(t, y)
+        r = self._evaluated(state)
+        now, G = self._users(r, x, state, v)
+        T, a = self._driven(t, r, now, G, v)
         return {
             "t": t,
-            "q": q.copy(),
-            "qd": rates[0],
-            "qdd": bent[0],
-            "effort": effort.copy(),
-            "state": state,
-            "rates": rates[1],
-            "second": bent[1],
+            "q": now.q.copy(),
+            "effort": (T if G is None else self.motion.efforts(t, now)).copy(),
+            "state": state.copy(),
             "kinetic": v @ r.I @ v / 2,
             "accounts": y[-ACCOUNTS:].copy(),
+            "v": v.copy(),
+            "a": a,
         }
+
+    def spread(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
+        """Rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
+        user, tree = self.motion.names, self._tree.columns
+        f = Evaluator(self.motion.model, list(dict.fromkeys((*user, *tree))), 2, False, self._wrt)(states)
+        made = {}
+        for first, second, names in (("qd", "qdd", user), ("rates", "second", tree)):
+            G = np.concatenate([f[name].G for name in names], axis=-2)
+            H = np.concatenate([f[name].H for name in names], axis=-3)
+            made[first] = np.einsum("tpn,tn->tp", G, v)
+            made[second] = np.einsum("tpn,tn->tp", G, a) + np.einsum("tpmn,tm,tn->tp", H, v, v)
+        return made
 
     def _evaluated(self, state: np.ndarray) -> Any:
         """Dynamics in the chart, and the user's coordinates if they are others."""
-        self._results = (
-            self._evaluate(state) if self._results is None else self._evaluate(state, self._results)
-        )
+        self._results = self._evaluate(state, self._results)
         return self._results
 
-    @cached_property
-    def _whole_tree(self) -> Evaluator:
-        """The user's coordinates and the tree's, to second order."""
-        names = dict.fromkeys((*self.motion.names, *self._tree.columns))
-        return Evaluator(self.motion.model, list(names), 2, False, None if self.whole else self.names)
+    def _users(self, r: Any, x: np.ndarray, state: np.ndarray, v: np.ndarray) -> tuple[Now, Any]:
+        """What the user sees, and the G of the user's coordinates unless they are the chart's."""
+        motion = self.motion
+        if not self.own:
+            G = np.concatenate([r[name].G for name in motion.names])
+            return Now(np.concatenate([r[name].value for name in motion.names]), G @ v, state), G
+        # of a chart of their own the coordinates are unknowns; balls have rotation vectors
+        q = phi_of(self._tree, state[None])[0] if self.whole else x
+        return Now(q, v, state), None
 
-    @property
-    def _groups(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return self.motion.names, self._tree.columns
-
-    def _users(self, r: Any, state: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
-        """The user's q and q̇, and their G unless they are the chart's."""
-        motion, model = self.motion, self.motion.model
-        if self.whole and self.own:
-            return phi_of(self._tree, state[None])[0], v, None
-        if self.own:
-            return model.values(motion.names, state[None])[0], v, None
-        q = np.concatenate([r[name].value for name in motion.names])
-        G = np.concatenate([r[name].G for name in motion.names])
-        return q, G @ v, G
-
-    def _driven(
-        self, t: float, r: Any, q: np.ndarray, qd: np.ndarray, G: Any, v: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _driven(self, t: float, r: Any, now: Now, G: Any, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Efforts in the chart, those that hold prescribed motions among them, and accelerations."""
         motion = self.motion
-        T = motion.efforts(t, q, qd)
+        T = motion.efforts(t, now)
         if G is not None:
             T = G.T @ T
         h = (r.P @ v) @ v + r.damping @ v - r.load
         if not motion.held.size:
-            return T, np.linalg.solve(r.I, T - h)
+            return T, self._solve(r.I, T - h)
         free, held = motion.free, motion.held
         a, T = np.empty(self.size), T.copy()
         a[held] = motion.given(t)[2]
         I = r.I[free]
-        a[free] = np.linalg.solve(I[:, free], T[free] - h[free] - I[:, held] @ a[held])
+        a[free] = self._solve(I[:, free], T[free] - h[free] - I[:, held] @ a[held])
         T[held] = r.I[held] @ a + h[held]
         return T, a
+
+    def _solve(self, I: np.ndarray, net: np.ndarray) -> np.ndarray:
+        """Accelerations of an inertia that must be positive definite."""
+        _, a, failed = self._cholesky(I, net)
+        if failed:
+            raise SingularError(
+                f"I* of '{self.motion.model.drawing.name}' in {', '.join(self.names)} has no inverse: some motion "
+                "moves no mass. Give every body that moves mass and inertia.",
+                coordinates=self.names,
+            )
+        return np.asarray(a)
+
+    @cached_property
+    def _cholesky(self) -> Any:
+        """LAPACK's solver, called without the checks around it: they cost more than it does."""
+        from scipy.linalg.lapack import dposv
+
+        return dposv
 
     def _slopes(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Rates of the unknown coordinates."""

@@ -17,7 +17,7 @@ from kic.errors import InputError, ModelFileError, shown
 from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.modelfile import parsed, written
-from kic.motion import state_rates
+from kic.motion import Chart, state_rates
 from kic.rotations import product
 from kic.tables import Sheet
 
@@ -252,7 +252,8 @@ class Simulation:
         }
         try:
             with Path(path).open("wb") as file:
-                np.savez(file, model=written(self.mechanism), told=json.dumps(told), **self._arrays)
+                texts = {"model": np.array(written(self.mechanism)), "told": np.array(json.dumps(told))}
+                np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
         except OSError as error:
             raise ModelFileError(f"{path}: can not be written: {error.strerror}.", path=path) from None
 
@@ -325,21 +326,31 @@ class Simulation:
 
 
 class Moments:
-    """What is kept at each of the times wanted."""
+    """What is kept at each of the times wanted, chart by chart."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[Any]] = {}
+        self._kept: list[tuple[Chart, list[dict[str, Any]]]] = []
 
     @property
     def t(self) -> list[float]:
         """The times so far."""
-        return self._kept.get("t", [])
+        return [moment["t"] for _, moments in self._kept for moment in moments]
 
-    def keep(self, **arrays: Any) -> None:
-        """Add a moment."""
-        for key, value in arrays.items():
-            self._kept.setdefault(key, []).append(value)
+    @property
+    def last(self) -> float:
+        """The last of them."""
+        return float(self._kept[-1][1][-1]["t"])
+
+    def keep(self, chart: Chart, moment: dict[str, Any]) -> None:
+        """Add a moment of a chart."""
+        if not self._kept or self._kept[-1][0] is not chart:
+            self._kept.append((chart, []))
+        self._kept[-1][1].append(moment)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All moments, the time axis first."""
-        return {key: np.array(value) for key, value in self._kept.items()}
+        parts = []
+        for chart, moments in self._kept:
+            part = {key: np.array([moment[key] for moment in moments]) for key in moments[0]}
+            parts.append(part | chart.spread(part["state"], part.pop("v"), part.pop("a")))
+        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

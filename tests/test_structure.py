@@ -17,11 +17,11 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays", "programs"],
-    ["checks", "members"],
-    ["products", "inertias", "rotations", "jets", "contributions"],
+    ["checks", "members", "piecewise", "quadratics", "naming", "weighting"],
+    ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse"],
     ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion"],
     ["dynamics", "couplings", "contacts"],
-    ["drawing"],
+    ["drawing", "resolution"],
     ["tree"],
     ["items", "masses", "posture", "drives"],
     ["cuts"],
@@ -35,25 +35,30 @@ FLOORS = [
     ["idle"],
     ["mobility", "chords", "steps"],
     ["model", "continuation", "locating"],
-    ["placement", "reactions", "singularities", "results", "touching"],
+    ["placement", "reactions", "singularities", "results", "touching", "taskpath"],
     ["evaluator"],
-    ["operational", "measures", "internalloads", "criteria"],
-    ["distribution"],
+    ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
+    ["distribution", "resolving"],
     ["actuation"],
     ["taskspace"],
     ["grasp"],
     ["holding"],
     ["configuration"],
     ["position", "independent"],
-    ["assemblies", "closer"],
+    ["assemblies", "closer", "following"],
     ["branches"],
     ["postures"],
     ["mechanism"],
     ["dh", "dimensions"],
-    ["sensitivity"],
+    ["sensitivity", "trajectory"],
+    ["splines", "pathlimits", "controllers"],
+    ["timescaling"],
+    ["topp"],
+    ["trajectories"],
     ["modelfile"],
-    ["motion", "energy"],
+    ["motion", "energy", "progress"],
     ["simulation"],
+    ["running"],
     ["simulate"],
     ["classics"],
     ["report"],
@@ -65,7 +70,7 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 KERNELS = [
     "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
     "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
-    "closing", "symmetric", "operational",
+    "closing", "symmetric", "operational", "resolution",
 ]  # fmt: skip
 
 
@@ -119,7 +124,7 @@ def test_public_names() -> None:
         for name, value in vars(kic).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
     }
-    assert public | {"products"} == set(kic.__all__)
+    assert public | {"controllers", "products", "trajectories"} == set(kic.__all__)
     for name in kic.__all__:
         assert getattr(kic, name).__doc__, f"{name} has no docstring"
 

@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import loops, operational, peers, starts
+from benchmarks import loops, operational, peers, redundancy, starts
 from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
@@ -307,7 +307,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="also write the table to this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument(
-        "--only", choices=["arms", "curves", "loops", "operational", "starts"], help="one part of it"
+        "--only",
+        choices=["arms", "curves", "loops", "operational", "redundancy", "starts"],
+        help="one part of it",
     )
     given = parser.parse_args()
     seconds = 0.4 if given.quick else 3.0
@@ -334,6 +336,8 @@ def main() -> None:
         loops.table(report, seconds)
     if given.only in (None, "operational"):
         operational.table(report, seconds)
+    if given.only in (None, "redundancy"):
+        redundancy.table(report, seconds)
     if given.only in (None, "starts"):
         starts.table(report)
     if given.output:
