@@ -263,11 +263,13 @@ class Chart:
 
     def _solve(self, I: np.ndarray, net: np.ndarray) -> np.ndarray:
         """Accelerations of an inertia that must be positive definite."""
+        if not net.size:  # every motion is given
+            return net
         _, a, failed = self._cholesky(I, net)
         if failed:
             raise SingularError(
-                f"I* of '{self.motion.model.drawing.name}' in {', '.join(self.names)} has no inverse: some motion "
-                "moves no mass. Give every body that moves mass and inertia.",
+                f"I* of '{self.motion.model.drawing.name}' in {', '.join(self.names)} has no inverse: some "
+                "motion moves no mass. Give every body that moves mass and inertia.",
                 coordinates=self.names,
             )
         return np.asarray(a)

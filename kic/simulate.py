@@ -11,7 +11,7 @@ from kic.arrays import reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
-from kic.motion import Effort, Motion
+from kic.motion import Effort, Motion, Now
 from kic.progress import Bar
 from kic.rows import names_of
 from kic.running import Run, Settings
@@ -131,7 +131,7 @@ def _begun(
             raise InputError("A run is continued with its own mechanism and coordinates.")
         if qd is not None:
             raise InputError(
-                "`qd` was given with an earlier run, which has its own rates at its end. Leave it out."
+                "`qd` was given with an earlier run, which ends with rates of its own. Leave it out."
             )
         return start.state[-1].copy(), start.qd[-1].copy()
     if not isinstance(start, Configuration) or start._model.drawing != mechanism:
@@ -205,10 +205,8 @@ def _stops(limits: Any, names: tuple[str, ...]) -> list[Callable[..., float]]:
             raise InputError(f"Expected `limits` of '{name}' to be (lower, upper), got {shown(pair)}.")
         for bound, way, side in ((bounds[0], -1, "lower"), (bounds[1], 1, "upper")):
 
-            def stop(
-                t: float, q: np.ndarray, qd: np.ndarray, k: int = names.index(name), x: float = bound
-            ) -> float:
-                return float(q[k] - x)
+            def stop(t: float, now: Now, k: int = names.index(name), x: float = bound) -> float:
+                return float(now.q[k] - x)
 
             stop.__name__ = f"the {side} limit of {name}"
             stop.terminal, stop.direction = True, way  # type: ignore[attr-defined]
