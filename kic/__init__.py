@@ -64,6 +64,7 @@ from kic.errors import (
     ModelError,
     ModelFileError,
     PostureError,
+    SimulationError,
     SingularError,
     UnknownNameError,
 )
@@ -84,6 +85,8 @@ from kic.redundancy import ResolutionEvaluator
 from kic.resolution import Resolution
 from kic.secondary import JointLimits, Manipulability, PreferredPosture
 from kic.sensitivity import sensitivity
+from kic.simulate import simulate
+from kic.simulation import Energy, Simulation
 from kic.singularities import Singularities, Singularity
 
 __version__ = "0.1.0"
@@ -103,6 +106,7 @@ __all__ = [
     "Distribution",
     "Dynamics",
     "Ellipsoid",
+    "Energy",
     "Evaluator",
     "Following",
     "Force",
@@ -133,6 +137,8 @@ __all__ = [
     "PreferredPosture",
     "Resolution",
     "ResolutionEvaluator",
+    "Simulation",
+    "SimulationError",
     "SingularError",
     "Singularities",
     "Singularity",
@@ -154,5 +160,6 @@ __all__ = [
     "save",
     "schema",
     "sensitivity",
+    "simulate",
     "trajectories",
 ]
