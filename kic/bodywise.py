@@ -215,9 +215,12 @@ class View:
 
 
 def null(G: np.ndarray, share: float, largest: float | None = None) -> np.ndarray:
-    """Orthonormal null space (M, k) of rows (P, M): singular values below a share of the largest."""
+    """Orthonormal null space (M, k) of rows (P, M): singular values below a share of the largest.
+
+    Where the largest is rounding itself, all of them are.
+    """
     if not G.size:
         return np.eye(G.shape[1])
     _, sigma, V = np.linalg.svd(G)
     largest = sigma[0] if largest is None else largest
-    return V[int((sigma > share * largest).sum()) :].T
+    return V[int((sigma > max(share * largest, RANK_SHARE)).sum()) :].T

@@ -25,6 +25,8 @@ MANY = 100_000
 SAMPLE, STARTS = 64, 8
 # an exchange goes on where it gains more than this share
 GAIN = 1e-9
+# measures that agree to so many decimals are equal
+TIED = 9
 # numbers that are decomposed at once
 _BLOCK = 1_000_000
 
@@ -107,7 +109,9 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
     else:
         picks, tried = _exchanged(J, groups, most)
     measures = _measures(J, picks)
-    best = np.lexsort((-np.median(measures, axis=1), -measures.min(axis=1)))[:most]
+    # what differs by rounding alone stays in the order of the rows
+    worst, median = (np.round(x, TIED) for x in (measures.min(axis=1), np.median(measures, axis=1)))
+    best = np.lexsort((-median, -worst))[:most]
     return Ranking(np.sort(picks[best], axis=1), measures[best], pool, tried, total)
 
 
