@@ -299,7 +299,7 @@ def table(turned: np.ndarray, unit: float = 1.0) -> kic.Mechanism:
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_conditions_that_are_rounding_alone(unit: float) -> None:
-    """Out of a plane that is no coordinate plane all conditions are 1e-16, of which none is worth anything."""
+    """Out of a plane that is no coordinate plane all conditions are 1e-16: none is worth anything."""
     turned = Rotation.from_rotvec([0.3, -0.7, 1.1]).as_matrix()
     upright, tilted = table(np.eye(3)), table(turned, unit)
     closure = tilted._model.closure(())
