@@ -221,6 +221,6 @@ def null(G: np.ndarray, share: float, largest: float | None = None) -> np.ndarra
     """
     if not G.size:
         return np.eye(G.shape[1])
-    _, sigma, V = np.linalg.svd(G)
+    _, sigma, V = np.linalg.svd(G, full_matrices=len(G) < G.shape[1])
     largest = sigma[0] if largest is None else largest
     return V[int((sigma > max(share * largest, RANK_SHARE)).sum()) :].T

@@ -325,8 +325,9 @@ class Configuration(TaskSpace):
         Raises
         ------
         UnknownNameError, InputError
-            For names that are not there, another number of inputs than freedoms, more outputs, outputs that
-            nothing moves, or a mechanism without freedom; on iteration, for one posture without neighbours.
+            For names that are not there, another number of inputs than freedoms, more outputs, inputs that
+            drive the mechanism nowhere, outputs that nothing moves or that depend on one another everywhere,
+            or a mechanism without freedom; on iteration, for one posture without neighbours.
 
         Examples
         --------

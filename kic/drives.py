@@ -45,7 +45,8 @@ def null_space(closing: np.ndarray, freedoms: int) -> np.ndarray:
     size = closing.shape[-1]
     if not closing.shape[-2]:
         return np.broadcast_to(np.eye(size), (*closing.shape[:-2], size, size))
-    return np.swapaxes(np.linalg.svd(closing)[2][..., size - freedoms :, :], -1, -2)
+    V = np.linalg.svd(closing, full_matrices=closing.shape[-2] < size)[2]
+    return np.swapaxes(V[..., size - freedoms :, :], -1, -2)
 
 
 def least(rows: np.ndarray) -> np.ndarray:
