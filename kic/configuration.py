@@ -340,7 +340,10 @@ class Configuration(TaskSpace):
         inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
         """
         if self._states.dtype != np.float64:
-            raise InputError(f"singularities() needs real numbers; this posture holds {self._states.dtype}.")
+            raise InputError(
+                f"singularities() needs real numbers; this posture holds {self._states.dtype}. Ask outside of "
+                "a sensitivity, or with real inputs."
+            )
         model = self._model
         return Singularities(
             model, self._states, self.ok, inputs, outputs, lambda state: Configuration(model, (), state[None])

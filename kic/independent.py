@@ -107,7 +107,7 @@ class IndependentSets:
         among = ", ".join(self.among)
         sheet = Sheet(f"{self._name}: independent sets of {self.freedoms} among {among}")
         if self.tried == self.total:
-            sheet.say(f"all {self.total} sets were tried")
+            sheet.say(f"all {self.total} sets were tried" if self.total > 1 else "there is no other set")
         else:
             sheet.say(
                 f"{self.tried} of {self.total} sets were tried, by pivoted QR and exchange of one coordinate "
@@ -146,7 +146,8 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
     if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
         raise InputError(f"Expected `count` to be a positive number of sets, got {shown(count)}.")
     if not freedoms:
-        raise InputError(f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}")
+        why = f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}"
+        raise InputError(why.rstrip())
     labels, valued = _candidates(model, among)
     if len(labels) < freedoms:
         raise InputError(
