@@ -127,6 +127,63 @@ def test_idle_freedoms_are_in_every_set() -> None:
         assert len(valued & set(one.names)) == 1, one.names
 
 
+def crank_and_ball() -> kic.Mechanism:
+    """A crank and a body on a ball, tied by a rod."""
+    place = {
+        name: tuple(unit * np.array(p)) for name, p in {"p": (0.3, 0.9, 0.2), "q": (1.4, 0.1, 0.8)}.items()
+    }
+    return kic.Mechanism(
+        "pair",
+        [kic.Body("crank"), kic.Body("body")],
+        [
+            kic.Joint("A", "revolute", ("ground", "crank"), at=(0, 0, 0), axis=(0, 0.6, 0.8)),
+            kic.Joint("S", "spherical", ("ground", "body"), at=(1, 0, 0)),
+        ],
+        [kic.Point("p", "crank", (0.3, 0.9, 0.2)), kic.Point("q", "body", (1.4, 0.1, 0.8))],
+        [kic.Distance("rod", ("p", "q"), fixed=True)],
+        coordinates=[],
+    )
+
+
+def test_what_has_a_value_is_in_every_set_if_nothing_else_has() -> None:
+    """The three rates of the ball could drive the crank, too; but they have no value."""
+    found = crank_and_ball().independent_sets()
+    assert found.freedoms == 3
+    assert set.intersection(*(set(one.names) for one in found)) == {"A"}
+    assert found.always == ("A",)
+    assert crank_and_ball().independent_sets(among="S").always == ("S.1", "S.2", "S.3")
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_sliders_alone_in_a_loop_are_as_long_as_the_mechanism(unit: float) -> None:
+    """Directions are no places: in millimetres a loop of sliders once counted as one of a millimetre."""
+
+    def at(*v: float) -> tuple:
+        return tuple((unit * np.array(v)).tolist())
+
+    m = kic.Mechanism(
+        "cross slide",
+        [kic.Body(name) for name in ("base", "wedge", "crank", "bar")],
+        [
+            kic.Joint("X", "prismatic", ("ground", "base"), axis=(1, 0, 0)),
+            kic.Joint("Y", "prismatic", ("base", "wedge"), axis=(0.6, 0.8, 0)),
+            kic.Joint("A", "revolute", ("ground", "crank"), at=at(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("B", "revolute", ("crank", "bar"), at=at(1, 0.7, 0), axis=(0, 0, 1)),
+            kic.Joint("C", "revolute", ("bar", "base"), at=at(2.5, 0.2, 0), axis=(0, 0, 1)),
+            kic.Joint("Z", "prismatic", ("ground", "wedge"), axis=(0, 1, 0)),
+        ],
+        coordinates=["A"],
+    )
+    assert m.mobility().doubt() == ""
+    best = m.independent_sets()
+    names = ["A", "B", "C", "X", "Y", "Z"]
+    G = m.at().coefficients(names, order=1).G[:, 0] / np.repeat([1, 2.5 * unit], 3)
+    tree = [names.index(name) for name in m._model.tree.columns]
+    for one in best:
+        expected = np.abs(G[names.index(one.names[0])]) / np.linalg.norm(G[tree])
+        assert one.worst == pytest.approx(expected, rel=1e-9)
+
+
 def test_an_exchange_says_that_not_all_were_tried_and_finds_no_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     m = kic.load("three-legged-robot")
     c = m.at({"A1": 1.38974986604135 + np.linspace(0, 0.2, 5), "A2": -2.8, "A3": -0.7})
