@@ -341,8 +341,8 @@ class Configuration(TaskSpace):
         """
         if self._states.dtype != np.float64:
             raise InputError(
-                f"singularities() needs real numbers; this posture holds {self._states.dtype}. Ask outside of "
-                "a sensitivity, or with real inputs."
+                f"singularities() needs real numbers; this posture holds {self._states.dtype}. Ask outside "
+                "of a sensitivity, or with real inputs."
             )
         model = self._model
         return Singularities(

@@ -129,9 +129,6 @@ def test_idle_freedoms_are_in_every_set() -> None:
 
 def crank_and_ball() -> kic.Mechanism:
     """A crank and a body on a ball, tied by a rod."""
-    place = {
-        name: tuple(unit * np.array(p)) for name, p in {"p": (0.3, 0.9, 0.2), "q": (1.4, 0.1, 0.8)}.items()
-    }
     return kic.Mechanism(
         "pair",
         [kic.Body("crank"), kic.Body("body")],
