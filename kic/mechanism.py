@@ -33,7 +33,7 @@ class Mechanism(Postures):
         Acceleration of gravity (length/time²), in any direction; none by default.
     closure_tolerance : float
         For rounded dimensions: share of its length by which a loop may contradict itself. What is redundant
-        within it is dropped, and `freedoms` says so; inputs are met exactly, the rest as well as it is drawn.
+        within it is dropped, and `mobility` says so; inputs are met exactly, the rest as well as it is drawn.
     coordinates : sequence of str, optional
         Joints whose coordinates are meant where none are named; by default all that move, as written.
     title, about, source, drawing : str

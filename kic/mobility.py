@@ -64,6 +64,7 @@ class Mobility:
     idle : tuple of Idle
         Idle freedoms: motions of some bodies that leave all others at rest, such as the spin of a rod between
         two balls. They count among `freedoms`, and one coordinate of each belongs to every coordinate set.
+        Groups of bodies are tried, the smallest first: of a large mechanism they are those found so far.
 
     Examples
     --------
