@@ -229,8 +229,9 @@ class Mobility:
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
             several = int((weak > RANK_SHARE).sum())
+            said = f"{several} are" if several > 1 else "1 is"
             return (
-                f"Of the redundant ones {several} are so only within closure_tolerance = {t.tolerance:g}: "
+                f"Of the redundant ones {said} so only within closure_tolerance = {t.tolerance:g}: "
                 f"the strongest dropped is worth {weak[0]:.1e} of the strongest kept, the weakest kept "
                 f"{strong[-1]:.1e}."
             )
