@@ -21,6 +21,7 @@ from kic.contacts import HOLDS, Contact
 from kic.dynamics import Dynamics
 from kic.errors import InputError, SingularError, shown
 from kic.graspmotion import GraspMotion
+from kic.internalloads import canonical
 from kic.model import Model
 from kic.rows import names_of
 from kic.tables import Sheet, member
@@ -162,11 +163,15 @@ class Grasp:
         return self.G.shape[:-2]
 
     @property
+    def _turning(self) -> np.ndarray:
+        """Which of the object's coordinates (m,) are angles, so that loads there are moments."""
+        return np.array([row_unit(self._model.drawing, label) == "rad" for label in self.coordinates])
+
+    @property
     def _scales(self) -> tuple[np.ndarray, np.ndarray]:
         """What loads at the object (m,) and at the contacts (R,) are divided by: a length for moments."""
-        drawing, length = self._model.drawing, self._model.length
-        turns = np.array([row_unit(drawing, label) == "rad" for label in self.coordinates])
-        return np.where(turns, length, 1.0), np.where(self._which == 3, length, 1.0)
+        length = self._model.length
+        return np.where(self._turning, length, 1.0), np.where(self._which == 3, length, 1.0)
 
     @property
     def _balance(self) -> np.ndarray:
@@ -189,13 +194,18 @@ class Grasp:
     def internal(self) -> np.ndarray:
         """Internal loads (..., R, k): a basis of those that do nothing to the object.
 
-        Orthonormal, the moments of soft fingers counted by the largest extent of the drawing.
+        Orthonormal, the moments of soft fingers divided by the largest extent of the drawing. The first is
+        the nearest to a load along one row, of the row that it comes nearest to; so are the next, of what is
+        left. Of an object that moves in a plane, loads across it are among them: its joint takes them.
 
         Raises
         ------
         SingularError
             For a batch whose members have different numbers of them.
+        InputError
+            For a posture that holds complex numbers.
         """
+        self._only_real("Internal loads need")
         W = self._balance
         known = np.isfinite(W).all(axis=(-2, -1))
         ranks = sorted(set(self.rank[known].tolist()))
@@ -207,8 +217,13 @@ class Grasp:
             )
         V = np.linalg.svd(np.where(known[..., None, None], W, 0.0))[2]
         kept = ranks[0] if ranks else min(W.shape[-2:])
-        basis = np.swapaxes(V[..., kept:, :], -1, -2) * self._scales[1][:, None]
-        return np.where(known[..., None, None], basis, np.nan)
+        spanned = np.swapaxes(V[..., kept:, :], -1, -2)
+        basis = canonical(spanned.reshape(-1, *spanned.shape[-2:])).reshape(spanned.shape)
+        return np.where(known[..., None, None], basis * self._scales[1][:, None], np.nan)
+
+    def _only_real(self, what: str) -> None:
+        if self._states.dtype != np.float64:
+            raise InputError(f"{what} real numbers; this posture holds {self._states.dtype}.")
 
     def motion(
         self,
@@ -254,8 +269,7 @@ class Grasp:
         >>> bool(abs(g.G @ (firm.force - least.force)).max() < 1e-12)
         True
         """
-        if self._states.dtype != np.float64:
-            raise InputError(f"motion() needs real numbers; this posture holds {self._states.dtype}.")
+        self._only_real("motion() needs")
         asked = self._names[1] if wrt is None else names_of(wrt, "wrt")
         both = [*self._names[0], *self._names[1]]
         A = self._closed.coefficients(both, 2, asked, self._failures)
@@ -273,7 +287,11 @@ class Grasp:
         efforts = d.effort(np.where(known, rate, 0.0), np.where(known, acceleration, 0.0))
         count = len(self.fingers)
         wrench = efforts[..., count:]
-        force = self._loads(forces, wrench)
+        # the parts of what the object needs, which may cancel: round-off is told against these
+        inertial = np.einsum("...ij,...j->...i", d.I, np.where(known, acceleration, 0.0))
+        parts = (np.abs(efforts) + np.abs(inertial) + np.abs(d.load))[..., count:]
+        size = np.linalg.norm(parts / self._scales[0], axis=-1)
+        force = self._loads(forces, wrench, size)
         return GraspMotion(
             self.held,
             tuple(contact.name for contact in self.contacts),
@@ -282,6 +300,7 @@ class Grasp:
             (rate, acceleration),
             (efforts[..., :count] + np.einsum("...rn,...r->...n", self.J, force), wrench, force),
             (self.friction, self.torsion),
+            size,
             self._along(force, self._which < 3),
             self._along(force, self._which == 3),
         )
@@ -291,8 +310,8 @@ class Grasp:
         owned = (np.arange(len(self.contacts))[:, None] == self._owner) & some
         return np.einsum("kr,...r,...rc->...kc", owned.astype(float), force, self._directions)
 
-    def _loads(self, forces: Choice, wrench: np.ndarray) -> np.ndarray:
-        """Loads (..., R) of the contacts that hold the object with these (..., m)."""
+    def _loads(self, forces: Choice, wrench: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Loads (..., R) of the contacts that hold the object with these (..., m), of parts of such size."""
         at, of = self._scales
         W, w = self._balance, wrench / at
         fine = np.isfinite(w).all(axis=-1) & np.isfinite(W).all(axis=(-2, -1))
@@ -301,9 +320,11 @@ class Grasp:
         inverse = np.linalg.pinv(W, rcond=RANK_SHARE)
         least = np.einsum("...rm,...m->...r", inverse, w)
         left = w - np.einsum("...mr,...r->...m", W, least)
-        size = np.linalg.norm(w, axis=-1)
-        if (np.linalg.norm(left, axis=-1) > HELD * size).any():
-            self._refuse(left, size)
+        size = np.where(fine, size, 0.0)
+        loose = np.linalg.norm(left, axis=-1) > HELD * size
+        if loose.any() and self._failures == "raise":
+            self._refuse(left, size, loose)
+        fine = fine & ~loose
         if isinstance(forces, str):
             if forces != "minimum norm":
                 raise InputError(
@@ -325,26 +346,28 @@ class Grasp:
             )
         return np.where(fine[..., None], f + np.einsum("...rm,...m->...r", inverse, miss), np.nan) * of
 
-    def _refuse(self, left: np.ndarray, size: np.ndarray) -> None:
-        """No loads of the contacts hold the object."""
-        flat = left.reshape(-1, left.shape[-1])
-        worst = int(np.argmax(np.linalg.norm(flat, axis=1) / np.where(size > 0, size, 1.0).ravel()))
-        way = flat[worst] * self._scales[0]
-        share = np.abs(flat[worst]) > 1e-6 * np.abs(flat[worst]).max()
+    def _refuse(self, left: np.ndarray, size: np.ndarray, loose: np.ndarray) -> None:
+        """No loads of the contacts hold the object, in some members."""
+        missed, failed = np.linalg.norm(left, axis=-1).ravel(), np.flatnonzero(loose.ravel())
+        worst = int(failed[np.argmax(missed[failed] / size.ravel()[failed])])
+        scaled = left.reshape(-1, left.shape[-1])[worst]
+        rank = int(np.broadcast_to(self.rank, size.shape).flat[worst])
+        way = scaled * self._scales[0]
+        share = np.abs(scaled) > 1e-6 * np.abs(scaled).max()
         units = self._model.drawing.units
         said = ", ".join(
             f"{x:.3g} {units.force}{f' {units.length}' if turns else ''} at {label}"
-            for label, x, turns, there in zip(
-                self.coordinates, way, self._scales[0] != 1.0, share, strict=True
-            )
+            for label, x, turns, there in zip(self.coordinates, way, self._turning, share, strict=True)
             if there
         )
+        which = f" (member {worst}, the worst of {len(failed)} such of {size.size})" if size.ndim else ""
         raise SingularError(
-            f"The contacts of '{self.held}' cannot hold it, whatever their friction and however hard they "
-            f"press: what is left is {said}. They balance {int(self.rank.min())} of its "
-            f"{len(self.coordinates)} loads; give it another contact, or one that holds more.",
+            f"The contacts of '{self.held}' cannot hold it{which}, whatever their friction and however hard "
+            f"they press: what is left is {said}. They balance {rank} of its {len(self.coordinates)} loads; "
+            "give it another contact, or one that holds more.",
             left=way,
-            rank=int(self.rank.min()),
+            rank=rank,
+            failed=failed.tolist(),
         )
 
     def sheet(self) -> Sheet:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kic.tables import Sheet, member
 
-# loads smaller than this share of the largest are zero but for rounding
+# loads smaller than this share of the largest, or of what the object needs, are zero but for rounding
 SMALL = 1e-9
 
 
@@ -59,6 +59,7 @@ class GraspMotion:
         moved: tuple[np.ndarray, np.ndarray],
         loads: tuple[np.ndarray, np.ndarray, np.ndarray],
         bounds: tuple[np.ndarray, np.ndarray],
+        size: np.ndarray,
         contact_force: np.ndarray,
         contact_moment: np.ndarray,
     ) -> None:
@@ -72,7 +73,9 @@ class GraspMotion:
         at = {row: k for k, row in enumerate(self.rows)}
         self.normal_force = self.force[..., [at[f"{name}.n"] for name in contacts]]
         pinned = np.array([kind == "pinned" for kind in kinds])
-        small = SMALL * np.abs(self.force).max(axis=-1, keepdims=True, initial=0.0)
+        # of a body in free fall the loads are round-off of its weight and its inertia
+        small = SMALL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
+        self._pressed = np.where(np.abs(self.normal_force) > small, self.normal_force, 0.0)
         self.pulling = ~pinned & (self.normal_force < -small)
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
@@ -107,7 +110,7 @@ class GraspMotion:
             ):
                 count = int(flags[..., k].sum())
                 if count:
-                    least = np.abs(self.normal_force[..., k][flags[..., k]])
+                    least = np.abs(self._pressed[..., k][flags[..., k]])
                     size = float(least.max() if flags is self.pulling else least.min())
                     where = f" (in {count} of {total} members)" if self.batch else ""
                     said.append(f"contact '{name}' {what.format(size)}{where}")

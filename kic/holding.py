@@ -33,7 +33,8 @@ class Holding(TaskSpace):
         order : {1, 2, 3}
             Highest order of `Grasp.relative`.
         failures : {"raise", "mask"}
-            What becomes of members where these coordinates can not drive fingers and object.
+            What becomes of members where these coordinates can not drive fingers and object, or where, in
+            `Grasp.motion`, the contacts can not hold it: an error that names them, or NaN.
 
         Returns
         -------

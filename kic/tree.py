@@ -63,7 +63,7 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
 def frame_axes(axis: np.ndarray) -> np.ndarray:
     """A rotation whose third column is `axis`; exact for axes along x, y or z."""
     first = np.zeros(3, axis.dtype)
-    first[np.argmin(np.abs(axis))] = 1
+    first[np.argmin(np.abs(axis.real))] = 1  # the same one under a complex step
     first = unit(first - (first @ axis) * axis)
     return np.stack([first, np.cross(axis, first), axis], axis=1)
 

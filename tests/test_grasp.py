@@ -570,6 +570,81 @@ def test_two_fingers_can_not_hold_everything() -> None:
     assert abs(missing @ line) > 0
 
 
+def test_what_falls_freely_needs_nothing() -> None:
+    """Two points with friction hold no turn about their line; in free fall they need not, to rounding."""
+    m = hand(5, ("friction",) * 2)
+    g = m.at().grasp("box")
+    falls = g.motion(None, [*m.gravity, 0, 0, 0])
+    assert np.abs(falls.force).max() < 1e-12
+    assert falls.feasible  # what rounding leaves neither pulls nor slips
+    assert falls.remarks == ()
+    with pytest.raises(kic.SingularError, match="cannot hold it, whatever"):
+        g.motion(None, [*m.gravity, 1e-3, 0, 0])
+
+
+def test_members_that_are_not_held() -> None:
+    """They are named, with the rank that they have; or NaN."""
+    m = wedge()
+    c = m.at([[0.1, 0.05, 0.2], [0.0, 0.0, 0.0], [0.2, 0.0, 0.3]])
+    turn = [0, 0, 1.0]
+    with pytest.raises(kic.SingularError, match=r"hold it \(member 1, the worst of 1 such of 3\)") as caught:
+        c.grasp("plate").motion(None, turn)
+    assert (caught.value.rank, caught.value.failed) == (2, [1])
+    motion = c.grasp("plate", failures="mask").motion(None, turn)
+    assert np.isnan(motion.force[1]).all()
+    assert np.isnan(motion.effort[1]).all()
+    assert np.isfinite(motion.force[[0, 2]]).all()
+    assert motion.feasible.tolist()[1] is False
+
+
+def test_moments_that_are_left_are_told_as_such() -> None:
+    """In a drawing whose largest extent is one unit, too."""
+    small = wedge(0.5)
+    small = replace(
+        small, points=[kic.Point("a", "plate", (-0.5, 0, 0)), kic.Point("b", "plate", (0.5, 0, 0))]
+    )
+    assert small._model.length == 1.0
+    with pytest.raises(kic.SingularError, match=r"what is left is 0\.2 N m at plane\.3"):
+        small.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, [0, 0, 1.0])
+
+
+def test_internal_loads_across_a_plane_stand_apart_from_the_grip() -> None:
+    """One load along a row where there is one; the grip presses at both contacts along their line."""
+    g = planar_hand(False).at().grasp("disc")
+    n = dict(zip(g.rows, g.internal, strict=True))
+    assert g.internal.shape == (6, 3)
+    assert [sorted(row for row in g.rows if abs(n[row][k]) > 1e-12) for k in range(3)] == [
+        ["c0.t2"],
+        ["c1.t2"],
+        ["c0.n", "c1.n"],
+    ]
+    assert n["c0.n"][2] == pytest.approx(np.sqrt(0.5))
+    assert n["c1.n"][2] == pytest.approx(np.sqrt(0.5))
+
+
+def test_sensitivities_are_exact_or_refused() -> None:
+    """By the place and the normal of a contact, in the axes that the drawing has; not of a basis."""
+    m = kic.load("three-finger-hand")
+    names = ["tip1.at.x", "tip1.normal.y", "tip2.normal.x", "ball.com.z"]
+    g = m.at().grasp("ball")
+    seen = []
+
+    def ask(m: kic.Mechanism) -> np.ndarray:
+        seen.append(m.at().grasp("ball"))
+        return seen[-1].G
+
+    found = kic.sensitivity(m, ask, names)
+    for stepped_one in seen:  # the same axes, though the normal's smallest component is another
+        assert np.abs(stepped_one.G.real - g.G).max() < 1e-15
+    # a normal (-1, y, 0): n turns by -y about z, t1 = e_y along with it
+    assert found[1, :3, 0] == pytest.approx([0, 1, 0])
+    assert found[1, :3, 1] == pytest.approx([1, 0, 0])
+    assert found[0, 3:, 2] == pytest.approx(np.cross([1, 0, 0], g.tangent2[0]))
+    for answer in (lambda m: m.at().grasp("ball").internal, lambda m: m.at().grasp("ball").motion().force):
+        with pytest.raises(kic.InputError, match=r"need.* real numbers; this posture holds complex128"):
+            kic.sensitivity(m, answer, names)
+
+
 def test_what_can_not_be_asked() -> None:
     m = kic.load("three-finger-hand")
     c = m.at()
@@ -630,7 +705,7 @@ def test_a_body_that_stands_still() -> None:
         still.at().grasp("ball")
 
 
-def wedge() -> kic.Mechanism:
+def wedge(radius: float = 1.0) -> kic.Mechanism:
     """A plate in a plane between three sliders without friction, whose normals meet in the drawing."""
     X, Y = (1.0, 0, 0), (0, 1.0, 0)
     bodies = [kic.Body("plate", mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.2))]
@@ -638,7 +713,7 @@ def wedge() -> kic.Mechanism:
     contacts = []
     for k in range(3):
         angle = 2 * np.pi * k / 3
-        out = (np.cos(angle), np.sin(angle), 0.0)
+        out = (radius * np.cos(angle), radius * np.sin(angle), 0.0)
         inwards = tuple(-x for x in out)
         bodies.append(kic.Body(f"pin{k}", mass=0.2, com=out, inertia=(0.01, 0.01, 0.01)))
         joints.append(kic.Joint(f"slide{k}", "prismatic", ("ground", f"pin{k}"), axis=inwards))
