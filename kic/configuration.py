@@ -246,6 +246,7 @@ class Configuration(Holding):
         applied: dict[str, Any] | None = None,
         actuators: str | Iterable[str] | None = None,
         split: Literal["minimum norm"] | None = None,
+        effort: Any = None,
     ) -> JointForces:
         """Forces and moments in all joints for a motion, and the efforts that it takes.
 
@@ -272,6 +273,9 @@ class Configuration(Holding):
             there are more than freedoms) of (force · L)² + moment² is least: of all that joints hold, about
             their points, L being the largest extent of the drawing. A coupling counts with the largest of
             its efforts.
+        effort : (..., A) array_like, optional
+            Efforts of the actuators, such as `distribute` or `Grasp.motion` chose; NaN where there are none.
+            They must make the motion, and what they miss of it, a millionth at most, is put right.
 
         Returns
         -------
@@ -283,7 +287,8 @@ class Configuration(Holding):
         InertiaError
             If a body has no mass or inertia; what stands still needs a mass.
         InputError
-            For another shape or kind of numbers, or fewer actuators than freedoms.
+            For another shape or kind of numbers, fewer actuators than freedoms, or efforts that do not make
+            the motion.
         SingularError
             Where the coordinates can not drive the mechanism, or the actuators can not hold it.
 
@@ -303,6 +308,7 @@ class Configuration(Holding):
             applied,
             actuators,
             split,
+            effort,
         )
 
     def singularities(

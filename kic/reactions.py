@@ -32,6 +32,8 @@ WORST_SHARE = 1e-3
 WORST_CONDITION = WORST_SHARE / (100 * _EPS)
 # numbers of a matrix of equilibrium that are in work at the same time
 AT_ONCE = 2**22
+# efforts that were chosen must make the motion to this share of what it takes; the rest is put right
+CHOSEN = 1e-6
 
 
 class Actuators:
@@ -121,6 +123,32 @@ def hold(rows: np.ndarray, needed: np.ndarray) -> Held:
     return Held((Q[..., :width] @ smallest)[..., 0], Q[..., width:], condition)
 
 
+def chosen(held: Held, efforts: np.ndarray, error: float) -> tuple[Held, np.ndarray]:
+    """Loads of which the first are given, and what is left to those (B, n) by no variation.
+
+    Parameters
+    ----------
+    held : Held
+        All loads that move the bodies as asked.
+    efforts : (B, A)
+        The first A of them, scaled as they are.
+    error : float
+        Of the play, for a condition of one.
+    """
+    acting = held.play[:, : efforts.shape[1]]
+    U, s, Vt = np.linalg.svd(acting, full_matrices=False)
+    # play of the actuators that can not be told from none is none
+    there = s > np.clip(error * held.condition, RANK_SHARE, WORST_SHARE)[:, None]
+    missed = efforts - held.load[:, : efforts.shape[1]]
+    along = np.einsum("bir,bi->br", U, missed) * there / np.where(there, s, 1.0)
+    amount = np.einsum("brk,br->bk", Vt, along)
+    load = held.load + np.einsum("bnk,bk->bn", held.play, amount)
+    taken = Vt * there[..., None]
+    play = held.play - held.play @ np.swapaxes(taken, 1, 2) @ taken
+    left = np.linalg.norm(missed - np.einsum("bik,bk->bi", acting, amount), axis=-1)
+    return Held(load, play, held.condition), left
+
+
 def joint_forces(
     model: Model,
     transfer: Transfer | None,
@@ -130,6 +158,7 @@ def joint_forces(
     applied: dict[str, Any] | None,
     actuators: str | Iterable[str] | None,
     split: Split,
+    effort: Any = None,
 ) -> JointForces:
     """Forces in all joints of postures (..., S); see `Configuration.joint_forces`."""
     model.only_real("joint_forces()", "Ask for efforts of the dynamics, or take differences.")
@@ -144,10 +173,16 @@ def joint_forces(
     force, loaded = free.loads.applied(applied, model.drawing.name)
     if force.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; `applied` holds {force.dtype}.")
+    wanted = np.zeros(0) if effort is None else _real("effort", effort, len(acting.labels), finite=False)
     batch = broadcast_batches(
-        posture=states.shape[:-1], applied=loaded, **{k: v.shape[:-1] for k, v in given.items()}
+        posture=states.shape[:-1],
+        applied=loaded,
+        **{k: v.shape[:-1] for k, v in given.items()},
+        effort=wanted.shape[:-1],
     )
     good = np.ones(prod(batch), dtype=bool) if ok is None else np.broadcast_to(ok, batch).ravel()
+    # what had no answer, such as a demand beyond the limits, has none here
+    good = good & np.broadcast_to(np.isfinite(wanted).all(axis=-1), batch).ravel()
 
     def members(a: np.ndarray, rank: int) -> np.ndarray:
         tail = a.shape[a.ndim - rank :]
@@ -155,18 +190,21 @@ def joint_forces(
 
     at = members(states, 1)
     rates = _tree_rates(model, transfer, at, *(members(v, 1) for v in given.values()))
-    known = [at, *rates, members(force, 2)]
+    known = [at, *rates, members(force, 2), members(wanted, 1)]
     step = max(1, AT_ONCE // free.size)
     parts = [
-        _answer(model, acting, *(a[k : k + step] for a in known)) for k in range(0, max(len(at), 1), step)
+        _answer(model, acting, effort is not None, *(a[k : k + step] for a in known))
+        for k in range(0, max(len(at), 1), step)
     ]
     answer = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     condition = answer.pop("condition")
     if not (condition < WORST_CONDITION).all():
         _refuse(model, acting.labels, at, condition)
+    missed = answer.pop("missed")
+    if (missed > CHOSEN).any():
+        _refuse_efforts(model, acting.labels, missed)
     # a variation smaller than this can not be told from none
-    error = max(100 * _EPS, model.drawing.closure_tolerance)
-    answer["share"] = np.clip(error * condition, RANK_SHARE, WORST_SHARE)
+    answer["share"] = np.clip(_error(model) * condition, RANK_SHARE, WORST_SHARE)
     whole: dict[str, Any] = {}
     for key, part in answer.items():
         full = np.full((len(good), *part.shape[1:]), np.nan)
@@ -176,9 +214,14 @@ def joint_forces(
     return JointForces(bodies, acting.labels, free.ties, **whole, length=model.length, split=split)
 
 
-def _real(name: str, value: Any, size: int) -> np.ndarray:
-    """Finite real numbers (..., size)."""
-    a = trailing(name, value, size)
+def _error(model: Model) -> float:
+    """Of variations, for a condition of one."""
+    return max(100 * _EPS, model.drawing.closure_tolerance)
+
+
+def _real(name: str, value: Any, size: int, finite: bool = True) -> np.ndarray:
+    """Real numbers (..., size)."""
+    a = trailing(name, value, size, finite=finite)
     if a.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; `{name}` holds {a.dtype}.")
     return a
@@ -208,10 +251,12 @@ def _tree_rates(
 def _answer(
     model: Model,
     acting: Actuators,
+    given_efforts: bool,
     states: np.ndarray,
     phid: np.ndarray,
     phidd: np.ndarray,
     force: np.ndarray,
+    wanted: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """What `JointForces` holds, for a list of members whose tree moves with these rates."""
     free, length = model.free, model.length
@@ -223,7 +268,8 @@ def _answer(
     prevented, left = (free.first_order(of, places) for of in (free.prevented, free.left))
     # springs and dampers in the joints are efforts that are known
     known = _laws(model, states, np.einsum("bfnc,bnc->bf", left, twists))
-    needed = free.inertia(places, rates, accelerations) - load + drag - np.einsum("bfnc,bf->bnc", left, known)
+    inertia = free.inertia(places, rates, accelerations)
+    needed = inertia - load + drag - np.einsum("bfnc,bf->bnc", left, known)
     ties = free.ties_first_order(places, left)
     rows = np.concatenate([acting.first_order(free, places, left), ties, prevented], axis=1)
     if not np.isfinite(rows).all():
@@ -236,6 +282,14 @@ def _answer(
     held = hold(
         scaled.reshape(*rows.shape[:2], size), (needed * free.column_scale).reshape(len(states), size)
     )
+    missed = np.zeros(len(states))
+    if given_efforts:
+        efforts = wanted * acting.scale
+        held, missed = chosen(held, efforts, _error(model))
+        # the parts of what the motion takes, which may cancel
+        parts = (np.abs(inertia) + np.abs(load) + np.abs(needed)) * free.column_scale
+        whole = np.linalg.norm(parts, axis=(1, 2)) + np.linalg.norm(efforts, axis=1)
+        missed = missed / np.where(whole > 0, whole, 1.0)
     # efforts and loads of ties first; those in a joint are what it is given along its freedoms, while across
     # them it gives what it holds, about its point
     count, single = len(acting.labels), len(acting.labels) + len(free.ties)
@@ -258,6 +312,7 @@ def _answer(
         "tie_load": load[:, count:],
         "single_play": load_play,
         "condition": held.condition,
+        "missed": missed,
     }
 
 
@@ -280,6 +335,19 @@ def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
             values[:, free.owner_left == j] = model.values(joint.name, states)
     stretch = np.where(stiffness > 0, values - rest, 0.0)
     return -stiffness * stretch - damping * rates
+
+
+def _refuse_efforts(model: Model, labels: tuple[str, ...], missed: np.ndarray) -> None:
+    """Efforts that were given do not make the motion."""
+    failed = np.flatnonzero(missed > CHOSEN)
+    which = f" (members {', '.join(map(str, failed[:4]))} of {len(missed)})" if len(missed) > 1 else ""
+    raise InputError(
+        f"The efforts in `effort` at {', '.join(labels)} do not make '{model.drawing.name}' move so{which}: "
+        f"they miss what the motion takes by {missed.max():.2g} of it. Give those that distribute() finds "
+        "for the effort of this motion, or leave `effort` out.",
+        missed=float(missed.max()),
+        failed=failed.tolist(),
+    )
 
 
 def _refuse(model: Model, labels: tuple[str, ...], states: np.ndarray, condition: np.ndarray) -> None:

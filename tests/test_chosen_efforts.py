@@ -1,0 +1,124 @@
+"""Joint forces of efforts that were chosen: each body in equilibrium, contacts as the grasp has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sampling import mismatch
+from test_distribute import Case
+from test_grasp import HELD, moving
+from test_reactions import left_over
+
+import kic
+
+CASES = ["hand", "hand, all six", "walker", "walker, five", "arms", "four-bar", "platform"]
+MOTORS = ["B1", "C1", "B2", "C2"]
+
+
+def chosen(name: str):
+    """A case that moves, with what its motion takes and efforts that give it, strained by a preload."""
+    case = Case(name)
+    qd, qdd = 0.5 * case.rng.normal(size=(2, case.M))
+    needed = case.c.dynamics(wrt=case.wrt).effort(qd, qdd)
+    loads = case.c.internal_loads(case.actuators, np.ones(case.A), wrt=case.wrt)
+    strain = np.abs(needed).max() * case.rng.normal(size=case.A)
+    d = case.c.distribute(needed, case.actuators, np.ones(case.A), preload=strain, wrt=case.wrt)
+    return case, qd, qdd, d, loads
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_body_is_in_equilibrium(name: str) -> None:
+    case, qd, qdd, d, _ = chosen(name)
+    ask = {"wrt": case.wrt, "actuators": case.actuators, "effort": d.effort}
+    f = case.c.joint_forces(qd, qdd, split="minimum norm", **ask)
+    assert mismatch(f.effort, d.effort) < 1e-9
+    if all(
+        case.m.part(x).__class__ is kic.Joint for x in case.actuators
+    ):  # the oracle knows efforts in joints
+        assert left_over(case.m, case.c, f, qd, qdd, case.wrt) < 1e-9
+    # nothing is open any more that only the choice of efforts had left open
+    bare = case.c.joint_forces(qd, qdd, case.wrt, actuators=case.actuators)
+    same = case.c.joint_forces(qd, qdd, **ask)
+    assert set(same.undetermined) <= set(bare.undetermined)
+    assert not set(same.undetermined) & set(case.actuators)
+    assert np.isfinite(same.effort).all()
+    if case.A > case.M:
+        assert set(bare.undetermined) & set(case.actuators)
+
+
+@pytest.mark.parametrize("name", ["three-finger-hand", "quadruped", "soft", "mixed"])
+def test_contacts_bear_what_the_grasp_says(name: str) -> None:
+    """Free bodies with chosen efforts, and the open hand with chosen loads: two routes to each contact."""
+    _, c, g, qd, qdd, _ = moving(name)
+    rng = np.random.default_rng(4)
+    strain = g.internal @ rng.normal(size=g.internal.shape[-1]) if g.internal.size else 0.0
+    least = g.motion(qd, qdd)
+    motion = g.motion(qd, qdd, forces=least.force + np.abs(least.force).max() * strain)
+    f = c.joint_forces(qd, qdd, HELD[name], actuators=g.fingers, effort=motion.effort)
+    assert f.undetermined == ()
+    size = np.abs(motion.contact_force).max()
+    for k, contact in enumerate(g.contacts):
+        assert np.abs(f[contact.name].force - motion.contact_force[k]).max() < 1e-8 * size
+        assert np.abs(f[contact.name].moment - motion.contact_moment[k]).max() < 1e-8 * size
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+def test_batches(batch: tuple[int, ...]) -> None:
+    m = kic.load("walking-machine")
+    start = np.array([m.at().value(x) for x in m.coordinates])
+    at = start + np.random.default_rng(0).uniform(-0.05, 0.05, (*batch, 3))
+    c = m.at(at)
+    needed = c.dynamics().effort(np.zeros(3), np.zeros(3))
+    d = c.distribute(needed, MOTORS, preload=[1.0, 0, 0, 0])
+    f = c.joint_forces(actuators=MOTORS, effort=d.effort)
+    assert f.effort.shape == (*batch, 4)
+    assert f["A1"].force.shape == (*batch, 3)
+    if f.effort.size:
+        assert mismatch(f.effort, d.effort) < 1e-12
+    for index in np.ndindex(batch):
+        one = m.at(at[index]).joint_forces(actuators=MOTORS, effort=d.effort[index])
+        assert mismatch(f["A1"].force[index][:2], one["A1"].force[:2]) < 1e-12
+    # several choices for one posture
+    three = m.at().distribute(m.at().dynamics().load * -1, MOTORS, preload=5 * np.eye(4)[:3])
+    many = m.at().joint_forces(actuators=MOTORS, effort=three.effort)
+    assert many["A1"].force.shape == (3, 3)
+    assert np.ptp(many["A1"].force[:, 0]) > 1.0  # legs push their feet apart, more or less
+
+
+def test_what_has_no_efforts_has_no_forces() -> None:
+    m = kic.load("walking-machine")
+    c = m.at()
+    needed = c.dynamics().effort(np.zeros(3), np.zeros(3)) * np.array([[1.0], [9.0]])
+    d = c.distribute(needed, MOTORS, limits=20.0, failures="mask")
+    assert np.isnan(d.effort[1]).all()
+    f = c.joint_forces(actuators=MOTORS, effort=d.effort)
+    assert np.isfinite(f["A1"].force[0, :2]).all()
+    assert np.isnan(f["A1"].force[1]).all()
+    assert np.isnan(f.effort[1]).all()
+
+
+def test_efforts_that_do_not_make_the_motion() -> None:
+    m = kic.load("walking-machine")
+    c = m.at()
+    needed = c.dynamics().effort(np.zeros(3), np.zeros(3))
+    T = c.distribute(needed, MOTORS).effort
+    near = c.joint_forces(actuators=MOTORS, effort=T * (1 + 1e-9))  # a solver's last digits: put right
+    assert mismatch(near["A1"].force[:2], c.joint_forces(actuators=MOTORS, effort=T)["A1"].force[:2]) < 1e-8
+    assert mismatch(near.effort @ c.coefficients(MOTORS).G, needed) < 1e-13
+    with pytest.raises(
+        kic.InputError, match=r"`effort` at B1, C1, B2, C2 do not make 'walking-machine' move so: they miss"
+    ) as caught:
+        c.joint_forces(actuators=MOTORS, effort=1.01 * T)
+    assert 1e-4 < caught.value.missed < 0.1
+    with pytest.raises(kic.InputError, match=r"move so \(members 1 of 2\)") as caught:
+        c.joint_forces(actuators=MOTORS, effort=[T, 0 * T])
+    assert caught.value.failed == [1]
+    # as many as freedoms: there is one choice
+    exact = c.joint_forces(effort=needed)
+    assert mismatch(exact["A1"].force[:2], c.joint_forces()["A1"].force[:2]) < 1e-12
+    with pytest.raises(kic.InputError, match="do not make"):
+        c.joint_forces(effort=needed + 1.0)
+    with pytest.raises(kic.InputError, match=r"Expected `effort` to have shape \(\.\.\., 4\)"):
+        c.joint_forces(actuators=MOTORS, effort=needed)
+    with pytest.raises(kic.InputError, match="needs real numbers; `effort` holds complex128"):
+        c.joint_forces(actuators=MOTORS, effort=T + 1j)
