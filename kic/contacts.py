@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from kic.checks import STRICT, Vector, assign, check_name, choice, direction, number, two_names, vector
 from kic.errors import ModelError, shown
+from kic.tables import Sheet
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
 # the rows that a contact keeps at zero while it is closed: along the normal, the two tangents, and spin
@@ -124,7 +126,7 @@ class Contact:
         if given is None:
             raise ModelError(f"{who}: a {self.type} contact needs `{key}`, {what}.", key=key)
         value = number(who, key, given)
-        if not value > 0:
+        if not value.real > 0:
             less = "'friction'" if key == "torsion" else "'point'"
             raise ModelError(
                 f"{who}: expected `{key}` to be larger than 0, got {shown(given)}. A contact without is one "
@@ -137,3 +139,18 @@ class Contact:
     def rows(self) -> tuple[str, ...]:
         """Names of its rows: what it keeps at zero while it is closed."""
         return tuple(f"{self.name}.{row}" for row in HOLDS[self.type])
+
+
+def tell(sheet: Sheet, contacts: Iterable[Contact]) -> None:
+    """Write contacts on a sheet, who touches whom and how, if there are any."""
+    told = {
+        c.name: [
+            c.type,
+            " on ".join(c.bodies),
+            f"{c.friction:g}" if c.friction else "",
+            "" if c.closed else "open",
+        ]
+        for c in contacts
+    }
+    if told:
+        sheet.texts("contacts", list(told), ["type", "bodies", "friction", ""], list(told.values()))

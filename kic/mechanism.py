@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from kic import contacts, couplings
 from kic.checks import STRICT
 from kic.configuration import Configuration
-from kic.couplings import tell
 from kic.errors import InputError
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
@@ -268,10 +268,8 @@ class Mechanism(Postures):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "drawn at"], carried)
-        tell(sheet, self.terms)
-        if self.contacts:
-            touched = [[c.type, " on ".join(c.bodies), "" if c.closed else "open"] for c in self.contacts]
-            sheet.texts("contacts", [c.name for c in self.contacts], ["type", "bodies", ""], touched)
+        couplings.tell(sheet, self.terms)
+        contacts.tell(sheet, self.contacts)
         if self.rods:
             rods = [[f"{length:.5g}"] for length in self.rods.values()]
             sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)

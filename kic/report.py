@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from kic import contacts, couplings
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
-from kic.couplings import tell
 from kic.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.mechanism import Mechanism
@@ -304,7 +304,8 @@ class _Page:
                 for x, d in zip(lengths, distances, strict=True)
             ]
             self.sheet.texts("distances", [d.name for d in distances], [f"length ({unit})", "between"], cells)
-        tell(self.sheet, self.mechanism.terms)
+        contacts.tell(self.sheet, self.mechanism.contacts)
+        couplings.tell(self.sheet, self.mechanism.terms)
 
     def _what(self, name: str) -> str:
         """What a dependent is, for its caption."""

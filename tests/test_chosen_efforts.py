@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sampling import mismatch
@@ -122,3 +124,52 @@ def test_efforts_that_do_not_make_the_motion() -> None:
         c.joint_forces(actuators=MOTORS, effort=needed)
     with pytest.raises(kic.InputError, match="needs real numbers; `effort` holds complex128"):
         c.joint_forces(actuators=MOTORS, effort=T + 1j)
+
+
+# ------------------------------------------------------------------------- the walking machine, twice
+
+
+def test_walking_machine_on_feet_and_on_pins() -> None:
+    """Contacts on the ground, pins with efforts that were chosen, free bodies of both: the same feet."""
+    pins, feet = kic.load("walking-machine"), kic.load("walking-machine-on-feet")
+    rng = np.random.default_rng(3)
+    way = rng.uniform(-0.04, 0.04, 3)
+    b = feet.at(way)
+    a = pins.at({x: b.value(x) for x in ("B1", "C1", "B2")}, near=pins.at())
+    assert a.value("C2") == pytest.approx(float(b.value("C2")), abs=1e-12)
+    qd, qdd = rng.normal(size=(2, 3))
+    trunk = ["trunk.x", "trunk.y", "trunk.angle"]
+    needed = [c.dynamics(wrt=trunk).effort(qd, qdd) for c in (a, b)]
+    assert mismatch(*needed) < 1e-12
+    d, e = (c.distribute(needed[0], MOTORS, preload=[9.0, 0, 0, 0], wrt=trunk) for c in (a, b))
+    assert mismatch(d.effort, e.effort) < 1e-11
+    f, h = (c.joint_forces(qd, qdd, trunk, actuators=MOTORS, effort=d.effort) for c in (a, b))
+    g = b.grasp("trunk")
+    # the loads of the feet along their rows, of which those across the plane are open
+    loads = [h[x.name].force[:2] @ g.normal[k][:2] for k, x in enumerate(g.contacts)]
+    for k, (pin, foot) in enumerate((("A1", "foot1"), ("A2", "foot2"))):
+        assert np.abs(f[pin].force[:2] + h[foot].force[:2]).max() < 1e-10
+        assert f[pin].force[1] == pytest.approx(loads[k])
+    least = g.motion(qd, qdd, wrt=trunk)
+    strain = (d.effort - least.effort) @ np.linalg.pinv(g.J)
+    motion = g.motion(qd, qdd, wrt=trunk, forces=least.force + g.internal @ (g.internal.T @ strain))
+    assert mismatch(motion.effort, d.effort) < 1e-10
+    assert np.abs(motion.contact_force[:, :2] - [h[x].force[:2] for x in ("foot1", "foot2")]).max() < 1e-9
+
+
+def test_feet_of_the_walking_machine_only_push() -> None:
+    m = kic.load("walking-machine-on-feet")
+    g = m.at().grasp("trunk")
+    assert g.motion().feasible
+    total = sum(body.mass for body in m.bodies)
+    assert g.motion().normal_force.sum() == pytest.approx(9.81 * total)
+    # thrown forward it tips over the hind foot; pulled down faster than by its weight it has to hold on
+    assert g.motion(None, [15.0, 0, 0]).pulling.tolist() == [False, True]
+    assert g.motion(None, [0, -15.0, 0]).pulling.all()
+    lifted = replace(m, contacts=[m.contacts[0], replace(m.contacts[1], closed=False)], coordinates=None)
+    assert lifted.freedoms == 5
+    with pytest.raises(kic.SingularError, match="They balance 2 of its 3 loads"):
+        lifted.at().grasp("trunk").motion(wrt=["drift", "B2", "C2"])
+    # drawn with pins for feet it could: those hold both ways
+    pinned = [kic.Contact(x.name, "pinned", x.bodies, x.at, x.normal) for x in m.contacts]
+    assert replace(m, contacts=pinned).at().grasp("trunk").motion(None, [0, -15.0, 0]).feasible

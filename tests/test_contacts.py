@@ -313,6 +313,19 @@ def test_contacts_that_can_not_be(change: dict, key: str, text: str) -> None:
     assert text in str(caught.value)
 
 
+def test_friction_may_carry_a_step() -> None:
+    """Of a drawing made from numbers; below zero it is refused all the same."""
+    m = kic.load("three-finger-hand")
+
+    def drawn(x):
+        return replace(m, contacts=[replace(c, friction=x[0]) for c in m.contacts])
+
+    found = kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [0.7])
+    assert found.tolist() == [[1.0, 1.0, 1.0]]
+    with pytest.raises(kic.ModelError, match="expected `friction` to be larger than 0"):
+        kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [-0.7])
+
+
 def test_drawings_that_can_not_be() -> None:
     m = discs()
     with pytest.raises(kic.ModelError, match="Contact 'face': No body 'c' in 'discs'") as caught:
@@ -380,7 +393,10 @@ def test_they_are_told() -> None:
     said = repr(m)
     assert "a on b" in said
     assert "open" in said
-    from kic.report import summary
+    from kic.report import report, summary
 
     assert "2 contacts" in summary(m)
+    walker = kic.load("walking-machine-on-feet")
+    told = report(walker, walker.at()).text()
+    assert "foot1  friction  shank1 on ground       0.8" in told
     assert BOUNDS.keys() == HOLDS.keys()
