@@ -14,15 +14,15 @@ from kic.dynamics import Dynamics
 from kic.errors import InputError
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
+from kic.linearized import Linearized
 from kic.members import spread, surviving
 from kic.reactions import joint_forces
 from kic.rows import names_of
 from kic.singularities import Singularities
-from kic.taskspace import TaskSpace
 from kic.transfer import Transfer
 
 
-class Configuration(TaskSpace):
+class Configuration(Linearized):
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
     Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
