@@ -114,6 +114,7 @@ class Configuration(Linearized):
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
     ) -> Dynamics:
         """I*, P* and loads in any coordinates.
 
@@ -125,6 +126,9 @@ class Configuration(Linearized):
             Components of named forces and moments, instead of those of the model.
         failures : {"raise", "mask"}
             As in `coefficients`.
+        motors : bool
+            Whether to add the rotors of the motors and their damping (eq 2-237); else efforts are those at
+            the joints.
 
         Returns
         -------
@@ -136,7 +140,8 @@ class Configuration(Linearized):
         InertiaError
             If a moving body has no mass or inertia.
         InputError
-            For a force that is not there, or a spring whose ends meet.
+            For a force that is not there, a spring whose ends meet, motors that are not drawn, or their dry
+            friction, which is no part of such a model.
         SingularError
             Where the coordinates can not drive the mechanism.
 
@@ -146,6 +151,8 @@ class Configuration(Linearized):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
+        if motors:
+            return self.dynamics(wrt, applied, failures) + self._rotors(wrt, failures)
         model = self._model
         force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self._ok

@@ -11,9 +11,10 @@ from kic.arrays import carries_step, without_step
 from kic.checks import GROUND, STRICT, Vector, apart, assign, check_name, listed, number, text, vector
 from kic.couplings import Coupling, Terms, terms
 from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
+from kic.motors import Motor, driven
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 
-KINDS = ("bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings")
+KINDS = ("bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "motors")
 _SINGULAR = {
     "bodies": "body",
     "joints": "joint",
@@ -23,8 +24,9 @@ _SINGULAR = {
     "moments": "moment",
     "springs": "spring",
     "couplings": "coupling",
+    "motors": "motor",
 }
-Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling
+Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Motor
 # a rod shorter than this share of the drawing's coordinates has no direction that could be trusted
 _NO_LENGTH = 1e-12
 
@@ -52,6 +54,8 @@ class Drawing:
     """Springs and dampers between points."""
     couplings: tuple[Coupling, ...] = ()
     """Gears, belts and other linear relations between joint coordinates."""
+    motors: tuple[Motor, ...] = ()
+    """Motors with their gears, rotors and circuits."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
@@ -72,7 +76,7 @@ class Drawing:
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
-        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling)
+        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Motor)
         for kind, expected in zip(KINDS, types, strict=True):
             parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
             for i, part in enumerate(parts):
@@ -92,6 +96,7 @@ class Drawing:
         self._check_references()
         self._check_held()
         self._check_couplings()
+        self._check_motors()
         self._check_rods()
         self._check_coordinates(who)
 
@@ -114,7 +119,7 @@ class Drawing:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     raise ModelError(
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads and couplings share one namespace; rename one.",
+                        "distances, loads, couplings and motors share one namespace; rename one.",
                         key=f"{kind}[{i}].name",
                         name=name,
                     )
@@ -205,6 +210,22 @@ class Drawing:
                 key=f"couplings[{i}].joints",
                 joint=joint.name,
             )
+
+    def _check_motors(self) -> None:
+        """The joints of every motor are there, and have one coordinate each."""
+        joints = {joint.name: joint for joint in self.joints}
+        for i, motor in enumerate(self.motors):
+            try:
+                driven(motor, self.name, joints)
+            except ModelError as error:
+                numbers = {**error.numbers, "key": f"motors[{i}].{error.numbers['key']}"}
+                raise ModelError(error.message, **numbers) from None
+
+    @cached_property
+    def shafts(self) -> dict[str, tuple[str, ...]]:
+        """Of each motor: the coordinates that turn with its shaft."""
+        joints = {joint.name: joint for joint in self.joints}
+        return {motor.name: driven(motor, self.name, joints) for motor in self.motors}
 
     def _check_rods(self) -> None:
         """A distance that stays as drawn needs two bodies, and a length."""

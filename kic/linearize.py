@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
-from kic.coefficients import tensor
 from kic.dynamics import Dynamics
 from kic.modes import Modes
 from kic.tables import Sheet, member
-
-if TYPE_CHECKING:
-    from kic.coefficients import Coefficients
 
 
 class Linearization:
@@ -286,24 +282,3 @@ class Linearization:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-def rotors(
-    shafts: Coefficients, inertia: np.ndarray, damping: np.ndarray, v: np.ndarray, a: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """∂T/∂q of what spins with shafts, by inertia and by damping, (..., M, M) each.
-
-    T_k = g_k (I ü + b u̇) of a shaft u, with rows as of any body: 2-216 with one row.
-    """
-    G, H, D = shafts.G, shafts.needed("H", 2), shafts.needed("D", 3)
-    tensor("H", H, *G.shape[-2:], G.shape[-1])
-    v, a = np.broadcast_arrays(v, a)
-    speed, bend = shafts.velocity(v), np.einsum("...pln,...n->...pl", H, v)
-    pull = shafts.acceleration(v, a)
-    change = np.einsum("...pln,...n->...pl", H, a) + np.einsum("...plmn,...m,...n->...pl", D, v, v)
-    parts = []
-    for weight, now, then in ((inertia, pull, change), (damping, speed, bend)):
-        parts.append(
-            np.einsum("...plk,p,...p->...kl", H, weight, now) + np.einsum("...pk,p,...pl->...kl", G, weight, then)
-        )
-    return parts[0], parts[1]

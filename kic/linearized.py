@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kic.actuators import Drive
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError
 from kic.linearize import Linearization
@@ -16,6 +17,7 @@ from kic.stiffness import Stiffness, commutator
 from kic.taskspace import TaskSpace
 
 if TYPE_CHECKING:
+    from kic.coefficients import Coefficients
     from kic.dynamics import Dynamics
 
 
@@ -29,7 +31,16 @@ class Linearized(TaskSpace):
             wrt: str | Iterable[str] | None = None,
             applied: dict[str, Any] | None = None,
             failures: Literal["raise", "mask"] = "raise",
+            motors: bool = False,
         ) -> Dynamics: ...
+
+        def coefficients(
+            self,
+            of: str | Iterable[str],
+            order: int = 2,
+            wrt: str | Iterable[str] | None = None,
+            failures: Literal["raise", "mask"] = "raise",
+        ) -> Coefficients: ...
 
     def linearize(
         self,
@@ -39,6 +50,7 @@ class Linearized(TaskSpace):
         effort: Any = None,
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
     ) -> Linearization:
         """How efforts change with small deviations from a motion: δT = K δq + C δq̇ + I* δq̈.
 
@@ -57,6 +69,8 @@ class Linearized(TaskSpace):
             Components of named forces and moments, instead of those of the model.
         failures : {"raise", "mask"}
             As in `coefficients`.
+        motors : bool
+            Whether to count the rotors of the motors and their damping, as in `dynamics`.
 
         Returns
         -------
@@ -86,7 +100,7 @@ class Linearized(TaskSpace):
             raise InputError("linearize() is answered in numbers only; this posture holds symbols.")
         if qdd is not None and effort is not None:
             raise InputError("Expected `qdd` or `effort` of the nominal motion, got both. Leave one out.")
-        d = self.dynamics(wrt, applied, failures)
+        d = self.dynamics(wrt, applied, failures, motors)
         M = len(d.coordinates)
         v = np.zeros(M) if qd is None else trailing("qd", qd, M)
         if effort is not None:
@@ -120,4 +134,92 @@ class Linearized(TaskSpace):
         full = spread(parts, good).reshape(*batch, 3, M, M)
         if good.size and not good.all():
             full[~good] = np.nan
-        return Linearization(d, (full[..., 0, :, :], full[..., 1, :, :]), v, a, full[..., 2, :, :])
+        stiffness = full[..., 0, :, :], full[..., 1, :, :]
+        if motors:
+            rotors = model.train.stiffness(self._shafts(3, wrt, failures), v, a)
+            stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
+        return Linearization(d, stiffness, v, a, full[..., 2, :, :])
+
+    def _shafts(
+        self, order: int, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
+    ) -> Coefficients:
+        """The shafts of the motors as rows."""
+        train = self._model.train
+        return train.shafts(self.coefficients(train.joints, order, wrt, failures))
+
+    def _rotors(self, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]) -> Dynamics:
+        """Rotors and damping of the motors."""
+        train = self._model.train
+        if train.friction.any():
+            dry = [name for name, f in zip(train.names, train.friction, strict=True) if f]
+            raise InputError(
+                f"Motors of '{self.name}' have dry friction ({', '.join(dry)}), which is no part of a model in "
+                "I*, P* and B, and would be left out. Ask for torques that include it with drive(), or draw "
+                "them without `friction`.",
+                motors=tuple(dry),
+            )
+        return train.dynamics(self._shafts(2, wrt, failures))
+
+    def drive(
+        self,
+        qd: Any,
+        qdd: Any,
+        qddd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Drive:
+        """What the motors do in a motion: speeds, torques, currents and voltages of each.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like
+            Rates and accelerations of the coordinates.
+        qddd : (..., M) array_like, optional
+            Jerks, needed where a motor has inductance.
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
+        applied : dict of str to (..., 3) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        Drive
+            Arrays (..., K) for the K motors (eqs 2-238 to 2-240).
+
+        Raises
+        ------
+        InputError
+            Without motors, for another shape, without jerks where inductance asks for them, for a motion that
+            the motors can not make, or more motors than freedoms, which leave torques open.
+        SingularError, InertiaError
+            As `dynamics`; or where motors depend on one another.
+
+        Examples
+        --------
+        >>> import kic
+        >>> from dataclasses import replace
+        >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
+        >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})
+        >>> c.drive([6.0], [0.0]).speed
+        array([180.])
+        """
+        train = self._model.train
+        d = self.dynamics(wrt, applied, failures)
+        M = len(d.coordinates)
+        v, a = trailing("qd", qd, M), trailing("qdd", qdd, M)
+        j = None if qddd is None else trailing("qddd", qddd, M)
+        if j is None and train.inductance.any():
+            slow = [name for name, L in zip(train.names, train.inductance, strict=True) if L]
+            raise InputError(
+                f"Motors of '{self.name}' have inductance ({', '.join(slow)}): their voltages need the jerk. "
+                "Give `qddd`.",
+                motors=tuple(slow),
+            )
+        shafts = self._shafts(2 if j is None else 3, wrt, failures)
+        rate = None
+        if j is not None:
+            rate = self.linearize(v, a, wrt, applied=applied, failures=failures).rate(j)
+        return train.drive(shafts, d.effort(v, a), rate, v, a, j)

@@ -12,6 +12,7 @@ from kic.couplings import tell
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
+from kic.motors import list_motors
 from kic.operational import OperationalEvaluator
 from kic.postures import Postures
 from kic.tables import Sheet
@@ -25,7 +26,7 @@ class Mechanism(Postures):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings : sequences of parts
+    bodies, joints, points, distances, forces, moments, springs, couplings, motors : sequences of parts
         All their names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -220,6 +221,7 @@ class Mechanism(Postures):
         if self.rods:
             rods = [[f"{length:.5g}"] for length in self.rods.values()]
             sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)
+        list_motors(sheet, self.motors)
         return sheet
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.actuators import Train
 from kic.closure import Closure
 from kic.coefficients import Coefficients
 from kic.drawing import Drawing
@@ -52,6 +53,11 @@ class Model:
     def loads(self) -> Loads:
         """Gravity, forces, springs."""
         return pack_loads(self.tree)
+
+    @cached_property
+    def train(self) -> Train:
+        """Motors and their gears."""
+        return Train(self.drawing, self.tree.scalar)
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:

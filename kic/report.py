@@ -148,10 +148,9 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "" if mechanism.mobility().regular is not None else "at most "
     counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    if mechanism.points:
-        counts.append(_count(len(mechanism.points), "point"))
-    if mechanism.couplings:
-        counts.append(_count(len(mechanism.couplings), "coupling"))
+    for kind, one in (("points", "point"), ("couplings", "coupling"), ("motors", "motor")):
+        if getattr(mechanism, kind):
+            counts.append(_count(len(getattr(mechanism, kind)), one))
     if mechanism.rods:
         counts.append(_count(len(mechanism.rods), "fixed distance"))
     cuts = mechanism.cuts
