@@ -37,6 +37,7 @@ The differentiating index comes first::
 """
 
 from kic import products
+from kic.actuators import Drive
 from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
@@ -59,12 +60,16 @@ from kic.errors import (
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSet, IndependentSets
 from kic.jointforces import JointForces, Wrench
+from kic.linearize import Linearization
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
+from kic.modes import Modes
+from kic.motors import Motor
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 from kic.sensitivity import sensitivity
 from kic.singularities import Singularities, Singularity
+from kic.statespace import StateSpace
 
 __version__ = "0.1.0"
 
@@ -78,6 +83,7 @@ __all__ = [
     "Coupling",
     "DHRow",
     "Distance",
+    "Drive",
     "Dynamics",
     "Evaluator",
     "Force",
@@ -88,11 +94,14 @@ __all__ = [
     "Joint",
     "JointForces",
     "KicError",
+    "Linearization",
     "LoopError",
     "Mechanism",
     "ModelError",
     "ModelFileError",
+    "Modes",
     "Moment",
+    "Motor",
     "OperationalEvaluator",
     "OperationalSpace",
     "Point",
@@ -101,6 +110,7 @@ __all__ = [
     "Singularities",
     "Singularity",
     "Spring",
+    "StateSpace",
     "Units",
     "UnknownNameError",
     "Wrench",

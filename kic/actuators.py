@@ -80,19 +80,25 @@ class Train:
     def stiffness(self, shafts: Coefficients, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂T/∂q of rotors, by inertia and by damping, (..., M, M) each.
 
-        T_k = g_k (J ü + b u̇): a row like any of a body, so that (2-216) holds for it.
+        T_k = g_k (J ü + b u̇ + f sign u̇): a row like any of a body, so that (2-216) holds for it. The last,
+        dry friction, does not change with small deviations of a shaft that turns.
         """
         G, H, D = shafts.G, shafts.needed("H", 2), shafts.needed("D", 3)
         bend = np.einsum("...pln,...n->...pl", H, v)
         change = np.einsum("...pln,...n->...pl", H, a) + np.einsum("...plmn,...m,...n->...pl", D, v, v)
         g = np.swapaxes(G, -1, -2)
+        drag = self.damping * shafts.velocity(v) + self.dry(shafts, v)
         parts = []
         for weight, now, then in (
-            (self.inertia, shafts.acceleration(v, a), change),
-            (self.damping, shafts.velocity(v), bend),
+            (self.inertia, self.inertia * shafts.acceleration(v, a), change),
+            (self.damping, drag, bend),
         ):
-            parts.append(np.einsum("...plk,...p->...kl", H, weight * now) + (g * weight) @ then)
+            parts.append(np.einsum("...plk,...p->...kl", H, now) + (g * weight) @ then)
         return parts[0], parts[1]
+
+    def dry(self, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
+        """Torques (..., K) that dry friction takes; of a shaft that stands still none."""
+        return self.friction * np.sign(shafts.velocity(v).real)
 
     def torques(self, shafts: Coefficients, effort: np.ndarray, what: str = "effort") -> np.ndarray:
         """Torques (..., K) on the joints' side of the shafts that make efforts (..., M): Nᵀ τ = T (2-231).
@@ -156,9 +162,7 @@ class Train:
         """
         speed, acceleration = shafts.velocity(v), shafts.acceleration(v, a)
         outside = self.torques(shafts, effort)
-        torque = (
-            outside + self.inertia * acceleration + self.damping * speed + self.friction * np.sign(speed.real)
-        )
+        torque = outside + self.inertia * acceleration + self.damping * speed + self.dry(shafts, v)
         current = np.where(self.electrical, torque / self.torque_constant, np.nan)
         voltage = self.resistance * current + self.speed_constant * speed
         rate = np.full_like(current, np.nan)

@@ -9,6 +9,7 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.dynamics import Dynamics
+from kic.errors import unknown
 from kic.modes import Modes
 from kic.tables import Sheet, member
 
@@ -61,6 +62,7 @@ class Linearization:
         qd: np.ndarray,
         qdd: np.ndarray,
         commutator: np.ndarray,
+        friction: np.ndarray,
     ) -> None:
         d = dynamics
         self.coordinates, self.holonomic = d.coordinates, d.holonomic
@@ -74,7 +76,7 @@ class Linearization:
 
         self.qd, self.qdd = whole(qd, 1), whole(qdd, 1)
         self.I = whole(d.I, 2)
-        self.T = whole(d.effort(qd, qdd), 1)
+        self.T = whole(d.effort(qd, qdd) + friction, 1)
         self.K_inertia, self.K_load = whole(stiffness[0], 2), whole(stiffness[1], 2)
         symmetric = d.P + np.swapaxes(d.P, -1, -2)
         self.C_inertia = whole(np.einsum("...kab,...a->...kb", symmetric, qd), 2)
@@ -213,10 +215,7 @@ class Linearization:
         >>> kic.load("horn-two-link").at([-1.5, 0.0]).linearize().held("elbow").K.round(3)
         array([[19.571]])
         """
-        from kic.errors import unknown
-        from kic.rows import names_of
-
-        still = names_of(names, "names")
+        still = (names,) if isinstance(names, str) else tuple(names)
         for name in still:
             if name not in self.coordinates:
                 raise unknown("coordinate", name, "this linearization", self.coordinates)

@@ -13,7 +13,10 @@ from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError
 from kic.linearize import Linearization
 from kic.members import spread, surviving
-from kic.stiffness import Stiffness, commutator
+from kic.plant import Plant
+from kic.rows import names_of
+from kic.statespace import StateSpace
+from kic.stiffness import Stiffness, commutator, load_gains
 from kic.taskspace import TaskSpace
 
 if TYPE_CHECKING:
@@ -100,11 +103,15 @@ class Linearized(TaskSpace):
             raise InputError("linearize() is answered in numbers only; this posture holds symbols.")
         if qdd is not None and effort is not None:
             raise InputError("Expected `qdd` or `effort` of the nominal motion, got both. Leave one out.")
-        d = self.dynamics(wrt, applied, failures, motors)
-        M = len(d.coordinates)
+        d = self.dynamics(wrt, applied, failures)
+        M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
         v = np.zeros(M) if qd is None else trailing("qd", qd, M)
+        shafts = self._shafts(3, wrt, failures) if motors else None
+        if shafts is not None:
+            d = d + model.train.dynamics(shafts)
+            friction = self._friction(shafts, v)
         if effort is not None:
-            a = d.acceleration(v, trailing("effort", effort, M))
+            a = d.acceleration(v, trailing("effort", effort, M) - friction)
         else:
             a = np.zeros(M) if qdd is None else trailing("qdd", qdd, M)
         batch = broadcast_batches(posture=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
@@ -116,29 +123,151 @@ class Linearized(TaskSpace):
             return np.broadcast_to(x, (*batch, *shape)).reshape(count, *shape)
 
         states, moving = members(self.state, self._states.shape[-1]), (members(v, M), members(a, M))
-        if force.ndim > 2:
-            force = members(force, *force.shape[-2:])
-        else:
-            force = force[None]
-        dtype = np.result_type(states, force)
-        states = np.require(states, dtype, ["C", "A", "W"])
+        force = members(force, *force.shape[-2:]) if force.ndim > 2 else force[None]
+        states = np.require(states, np.result_type(states, force), ["C", "A", "W"])
         question = Stiffness(model, transfer, 3 if v.any() else 2)
 
         def answer(some: Any) -> np.ndarray:
-            parts = question(
-                states[some], *(x[some] for x in moving), force[some] if len(force) == count else force
-            )
+            own = force[some] if len(force) == count else force
+            parts = question(states[some], *(x[some] for x in moving), own)
             return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
 
         good, parts = surviving(np.broadcast_to(self.ok, batch), failures, answer)
         full = spread(parts, good).reshape(*batch, 3, M, M)
-        if good.size and not good.all():
-            full[~good] = np.nan
+        full[~good] = np.nan
         stiffness = full[..., 0, :, :], full[..., 1, :, :]
-        if motors:
-            rotors = model.train.stiffness(self._shafts(3, wrt, failures), v, a)
+        if shafts is not None:
+            rotors = model.train.stiffness(shafts, v, a)
             stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
-        return Linearization(d, stiffness, v, a, full[..., 2, :, :])
+        return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction)
+
+    def _friction(self, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
+        """Efforts (..., M) of dry friction in the motors, whose shafts must turn."""
+        train = self._model.train
+        stuck = (train.friction != 0) & (shafts.velocity(v) == 0)
+        if stuck.any():
+            names = np.array(train.names)[stuck.reshape(-1, len(train.names)).any(axis=0)].tolist()
+            raise InputError(
+                f"Shafts with dry friction stand still ({', '.join(names)}): what holds them there is no "
+                "linear function of small deviations. Give rates that turn them, or draw the motors without "
+                "`friction`.",
+                motors=tuple(names),
+            )
+        return np.einsum("...pk,...p->...k", shafts.G, train.dry(shafts, v))
+
+    def state_space(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        effort: Any = None,
+        inputs: str | Iterable[str] | None = None,
+        outputs: str | Iterable[str] | None = None,
+        motors: bool | None = None,
+        reduced: bool = False,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> StateSpace:
+        """Linear state space of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
+
+        Parameters
+        ----------
+        qd, qdd, effort : (..., M) array_like, optional
+            The nominal motion, as in `linearize`; at rest if left out.
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
+            states.
+        inputs : str or list of str, optional
+            Names of motors (a voltage, or the torque of a plain source), of coordinates (an effort), of
+            forces and moments of the model ("push", or "push.x" alone; eq 2-227). By default all motors if
+            they count, else the efforts at all coordinates.
+        outputs : str or list of str, optional
+            Anything that moves, as `of` in `coefficients`; with ".rate" its rate ("tip.x.rate"; angular
+            velocities are rates as they stand), and "M.current" of a motor M. By default the coordinates.
+        motors : bool, optional
+            Whether motors count, with rotors and circuits; by default if any are drawn.
+        reduced : bool
+            Whether currents are taken to follow voltages at once, as those of motors without inductance do.
+        applied, failures
+            As in `linearize`.
+
+        Returns
+        -------
+        StateSpace
+            Its states are those of (2-241): coordinates, rates, currents of motors with inductance.
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError, InertiaError
+            As `linearize`; for inputs and outputs that are not there.
+
+        Examples
+        --------
+        >>> import kic
+        >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
+        >>> s.A.shape, s.B.shape, s.C.shape
+        ((4, 4), (4, 2), (2, 4))
+        """
+        model = self._model
+        model.only_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
+        count = bool(model.drawing.motors) if motors is None else motors
+        lin = self.linearize(qd, qdd, wrt, effort, applied, failures, count)
+        shafts = self._shafts(2, wrt, failures) if count else None
+        if inputs is None:
+            named = shafts.rows if shafts is not None else lin.coordinates
+        else:
+            named = names_of(inputs, "inputs")
+        plant = Plant(
+            lin,
+            self._gains(named, wrt, failures, lin.batch),
+            model.train if count else None,
+            shafts,
+            reduced,
+        )
+        return plant.state_space(named, self._outputs(outputs, plant, wrt, failures))
+
+    def _gains(
+        self, inputs: tuple[str, ...], wrt: Any, failures: Literal["raise", "mask"], batch: tuple[int, ...]
+    ) -> dict[str, np.ndarray]:
+        """What forces and moments among the inputs give the coordinates, (..., M, 3)."""
+        model = self._model
+        asked = [
+            name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)
+        ]
+        if not asked:
+            return {}
+        transfer = model.asked(wrt)
+
+        def answer(some: Any) -> np.ndarray:
+            return np.stack([*load_gains(model, transfer, self._states[some], asked).values()], axis=1)
+
+        good, parts = surviving(self.ok, failures, answer)
+        full = spread(parts, good).reshape(*self.batch, *parts.shape[1:])
+        return {
+            name: np.broadcast_to(full[..., k, :, :], (*batch, *full.shape[-2:]))
+            for k, name in enumerate(asked)
+        }
+
+    def _outputs(
+        self, outputs: Any, plant: Plant, wrt: Any, failures: Literal["raise", "mask"]
+    ) -> list[tuple[str, np.ndarray]]:
+        """Outputs by name with their rows; those of currents are empty."""
+        lin, X = plant.lin, len(plant.states)
+        if outputs is None:
+            return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))
+        names = names_of(outputs, "outputs")
+        currents = {f"{m}.current" for m in plant.motors}
+        if plant.train is not None:
+            for k, m in enumerate(plant.motors):
+                if f"{m}.current" in names and not plant.train.electrical[k]:
+                    raise InputError(f"'{m}' is a plain source of torque and has no current.", motor=m)
+        moving = [name for name in names if name not in currents]
+        rows = {name: name.removesuffix(".rate") for name in moving}
+        made: dict[str, list[tuple[str, np.ndarray]]] = {}
+        for name, of in rows.items():
+            found = self.coefficients(of, 2, wrt, failures)
+            made[name] = plant.outputs(found, name != of)
+        return [one for name in names for one in made.get(name, [(name, np.zeros(0))])]
 
     def _shafts(
         self, order: int, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]

@@ -354,3 +354,26 @@ def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.n
         # columns of [ω]× are ω × e
         crossed = np.swapaxes(np.cross(rates[:, None, three], np.eye(3)), -1, -2)
         out[:, :, three] += S[:, :, three] @ crossed
+
+
+def load_gains(
+    model: Model, transfer: Transfer | None, states: np.ndarray, names: Iterable[str]
+) -> dict[str, np.ndarray]:
+    """What each component of a force or a moment gives every coordinate, (B, M, 3): ∂Tᴸ/∂f (2-227)."""
+    tree, loads, made = model.tree, model.loads, {}
+    for name in names:
+        i = loads.names.index(name)
+        frame, moment, body = loads.forces[i].tolist()
+        place = Item(OMEGA, frame) if moment else Item(POINT, frame, local_b=tuple(loads.places[i]))
+        if frame < 0:
+            size = len(model.coordinates) if transfer is None else transfer.first
+            made[name] = np.zeros((len(states), size, 3))
+            continue
+        G = np.swapaxes(Moving(model, transfer, [place], 1)(states)[1], -1, -2)
+        if body:  # the drawing's unit vectors, as the body carries them
+            axes = [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
+            question = RowsQuestion(tree, plain_rows(tree, axes), 1)
+            found = question.answer.split(question.table(states), (len(states),))[0]
+            G = G @ np.swapaxes(found.reshape(-1, 3, 3), -1, -2)
+        made[name] = G
+    return made
