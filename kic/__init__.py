@@ -46,6 +46,7 @@ from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
 from kic.dynamics import Dynamics
+from kic.equilibrium import Equilibrium
 from kic.errors import (
     InertiaError,
     InputError,
@@ -85,6 +86,7 @@ __all__ = [
     "Distance",
     "Drive",
     "Dynamics",
+    "Equilibrium",
     "Evaluator",
     "Force",
     "IndependentSet",

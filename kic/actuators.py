@@ -39,7 +39,8 @@ class Train:
         motors = drawing.motors
         if not motors:
             raise InputError(
-                f"'{drawing.name}' has no motors. Give it some: motors=[kic.Motor(…)], or [[motors]] in its file."
+                f"'{drawing.name}' has no motors. Give it some: motors=[kic.Motor(…)], or [[motors]] in its "
+                "file."
             )
         self.names = tuple(motor.name for motor in motors)
         self.joints = tuple(dict.fromkeys(c for names in drawing.shafts.values() for c in names))
@@ -141,8 +142,8 @@ class Train:
             at = np.unravel_index(np.argmax(worst), worst.shape)
             raise InputError(
                 f"The motors {', '.join(self.names)} can not make this motion: {what} {left[at].real:.4g} is "
-                f"left at {shafts.columns[int(at[-1])]}, which no motor drives. Give a motion that needs none "
-                "there.",
+                f"left at {shafts.columns[int(at[-1])]}, which no motor drives. Give a motion that needs "
+                "none there.",
                 left=left,
             )
         return np.where(known[..., None], found[..., 0], np.nan)
@@ -240,7 +241,9 @@ class Drive:
         if index is not None:
             parts = (self.speed, self.torque, self.current, self.voltage, self.power)
             table = np.stack([part[index] for part in parts], axis=-1)
-            sheet.matrix("in this motion", self.motors, ["speed", "torque", "current", "voltage", "power"], table)
+            sheet.matrix(
+                "in this motion", self.motors, ["speed", "torque", "current", "voltage", "power"], table
+            )
         return sheet
 
     def __repr__(self) -> str:

@@ -35,7 +35,9 @@ class Linearized(TaskSpace):
             applied: dict[str, Any] | None = None,
             failures: Literal["raise", "mask"] = "raise",
             motors: bool = False,
-        ) -> Dynamics: ...
+        ) -> Dynamics:
+            """See `Configuration`."""
+            ...
 
         def coefficients(
             self,
@@ -43,7 +45,9 @@ class Linearized(TaskSpace):
             order: int = 2,
             wrt: str | Iterable[str] | None = None,
             failures: Literal["raise", "mask"] = "raise",
-        ) -> Coefficients: ...
+        ) -> Coefficients:
+            """See `Configuration`."""
+            ...
 
     def linearize(
         self,
@@ -129,7 +133,7 @@ class Linearized(TaskSpace):
 
         def answer(some: Any) -> np.ndarray:
             own = force[some] if len(force) == count else force
-            parts = question(states[some], *(x[some] for x in moving), own)
+            parts = question(states[some], moving[0][some], moving[1][some], own)
             return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
 
         good, parts = surviving(np.broadcast_to(self.ok, batch), failures, answer)
@@ -231,9 +235,7 @@ class Linearized(TaskSpace):
     ) -> dict[str, np.ndarray]:
         """What forces and moments among the inputs give the coordinates, (..., M, 3)."""
         model = self._model
-        asked = [
-            name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)
-        ]
+        asked = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
         if not asked:
             return {}
         transfer = model.asked(wrt)
@@ -282,9 +284,9 @@ class Linearized(TaskSpace):
         if train.friction.any():
             dry = [name for name, f in zip(train.names, train.friction, strict=True) if f]
             raise InputError(
-                f"Motors of '{self.name}' have dry friction ({', '.join(dry)}), which is no part of a model in "
-                "I*, P* and B, and would be left out. Ask for torques that include it with drive(), or draw "
-                "them without `friction`.",
+                f"Motors of '{self.name}' have dry friction ({', '.join(dry)}), which is no part of a model "
+                "in I*, P* and B, and would be left out. Ask for torques that include it with drive(), or "
+                "draw them without `friction`.",
                 motors=tuple(dry),
             )
         return train.dynamics(self._shafts(2, wrt, failures))

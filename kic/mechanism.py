@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.couplings import tell
+from kic.equilibrium import Equilibrium, find_equilibrium
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
@@ -134,6 +135,60 @@ class Mechanism(Postures):
         (('A',), 0.58)
         """
         return independent_sets(self._model, at, among, count)
+
+    def find_equilibrium(
+        self,
+        near: Configuration | None = None,
+        effort: Any = None,
+        held: str | Iterable[str] = (),
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        motors: bool = False,
+        stable: bool = False,
+    ) -> Equilibrium:
+        """A posture that loads and given efforts leave at rest, near another one, and whether it stays there.
+
+        Parameters
+        ----------
+        near : Configuration, optional
+            One posture from which the search starts; by default the drawing.
+        effort : dict of str to float, or (f,) array_like, optional
+            Efforts at the coordinates, by name or at all those that are not held; none if left out.
+        held : str or list of str
+            Coordinates that stay where they are; the effort that this takes is found.
+        wrt : str or list of str, optional
+            The coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
+        applied : dict of str to (3,) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        motors : bool
+            Whether rotors and damping of motors count in the modes, as in `Configuration.dynamics`.
+        stable : bool
+            Whether to let the mechanism fall until it rests in a minimum of its potential energy; else any
+            equilibrium near will do, such as one that is upside down.
+
+        Returns
+        -------
+        Equilibrium
+            The posture, its efforts, stability, natural frequencies and mode shapes.
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            For names that are not there, efforts of another shape, a batch, or missing masses.
+        PostureError
+            If none was found; it carries the efforts that were `left`, and the posture `reached`.
+        SingularError
+            If a freedom can move without effort, so that there are more beside it; it carries what is `free`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("horn-two-link")
+        >>> found = arm.find_equilibrium(stable=True)
+        >>> found.stability, found.configuration.phi.round(6).tolist()
+        ('stable', [-1.570796, 0.0])
+        """
+        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable)
 
     @property
     def cuts(self) -> tuple[str, ...]:

@@ -130,7 +130,9 @@ class Modes:
         if np.isfinite(self.natural[index]).any():
             both = np.stack([self.natural[index], self.natural[index] / (2 * np.pi)], axis=-1)
             sheet.matrix("natural frequencies", numbers, ["rad/s", "Hz"], both)
-            sheet.matrix("their shapes, unit modal mass", self.coordinates, numbers, self.natural_shapes[index])
+            sheet.matrix(
+                "their shapes, unit modal mass", self.coordinates, numbers, self.natural_shapes[index]
+            )
         if not self.conservative[index]:
             values = self.eigenvalues[index]
             table = np.stack([values.real, values.imag, self.damping[index]], axis=-1)

@@ -137,7 +137,9 @@ def list_motors(sheet: Sheet, motors: Iterable[Motor]) -> None:
     """Write motors on a sheet, if there are any."""
     lines = {}
     for motor in motors:
-        gears = " + ".join(f"{without_step(r):.6g} {j}" for j, r in zip(motor.joints, motor.ratios, strict=True))  # type: ignore[arg-type]
+        gears = " + ".join(
+            f"{without_step(r):.6g} {j}" for j, r in zip(motor.joints, motor.ratios or (), strict=True)
+        )
         lines[motor.name] = [gears, "voltage" if motor.electrical else "torque"]
     if lines:
         sheet.texts("motors", list(lines), ["turn of the shaft", "input"], list(lines.values()))

@@ -126,20 +126,20 @@ def report_data(
         "mobility": mechanism.mobility().text(),
         "coordinates": list(configuration.coordinates),
         "coordinate_units": [units[c] for c in configuration.coordinates],
-        "phi": _plain(configuration.phi),
+        "phi": plain(configuration.phi),
         "gravity": list(mechanism.gravity),
-        "points": {p.name: _plain(configuration.value(p.name)) for p in mechanism.points},
-        "poses": {b.name: _plain(configuration.displacement(b.name)) for b in mechanism.bodies},
+        "points": {p.name: plain(configuration.value(p.name)) for p in mechanism.points},
+        "poses": {b.name: plain(configuration.displacement(b.name)) for b in mechanism.bodies},
         "rows": list(rows.rows) if rows else [],
         "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
         "holonomic": rows.holonomic if rows else None,
     }
-    data |= {key: _plain(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
+    data |= {key: plain(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
     data |= dict.fromkeys(("I", "P", "load", "gravity_load", "damping"))
     dynamics, why = _dynamics_or_reason(configuration)
     if dynamics is not None:
-        data |= {key: _plain(getattr(dynamics, key)) for key in ("I", "P", "load", "damping")}
-        data["gravity_load"] = _plain(_gravity_load(mechanism, configuration, dynamics))
+        data |= {key: plain(getattr(dynamics, key)) for key in ("I", "P", "load", "damping")}
+        data["gravity_load"] = plain(_gravity_load(mechanism, configuration, dynamics))
     return data | {"dynamics_left_out": why}
 
 
@@ -170,7 +170,7 @@ def _known(texts: Sequence[str], otherwise: str = "") -> list[str]:
     return [otherwise if text.strip() == "nan" else text for text in texts]
 
 
-def _plain(a: np.ndarray | None) -> Any:
+def plain(a: np.ndarray | None) -> Any:
     """Nested lists with None for NaN."""
     if a is None:
         return None

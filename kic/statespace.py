@@ -1,4 +1,4 @@
-"""State space: ẋ = A x + B u, y = C x + D u of small deviations from a motion (2-241 to 2-252, 3-48 to 3-53)."""
+"""State space of small deviations from a motion: ẋ = A x + B u, y = C x + D u (2-241 to 2-252, 3-48 to 3-53)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StateSpace:
     """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
 
     Made by `Configuration.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
-    and of the motors' currents ("M.current"). A discrete one has ``dt``, and x at the next step in place of ẋ.
+    and of the motors' currents ("M.current"). A discrete one has ``dt``, and the next x in place of ẋ.
 
     Attributes
     ----------
@@ -72,8 +72,8 @@ class StateSpace:
         self.C, self.D = tensor("C", C, Y, X), tensor("D", D, Y, U)
         if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
             raise InputError(
-                f"Expected the states to begin with the coordinates ({', '.join(self.coordinates)}) and their "
-                f"rates, got {', '.join(self.states)}."
+                f"Expected the states to begin with the coordinates ({', '.join(self.coordinates)}) and "
+                f"their rates, got {', '.join(self.states)}."
             )
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
@@ -151,8 +151,8 @@ class StateSpace:
     def _continuous(self, question: str) -> None:
         if self.dt is not None:
             raise InputError(
-                f"{question} is asked of a continuous model; this one has the time step {self.dt:g}. Ask before "
-                "discretize()."
+                f"{question} is asked of a continuous model; this one has the time step {self.dt:g}. Ask "
+                "before discretize()."
             )
 
     def transfer(self, coefficients: Coefficients) -> StateSpace:
@@ -193,8 +193,8 @@ class StateSpace:
         new = expect("coefficients", coefficients)
         if set(new.columns) != set(self.coordinates):
             raise InputError(
-                f"Expected coefficients with respect to {', '.join(self.coordinates)}, got those with respect "
-                f"to {', '.join(new.columns)}.",
+                f"Expected coefficients with respect to {', '.join(self.coordinates)}, got those with "
+                f"respect to {', '.join(new.columns)}.",
                 columns=new.columns,
             )
         new = new.columns_of(self.coordinates)

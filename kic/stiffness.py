@@ -305,9 +305,7 @@ def gained(G: np.ndarray, change: np.ndarray) -> np.ndarray:
     return np.swapaxes(G.reshape(count, rows, size), -1, -2) @ change.reshape(count, rows, size)
 
 
-def commutator(
-    model: Model, transfer: Transfer | None, states: np.ndarray, v: np.ndarray
-) -> np.ndarray:
+def commutator(model: Model, transfer: Transfer | None, states: np.ndarray, v: np.ndarray) -> np.ndarray:
     """What d(δq)/dt has beside δq̇, (B, M, M) that multiplies δq; zero in coordinates with values.
 
     For rates of turning δθ it is ω × (3-53, corrected): with q̇ = S φ̇ and δq = S δφ in the tree's coordinates,
