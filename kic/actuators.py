@@ -201,7 +201,8 @@ class Drive:
     >>> import kic
     >>> from dataclasses import replace
     >>> arm = kic.load("horn-two-link")
-    >>> pair = [kic.Motor(f"M{j}", [j], [50.0], resistance=2.0, torque_constant=0.1) for j in arm.coordinates]
+    >>> circuit = {"resistance": 2.0, "torque_constant": 0.1}
+    >>> pair = [kic.Motor(f"M{j}", [j], [50.0], **circuit) for j in arm.coordinate_names]
     >>> drive = replace(arm, motors=pair).at([0.0, 0.0]).drive([0.0, 0.0], [0.0, 0.0])
     >>> drive.current.round(3), drive.voltage.round(3)
     (array([3.924, 0.981]), array([7.848, 1.962]))

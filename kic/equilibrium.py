@@ -51,9 +51,9 @@ class Equilibrium:
     Examples
     --------
     >>> import kic
-    >>> found = kic.load("four-bar").find_equilibrium()
-    >>> found.stability, found.configuration.value("A").round(4), found.modes.natural.round(3)
-    ('stable', np.float64(-1.0...), array([...]))
+    >>> found = kic.load("four-bar").find_equilibrium(stable=True)
+    >>> found.words()
+    ['stable', 'swings at 2.877 Hz: A 1']
     """
 
     def __init__(

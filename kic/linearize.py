@@ -178,7 +178,7 @@ class Linearization:
         >>> import kic
         >>> lin = kic.load("horn-two-link").at([-1.5, 0.0]).linearize()
         >>> lin.acceleration([0.001, 0.0]).round(5)
-        array([-0.01258,  0.01677])
+        array([-0.01258,  0.01678])
         """
         M = len(self.coordinates)
         net = -self.effort(dq, dqd)
@@ -247,7 +247,7 @@ class Linearization:
         --------
         >>> import kic
         >>> kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes().natural.round(3)
-        array([2.684, 7.201])
+        array([2.68 , 7.189])
         """
         self.still._check_regular()
         return Modes(self.coordinates, self.I, self.C, self.K, self.commutator)

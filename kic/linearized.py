@@ -95,12 +95,10 @@ class Linearized(TaskSpace):
 
         Examples
         --------
-        A pendulum of a crank-rocker, at rest where its efforts hold it:
-
         >>> import kic
         >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
-        >>> lin.T.round(4), lin.K.round(4)
-        (array([0.2516]), array([[-0.1...]]))
+        >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
+        (array([-0.0138]), array([[-0.8245]]))
         """
         model = self._model
         if model.tree.scalar.kind == "O" or self._states.dtype.kind == "O":

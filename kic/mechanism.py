@@ -185,8 +185,8 @@ class Mechanism(Postures):
         >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> found = arm.find_equilibrium(stable=True)
-        >>> found.stability, found.configuration.phi.round(6).tolist()
-        ('stable', [-1.570796, 0.0])
+        >>> found.stability, found.configuration.value("tip").round(6).tolist()
+        ('stable', [0.0, -2.0, 0.0])
         """
         return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable)
 

@@ -40,8 +40,8 @@ class Modes:
     >>> modes = kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes()
     >>> for line in modes.words():
     ...     print(line)
-    swings at 0.4271 Hz: shoulder 1, elbow 0.4037
-    swings at 1.146 Hz: shoulder -0.4193, elbow 1
+    swings at 0.4266 Hz: shoulder 1, elbow 0.4305
+    swings at 1.144 Hz: shoulder -0.3229, elbow 1
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""State space of small deviations from a motion: ẋ = A x + B u, y = C x + D u (2-241 to 2-252, 3-48 to 3-53)."""
+"""State space of small deviations, ẋ = A x + B u, y = C x + D u (2-241 to 2-252, 3-48 to 3-53)."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class StateSpace:
     >>> s.states, s.inputs, s.outputs
     (('A', 'A.rate'), ('A',), ('tip.x',))
     >>> s.A.round(3)
-    array([[ 0.   ,  1.   ],
-           [10.1..,  0.   ]])
+    array([[  0.   ,   1.   ],
+           [325.727,   0.   ]])
     """
 
     def __init__(
@@ -115,8 +115,8 @@ class StateSpace:
         >>> import kic
         >>> s = kic.load("four-bar").at({"A": 1.2}).state_space()
         >>> s.discretize(0.01).A.round(4)
-        array([[1.0005, 0.01  ],
-               [0.101 , 1.0005]])
+        array([[1.0163, 0.0101],
+               [3.275 , 1.0163]])
         """
         from scipy.signal import cont2discrete
 
@@ -263,10 +263,7 @@ class StateSpace:
             raise InputError(
                 "to_control() needs python-control: install it with pip install 'kic[control]'."
             ) from None
-        names = {
-            kind: [name.replace(".", "_") for name in getattr(self, kind)]
-            for kind in ("states", "inputs", "outputs")
-        }
+        names = {kind: _plain_names(getattr(self, kind)) for kind in ("states", "inputs", "outputs")}
         return control.ss(self.A, self.B, self.C, self.D, 0 if self.dt is None else self.dt, **names)
 
     def _single(self, question: str) -> None:
@@ -297,3 +294,14 @@ class StateSpace:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
+
+
+def _plain_names(names: Iterable[str]) -> list[str]:
+    """Names without dots, all different: to python-control a dot parts a system from its signal."""
+    made: list[str] = []
+    for name in names:
+        plain = name.replace(".", "_")
+        while plain in made:
+            plain += "_"
+        made.append(plain)
+    return made
