@@ -124,8 +124,8 @@ class Train:
         known = np.isfinite(N).all(axis=(-1, -2))
         safe = np.where(known[..., None, None], N, np.eye(M, K))
         # rows and columns of any units: each column of its own size first
-        size = np.sqrt((np.abs(safe) ** 2).sum(axis=-2, keepdims=True))
-        Q, R = np.linalg.qr(safe / np.where(size > 0, size, 1.0))
+        size = np.sqrt((safe.real**2).sum(axis=-2, keepdims=True))
+        Q, R = np.linalg.qr(safe.real / np.where(size > 0, size, 1.0))
         least = np.abs(np.diagonal(R, axis1=-2, axis2=-1)).min(axis=-1, initial=1.0)
         if (least < 1e-12).any():
             raise SingularError(
@@ -134,7 +134,9 @@ class Train:
                 share=float(least.min()),
             )
         effort = np.broadcast_to(effort, (*batch, M))
-        found = np.linalg.solve(R, np.swapaxes(Q, -1, -2) @ effort[..., None]) / np.swapaxes(size, -1, -2)
+        # as many equations as motors, by which complex steps pass
+        Q = np.swapaxes(Q, -1, -2)
+        found = np.linalg.solve(Q @ safe, Q @ effort[..., None])
         left = effort - (N @ found)[..., 0]
         top = np.abs(effort).max(axis=-1, initial=0.0)
         worst = np.nan_to_num(np.abs(left))
