@@ -114,8 +114,8 @@ class Train:
         K, M = shafts.G.shape[-2:]
         if K > M:
             raise InputError(
-                f"{K} motors drive {M} freedoms, so that the efforts leave their torques open. Draw the "
-                "others as efforts of their own, or ask for the efforts, dynamics(motors=True).effort().",
+                f"{K} motors drive {M} freedoms, so that the efforts leave their torques open. Leave "
+                "the others out of the drawing, or ask for efforts alone, dynamics(motors=True).effort().",
                 motors=K,
                 freedoms=M,
             )

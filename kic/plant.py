@@ -58,6 +58,7 @@ class Plant:
         """The model for named inputs, and outputs given by rows (..., X) or by names of currents."""
         lin, M, X = self.lin, self.M, len(self.states)
         inverse = self._inverse()
+        labels, columns, feed = self._inputs(inputs, inverse)
         force = np.zeros((*self.batch, M, X), np.result_type(lin.K, lin.I))  # I* δq̈ by states
         force[..., :M] = -self._stiffness()
         force[..., M : 2 * M] = -lin.C
@@ -69,7 +70,6 @@ class Plant:
             force += pull @ currents
             A[..., 2 * M :, :] = self._current_rates()
         A[..., M : 2 * M, :] = inverse @ force
-        labels, columns, feed = self._inputs(inputs, inverse)
         C, D = [], []
         for name, row in outputs:
             if row.size:
@@ -79,12 +79,13 @@ class Plant:
                 k = self.motors.index(name.rpartition(".")[0])
                 C.append(currents[..., k, :])
                 D.append(feed[..., k, :])
-        nothing = [np.zeros((*self.batch, 0, X)), np.zeros((*self.batch, 0, len(labels)))]
+        C.append(np.zeros((*self.batch, X)))  # taken off again: there may be no output
+        D.append(np.zeros((*self.batch, len(labels))))
+        four = [A, columns, np.stack(C, axis=-2)[..., :-1, :], np.stack(D, axis=-2)[..., :-1, :]]
+        for matrix in four:
+            matrix[np.isnan(A).any(axis=(-1, -2))] = np.nan
         return StateSpace(
-            A,
-            columns,
-            np.stack(C, axis=-2) if C else nothing[0],
-            np.stack(D, axis=-2) if D else nothing[1],
+            *four,
             self.states,
             labels,
             [name for name, _ in outputs],

@@ -344,7 +344,7 @@ def test_modes_of_closed_forms() -> None:
     assert modes.words()[0].startswith(f"swings at {want[0] / 2 / np.pi:.4g} Hz: A 1, B ")
     # and upside down
     up = m.at([np.pi, 0.0]).linearize().modes()
-    assert up.squares == pytest.approx(-want[::-1] ** 2, rel=1e-12)
+    assert up.squares == pytest.approx(-(want[::-1] ** 2), rel=1e-12)
     assert np.isnan(up.natural).all()
     assert len(up.words()) == 2
     assert all(line.startswith("grows with time constant") for line in up.words())
@@ -355,11 +355,7 @@ def bead(damping: float) -> kic.Mechanism:
     return kic.Mechanism(
         "bead",
         [kic.Body("bead", mass=2.0, com=(0, 0, 0), inertia=(0, 0, 0))],
-        [
-            kic.Joint(
-                "s", "prismatic", ("ground", "bead"), axis=(1, 0, 0), stiffness=18.0, damping=damping
-            )
-        ],
+        [kic.Joint("s", "prismatic", ("ground", "bead"), axis=(1, 0, 0), stiffness=18.0, damping=damping)],
     )
 
 
@@ -375,7 +371,10 @@ def test_modes_with_damping() -> None:
         assert np.abs(modes.eigenvalues) == pytest.approx(np.full(2, 3.0))
     over = bead(20.0).at().linearize().modes()
     assert over.eigenvalues.real == pytest.approx([-1.0, -9.0])
-    assert over.words() == ["dies away with time constant 1 s: s 1", "dies away with time constant 0.1111 s: s 1"]
+    assert over.words() == [
+        "dies away with time constant 1 s: s 1",
+        "dies away with time constant 0.1111 s: s 1",
+    ]
     assert float(over.growth) == pytest.approx(-1.0)
     free = replace(bead(0.0), joints=[replace(bead(0.0).joints[0], stiffness=0.0)]).at().linearize()
     assert free.modes().words() == ["drifts: s 1"]
