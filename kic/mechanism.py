@@ -9,13 +9,14 @@ from typing import Any, Literal
 from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.couplings import tell
-from kic.equilibrium import Equilibrium, find_equilibrium
+from kic.equilibrium import Equilibrium
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
 from kic.motors import list_motors
 from kic.operational import OperationalEvaluator
 from kic.postures import Postures
+from kic.resting import find_equilibrium
 from kic.tables import Sheet
 
 
@@ -179,6 +180,7 @@ class Mechanism(Postures):
             If none was found; it carries the efforts that were `left`, and the posture `reached`.
         SingularError
             If a freedom can move without effort, so that there are more beside it; it carries what is `free`.
+            Where coordinates that were named can not drive the mechanism.
 
         Examples
         --------

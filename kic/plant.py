@@ -84,15 +84,9 @@ class Plant:
         four = [A, columns, np.stack(C, axis=-2)[..., :-1, :], np.stack(D, axis=-2)[..., :-1, :]]
         for matrix in four:
             matrix[np.isnan(A).any(axis=(-1, -2))] = np.nan
-        return StateSpace(
-            *four,
-            self.states,
-            labels,
-            [name for name, _ in outputs],
-            lin.coordinates,
-            lin.qd,
-            lin.qdd,
-        )
+        names = [name for name, _ in outputs]
+        nominal = {"coordinates": lin.coordinates, "qd": lin.qd, "qdd": lin.qdd}
+        return StateSpace(four[0], four[1], four[2], four[3], self.states, labels, names, **nominal)  # type: ignore[arg-type]
 
     def outputs(self, rows: Coefficients, rates: bool) -> list[tuple[str, np.ndarray]]:
         """Rows (..., X) of outputs, by name, from their coefficients to second order.

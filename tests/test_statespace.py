@@ -410,7 +410,7 @@ def test_questions_that_are_refused() -> None:
     m = geared(rng, kic.load("four-bar"), ["A"])
     m = replace(m, motors=[*m.motors, kic.Motor("P", ["D"])])
     c = m.at({"A": 1.2})
-    with pytest.raises(kic.UnknownNameError, match="No input 'M9' in 'this state space'.* M0, P, A"):
+    with pytest.raises(kic.UnknownNameError, match=r"No input 'M9' in 'this state space'.* M0, P, A"):
         c.state_space(inputs=["M9"], motors=True, wrt="A", outputs="A")
     with pytest.raises(kic.InputError, match="Expected inputs with different names, got twice A"):
         kic.load("four-bar").at().state_space(inputs=["A", "A"])
