@@ -24,7 +24,7 @@ P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
-K, C    of small deviations (`Linearization`)  (..., M, M)     (2-225), (2-204)
+K, C    ∂T/∂q, ∂T/∂q̇ (`Linearization`)      (..., M, M)              (2-225), (2-204)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
 ======  ==================================  =======================  =================
 

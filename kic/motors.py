@@ -142,7 +142,8 @@ def list_motors(sheet: Sheet, motors: Iterable[Motor]) -> None:
         )
         lines[motor.name] = [gears, "voltage" if motor.electrical else "torque"]
     if lines:
-        sheet.texts("motors", list(lines), ["turn of the shaft", "input"], list(lines.values()))
+        caption = "motors (rotors and damping count where motors=True asks for them)"
+        sheet.texts(caption, list(lines), ["turn of the shaft", "input"], list(lines.values()))
 
 
 def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from kic.couplings import tell
 from kic.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.mechanism import Mechanism
+from kic.motors import list_motors
 from kic.parts import Distance, Joint, Point
 from kic.rotations import vector_from_matrix
 from kic.tables import ROUNDOFF, Sheet, column, largest_of
@@ -307,6 +308,7 @@ class _Page:
             ]
             self.sheet.texts("distances", [d.name for d in distances], [f"length ({unit})", "between"], cells)
         tell(self.sheet, self.mechanism.terms)
+        list_motors(self.sheet, self.mechanism.motors)
 
     def _what(self, name: str) -> str:
         """What a dependent is, for its caption."""
