@@ -74,15 +74,13 @@ class Equilibrium:
         """
         if not self.free:
             return "stable"
-        modes = self.modes
-        growth = float(modes.growth)
+        growth, squares = float(self.modes.growth), self.modes.squares
         if growth < 0:
             return "asymptotically stable"
-        if growth > 0:
-            return "unstable"
-        squares = modes.squares
-        # of a potential, dampers or none: its minimum is stable
-        return "stable" if np.isfinite(squares).all() and squares.min() > 0 else "undecided"
+        # of a potential: its minimum is stable, with dampers or without, and nothing else is
+        if np.isfinite(squares).all():
+            return "stable" if squares.min() > 0 else "unstable"
+        return "unstable" if growth > 0 else "undecided"
 
     def words(self) -> list[str]:
         """Stability and every mode, in lines."""

@@ -6,8 +6,9 @@ import numpy as np
 
 from kic.tables import Sheet, member
 
-# a real part this small beside the largest eigenvalue can not be told from none
-NONE = 1e-9
+# a real part this small beside the largest eigenvalue can not be told from none: what drifts has twofold
+# eigenvalues, known to the root of the rounding
+NONE = 1e-7
 # K that differs so little from its transpose, beside its largest entry, comes from a potential
 _SYMMETRIC = 1e-9
 # of a mode's words, coordinates that move less than this share of the most are left out

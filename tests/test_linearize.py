@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from arms import DATA, arm
 from nearby import by_step, motion, moved
-from sampling import STEP, derivative, mismatch, random_posture, random_tree
+from sampling import STEP, derivative, mismatch, random_body, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
@@ -280,6 +280,37 @@ def test_commutator_of_turning_rates() -> None:
     assert np.abs(own[:3, :3] @ v[:3]).max() < 1e-15
     rows = c.linearize(v, wrt=["j0", "j1"]).commutator
     assert mismatch(rows, own) < 1e-12
+
+
+def test_commutators_of_all_kinds_of_coordinates() -> None:
+    """Of places, the rate of a small deviation is the deviation of the rate: φ̇ᵀH + G W = (Hφ̇)ᵀ for any q."""
+    rng = np.random.default_rng(13)
+    closed = kic.Mechanism(
+        "two balls",
+        [random_body(rng, name) for name in ("crank", "rod", "rocker")],
+        [
+            kic.Joint("A", "revolute", ("ground", "crank"), at=(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("S", "spherical", ("rod", "crank"), at=(1, 0, 0)),
+            kic.Joint("T", "spherical", ("rod", "rocker"), at=(1.5, 2, 0.5)),
+            kic.Joint("B", "revolute", ("ground", "rocker"), at=(3, 2, 0), axis=(0, 1, 0.3)),
+        ],
+        [kic.Point("tip", "rod", (1.1, 0.4, 0.9))],
+        coordinates=["A", "S.1"],
+    )
+    cases = [(closed.at(), wrt, "tip") for wrt in (None, ["B", "rod.wx"], ["A", "S.3"], ["rod.wz", "rod.wy"])]
+    for kinds, wrt in (
+        (["free", "R", "P"], ["b0", "j1", "j2"]),
+        (["R", "spherical", "R"], ["b1.x", "b2.y", "b2.wx", "b2.wz", "b2.z"]),
+    ):
+        c = random_posture(rng, random_tree(rng, kinds))
+        cases += [(c, None, "p2"), (c, wrt, "p2")]
+    for c, wrt, point in cases:
+        rows = c.coefficients(point, wrt=wrt)
+        v = rng.normal(size=len(rows.columns))
+        W = c.linearize(v, wrt=wrt).commutator
+        assert W.any()
+        left = np.einsum("pmn,m->pn", rows.H, v) + rows.G @ W - np.einsum("pln,n->pl", rows.H, v)
+        assert np.abs(left).max() < 1e-10 * max(np.abs(rows.H).max(), 1), (c.name, wrt)
 
 
 @pytest.mark.parametrize("name", ["puma560", "four-bar", "gough-stewart"])
