@@ -45,6 +45,7 @@ def linearize(
       kic linearize four-bar --rate A=6.28 --json
 
     Rates are in rad or length, or deg, for each unit of time; of --wrt coordinates if such are given.
+    Of a model with motors the state space counts their rotors and circuits; all else is of the bodies alone.
 
     --json prints one object and nothing else: name, units, coordinates, holonomic; the nominal motion qd,
     qdd, T; K, C, I and their parts K_inertia, K_load, C_inertia, C_load; commutator; modes with eigenvalues
