@@ -9,6 +9,8 @@ resulting `Configuration`:
     c.coefficients("tool").H                 # ∂²tool/∂q²
     c.dynamics().effort(qd, qdd)             # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
+The classic arms in closed form, Lee's split dynamics and counted operations are in `kic.classics`.
+
 Notation
 --------
 ======  ==================================  =======================  =================
@@ -25,7 +27,10 @@ Tᴸ      applied load (`load`)               (..., M)                 (2-125), 
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
 K, C    ∂T/∂q, ∂T/∂q̇ (`Linearization`)      (..., M, M)              (2-225), (2-204)
+T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
+G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
+q̇, λ    for a task (`Resolution`)           (..., M), (..., P)       (4-68) to (4-75)
 ======  ==================================  =======================  =================
 
 The differentiating index comes first::
@@ -37,21 +42,27 @@ The differentiating index comes first::
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 """
 
-from kic import products
+from kic import controllers, products, trajectories
 from kic.actuators import Drive
 from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
+from kic.contactarrays import contact_frames
+from kic.contacts import Contact
+from kic.contactset import ContactSet, grasp_map
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
+from kic.distribution import Distribution
 from kic.dynamics import Dynamics
+from kic.ellipsoids import Ellipsoid
 from kic.equilibrium import Equilibrium
 from kic.errors import (
     InertiaError,
     InputError,
     KicError,
+    LimitError,
     LoopError,
     ModelError,
     ModelFileError,
@@ -60,7 +71,13 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
+from kic.following import Following
+from kic.forceclosure import GraspClosure, force_closure, form_closure
+from kic.grasp import Grasp
+from kic.graspmotion import GraspMotion
+from kic.gripping import GripForces, grip_forces, largest_load
 from kic.independent import IndependentSet, IndependentSets
+from kic.internalloads import InternalLoads
 from kic.jointforces import JointForces, Wrench
 from kic.linearize import Linearization
 from kic.mechanism import Mechanism
@@ -69,6 +86,9 @@ from kic.modes import Modes
 from kic.motors import Motor
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.redundancy import ResolutionEvaluator
+from kic.resolution import Resolution
+from kic.secondary import JointLimits, Manipulability, PreferredPosture
 from kic.sensitivity import sensitivity
 from kic.singularities import Singularities, Singularity
 from kic.statespace import StateSpace
@@ -81,24 +101,37 @@ __all__ = [
     "Closer",
     "Coefficients",
     "Configuration",
+    "Contact",
+    "ContactSet",
     "Contributions",
     "Coupling",
     "DHRow",
     "Distance",
+    "Distribution",
     "Drive",
     "Dynamics",
+    "Ellipsoid",
     "Equilibrium",
     "Evaluator",
+    "Following",
     "Force",
+    "Grasp",
+    "GraspClosure",
+    "GraspMotion",
+    "GripForces",
     "IndependentSet",
     "IndependentSets",
     "InertiaError",
     "InputError",
+    "InternalLoads",
     "Joint",
     "JointForces",
+    "JointLimits",
     "KicError",
+    "LimitError",
     "Linearization",
     "LoopError",
+    "Manipulability",
     "Mechanism",
     "ModelError",
     "ModelFileError",
@@ -109,6 +142,9 @@ __all__ = [
     "OperationalSpace",
     "Point",
     "PostureError",
+    "PreferredPosture",
+    "Resolution",
+    "ResolutionEvaluator",
     "SingularError",
     "Singularities",
     "Singularity",
@@ -117,11 +153,19 @@ __all__ = [
     "Units",
     "UnknownNameError",
     "Wrench",
+    "contact_frames",
+    "controllers",
+    "force_closure",
+    "form_closure",
     "from_dh",
+    "grasp_map",
+    "grip_forces",
+    "largest_load",
     "load",
     "model_names",
     "products",
     "save",
     "schema",
     "sensitivity",
+    "trajectories",
 ]

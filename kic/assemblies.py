@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from kic.closure import Closure
 from kic.configuration import Configuration
 from kic.errors import InputError, PostureError, shown, unknown
 from kic.model import Model
-from kic.position import beginning, followed, on_real, real_inputs
+from kic.position import beginning
 from kic.posture import gaps
 from kic.tables import Sheet
+from kic.targets import Targets
+from kic.transfer import Transfer
 from kic.tree import REVOLUTE, Tree
 
 # postures closer than this (rad, or characteristic lengths) are one; a double root is known less well
@@ -28,17 +31,22 @@ class Assemblies(Configuration):
     """The distinct postures that were found for some inputs: a batch of them, the nearest first.
 
     Made by `Mechanism.assemblies`. They are those *found*: from finitely many starts nobody knows whether
-    they are all.
+    they are all. For a batch of inputs K is the largest number found at any member; where a member has fewer,
+    the others have no posture (``.ok``), and slice k is one branch as far as it goes.
 
     Attributes
     ----------
     starts : int
         How many starts were tried.
-    hits : (K,) int
+    hits : (K, ...) int
         How many of them led to each posture.
-    singular : (K,) bool
+    singular : (K, ...) bool
         Postures that the inputs hardly fix: there several solutions meet, as at the limit of reach, or
         some motion is left over, as in an aligned wrist.
+    continued : (K, ...) bool
+        Postures to which the one of the same slice at the member before leads without a jump: the member
+        before is the neighbour along the last axis of the batch, at its beginning that along the axis before.
+        Always False for one target.
 
     Examples
     --------
@@ -49,14 +57,24 @@ class Assemblies(Configuration):
     """
 
     def __init__(
-        self, model: Model, states: np.ndarray, starts: int, hits: np.ndarray, singular: np.ndarray
+        self,
+        model: Model,
+        states: np.ndarray,
+        starts: int,
+        hits: np.ndarray,
+        singular: np.ndarray,
+        continued: np.ndarray | None = None,
     ) -> None:
-        super().__init__(model, (len(states),), states)
+        ok = np.isfinite(states).all(axis=1).reshape(hits.shape)
+        super().__init__(model, hits.shape, states, None if ok.all() else ok)
         self.starts, self.hits, self.singular = starts, hits, singular
+        self.continued = np.zeros(hits.shape, dtype=bool) if continued is None else continued
 
     def sheet(self) -> Sheet:
         """Labelled table of the postures found, to print or to show."""
         count = len(self.hits)
+        if self.hits.ndim > 1:
+            return self._branches()
         sheet = Sheet(f"{self.name}: {count} distinct posture{'s' if count > 1 else ''} found")
         sheet.say(f"{int(self.hits.sum())} of {self.starts} starts led to them; there may be others")
         if self.singular.any():
@@ -68,68 +86,96 @@ class Assemblies(Configuration):
         sheet.matrix("postures", [str(k) for k in range(count)], list(names), self.phi)
         return sheet
 
+    def _branches(self) -> Sheet:
+        """The table for a batch of inputs: how many postures its members have."""
+        number, members = self.ok.sum(axis=0), self.hits[0].size if len(self.hits) else 0
+        sheet = Sheet(f"{self.name}: distinct postures found at each of {members} members {self.batch[1:]}")
+        sheet.say(f"{int(self.hits.sum())} of {self.starts} starts led to them; there may be others")
+        have = [int((number == n).sum()) for n in range(len(self.hits) + 1)]
+        rows = [str(n) for n, several in enumerate(have) if several]
+        sheet.texts("postures", rows, ["members that have so many"], [[str(n)] for n in have if n])
+        return sheet
 
-def search(
+
+@dataclass(frozen=True)
+class Search:
+    """What is looked for, and from where: checked arguments of `Mechanism.assemblies`."""
+
+    model: Model
+    targets: Targets
+    closure: Closure
+    base: np.ndarray
+    bounds: dict[str, tuple[float, float]]
+    starts: int
+    seed: Any
+
+    @property
+    def given(self) -> dict[str, int]:
+        """Coordinates of the tree that are inputs themselves, and which of the values."""
+        labels = self.closure.transfer.labels  # poses follow the names
+        return {n: k for k, n in enumerate(labels) if n in self.model.tree.column}
+
+    @property
+    def members(self) -> list[tuple[int, ...]]:
+        """Indices of the targets."""
+        return list(np.ndindex(self.targets.batch))
+
+    def begin(self, count: int, values: np.ndarray, seed: Any) -> np.ndarray:
+        """Starts (count, S) for values (count, P): near, then random ones that have the given coordinates."""
+        tree = self.model.tree
+        begin = _starts(self.model, self.base, self.bounds, count, seed)
+        for name, k in self.given.items():
+            begin[1:, tree.cols[tree.column[name], 3]] = values[1:, k]
+        return begin
+
+    def unwound(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """The same postures (K, S), each revolute in the turn closest to the base (S,) or (K, S)."""
+        return _unwound(self.model.tree, base, states, self.bounds, self.given)
+
+    def beyond(self, states: np.ndarray) -> np.ndarray:
+        """How far (K, limits) each limited coordinate is beyond its limits."""
+        return _beyond(self.model, states, self.bounds)
+
+
+def searched(
     model: Model,
     inputs: Any,
     near: Configuration | None,
     starts: int,
     seed: Any,
     limits: Mapping[str, Any] | None,
-) -> Assemblies:
-    """Distinct solutions found from random starts; see `Mechanism.assemblies`."""
-    if model.stepped:
-        real = search(model.real, real_inputs(inputs), on_real(model, near), starts, seed, limits)
-        targets = model.targets(inputs)
-        states = followed(model, targets, targets.values, real)._states
-        return Assemblies(model, states, real.starts, real.hits, real.singular)
-    who = model.drawing.name
+) -> Search:
+    """Arguments of `Mechanism.assemblies`, checked."""
     if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
         raise InputError(f"Expected `starts` to be a positive number of starts, got {shown(starts)}.")
     targets = model.targets(inputs)
-    if targets.batch:
-        raise InputError(
-            f"Assemblies of '{who}' are searched for one target at a time, for each has its own number of "
-            f"them; got inputs with the batch {targets.batch}. Ask in a loop."
-        )
     base, around = beginning(model, near)
     if around:
         raise InputError(f"Expected `near` to be one posture, got a batch {around}.")
+    closure = model.closure(targets.names, targets.held)
+    return Search(model, targets, closure, base, _bounds(model, limits), int(starts), seed)
+
+
+def one_target(search: Search) -> Assemblies:
+    """Distinct solutions found for one target; see `Mechanism.assemblies`."""
+    model, targets, closure = search.model, search.targets, search.closure
     why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
     if why:
-        raise PostureError(f"'{who}' has no such posture: {why}.", failed=[()], reasons=[why])
-    bounds = _bounds(model, limits)
-    closure = model.closure(targets.names, targets.held)
-    begin = _starts(model, base, bounds, int(starts), seed)
-    wanted = dict(zip(closure.transfer.labels, targets.values, strict=False))  # poses follow the names
-    given = {n: wanted[n] for n in wanted if n in model.tree.column}
-    for name, value in given.items():
-        begin[1:, model.tree.cols[model.tree.column[name], 3]] = value
-    ended, left, reasons = closure.find(begin, np.repeat(targets.values[None], len(begin), axis=0))
+        raise PostureError(f"'{model.drawing.name}' has no such posture: {why}.", failed=[()], reasons=[why])
+    values = np.repeat(targets.values[None], search.starts, axis=0)
+    ended, left, reasons = closure.find(search.begin(search.starts, values, search.seed), values)
     closed = np.array([not reason for reason in reasons])
     if not closed.any():
-        _refuse(model, ended, left, reasons)
-    states = _unwound(model.tree, base, ended[closed], bounds, given)
-    beyond = _beyond(model, states, bounds)
+        refuse(search, ended, left, reasons)
+    states = search.unwound(ended[closed], search.base)
+    beyond = search.beyond(states)
     within = beyond.max(axis=1, initial=0.0) <= ROUND_OFF
     if not within.any():
-        least = int(np.argmin(beyond.max(axis=1)))
-        worst = list(bounds)[int(np.argmax(beyond[least]))]
-        kept, _ = _distinct(closure, base, states)
-        raise PostureError(
-            f"'{who}' has such postures ({len(kept)} found from {starts} starts), but none within `limits`: "
-            f"the nearest exceeds those of '{worst}' by {beyond[least].max():.3g}. Widen them, or move the "
-            "target.",
-            failed=[()],
-            reasons=[f"beyond the limits of '{worst}'"],
-            beyond=float(beyond[least].max()),
-            joint=worst,
-            configuration=Configuration(model, (len(kept),), states[kept]),
-        )
+        refuse_limits(search, states, beyond, search.starts)
     states = states[within]
-    kept, hits = _distinct(closure, base, states)
+    kept, hits = distinct(closure, search.base, states)
     states = states[kept]
-    return Assemblies(model, states, int(starts), hits, closure.condition(states) > SINGULAR)
+    return Assemblies(model, states, search.starts, hits, closure.condition(states) > SINGULAR)
 
 
 def _bounds(model: Model, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
@@ -185,7 +231,7 @@ def _starts(
             middle = min(max(base[place], lower), upper)
             lower, upper = max(lower, middle - reach), min(upper, middle + reach)
             states[:, place] = rng.uniform(lower, upper, size=count)
-    states[0] = base
+    states[:1] = base
     return states
 
 
@@ -201,18 +247,17 @@ def _unwound(
     for n, name in enumerate(tree.columns):
         place = tree.cols[n, 3]
         if tree.cols[n, 1] == REVOLUTE and name not in given:
-            states[:, place] = _closest_turn(
-                states[:, place], base[place], *bounds.get(name, (-np.inf, np.inf))
-            )
+            near = np.broadcast_to(base[..., place], len(states))
+            states[:, place] = _closest_turn(states[:, place], near, *bounds.get(name, (-np.inf, np.inf)))
     return states
 
 
-def _closest_turn(angle: np.ndarray, near: float, lower: float, upper: float) -> np.ndarray:
-    """Angles (K,) but for full turns: those within limits if there are any, the closest to `near`."""
-    middle = min(max(near, lower), upper)
+def _closest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: float) -> np.ndarray:
+    """Angles (K,) but for full turns: those within limits if there are any, the closest to `near` (K,)."""
+    middle = np.clip(near, lower, upper)
     turns = angle[:, None] + 2 * np.pi * (np.round((middle - angle) / (2 * np.pi))[:, None] + [-1, 0, 1])
     beyond = np.maximum(np.maximum(lower - turns, turns - upper), 0.0)
-    cost = np.where(beyond > ROUND_OFF, 1e6 + beyond, np.abs(turns - near))
+    cost = np.where(beyond > ROUND_OFF, 1e6 + beyond, np.abs(turns - near[:, None]))
     return np.take_along_axis(turns, np.argmin(cost, axis=1)[:, None], axis=1)[:, 0]
 
 
@@ -223,46 +268,72 @@ def _beyond(model: Model, states: np.ndarray, bounds: dict[str, tuple[float, flo
     for name, (lower, upper) in bounds.items():
         value = postures.value(name)
         if name not in tree.column and model.rows(name, 1).answer.rows.angles:  # known but for full turns
-            value = _closest_turn(value, float(np.clip(0.0, lower, upper)), lower, upper)
+            value = _closest_turn(value, np.full(len(value), np.clip(0.0, lower, upper)), lower, upper)
         columns.append(np.maximum(np.maximum(lower - value, value - upper), 0.0))
     return np.stack(columns, axis=1) if columns else np.zeros((len(states), 0))
 
 
-def _distinct(closure: Closure, base: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def apart(transfer: Transfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How far states (K, S) are from others (K, S) or one (S,), but for full turns: the largest gap, (K,)."""
+    tree = transfer.tree
+    b = np.broadcast_to(b, a.shape).copy()
+    at = tree.cols[tree.cols[:, 1] == REVOLUTE, 3]
+    b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
+    return gaps(tree, a, b, transfer.column_scale).max(axis=1, initial=0.0)
+
+
+def sameness(condition: np.ndarray) -> np.ndarray:
+    """How close postures of some condition must be to count as one."""
+    return np.where(condition > SINGULAR, SAME_SINGULAR, SAME)
+
+
+def distinct(closure: Closure, base: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which states (K, S) are distinct postures, the closest to the base first, and how many led to each."""
     t = closure.transfer
-
-    def gap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """How far states are apart, but for full turns."""
-        b = np.broadcast_to(b, a.shape).copy()
-        at = t.tree.cols[t.tree.cols[:, 1] == REVOLUTE, 3]
-        b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
-        return gaps(t.tree, a, b, t.column_scale).max(axis=1, initial=0.0)
-
-    same = np.where(closure.condition(states) > SINGULAR, SAME_SINGULAR, SAME)
+    same = sameness(closure.condition(states))
     far = np.linalg.norm(gaps(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1)
     rest = np.argsort(far, kind="stable")
     kept, hits = [], []
     while rest.size:
         first = rest[0]
-        alike = gap(states[rest], states[first]) <= np.minimum(same[rest], same[first])
+        alike = apart(t, states[rest], states[first]) <= np.minimum(same[rest], same[first])
         alike[0] = True
         kept.append(first)
         hits.append(int(alike.sum()))
         rest = rest[~alike]
-    return np.array(kept, dtype=np.intp), np.array(hits)
+    return np.array(kept, dtype=np.intp), np.array(hits, dtype=np.intp)
 
 
-def _refuse(model: Model, states: np.ndarray, left: np.ndarray, reasons: list[str]) -> None:
+def refuse_limits(search: Search, states: np.ndarray, beyond: np.ndarray, starts: int) -> NoReturn:
+    """Postures (K, S) were found, but all of them beyond limits, by (K, limits)."""
+    model, bounds = search.model, search.bounds
+    least = int(np.argmin(beyond.max(axis=1)))
+    worst = list(bounds)[int(np.argmax(beyond[least]))]
+    kept, _ = distinct(search.closure, search.base, states)
+    raise PostureError(
+        f"'{model.drawing.name}' has such postures ({len(kept)} found from {starts} starts), but none within "
+        f"`limits`: the nearest exceeds those of '{worst}' by {beyond[least].max():.3g}. Widen them, or move "
+        "the target.",
+        failed=search.members,
+        reasons=[f"beyond the limits of '{worst}'"] * len(search.members),
+        beyond=float(beyond[least].max()),
+        joint=worst,
+        configuration=Configuration(model, (len(kept),), states[kept]),
+    )
+
+
+def refuse(search: Search, states: np.ndarray, left: np.ndarray, reasons: list[str]) -> NoReturn:
     """No start led to a posture: how near they came, or what they closed the wrong way round."""
     best = int(np.argmin(np.where(np.isfinite(left), left, np.inf)))
     flipped = [why for why in reasons if "wrong way" in why]
     why = flipped[0] if flipped else f"the nearest misses by {left[best]:.2e}"
+    members, model = search.members, search.model
+    where = f" at any of {len(members)} members" if search.targets.batch else ""
     raise PostureError(
-        f"No posture of '{model.drawing.name}' with these values was found from {len(states)} starts: {why}. "
-        "Move the target, or try more `starts`.",
-        failed=[()],
-        reasons=[why],
+        f"No posture of '{model.drawing.name}' with these values was found{where} from {len(states)} starts: "
+        f"{why}. Move the target, or try more `starts`.",
+        failed=members,
+        reasons=[why] * len(members),
         left=float(left[best]),
         nearest=Configuration(model, (), states[best : best + 1]),
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kic.contacts import Contact
 from kic.cuts import facing_items
 from kic.errors import InputError
 from kic.kinematics import RowsQuestion
+from kic.parts import Joint
 from kic.posture import advance
 from kic.rows import plain_rows
 from kic.transfer import Transfer
@@ -43,8 +45,9 @@ class Closure:
         self.held = held
         self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
-        facing = [(item, joint.name) for joint in tree.cuts for item in facing_items(tree, joint)]
-        self.joints = [name for _, name in facing]
+        tied: list[Joint | Contact] = [*tree.cuts, *tree.drawing.touching]
+        facing = [(item, joint.name) for joint in tied for item in facing_items(tree, joint)]
+        self._facing_of = [tree.drawing.said(name) for _, name in facing]
         self._facing = (
             RowsQuestion(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
         )
@@ -244,7 +247,7 @@ class Closure:
         values = self._facing.answer.split(self._facing.table(states), (len(states),))[0]
         worst = np.argmin(values, axis=1)
         return [
-            f"joint '{self.joints[k]}' closed the wrong way round: its two axes oppose each other"
+            f"{self._facing_of[k]} closed the wrong way round: its two axes oppose each other"
             if row[k] < 0
             else ""
             for k, row in zip(worst, values, strict=True)

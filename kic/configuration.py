@@ -258,9 +258,9 @@ class Configuration(Linearized):
 
         The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
         that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
-        distance as a force between its points. There is no friction. Bodies are rigid: where they
-        are held more often than needed, their equilibrium leaves components open. Those are NaN and are
-        named; all others are as exact as the rest.
+        distance as a force between its points; a closed contact is a joint. There is no friction in joints.
+        Bodies are rigid: where they are held more often than needed, their equilibrium leaves components
+        open. Those are NaN and are named; all others are as exact as the rest.
 
         Parameters
         ----------

@@ -228,7 +228,7 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     return (
         f"its inputs depend on one another where it starts (condition {condition(G[None])[0]:.0e}, at most "
         f"{REGULAR:.0e} can be followed), and lead nowhere from there: while they stand still, "
-        f"{closure.transfer.loose(G)} can move"
+        f"{closure.transfer.loose(G)} can move. {closure.transfer.remark()}".rstrip(". ")
     )
 
 

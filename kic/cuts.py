@@ -1,4 +1,4 @@
-"""What ties the tree: closure conditions of cut joints, couplings and rods; a cut joint's own coordinates."""
+"""What ties the tree: cut joints, couplings, rods and contacts; a cut joint's own coordinates."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kic.contacts import HOLDS, Contact
 from kic.errors import LoopError
 from kic.items import DISTANCE, GEAR, PERPENDICULAR, POINT, REACH, SPIN, Item, Part, point_item
 from kic.parts import Distance, Joint
@@ -70,9 +71,36 @@ def distance_item(tree: Tree, distance: Distance) -> Item:
     return Item(DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)
 
 
-def facing_items(tree: Tree, joint: Joint) -> list[Item]:
-    """Cosines of directions that the two bodies of a cut joint share: 1 when closed, -1 when flipped."""
+def contact_axes(contact: Contact) -> np.ndarray:
+    """Unit vectors n, t1, t2 (3, 3) of a contact in the drawing, below each other; t1 × t2 = n."""
+    normal = unit(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
+    return np.roll(frame_axes(normal).T, 1, axis=0)
+
+
+def contact_items(tree: Tree, contact: Contact) -> list[Item]:
+    """Rows of a contact, one for each of `Contact.rows`: conditions where it is closed.
+
+    Components, in axes of the second body, of its contact point less that of the first; the direction is
+    taken against the difference as the kernels have it. Spin is the cosine of t1 of the second and t2 of the
+    first body, whose rate is that of the second about t1 × t2, relative to the first.
+    """
+    finger, touched = (tree.frame[body] for body in contact.bodies)
+    here, there = tuple(tree.local_point(touched, contact.at)), tuple(tree.local_point(finger, contact.at))
+    n, t1, t2 = contact_axes(contact)
+    made = {
+        row: Item(REACH, finger, touched, there, here, tuple(tree.local_vector(touched, -u)))
+        for row, u in (("n", n), ("t1", t1), ("t2", t2))
+    }
+    made["s"] = _cosine(tree, touched, finger, t1, t2)
+    return [made[row] for row in HOLDS[contact.type]]
+
+
+def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
+    """Cosines of directions that two bodies share: 1 when closed as drawn, -1 when flipped."""
     a, b = (tree.frame[body] for body in joint.bodies)
+    if isinstance(joint, Contact):
+        tangent = contact_axes(joint)[2]
+        return [_cosine(tree, b, a, tangent, tangent)] if joint.type == "soft" else []
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     shared = {
         "revolute": [axis],

@@ -17,12 +17,12 @@ from kic.parts import Distance, Joint
 _XYZ = ("x", "y", "z")
 _TENSOR = ("xx", "yy", "zz", "xy", "xz", "yz")
 _COMPONENTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("at", "com", "axis", "axis2", "force", "moment", "pitch_point"), _XYZ),
+    **dict.fromkeys(("at", "com", "axis", "axis2", "normal", "force", "moment", "pitch_point"), _XYZ),
     "inertia": _TENSOR,
 }
 _KEYS = (
-    "mass", "com", "inertia", "at", "axis", "axis2", "value", "stiffness", "rest", "damping", "force",
-    "moment", "ratios", "gears", "belt", "pitch_point", "friction", "resistance", "inductance",
+    "mass", "com", "inertia", "at", "axis", "axis2", "normal", "value", "stiffness", "rest", "damping",
+    "force", "moment", "ratios", "gears", "belt", "pitch_point", "friction", "resistance", "inductance",
     "torque_constant", "speed_constant",
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ def numbers_of(part: Part) -> Iterator[tuple[str, Number]]:
         single = isinstance(part, Joint) and part.freedoms == 1 and key not in _COMPONENTS
         for name, way in list(zip(names, np.eye(len(value)), strict=True))[:count]:
             yield f"{part.name}.{key}" + ("" if single else f".{name}"), Number(part.name, key, way)
-        if key in ("axis", "axis2"):
+        if key in ("axis", "axis2", "normal"):
             for name, way in zip(_XYZ, np.eye(3), strict=True):
                 yield f"{part.name}.{key}.r{name}", Number(part.name, key, np.cross(way, value))
 

@@ -9,12 +9,16 @@ from typing import Self
 
 from kic.arrays import carries_step, without_step
 from kic.checks import GROUND, STRICT, Vector, apart, assign, check_name, listed, number, text, vector
+from kic.contacts import Contact
 from kic.couplings import Coupling, Terms, terms
 from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
 from kic.motors import Motor, driven
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 
-KINDS = ("bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "motors")
+KINDS = (
+    "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
+    "motors",
+)  # fmt: skip
 _SINGULAR = {
     "bodies": "body",
     "joints": "joint",
@@ -24,9 +28,10 @@ _SINGULAR = {
     "moments": "moment",
     "springs": "spring",
     "couplings": "coupling",
+    "contacts": "contact",
     "motors": "motor",
 }
-Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Motor
+Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact | Motor
 # a rod shorter than this share of the drawing's coordinates has no direction that could be trusted
 _NO_LENGTH = 1e-12
 
@@ -54,6 +59,8 @@ class Drawing:
     """Springs and dampers between points."""
     couplings: tuple[Coupling, ...] = ()
     """Gears, belts and other linear relations between joint coordinates."""
+    contacts: tuple[Contact, ...] = ()
+    """Places where bodies touch, as fingers an object, or feet the ground."""
     motors: tuple[Motor, ...] = ()
     """Motors with their gears, rotors and circuits."""
     gravity: Vector = (0.0, 0.0, 0.0)
@@ -76,7 +83,7 @@ class Drawing:
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
-        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Motor)
+        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor)
         for kind, expected in zip(KINDS, types, strict=True):
             parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
             for i, part in enumerate(parts):
@@ -119,7 +126,7 @@ class Drawing:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     raise ModelError(
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads, couplings and motors share one namespace; rename one.",
+                        "distances, loads, couplings, contacts and motors share one namespace; rename one.",
                         key=f"{kind}[{i}].name",
                         name=name,
                     )
@@ -128,9 +135,11 @@ class Drawing:
     def _check_references(self) -> None:
         bodies = dict.fromkeys((GROUND, *(body.name for body in self.bodies)))
         points = dict.fromkeys(point.name for point in self.points)
-        for i, joint in enumerate(self.joints):
-            for body in joint.bodies:
-                self._known(f"Joint '{joint.name}'", f"joints[{i}].bodies", "body", body, bodies)
+        for kind in ("joints", "contacts"):
+            for i, pair in enumerate(getattr(self, kind)):
+                who = f"{_SINGULAR[kind].capitalize()} '{pair.name}'"
+                for body in pair.bodies:
+                    self._known(who, f"{kind}[{i}].bodies", "body", body, bodies)
         for kind in ("points", "moments"):
             for i, part in enumerate(getattr(self, kind)):
                 who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
@@ -269,6 +278,11 @@ class Drawing:
         }
         return replace(self, **parts, gravity=without_step(self.gravity))  # type: ignore[arg-type]
 
+    @cached_property
+    def touching(self) -> tuple[Contact, ...]:
+        """Contacts that are closed."""
+        return tuple(contact for contact in self.contacts if contact.closed)
+
     def _check_coordinates(self, who: str) -> None:
         if self.coordinates is None:
             return
@@ -327,6 +341,11 @@ class Drawing:
                     return part
         label = " or ".join(_SINGULAR[kind] for kind in among) if kinds else "part"
         raise self.unknown(label, name, *among)
+
+    def said(self, name: str) -> str:
+        """A part's name with what it is, for messages."""
+        kind = next(kind for kind in KINDS if any(part.name == name for part in getattr(self, kind)))
+        return f"{_SINGULAR[kind]} '{name}'"
 
     def point(self, name: str) -> Point:
         """The point of a name."""

@@ -62,11 +62,8 @@ class InertiaError(KicError, ValueError):
     """Dynamics asked of bodies whose inertia is missing or can not be; carries `bodies`."""
 
 
-class SingularError(KicError, ArithmeticError):
-    """A system that has no answer at this posture; carries what was singular and its condition.
-
-    Where several postures were asked, `failed` has the indices of those without an answer.
-    """
+class MemberError(KicError):
+    """Something without an answer; where several were asked, `failed` has the indices of those without."""
 
     def place(self, members: Any, batch: tuple[int, ...]) -> None:
         """Turn members in `failed`, counted among those that were asked, into indices of the batch."""
@@ -83,12 +80,27 @@ class SingularError(KicError, ArithmeticError):
         self.numbers["failed"] = self.failed = where
 
 
+class SingularError(MemberError, ArithmeticError):
+    """A system that has no answer at this posture; carries what was singular and its condition.
+
+    Where several postures were asked, `failed` has the indices of those without an answer.
+    """
+
+
+class LimitError(MemberError, ValueError):
+    """A demand that limits leave no answer to.
+
+    Carries `scale`, the share of the demand that they allow, `binding`, the names of those that stop it, and,
+    where several demands were made, `failed`, the indices of those without an answer.
+    """
+
+
 @contextmanager
 def placed(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
     """Errors from inside name their members by indices of the batch."""
     try:
         yield
-    except SingularError as error:
+    except MemberError as error:
         error.place(members, batch)
         raise
 

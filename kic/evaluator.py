@@ -48,7 +48,7 @@ class Evaluator:
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
-        if dynamics not in (True, False, "inertia"):
+        if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
             raise InputError(f"Expected `dynamics` to be True, False or 'inertia', got {shown(dynamics)}.")
         parts = _MODEL[:2] if dynamics == "inertia" else _MODEL if dynamics else ()
         clash = sorted(set(names) & set(parts))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from kic.checks import GROUND
-from kic.cuts import closure_items, cut_joint_part, distance_item
+from kic.contacts import Contact
+from kic.cuts import closure_items, contact_items, cut_joint_part, distance_item
 from kic.drawing import Drawing
 from kic.errors import InertiaError
 from kic.inertias import as_matrix
@@ -39,7 +40,7 @@ class Places:
     origin, turned : (B, N, 3), (B, N, 3, 3)
         Centres of the bodies, and their rotations from the drawing.
     joints : (B, J, 3)
-        Points of the joints, as their second bodies carry them.
+        Points of the joints, as their second bodies carry them; of contacts, as their first bodies do.
     lumps : (B, L, 3)
         Point masses.
     """
@@ -59,7 +60,7 @@ def spot(body: Body) -> tuple[float, float, float]:
 def cut_everywhere(drawing: Drawing) -> Drawing:
     """The same drawing with a free joint for each body, which the tree keeps, so that it cuts all others.
 
-    Nothing else ties them: couplings are left out, and distances may change.
+    Nothing else ties them: couplings are left out, distances may change, and contacts are open.
     """
     names: list[str] = []
     for body in drawing.bodies:
@@ -73,7 +74,9 @@ def cut_everywhere(drawing: Drawing) -> Drawing:
     ]
     loose = tuple(replace(distance, fixed=False) for distance in drawing.distances)
     joints = (*free, *drawing.joints)
-    return replace(drawing, joints=joints, coordinates=tuple(names), couplings=(), distances=loose)
+    return replace(
+        drawing, joints=joints, coordinates=tuple(names), couplings=(), distances=loose, contacts=()
+    )
 
 
 def with_still_bodies(chain: Tree) -> Drawing:
@@ -136,8 +139,8 @@ class FreeBodies:
         Numbers of the largest table of one posture.
     tree : Tree
         The tree in which each body hangs on ground by a free joint; all joints of the drawing are its cuts.
-    joints : tuple of Joint
-        The joints, as drawn.
+    joints : tuple of Joint and Contact
+        The joints, as drawn, and then the closed contacts, which are joints without coordinates here.
     loads : Loads
         Forces, moments and springs on the free bodies.
     freedoms : tuple of str
@@ -147,7 +150,7 @@ class FreeBodies:
     scale, scale_left : (R,), (F,)
         What those rows are divided by.
     owner, owner_left : (R,), (F,) int
-        Joint, by its number in the drawing, of those rows.
+        Joint, by its number among `joints`, of those rows.
     ties : tuple of str
         Names of the K couplings and fixed distances.
     on_freedoms : (F, K)
@@ -190,24 +193,28 @@ class FreeBodies:
         self._moving = RowsQuestion(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
 
     def _make_joints(self, drawing: Drawing, length: float) -> None:
-        tree, joints = self.tree, drawing.joints
-        self.joints = joints
+        tree, touching = self.tree, drawing.touching
+        self.joints: tuple[Joint | Contact, ...] = (*drawing.joints, *touching)
         # columns of each body's six coordinates, and their units
         last = np.array([tree.frame[body.name] for body in drawing.bodies])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
         self.column_scale = column_scales(tree, length)[self._columns].reshape(-1, 6)
-        held = [closure_items(tree, joint) for joint in joints]
+        held = [closure_items(tree, joint) for joint in drawing.joints]
+        held += [contact_items(tree, contact) for contact in touching]
         self.prevented, self.scale, self.owner = self._rows(held, length)
-        left = [freedom_items(tree, joint) for joint in joints]
+        left = [freedom_items(tree, joint) for joint in drawing.joints]
         self.left, self.scale_left, self.owner_left = self._rows(left, length)
-        self.freedoms = tuple(name for joint in joints for name in joint.components)
+        self.freedoms = tuple(name for joint in drawing.joints for name in joint.components)
         self._make_ties(drawing, length)
         # a joint's wrench is read where it acts on the second body; if that is ground, from the first
-        first, second = ([self._number.get(joint.bodies[k], -1) for joint in joints] for k in (0, 1))
-        self._second = np.array(second)
-        self._read = np.where(self._second < 0, first, self._second)
-        self._sign = np.where(self._second < 0, -1.0, 1.0)
-        self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in joints])
+        first, second = (
+            np.array([self._number.get(joint.bodies[k], -1) for joint in self.joints]) for k in (0, 1)
+        )
+        self._read = np.where(second < 0, first, second)
+        self._sign = np.where(second < 0, -1.0, 1.0)
+        # a point without friction glides on the second body
+        self._carrier = np.where([isinstance(joint, Contact) for joint in self.joints], first, second)
+        self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in self.joints])
 
     def _make_ties(self, drawing: Drawing, length: float) -> None:
         rods = [distance for distance in drawing.distances if distance.fixed]
@@ -234,7 +241,7 @@ class FreeBodies:
         origin = rows[:, :count]
         # columns of the rotation: where the drawing's unit vectors have gone
         turned = np.swapaxes(rows[:, count : 4 * count].reshape(len(states), count, 3, 3), -1, -2)
-        of = self._second
+        of = self._carrier
         arm = np.einsum("bjik,jk->bji", turned[:, of], self._at - self._drawn[of])
         joints = np.where((of < 0)[:, None], self._at, origin[:, of] + arm)
         phi = np.empty((len(states), self.tree.size))

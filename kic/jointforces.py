@@ -25,7 +25,7 @@ class Wrench:
         Its first and its second body, as drawn. On the first acts the opposite, at the same point.
     point : (..., 3)
         Where the force acts and about which the moment is: the joint's `at` as the second body carries it
-        (of a joint drawn without, the origin of the drawing).
+        (of a joint drawn without, the origin of the drawing); of a contact, as the first body carries it.
     force, moment : (..., 3)
         NaN where the model leaves a component open, unless a split was asked for.
     """
@@ -159,7 +159,7 @@ class JointForces:
     Attributes
     ----------
     joints : tuple of str
-        Names of the J joints, as drawn.
+        Names of the J joints, as drawn, and of the closed contacts.
     force, moment, point : (..., J, 3)
         Those of all joints, one below the other.
     actuators : tuple of str

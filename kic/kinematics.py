@@ -34,6 +34,8 @@ def kernel(name: str) -> Any:
         from kic.kernels import transfer as module  # type: ignore[no-redef]
     elif name == "operational":
         from kic.kernels import operational as module  # type: ignore[no-redef]
+    elif name == "resolution":
+        from kic.kernels import resolution as module  # type: ignore[no-redef]
     else:
         from kic.kernels import links as module  # type: ignore[no-redef]
     return getattr(module, name)

@@ -11,20 +11,20 @@ import numpy as np
 from kic.actuators import Drive
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError
+from kic.holding import Holding
 from kic.linearize import Linearization
 from kic.members import spread, surviving
 from kic.plant import Plant
 from kic.rows import names_of
 from kic.statespace import StateSpace
 from kic.stiffness import Stiffness, commutator, load_gains
-from kic.taskspace import TaskSpace
 
 if TYPE_CHECKING:
     from kic.coefficients import Coefficients
     from kic.dynamics import Dynamics
 
 
-class Linearized(TaskSpace):
+class Linearized(Holding):
     """A posture with the questions that small deviations ask; see `Configuration`."""
 
     if TYPE_CHECKING:  # of the class above

@@ -10,14 +10,18 @@ from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.couplings import tell
 from kic.equilibrium import Equilibrium
+from kic.errors import InputError
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
 from kic.motors import list_motors
 from kic.operational import OperationalEvaluator
+from kic.position import beginning
 from kic.postures import Postures
+from kic.redundancy import ResolutionEvaluator
 from kic.resting import find_equilibrium
 from kic.tables import Sheet
+from kic.weighting import Damping, Law, Weight
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,7 +32,8 @@ class Mechanism(Postures):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings, motors : sequences of parts
+    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
+        Parts, each sequence of one kind.
         All their names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -75,14 +80,25 @@ class Mechanism(Postures):
         """Number of closure conditions that follow from the others."""
         return self._model.redundant
 
-    def mobility(self) -> Mobility:
+    def mobility(self, at: Configuration | None = None) -> Mobility:
         """Account of the freedoms, in numbers and in words.
+
+        Parameters
+        ----------
+        at : Configuration, optional
+            One posture; by default the drawing.
 
         Returns
         -------
         Mobility
-            Coordinates of the tree, closure conditions and whose they are, which of them are redundant, and
-            whether the drawing is a posture that can tell. Printed, it is a paragraph.
+            Coordinates of the tree, closure conditions and whose they are, which of them are redundant;
+            whether the freedoms are finite motions, or only shown to some order; and those of them that are
+            idle. Printed, it is a paragraph.
+
+        Raises
+        ------
+        InputError
+            If `at` is no posture of this mechanism, or a batch of them.
 
         Examples
         --------
@@ -91,7 +107,10 @@ class Mechanism(Postures):
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
-        return self._model.mobility
+        state, batch = beginning(self._model, at, "at")
+        if batch:
+            raise InputError(f"Expected `at` to be one posture, got a batch {batch}. Ask in a loop.")
+        return self._model.mobility if at is None else self._model.mobility_at(state[None])
 
     def independent_sets(
         self,
@@ -261,6 +280,39 @@ class Mechanism(Postures):
         """
         return OperationalEvaluator(self._model, task, wrt)
 
+    def prepare_resolve(
+        self,
+        task: str | Iterable[str],
+        weight: Weight = "minimum norm",
+        law: Law = "consistent",
+        damping: Damping = None,
+        wrt: str | Iterable[str] | None = None,
+        effort: bool = False,
+        order: Literal[1, 2] = 2,
+    ) -> ResolutionEvaluator:
+        """Evaluator that resolves redundancy in hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        task, weight, law, damping, wrt
+            As in `Configuration.resolve`.
+        effort : bool
+            Whether efforts are wanted, too.
+        order : {1, 2}
+            1 for rates alone.
+
+        Returns
+        -------
+        ResolutionEvaluator
+            Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.resolve` would.
+        """
+        return ResolutionEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
+
     def sheet(self) -> Sheet:
         """Labelled account of the parts, to print or to show."""
         sheet = Sheet(f"{self.name}: {self.title}" if self.title else self.name)
@@ -275,6 +327,9 @@ class Mechanism(Postures):
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "drawn at"], carried)
         tell(sheet, self.terms)
+        if self.contacts:
+            touched = [[c.type, " on ".join(c.bodies), "" if c.closed else "open"] for c in self.contacts]
+            sheet.texts("contacts", [c.name for c in self.contacts], ["type", "bodies", ""], touched)
         if self.rods:
             rods = [[f"{length:.5g}"] for length in self.rods.values()]
             sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import check_failures
-from kic.errors import SingularError, placed
+from kic.errors import MemberError, placed
 
 
 def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
@@ -31,7 +31,7 @@ def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tu
             with placed(members, good.shape):
                 # all of them as they stand, without a copy
                 return good, answer(slice(None) if len(members) == good.size else members)
-        except SingularError as error:
+        except MemberError as error:
             failed = error.numbers.get("failed")
             if failures == "raise" or not failed:
                 raise

@@ -1,8 +1,9 @@
 """Mobility: how many freedoms a mechanism has, what its closure conditions are worth, and how sure that is.
 
-The rank of the closure conditions at the drawing tells the freedoms to first order. Where conditions
-depend on one another, the drawing may be a posture in which they do so by chance, such as a linkage
-folded flat. Closed postures near it are then looked at: only a rank that stays is a rank to count with.
+The rank of the closure conditions at a posture, the drawing if no other is asked for, tells the freedoms
+to first order. Where conditions depend on one another, the posture may be one in which they do so by chance,
+such as a linkage folded flat. Closed postures near it are then looked at: only a rank that stays is a rank
+to count with. Where there are none, the orders to which a first-order motion extends tell what can be told.
 """
 
 from __future__ import annotations
@@ -12,18 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.closure import CLOSED, Closure
-from kic.couplings import Coupling
-from kic.parts import Distance, Joint
-from kic.posture import advance
+from kic.bodywise import REST
+from kic.closure import Closure
+from kic.finite import Extension, beside, extension
+from kic.idle import Idle, idle_freedoms
 from kic.transfer import RANK_SHARE, Transfer
 
-# how far the neighbours of the drawing are: radians, or shares of the characteristic length
-NEARBY = 1e-2
 # neighbours looked at where there are several directions to go
 NEIGHBOURS = 4
-# Newton's steps to the neighbours, which are close by
-STEPS = 12
 # a condition worth less than this share of the strongest may be none, but for rounded dimensions
 WEAK = 1e-2
 # of more parts than these the rest is only counted
@@ -36,25 +33,35 @@ class Mobility:
     Attributes
     ----------
     freedoms : int
-        Number of freedoms: those of the drawing, or, where the drawing is a singular posture, the most that
-        closed postures near it have.
+        Number of freedoms: those of the posture, or, where it is singular, the most that closed postures near
+        it have. None where what there is to first order is proved to lead nowhere.
     first_order : int
-        Freedoms to first order at the drawing: coordinates of the tree less independent conditions.
+        Freedoms to first order at the posture: coordinates of the tree less independent conditions.
     nearby : tuple of int
-        Freedoms at the closed postures found near the drawing; looked for only where conditions depend on
-        one another while something moves.
+        Freedoms at the closed postures found near it; looked for only where conditions depend on one another
+        while something moves.
     coordinates : int
         Coordinates of the spanning tree.
     conditions : dict of str to int
-        Closure conditions of each cut joint, coupling and fixed distance.
+        Closure conditions of each cut joint, coupling, fixed distance and closed contact.
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
-        What each condition adds to those before it at the drawing, best first, as a share of the best.
+        What each condition adds to those before it at the posture, best first, as a share of the best.
         Those below `closure_tolerance` count as redundant.
     regular : bool or None
-        Whether the freedoms near the drawing are those at the drawing; None where no posture was found that
+        Whether the freedoms near the posture are those that it has; None where no posture was found that
         could tell.
+    finite : bool or None
+        Whether the freedoms are motions that go on: True where conditions are independent, or where closed
+        postures were found on the way; False where those of first order are proved to lead nowhere; None
+        where that is open, and `extends` is all that is known.
+    extends : {1, 2, 3} or None
+        Highest order, up to 3, to which a first-order motion was found to extend; None where closed postures
+        near by decide, or nothing moves.
+    idle : tuple of Idle
+        Idle freedoms: motions of some bodies that leave all others at rest, such as the spin of a rod between
+        two balls. They count among `freedoms`, and one coordinate of each belongs to every coordinate set.
 
     Examples
     --------
@@ -64,9 +71,10 @@ class Mobility:
     'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
     """
 
-    def __init__(self, closure: Closure, drawn: np.ndarray) -> None:
+    def __init__(self, closure: Closure, state: np.ndarray, drawn: bool = True) -> None:
         self._closure = closure
-        self._drawn = drawn
+        self._state = state
+        self._where = "the drawing" if drawn else "this posture"
         self.coordinates: int = self._transfer.tree.size
         owners = self._transfer.owners
         self.conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
@@ -77,67 +85,89 @@ class Mobility:
 
     @cached_property
     def first_order(self) -> int:
-        """Freedoms to first order at the drawing."""
-        return self.coordinates - self._transfer.rank(self._drawn)
+        """Freedoms to first order at the posture."""
+        return self.coordinates - self._transfer.rank(self._state)
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Worth of each condition at the drawing, best first."""
-        return self._transfer.shares(self._closure.rows(self._drawn)[1][0])[0]
+        """Worth of each condition at the posture, best first."""
+        return self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
+
+    @property
+    def _independent(self) -> bool:
+        """Whether no condition depends on another while something moves: then the rank stays."""
+        return not self.first_order or self.coordinates - self.first_order == len(self._transfer.owners)
 
     @cached_property
     def _neighbours(self) -> np.ndarray:
-        """States (n, S) of closed postures near the drawing, on the way of its first-order motions."""
-        t, rank = self._transfer, self.coordinates - self.first_order
-        if not self.first_order or rank == len(t.owners):
-            return self._drawn[:0]  # nothing moves, or no condition depends on another: the rank stays
-        ways = np.linalg.svd(self._closure.rows(self._drawn)[1][0])[2][rank:]
+        """States (n, S) of closed postures near this one, on the way of its first-order motions."""
+        if not self.first_order:
+            return self._state[:0]
+        ways = np.linalg.svd(self._closure.rows(self._state)[1][0])[2][self.coordinates - self.first_order :]
         mixed = np.random.default_rng(0).normal(size=(NEIGHBOURS, len(ways)))
         step = (mixed if len(ways) > 1 else np.array([[1.0], [-1.0]])) @ ways
-        step *= NEARBY / np.abs(step).max(axis=1, keepdims=True)
-        states = start = advance(t.tree, self._drawn.repeat(len(step), axis=0), step * t.column_scale)
-        # what the tolerance takes for redundant must not pull a neighbour back to the drawing
-        least = max(1e-10, 10 * t.tolerance)
-        for _ in range(STEPS):
-            missing, G = self._closure.rows(states)
-            if np.abs(missing).max() < CLOSED / 100:
-                break
-            step = np.einsum("bnp,bp->bn", np.linalg.pinv(G, rcond=least), -missing)
-            states = advance(t.tree, states, step * t.column_scale)
-        left = np.linalg.norm(self._closure.rows(states)[0], axis=1)
-        # a posture that fell back to the drawing is none beside it
-        far, gone = (np.linalg.norm(x - self._drawn, axis=1) for x in (start, states))
-        return states[(left <= max(self._closure.limit, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
+        return beside(self._closure, self._state, step)
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
-        """Freedoms at the closed postures found near the drawing."""
-        if not len(self._neighbours):
+        """Freedoms at the closed postures found near this one."""
+        if self._independent or not len(self._neighbours):
             return ()
         share = max(RANK_SHARE, 10 * self._transfer.tolerance)
         return tuple(self.coordinates - _rank(G, share) for G in self._closure.rows(self._neighbours)[1])
 
     @property
     def regular(self) -> bool | None:
-        """Whether the freedoms near the drawing are those at the drawing; None where that is open."""
-        if not self.first_order or self.coordinates - self.first_order == len(self._transfer.owners):
+        """Whether the freedoms near the posture are those that it has; None where that is open."""
+        if self._independent:
             return True
         return {self.first_order} == set(self.nearby) if self.nearby else None
+
+    @cached_property
+    def _extension(self) -> Extension | None:
+        """How far first-order motions extend, where no posture near by tells."""
+        return extension(self._closure, self._state, self.first_order) if self.regular is None else None
+
+    @property
+    def extends(self) -> int | None:
+        """Highest order to which a first-order motion was found to extend, where that is the question."""
+        return None if self._extension is None else self._extension.order
+
+    @property
+    def finite(self) -> bool | None:
+        """Whether the freedoms are motions that go on; None where that is open."""
+        if self._extension is None:
+            return True
+        # only what ends at second order excludes motions that start in a cusp
+        return False if self._extension.order == 1 and self._extension.certain else None
 
     @property
     def freedoms(self) -> int:
         """Number of freedoms."""
-        return max(self.nearby, default=self.first_order)
+        return 0 if self.finite is False else max(self.nearby, default=self.first_order)
+
+    @cached_property
+    def idle(self) -> tuple[Idle, ...]:
+        """Idle freedoms."""
+        if not self.first_order:
+            return ()
+        others = self._neighbours
+        if not self.regular and self.nearby:  # the one with the most freedoms first
+            others = others[np.argsort(-np.array(self.nearby), kind="stable")]
+            others = others[: sum(n == max(self.nearby) for n in self.nearby)]
+            return idle_freedoms(self._closure, np.concatenate([self._state, others]), singular=True)
+        return idle_freedoms(self._closure, np.concatenate([self._state, others]))
 
     @property
     def redundant(self) -> int:
         """Conditions that follow from the others."""
-        return len(self._transfer.owners) - (self.coordinates - self.freedoms)
+        rank = self.coordinates - (self.freedoms if self.finite else self.first_order)
+        return len(self._transfer.owners) - rank
 
     @cached_property
     def _surplus(self) -> tuple[dict[str, int], dict[str, int]]:
         """Of each part: conditions that hold by themselves, and those that follow from all others."""
-        states = self._drawn
+        states = self._state
         if not self.regular and self.nearby:
             states = self._neighbours[[int(np.argmax(self.nearby))]]
         G, owners = self._closure.rows(states)[1][0], np.array(self._transfer.owners)
@@ -152,9 +182,7 @@ class Mobility:
 
     def _said(self, name: str) -> str:
         """A part with its kind."""
-        part = self._transfer.tree.drawing.part(name)
-        kinds: dict[type, str] = {Joint: "joint", Coupling: "coupling", Distance: "distance"}
-        return f"{kinds[type(part)]} '{name}'"
+        return self._transfer.tree.drawing.said(name)
 
     def _sources(self) -> str:
         """Where the conditions come from."""
@@ -164,6 +192,7 @@ class Mobility:
             ("loop", "cut at ", cuts),
             ("coupling", "", [c.name for c in drawing.couplings]),
             ("fixed distance", "", list(drawing.rods)),
+            ("contact", "", [contact.name for contact in drawing.touching]),
         ):
             if names:
                 several = f"{len(names)} {kind}{'s' * (len(names) > 1)}"
@@ -223,18 +252,65 @@ class Mobility:
         if self.regular:
             return self._rounding()
         here = f"{_count(self.first_order, 'freedom')} to first order"
-        if self.regular is None:
-            return (
-                f"Undecided: at the drawing conditions depend on one another and leave {here}, but no closed "
-                "posture was found near it. It may be rigid all the same."
-            )
+        if self._extension is not None:
+            return self._short(self._extension, here)
         found = sorted(set(self.nearby))
         said = " or ".join(map(str, found))
         meet = " Motions with different freedoms meet here." if found[1:] else ""
+        remedy = "Draw it in" if self._where == "the drawing" else "Ask at"
         return (
-            f"But the drawing is a singular posture: it has {here}, the closed postures found near it have "
-            f"{said}.{meet} Draw it in another posture."
+            f"But {self._where} is a singular posture: it has {here}, the closed postures found near it have "
+            f"{said}.{meet} {remedy} another posture."
         )
+
+    def _short(self, extension: Extension, here: str) -> str:
+        """What is known where no posture near by tells."""
+        if self.finite is False:
+            return (
+                f"It is rigid, but shaky: at {self._where} conditions depend on one another, which leave "
+                f"{here}, and no motion extends to second order."
+            )
+        known = {
+            1: "and no motion was found that extends to second order",
+            2: "and none extends to third order, so that only a motion that starts in a cusp could be there"
+            if extension.certain
+            else "and no motion was found that extends beyond second order",
+            3: "though a motion extends to third order",
+        }[extension.order]
+        return (
+            f"Undecided: at {self._where} conditions depend on one another and leave {here}, but no closed "
+            f"posture was found near it, {known}. It may be rigid all the same."
+        )
+
+    def _idling(self) -> str:
+        """The idle freedoms, in sentences."""
+        if not self.idle:
+            return ""
+        several = len(self.idle) > 1
+        said = "; ".join(f"{one.text()}, in {_listed(one.coordinates)}" for one in self.idle[:_MANY])
+        more = f"; … {len(self.idle) - _MANY} more" if len(self.idle) > _MANY else ""
+        return (
+            f" {_count(len(self.idle), 'idle freedom')}: {said}{more}. One coordinate of "
+            f"{'each' if several else 'it'} belongs to every coordinate set."
+        )
+
+    def missed(self, rows: np.ndarray) -> str:
+        """What idle freedoms some named rows leave at rest, in a sentence; '' for none.
+
+        Parameters
+        ----------
+        rows : (P, M)
+            First order of the rows at the posture, scaled as `Closure.rows` has it.
+        """
+        scale = self._transfer.column_scale
+        for one in self.idle:
+            motion = one.motion / scale
+            if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST:
+                return (
+                    f"{one.text()}: an idle freedom, of which every set needs a "
+                    f"coordinate, such as {_listed(one.coordinates[:3])}."
+                )
+        return ""
 
     def text(self) -> str:
         """The account as a paragraph.
@@ -245,12 +321,14 @@ class Mobility:
         >>> kic.load("puma560").mobility().text()
         'mobility 6: 6 tree coordinates, no closure condition.'
         """
-        sure = "" if self.regular is not None else "at most "
+        sure = "at most " if self.finite is None else ""
         tree = f"mobility {sure}{self.freedoms}: {_count(self.coordinates, 'tree coordinate')}"
         if not self.conditions:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")
-        account = f"{tree}, {total} of {self._sources()}, {self._redundancy()}.{self._plane()}"
+        account = (
+            f"{tree}, {total} of {self._sources()}, {self._redundancy()}.{self._plane()}{self._idling()}"
+        )
         return f"{account} {self.doubt()}".rstrip()
 
     def __repr__(self) -> str:

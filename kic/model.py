@@ -1,86 +1,38 @@
-"""Everything that follows from a drawing before any posture: its tree, packed tables and questions."""
+"""Model: a drawing with its freedoms, its closures and the transfers to any coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from kic.actuators import Train
 from kic.closure import Closure
 from kic.coefficients import Coefficients
 from kic.drawing import Drawing
 from kic.errors import InputError
-from kic.freebodies import FreeBodies
-from kic.items import DIRECTION, POINT, Item
-from kic.kinematics import WANT_INERTIA, WANT_LOADS, ContributionsQuestion, DynamicsQuestion, RowsQuestion
-from kic.masses import Loads, Masses, pack_loads, pack_masses
+from kic.items import Item
+from kic.kinematics import WANT_INERTIA, WANT_LOADS
 from kic.mobility import Mobility
-from kic.parts import Joint
-from kic.posture import drawn_states
-from kic.rows import Rows, make_rows, names_of, plain_rows
+from kic.packed import Packed
+from kic.rows import Rows, make_rows, names_of
 from kic.steps import SteppedTransfer
 from kic.system import TransferQuestion
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import Transfer
-from kic.tree import PRISMATIC, Tree
 
 
-class Model:
-    """Tree, masses, loads and row plans of a drawing, each made once, when first needed."""
+class Model(Packed):
+    """What is packed of a drawing, and what of it moves: each made once, when first needed."""
 
     def __init__(self, drawing: Drawing) -> None:
-        self.drawing = drawing
-        self._questions: dict[object, RowsQuestion] = {}
-        self._dynamics: dict[int, DynamicsQuestion] = {}
+        super().__init__(drawing)
         self._elsewhere: dict[object, TransferQuestion] = {}
         self._transfers: dict[tuple[str, ...], Transfer] = {}
         self._closures: dict[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = {}
-
-    @cached_property
-    def tree(self) -> Tree:
-        """The spanning tree."""
-        return Tree(self.drawing)
-
-    @cached_property
-    def masses(self) -> Masses:
-        """Bodies and point masses."""
-        return pack_masses(self.tree)
-
-    @cached_property
-    def loads(self) -> Loads:
-        """Gravity, forces, springs."""
-        return pack_loads(self.tree)
-
-    @cached_property
-    def train(self) -> Train:
-        """Motors and their gears."""
-        return Train(self.drawing, self.tree.scalar)
-
-    @cached_property
-    def coordinates(self) -> tuple[str, ...]:
-        """Names of the default coordinates."""
-        return self.drawing.coordinate_names
-
-    @cached_property
-    def direct(self) -> bool:
-        """Whether the coordinates are all those of the tree: an open chain in its own coordinates."""
-        return self.tree.open and len(self.coordinates) == self.tree.size
-
-    @cached_property
-    def stepped(self) -> bool:
-        """Whether the drawing carries a complex step, as in a sensitivity."""
-        return self.tree.scalar.kind == "c"
-
-    def only_real(self, question: str, remedy: str) -> None:
-        """Refuse a question that complex steps can not follow."""
-        if self.stepped:
-            raise InputError(
-                f"{question} of '{self.drawing.name}' needs real numbers and can not follow the step of a "
-                f"sensitivity. {remedy}"
-            )
+        self._opened: dict[tuple[str, ...], Model] = {}
 
     @cached_property
     def real(self) -> Model:
@@ -88,25 +40,13 @@ class Model:
         return Model(self.drawing.without_steps()) if self.stepped else self
 
     @cached_property
-    def length(self) -> float:
-        """Characteristic length: the extent of the drawing's joints and points."""
-        places = [joint.at for joint in self.drawing.joints if joint.at]
-        places += [point.at for point in self.drawing.points]
-        places += [body.reference for body in self.drawing.bodies if body.reference]
-        extent = float(np.ptp(np.array(places).real, axis=0).max()) if len(places) > 1 else 0.0
-        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12].real
-        extent = max(extent, float(np.abs(slides).max(initial=0.0)))
-        return extent if extent > 0 else 1.0
-
-    @cached_property
-    def drawn(self) -> np.ndarray:
-        """State (1, S) of the drawing."""
-        return drawn_states(self.tree)
-
-    @cached_property
     def mobility(self) -> Mobility:
         """Account of the freedoms."""
         return self.real.mobility if self.stepped else Mobility(self.closure(()), self.drawn)
+
+    def mobility_at(self, state: np.ndarray) -> Mobility:
+        """Account of the freedoms at a closed state (1, S)."""
+        return Mobility(self.closure(()), state, drawn=False)
 
     @cached_property
     def freedoms(self) -> int:
@@ -118,11 +58,6 @@ class Model:
         """Closure conditions that follow from the others."""
         return self.mobility.redundant
 
-    def value_rows(self, name: str) -> tuple[int, bool]:
-        """How many rows a name has, and whether they all have values."""
-        rows = self.rows(name, 1).answer.rows
-        return len(rows.labels), rows.holonomic
-
     @property
     def _transferring(self) -> type[Transfer]:
         return SteppedTransfer if self.stepped else Transfer
@@ -133,6 +68,7 @@ class Model:
         if found is None:
             tolerance = self.drawing.closure_tolerance
             found = self._transfers[names] = self._transferring(self.tree, names, self.length, tolerance)
+            found.remark = partial(self.missed, names)
         return found
 
     def targets(self, inputs: Any) -> Targets:
@@ -160,6 +96,13 @@ class Model:
 
     def check_number(self, names: tuple[str, ...], held: tuple[Held, ...] = ()) -> None:
         """As many coordinates as freedoms, none of them fixed, or an error that says how many."""
+        touching = {contact.name: contact for contact in self.drawing.touching}
+        for contact in (touching[base] for base in (n.partition(".")[0] for n in names) if base in touching):
+            raise InputError(
+                f"Contact '{contact.name}' of '{self.drawing.name}' is closed, and its rows can be no "
+                "coordinates. Name something that moves, or write `closed = False` in it.",
+                name=contact.name,
+            )
         still = [name for name in names if name in self.drawing.rods]
         if still:
             raise InputError(
@@ -182,9 +125,11 @@ class Model:
             return
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.freedoms - count} more." if count < self.freedoms else f"Name {self.freedoms}."
+        if not self.freedoms:
+            remedy = "It does not move: name none."
         if named and not held and count < self.freedoms and self.mobility.regular:
             one = "that stands" if count == 1 else "these stand"
-            remedy += f" While {one} still, {self.loose(names)} can move."
+            remedy += f" While {one} still, {self.loose(names)} can move. {self.missed(names)}".rstrip()
         if held and count > self.freedoms:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
@@ -194,50 +139,31 @@ class Model:
             count=count,
         )
 
+    def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Labels of the rows at which efforts act: as many as there are freedoms or more, each once."""
+        labels = self.rows(names, 1).answer.rows.labels if names else ()
+        twice = sorted({name for name in labels if labels.count(name) > 1})
+        if twice:
+            raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
+        if len(labels) < self.freedoms:
+            raise InputError(
+                f"'{self.drawing.name}' has mobility {self.freedoms}; {len(labels)} actuators were "
+                f"named: {', '.join(labels) or 'none'}. Name {self.freedoms} or more.",
+                mobility=self.freedoms,
+            )
+        return labels
+
     def loose(self, names: tuple[str, ...]) -> str:
         """What can move at the drawing while the rows of some names stand still, in words."""
         closure = self.closure(names)
         return closure.transfer.loose(closure.rows(self.drawn)[1][0])
 
-    def rows(self, of: str | Iterable[str], order: int) -> RowsQuestion:
-        """The question for rows of a name or of several, remembered."""
-        key = (of if isinstance(of, str) else names_of(of), order)
-        found = self._questions.get(key)
-        if found is None:
-            names = (of,) if isinstance(of, str) else key[0]
-            found = self._questions[key] = RowsQuestion(self.tree, make_rows(self.tree, names), order)
-        return found
-
-    def pose(self, body: str) -> RowsQuestion:
-        """The question for a body's place: its point drawn at the origin, and the drawing's unit vectors."""
-        found = self._questions.get(("pose", body))
-        if found is None:
-            tree = self.tree
-            frame = tree.frame[body]
-            items = [Item(POINT, frame, local_b=tuple(tree.local_point(frame, np.zeros(3))))]
-            items += [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
-            found = RowsQuestion(tree, plain_rows(tree, items), 1)
-            self._questions["pose", body] = found
-        return found
-
-    def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
-        """Values (B, P) of rows at states (B, S)."""
-        question = self.rows(of, 1)
-        rows = question.answer.rows
-        values = rows.complete(question.answer.split(question.table(states), (len(states),))[0])
-        return values if rows.select is None else values[:, rows.select]
-
-    @cached_property
-    def free(self) -> FreeBodies:
-        """The bodies with every joint cut."""
-        return FreeBodies(self.tree, self.length)
-
-    def dynamics(self, want: int = WANT_INERTIA | WANT_LOADS) -> DynamicsQuestion:
-        """The question for I* and P*, for load and damping, or for all of these, remembered."""
-        found = self._dynamics.get(want)
-        if found is None:
-            found = self._dynamics[want] = DynamicsQuestion(self.tree, self.masses, self.loads, want)
-        return found
+    def missed(self, names: tuple[str, ...]) -> str:
+        """Which idle freedom some named rows leave at rest at the drawing, in a sentence; '' for none."""
+        if self.stepped:
+            return self.real.missed(names)
+        closure = self.closure(names)
+        return self.mobility.missed(closure.rows(self.drawn)[1][0][: closure.transfer.first])
 
     def elsewhere(
         self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0
@@ -257,16 +183,6 @@ class Model:
                 want,
             )
         return found
-
-    @cached_property
-    def contributions(self) -> ContributionsQuestion:
-        """The question for each body's shares."""
-        return ContributionsQuestion(self.tree, self.masses)
-
-    @cached_property
-    def cut_laws(self) -> tuple[Joint, ...]:
-        """Cut joints with springs or dampers."""
-        return tuple(j for j in self.tree.cuts if any(j.stiffness) or any(j.damping))  # type: ignore[arg-type]
 
     def transferred(self, transfer: Transfer, states: np.ndarray, force: np.ndarray) -> list[np.ndarray]:
         """I*, P*, load and damping (B, …) in chosen coordinates (3-34 to 3-36): loads by Aᵀ."""
@@ -290,6 +206,16 @@ class Model:
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
             damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
 
+    def opened(self, contacts: tuple[str, ...]) -> Model:
+        """The same mechanism, on the same tree, with some of its contacts open; remembered."""
+        found = self._opened.get(contacts)
+        if found is None:
+            every = tuple(
+                replace(c, closed=c.closed and c.name not in contacts) for c in self.drawing.contacts
+            )
+            found = self._opened[contacts] = Model(replace(self.drawing, contacts=every))
+        return found
+
     def asked(self, wrt: str | Iterable[str] | None) -> Transfer | None:
         """The transfer to the coordinates asked for; None for the tree's own."""
         if wrt is None:
@@ -300,18 +226,6 @@ class Model:
             names = names_of(wrt, "wrt")
         self.check_number(names)
         return self.transfer(names)
-
-    def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
-        """Tensors whose last `rank` axes are the tree's columns, in the order of the coordinates."""
-        order = self.tree.to_coordinates
-        if order is None:
-            return tensors
-        turned = []
-        for tensor, rank in zip(tensors, ranks, strict=True):
-            for axis in range(-rank, 0):
-                tensor = tensor.take(order, axis=axis)
-            turned.append(tensor)
-        return turned
 
     def assemble(self, rows: Rows, parts: list[np.ndarray], wrt: Transfer | None = None) -> Coefficients:
         """Coefficients of the rows asked for; columns in the order of the coordinates."""
@@ -338,26 +252,3 @@ class Model:
         for of in asked:
             turns |= {label for label, has in zip(of.labels, of.valued, strict=True) if not has}
         return turns
-
-    def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
-        """Coefficients of a distance are NaN where its two points meet: it has no direction there."""
-        if not rows.distances or T.dtype.kind == "O":
-            return
-        if np.isnan(T if ok is None else T[ok.reshape(-1)]).any():
-            raise InputError(
-                f"A distance of '{self.drawing.name}' is zero here ({', '.join(rows.distances)}), where it "
-                "has no derivatives. Ask for the points themselves, or move them apart.",
-                distances=rows.distances,
-            )
-
-    def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
-        """Loads are NaN where the two ends of a spring meet, which leaves its direction open."""
-        if not self.drawing.springs or load.dtype.kind == "O":
-            return
-        if not np.isnan(load if ok is None else load[ok]).any():
-            return
-        names = ", ".join(s.name for s in self.drawing.springs if s.rest or s.damping)
-        raise InputError(
-            f"A spring of '{self.drawing.name}' has no direction here: the ends of one of {names} coincide "
-            "while it has a free length or damping. Move its points or the posture."
-        )

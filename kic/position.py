@@ -111,28 +111,31 @@ def followed(model: Model, targets: Targets, values: np.ndarray, found: Configur
     return Configuration(model, found.batch, states, found._ok)
 
 
-def beginning(model: Model, near: Configuration | None) -> tuple[np.ndarray, tuple[int, ...]]:
+def beginning(
+    model: Model, near: Configuration | None, argument: str = "near"
+) -> tuple[np.ndarray, tuple[int, ...]]:
     """States (..., S) and batch from which postures are led: the drawing, or postures of the user.
 
     Raises
     ------
     InputError
-        If `near` is no posture of this mechanism, or some of its members have none.
+        If `near`, or what the argument is called, is no posture of this mechanism, or some of its members
+        have none.
     """
     if near is None:
         return model.drawn[0], ()
     name = model.drawing.name
     if not isinstance(near, Configuration):
-        raise InputError(f"Expected `near` to be a posture made by at(), got {shown(near)}.")
+        raise InputError(f"Expected `{argument}` to be a posture made by at(), got {shown(near)}.")
     if near._model is not model and near._model.drawing != model.drawing:
-        raise InputError(f"`near` must be a posture of '{name}', got one of '{near.name}'.")
+        raise InputError(f"`{argument}` must be a posture of '{name}', got one of '{near.name}'.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
         raise InputError(
-            f"`near` must have postures only, but {bad} of its {near.ok.size} members have none."
+            f"`{argument}` must have postures only, but {bad} of its {near.ok.size} members have none."
         )
     if near._states.dtype != np.float64:
-        raise InputError(f"Expected `near` to hold real numbers, got {near._states.dtype}.")
+        raise InputError(f"Expected `{argument}` to hold real numbers, got {near._states.dtype}.")
     return near.state, near.batch
 
 

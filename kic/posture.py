@@ -54,7 +54,8 @@ def only_coordinates(drawing: Drawing, inputs: Any) -> bool:
     """Whether inputs are an array, or name joints only: no position problem for an open chain."""
     if not isinstance(inputs, Mapping):
         return True
-    others = {part.name for kind in ("points", "distances", "bodies") for part in getattr(drawing, kind)}
+    kinds = ("points", "distances", "bodies", "contacts")
+    others = {part.name for kind in kinds for part in getattr(drawing, kind)}
     return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
 
 

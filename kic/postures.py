@@ -11,14 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import check_failures
-from kic.assemblies import Assemblies, search
+from kic.assemblies import Assemblies
+from kic.branches import assembled
 from kic.closer import Closer
 from kic.configuration import Configuration
 from kic.drawing import Drawing
 from kic.errors import InputError, PostureError
+from kic.following import Following, follow
 from kic.model import Model
 from kic.position import along, closed
 from kic.posture import coordinates_of, only_coordinates, states_of
+from kic.weighting import Damping, Weight
 
 
 class Postures(Drawing):
@@ -165,13 +168,14 @@ class Postures(Drawing):
 
         Parameters
         ----------
-        inputs : dict or (M,) array_like
-            As in `at`, for one posture.
+        inputs : dict or (..., M) array_like
+            As in `at`, for one target or a batch of them.
         near : Configuration, optional
             One posture; the solutions come sorted by how far their joints are from it. By default the
             drawing. It is the first start, too.
         starts : int
-            How many starts are tried: `near`, and random ones.
+            How many starts are tried: `near`, and random ones. In a batch so many at the first member and an
+            eighth at each other (8 at least), beside the postures found at their neighbours.
         seed : int or numpy Generator
             Of the random starts; the same seed finds the same.
         limits : dict of str to (lower, upper), optional
@@ -180,14 +184,17 @@ class Postures(Drawing):
         Returns
         -------
         Assemblies
-            A `Configuration` whose batch axis are the postures found, never claimed to be all.
+            A `Configuration` whose first batch axis are the postures found, never claimed to be all. In a
+            batch each slice is one branch as far as it goes; where a member has fewer postures than another,
+            or none, the rest of its slices are NaN in every answer and False in ``.ok``.
 
         Raises
         ------
         InputError, UnknownNameError
-            As `at`; also for a batch, or limits that are none.
+            As `at`; also for limits that are none.
         PostureError
-            If none was found; it carries how near they came (`left`, in length), or how far `beyond` limits.
+            If none was found, at no member; it carries how near they came (`left`, in length), or how far
+            `beyond` limits.
 
         Examples
         --------
@@ -196,8 +203,85 @@ class Postures(Drawing):
         >>> found = m.assemblies({"A": 1.2})
         >>> len(found.hits), found.value("A").tolist()
         (2, [1.2, 1.2])
+
+        The two elbows on the way to the limit of reach and beyond:
+
+        >>> arm = kic.load("horn-two-link")
+        >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
+        [2, 2, 1, 0]
         """
-        return search(self._model, inputs, near, starts, seed, limits)
+        return assembled(self._model, inputs, near, starts, seed, limits)
+
+    def follow(
+        self,
+        path: Mapping[str, Any],
+        t: Any,
+        near: Configuration | None = None,
+        weight: Weight = "minimum norm",
+        secondary: Any = None,
+        damping: Damping = None,
+        gain: float = 0.0,
+        exact: bool = True,
+        wrt: str | Iterable[str] | None = None,
+        tolerance: float = 1e-10,
+    ) -> Following:
+        """Follow a path in time with a task of fewer rows than freedoms (or as many): redundancy resolved.
+
+        Rates q̇ of `Configuration.resolve` are integrated (Dormand and Prince's method of order 8), loops kept
+        closed. At every time of `t` the posture is put on the path, so that the task does not drift; the
+        coordinates may, see `Following.drift`. Step by step, in a control loop, `prepare_resolve` gives the
+        same rates.
+
+        Parameters
+        ----------
+        path : dict of str to callable or array_like
+            The task, by rows with a value ("flange", "tip.x") or bodies, and their course: a function of
+            time that returns values, (values, rates) or (values, rates, accelerations), or samples
+            (n, ..., P) at the times, between which a spline of fifth degree goes. A function that returns
+            values alone is derived by a complex step, and must pass complex times on. Of a body, a SciPy
+            `RigidTransform` or `Rotation` of n members, its displacement from the drawing; or a function
+            that returns one with its rates.
+        t : (n,) array_like
+            Times.
+        near : Configuration, optional
+            Where to begin, one posture or a batch, near to the path; by default the drawing.
+        weight, secondary, damping, wrt
+            As in `Configuration.resolve`. A callable gets a configuration of the batch, and at the end
+            one whose first axis is time.
+        gain : float
+            Feedback of the task's error between the times, 1/time: u̇ = u̇ of the path + gain · error.
+        exact : bool
+            Whether postures are put on the path at each time; without, only the gain brings them there. With
+            damping they come as near as it lets them.
+        tolerance : float
+            Relative tolerance of the integration.
+
+        Returns
+        -------
+        Following
+            Postures, rates, errors, damping; `drift`.
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.resolve`; also for times that do not grow, or a path that is none.
+        SingularError
+            Where the task is singular on the way and it is not damped; it says when.
+        PostureError
+            If the path is out of reach; it carries the `time`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> m = kic.load("three-link-arm")
+        >>> c = m.at([0.4, 0.5, 0.6])
+        >>> x = c.value("frame3.x")
+        >>> f = m.follow({"frame3.x": lambda t: x - 0.1 * np.sin(t)}, np.linspace(0, 2 * np.pi, 9), near=c)
+        >>> f.qd.shape, bool(abs(f.error).max() < 1e-12)
+        ((9, 3), True)
+        """
+        return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
 
     def prepare_at(self, inputs: str | Iterable[str] | None = None) -> Closer:
         """Closer for hot loops: closes postures near to given states, plain arrays in and out.

@@ -55,16 +55,7 @@ class Actuators:
 
     def __init__(self, model: Model, names: tuple[str, ...]) -> None:
         free = model.free
-        self.labels = model.rows(names, 1).answer.rows.labels if names else ()
-        twice = sorted({name for name in self.labels if self.labels.count(name) > 1})
-        if twice:
-            raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
-        if len(self.labels) < model.freedoms:
-            raise InputError(
-                f"'{model.drawing.name}' has mobility {model.freedoms}; {len(self.labels)} actuators were "
-                f"named: {', '.join(self.labels) or 'none'}. Name {model.freedoms} or more.",
-                mobility=model.freedoms,
-            )
+        self.labels = model.actuators(names)
         # for each label its place among the freedoms of the joints, or -1
         self.freedom = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
@@ -277,7 +268,7 @@ def _spread(owned: np.ndarray, wrenches: np.ndarray, play: np.ndarray) -> np.nda
 
 def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Efforts (B, F) of the springs and dampers in the joints, from the rates of all their coordinates."""
-    free, joints = model.free, model.free.joints
+    free, joints = model.free, model.drawing.joints
     stiffness, rest, damping = (
         np.array([x for joint in joints for x in getattr(joint, key)])
         for key in ("stiffness", "rest", "damping")

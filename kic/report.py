@@ -146,14 +146,12 @@ def report_data(
 
 def summary(mechanism: Mechanism) -> str:
     """How many freedoms and parts there are, in a sentence."""
-    at_most = "" if mechanism.mobility().regular is not None else "at most "
+    at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    for kind, one in (("points", "point"), ("couplings", "coupling"), ("motors", "motor")):
-        if getattr(mechanism, kind):
-            counts.append(_count(len(getattr(mechanism, kind)), one))
-    if mechanism.rods:
-        counts.append(_count(len(mechanism.rods), "fixed distance"))
+    for kind in ("points", "couplings", "rods", "contacts", "motors"):
+        if parts := getattr(mechanism, kind):
+            counts.append(_count(len(parts), "fixed distance" if kind == "rods" else kind[:-1]))
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from kic.checks import GROUND
+from kic.contacts import Contact
 from kic.couplings import Coupling
-from kic.cuts import cut_joint_part, distance_item
+from kic.cuts import contact_items, cut_joint_part, distance_item
 from kic.errors import InputError, shown, unknown
 from kic.items import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT, Item, Part, pack, point_item
 from kic.motors import Motor
@@ -171,6 +172,8 @@ def _part(tree: Tree, key: str) -> Part:
         return _body(tree, part)
     if isinstance(part, Distance):
         return Part([distance_item(tree, part)], [name], [True])
+    if isinstance(part, Contact):
+        return Part(contact_items(tree, part), list(part.rows), [True] * len(part.rows))
     if isinstance(part, Coupling):
         raise InputError(f"'{name}' is a coupling; ask about its joints: {', '.join(part.joints)}.")
     if isinstance(part, Motor):

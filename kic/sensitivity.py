@@ -41,9 +41,9 @@ def sensitivity(
     parameters : str, dict, or list of those; or (K,) array_like
         Of a mechanism, names of its numbers:
 
-        - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: places of joints, points, bodies;
+        - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: places of joints, points, bodies, contacts;
         - ``"B.axis.rx"`` (rad): the turning of an axis about the world's x, ``"B.axis.x"``: a component of
-          it as drawn; of universal and planar joints ``axis2``, too;
+          it as drawn; of universal and planar joints ``axis2``, too, of contacts ``normal``;
         - ``"B.value"``: what the coordinate reads as drawn, ``"B.stiffness"``, ``"B.rest"``,
           ``"B.damping"``; of joints with several freedoms ``"hip.value.2"``;
         - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,

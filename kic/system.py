@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.cuts import closure_items, coupling_items, distance_item
+from kic.cuts import closure_items, contact_items, coupling_items, distance_item
 from kic.items import DISTANCE, GEAR, NONE, OMEGA, POINT, REACH, SPIN, UNIT, Item
 from kic.kinematics import ModelTable, Question, RowsTable, kernel, over_batch
 from kic.masses import Loads, Masses
@@ -30,7 +30,7 @@ _START, _PER_COLUMN = 1.0, 0.3
 
 
 def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
-    """Items of all cut joints, couplings and rods, with the part that each row belongs to.
+    """Items of all cut joints, couplings, rods and contacts, with the part that each row belongs to.
 
     Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
     """
@@ -39,6 +39,7 @@ def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, fl
     made += [(coupling.name, coupling_items(tree, coupling.name)) for coupling in drawing.couplings]
     rods = [distance for distance in drawing.distances if distance.fixed]
     made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
+    made += [(contact.name, contact_items(tree, contact)) for contact in drawing.touching]
     owners = [name for name, items in made for item in items for _ in range(item.height)]
     offsets = tuple((owners.index(rod.name), -drawing.rods[rod.name]) for rod in rods)
     return [item for _, items in made for item in items], owners, offsets

@@ -9,7 +9,7 @@ condition, by which they are answered or refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -81,6 +81,8 @@ class Transfer:
         self.first = self.system.first
         self.scale, self.column_scale = self.system.scale, self.system.column_scale
         self.owners = self.system.owners
+        # what else there is to say of coordinates that can not drive, by those who know the mechanism
+        self.remark: Callable[[], str] = str
 
     @property
     def chosen(self) -> Rows:
@@ -356,7 +358,8 @@ class Transfer:
             return
         worst = int(failed[0])
         others = self.possible(scaled[worst])
-        hint = f" Possible here: {'; '.join(others)}." if others else ""
+        hint = f" {self.remark()}".rstrip()
+        hint += f" Possible here: {'; '.join(others)}." if others else ""
         several = "members" if failed.size > 1 else "member"
         few = ", ".join(map(str, members[failed[:4]])) + (", …" if failed.size > 4 else "")
         which = f" ({several} {few} of {count})" if count > 1 else ""

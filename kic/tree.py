@@ -202,8 +202,9 @@ class Tree:
 
     @cached_property
     def open(self) -> bool:
-        """Whether nothing ties the columns: no loop, no coupling, no fixed distance."""
-        return not (self.cuts or self.drawing.couplings or self.drawing.rods)
+        """Whether nothing ties the columns: no loop, no coupling, no fixed distance, no contact."""
+        drawing = self.drawing
+        return not (self.cuts or drawing.couplings or drawing.rods or drawing.touching)
 
     @cached_property
     def to_coordinates(self) -> np.ndarray | None:

@@ -17,6 +17,6 @@ def coordinate_units(drawing: Drawing) -> dict[str, str]:
 
 def row_unit(drawing: Drawing, row: str) -> str:
     """Unit of a dependent."""
-    if row.rpartition(".")[2] in ("wx", "wy", "wz", "angle"):
+    if row.rpartition(".")[2] in ("wx", "wy", "wz", "angle", "s"):
         return "rad"
     return coordinate_units(drawing).get(row, drawing.units.length)

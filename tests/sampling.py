@@ -116,6 +116,11 @@ def derivative(c: Configuration, question) -> np.ndarray:
     return np.stack(parts, axis=-1)
 
 
+def solved(A: np.ndarray) -> float:
+    """Limit of error where a system A (..., n, n) is solved: what its condition makes of rounding."""
+    return max(1e-12, 100 * float(np.finfo(float).eps * np.linalg.cond(A).max(initial=1.0)))
+
+
 def mismatch(a: np.ndarray, b: np.ndarray) -> float:
     """Largest difference over largest entry."""
     assert a.shape == b.shape, (a.shape, b.shape)

@@ -178,6 +178,30 @@ def test_boundaries_of_reach(lengths: tuple[float, float]) -> None:
         assert np.isnan(masked).all()
 
 
+def test_boundaries_are_met_within_rounding() -> None:
+    """Stretched and folded elbows of arms of all proportions, from the place that they lead to."""
+    rng = np.random.default_rng(8)
+    for _ in range(100):
+        arm = WristPartitioned(*10 ** rng.uniform(-2, 2, size=2), 10 ** rng.uniform(-2, 2) * rng.normal())
+        theta = rng.uniform(-np.pi, np.pi, size=(50, 3))
+        theta[:, 2] = rng.choice([0, np.pi], size=50)
+        found = arm.inverse(arm.wrist(theta, order=1).values)
+        assert (turned(found[..., 2], theta[:, 2]) == 0).all()
+        for k in (0, 2):
+            np.testing.assert_array_equal(found[k], found[k + 1])
+
+
+@pytest.mark.parametrize("far", [2.2, 0.4], ids=["stretched", "folded"])
+def test_on_a_boundary_a_search_finds_the_same(far: float) -> None:
+    """Two postures, in front and behind, singular both."""
+    P = far * np.array([0.6, 0.48, 0.64]) + [0.0, 0.0, ARM.s11]
+    found = ARM.mechanism().assemblies(dict(zip(ARM.rows, P, strict=True)))
+    assert len(found.hits) == 2
+    assert found.singular.all()
+    gaps = turned(found.phi[:, None], ARM.inverse(P)[::2]).max(axis=-1)
+    assert gaps.min(axis=0).max() < 1e-3  # at a boundary a search finds half of the digits
+
+
 def test_places_without_an_answer() -> None:
     with pytest.raises(kic.PostureError) as caught:
         ARM.inverse([[1.0, 0.5, 0.8], [3.0, 0.0, 0.4], [0.1, 0.0, 0.4], [0.0, 0.0, 1.4]])

@@ -184,7 +184,6 @@ def test_a_motion_left_over_is_said() -> None:
 
 PLACE = {"tip.x": 1.0, "tip.y": 0.0}
 WRONG = [
-    ({"tip.x": [1.0, 1.1], "tip.y": 0.0}, {}, r"one target at a time.* got inputs with the batch \(2,\)"),
     ({"tip.x": 1.0}, {}, r"mobility 2; 1 coordinates were named: tip\.x\. Name 1 more"),
     ({"tip.x": 1.0, "tip.y": np.nan}, {}, r"has no such posture: inputs must be finite"),
     (PLACE, {"starts": 0}, r"Expected `starts` to be a positive number of starts, got 0"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from expressions import angles, evaluate, rates, same
-from sampling import STEP, mismatch
+from sampling import STEP, mismatch, solved
 
 import kic
 from kic.classics import Leg
@@ -89,7 +89,7 @@ def test_closed_form_against_the_drawing(batch: tuple[int, ...], seed: int) -> N
     assert (d.I.shape, d.P.shape, d.load.shape) == ((*batch, 3, 3), (*batch, 3, 3, 3), (*batch, 3))
     for mine, its in ((d.I, general.I), (d.P, general.P), (d.load, general.load)):
         assert mismatch(mine, its) < 1e-12
-    assert mismatch(d.acceleration(qd, d.effort(qd, qdd)), qdd) < 1e-10  # of a random matrix's condition
+    assert mismatch(d.acceleration(qd, d.effort(qd, qdd)), qdd) < solved(d.I)
     tip, end = leg.point(q, order=3), leg.point(q, 2, order=3)
     for mine, name in ((tip, "tip"), (end, "end")):
         its = c.coefficients(name, order=3)
@@ -321,6 +321,11 @@ def test_dimensions_that_are_refused(given: dict, says: str, key: str) -> None:
         Leg(**({"l2": 0.5, "l3": 0.4, "m2": 7.0, "m3": 4.0} | given))
     assert str(caught.value) == says
     assert caught.value.key == key
+
+
+def test_a_link_may_be_any_whole_number() -> None:
+    leg, q = Leg(0.5, 0.4, 7.0, 4.0), [0.3, 0.4, 0.5]
+    assert (leg.point(q, np.int64(2)).values == leg.point(q, 2).values).all()
 
 
 def test_questions_that_are_refused() -> None:

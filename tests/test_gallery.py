@@ -115,6 +115,14 @@ def apart(c: Configuration, joint: kic.Joint) -> list[np.ndarray]:
     }[joint.type]()
 
 
+def gap(c: Configuration, contact: kic.Contact) -> np.ndarray:
+    """What a contact with friction, or a pinned one, keeps at zero (..., 3)."""
+    assert contact.type in ("friction", "pinned")
+    assert contact.closed
+    (R1, p1), (R2, p2) = (frame(c, body) for body in contact.bodies)
+    return p2 + R2 @ np.array(contact.at) - p1 - R1 @ np.array(contact.at)
+
+
 @every_model
 def test_it_can_be_read(name: str) -> None:
     """Prose for a person who never saw it; the numbers' source; units that gravity agrees with."""
@@ -151,16 +159,21 @@ def test_its_coordinates_drive_it(name: str) -> None:
 
 @every_model
 def test_its_bodies_have_inertia(name: str) -> None:
+    """All of them, together enough; and none is spread further than the whole mechanism is."""
     m = kic.load(name)
+    places = [x.at for x in (*m.joints, *m.points) if x.at] + [b.com for b in m.bodies if b.com]
+    span = np.linalg.norm(np.ptp(places, axis=0))
     for body in m.bodies:
         assert body.mass is not None
         assert body.inertia is not None
+        if not body.inertia_exception:
+            assert np.linalg.eigvalsh(as_matrix(body.inertia)).max() <= body.mass * span**2
     assert np.linalg.eigvalsh(m.at().dynamics().I).min() > 0
 
 
 @every_posture
 def test_it_stays_closed(name: str, place: int) -> None:
-    """Every joint, coupling and rod holds at the posture, and to first order along each coordinate."""
+    """All joints, couplings, rods and contacts hold at the posture, and to first order along coordinates."""
     p = posture(name, place)
     size = max(1.0, *(np.abs(j.at).max() for j in p.m.joints if j.at))
     fast = max(1.0, *(np.abs(p.slope(lambda c, b=b: frame(c, b.name)[1])).max() for b in p.m.bodies))
@@ -174,6 +187,8 @@ def test_it_stays_closed(name: str, place: int) -> None:
             holds(lambda c, joint=joint, k=k: apart(c, joint)[k])
     for terms in p.m.terms.values():
         holds(lambda c, terms=terms: sum(n * (c.value(q) - p.drawn.value(q)) for q, n in terms))
+    for contact in p.m.contacts:
+        holds(lambda c, contact=contact: gap(c, contact))
     for rod, length in p.m.rods.items():
         holds(lambda c, rod=rod, length=length: c.value(rod) - length)
 
@@ -251,8 +266,9 @@ def potential(m: kic.Mechanism, c: Configuration) -> np.ndarray:
 @every_model
 def test_its_report_is_whole(name: str) -> None:
     """Nothing is left out, nothing runs over the width, no NaN stands in it."""
-    run = CliRunner().invoke(main, ["report", name, "--order", "2"], env={"COLUMNS": "100"})
-    assert run.exit_code == 0
-    assert "nan" not in run.output.lower().split()
-    assert "I* inertia" in run.output
-    assert max(map(len, run.output.splitlines())) <= 120
+    for width in (100, 80):
+        run = CliRunner().invoke(main, ["report", name, "--order", "2"], env={"COLUMNS": str(width)})
+        assert run.exit_code == 0
+        assert "nan" not in run.output.lower().split()
+        assert "I* inertia" in run.output
+        assert max(map(len, run.output.splitlines())) <= width

@@ -78,7 +78,12 @@ def test_the_account_adds_up(name: str) -> None:
     assert f.redundant == m.redundant
     assert (f.regular, f.doubt()) == (True, "")
     assert set(f.nearby) <= {f.first_order} == {f.freedoms}
-    assert list(f.conditions) == [*m.cuts, *(c.name for c in m.couplings), *m.rods]
+    assert list(f.conditions) == [
+        *m.cuts,
+        *(c.name for c in m.couplings),
+        *m.rods,
+        *(c.name for c in m.contacts),
+    ]
 
 
 def test_where_it_is_said() -> None:
@@ -165,7 +170,7 @@ def test_rounded_dimensions() -> None:
     """Without a tolerance a rounded Bennett is rigid; within one it moves, and the drawing is regular."""
     assert bennett(3).freedoms == 0
     f = bennett(3, closure_tolerance=3e-3).mobility()
-    assert (f.freedoms, f.regular) == (1, True)
+    assert (f.freedoms, f.regular, f.finite, f.idle) == (1, True, True, ())
 
 
 @pytest.mark.parametrize(
@@ -195,14 +200,17 @@ def test_drawn_stretched_out() -> None:
     """Three bars as long together as the ground: rigid, though to first order it moves two ways."""
     m = bars(1, 2, 4)
     f = m.mobility()
-    assert (f.first_order, f.freedoms, f.regular, f.nearby) == (2, 2, None, ())
-    assert f.text().startswith("mobility at most 2: 3 tree coordinates")
-    assert (
-        "leave 2 freedoms to first order, but no closed posture was found near it. It may be rigid"
-        in f.text()
+    assert (f.first_order, f.freedoms, f.regular, f.nearby) == (2, 0, None, ())
+    assert (f.finite, f.extends, f.redundant) == (False, 1, 4)
+    assert f.text().startswith("mobility 0: 3 tree coordinates")
+    said = (
+        "It is rigid, but shaky: at the drawing conditions depend on one another, which leave 2 freedoms to "
+        "first order, and no motion extends to second order."
     )
+    assert f.text().endswith(said)
     with pytest.raises(
-        kic.InputError, match=r"has mobility 2; 1 coordinates were named: A\. Name 1 more\. Undecided: "
+        kic.InputError,
+        match=r"has mobility 0; 1 coordinates were named: A\. It does not move: name none\. It is rigid, but",
     ):
         m.at({"A": 0.1})
 
@@ -211,16 +219,17 @@ def test_a_shaky_truss(tmp_path) -> None:
     """Two rods in one line: their joint gives a little, and goes nowhere."""
     m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
     f = m.mobility()
-    assert (f.first_order, f.regular, f.redundant) == (1, None, 1)
-    assert "(1 among those of distance 'rod0', distance 'rod1'). Undecided: " in f.text()
+    assert (f.first_order, f.regular, f.redundant, f.finite) == (1, None, 1, False)
+    assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but shaky: " in f.text()
     kic.save(m, tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
-    assert run.exit_code == 1  # no coordinates named, and nothing known to be none
-    assert "Undecided" in run.output
+    assert run.output.startswith("ok: rods, 0 freedoms, 2 bodies, 2 joints")
+    assert "warning: mobility 0" in run.output
+    assert "It is rigid, but shaky" in " ".join(run.output.split())
     kic.save(replace(m, coordinates=["Y"]), tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
-    assert run.output.startswith("ok: rods, at most 1 freedom, 2 bodies, 2 joints")
-    assert "warning: mobility at most 1" in run.output
+    assert run.exit_code == 1
+    assert "It does not move: name none." in " ".join(run.output.split())
     # off the line the same two rods hold it
     firm = slung({"q0": (1, 0.5, 0), "q1": (1, 0.5, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
     assert (firm.freedoms, firm.redundant, firm.mobility().regular) == (0, 0, True)

@@ -213,6 +213,8 @@ def everything() -> kic.Mechanism:
         [kic.Coupling("k1", ("R", "C.2", "U.1"), ratios=(1, -0.5, 2)), kic.Coupling("k2", ("R", "W"),
             gears=(20, -50)), kic.Coupling("k3", ("V", "R"), belt=(0.1, 0.2)),
             kic.Coupling("k4", ("R", "V"), pitch_point=(0.35, -0.2, 1 / 3))],
+        [kic.Contact("t1", "soft", ("h", "ground"), (1, 0, 0), (0, 0, -2), 0.5, 0.1),
+            kic.Contact("t2", "pinned", ("a", "h"), (0, 1, 1 / 3), closed=False)],
         motors=[kic.Motor("M1", ["R", "C.2"], [60, -3], 1e-4, 1e-3, 0.02, 1.5, 2e-3, 0.05, 0.06),
             kic.Motor("M2", ["V"])],
         gravity=(0, 0, -386.0886),
@@ -288,6 +290,12 @@ inertia = [0.0, 0.0, 0.0]
     assert (
         '[[couplings]]\nname = "k4"\njoints = ["R", "V"]\npitch_point = [0.35, -0.2, 0.3333333333333333]\n'
         in text
+    )
+    assert (
+        '\n[[contacts]]\nname = "t1"\ntype = "soft"\nbodies = ["h", "ground"]\nat = [1.0, 0.0, 0.0]\n'
+        "normal = [0.0, 0.0, -2.0]\nfriction = 0.5\ntorsion = 0.1\n"
+        '\n[[contacts]]\nname = "t2"\ntype = "pinned"\nbodies = ["a", "h"]\n'
+        "at = [0.0, 1.0, 0.3333333333333333]\nclosed = false\n" in text
     )
     assert text.endswith('\n\n[[motors]]\nname = "M2"\njoints = ["V"]\nratios = [1.0]\n')
     assert "\r" not in text

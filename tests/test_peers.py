@@ -17,7 +17,7 @@ import kic
 
 pinocchio = pytest.importorskip("pinocchio", reason="pip install 'kic[bench]' to compare with Pinocchio")
 sys.path.insert(0, str(Path(__file__).parent))
-from benchmarks import closed_peers, loops, peers  # noqa: E402
+from benchmarks import closed_peers, loops, operational, peers  # noqa: E402
 from benchmarks.ladder import ladder  # noqa: E402
 
 MODELS = {
@@ -49,6 +49,11 @@ def test_pinocchio_agrees(name: str) -> None:
         d = c.dynamics()
         by_rate = np.einsum("kab,b->ka", d.P + d.P.swapaxes(1, 2), qd)
         assert mismatch(by_rate, data.dtau_dv[np.ix_(back, back)]) < 1e-11
+
+
+@pytest.mark.parametrize(("model", "task"), operational.CASES)
+def test_operational_space_agrees(model: str, task: str) -> None:
+    assert operational.Peer(operational.Task(model, task, 1)).differs() < 1e-11
 
 
 def named_backwards(model: str) -> kic.Mechanism:

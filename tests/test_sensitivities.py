@@ -527,6 +527,17 @@ def test_members_without_posture_are_nan() -> None:
     assert np.array_equal(S[0, 1], [0, 0])
 
 
+def test_contacts_move_and_turn() -> None:
+    m = kic.load("three-finger-hand")
+    fingers = ["bend1", "curl1", "bend2"]
+    design = ["tip1.at.x", "tip2.at.z", "tip1.normal.rz", {"tip1.at.y": 0.5, "tip3.at.x": -1.0}]
+    check(m, lambda m: m.at().coefficients(fingers, wrt="ball").H, design, 1e-3, 1e-8)
+    check(m, lambda m: m.at().dynamics("ball").P, design, 1e-3, 1e-8)
+    # where a finger is held does not depend on how its contact is turned: all three components are
+    turned = kic.sensitivity(m, lambda m: m.at().coefficients(fingers, wrt="ball").H, "tip1.normal.rz")
+    assert np.abs(turned).max() < 1e-12
+
+
 def test_paths_and_assemblies() -> None:
     m = kic.load("four-bar")
     turn = 1.2 + np.linspace(0, 2 * np.pi, 9)
@@ -535,6 +546,17 @@ def test_paths_and_assemblies() -> None:
     assert mismatch(S, np.stack(each, axis=1)) < 1e-11
     found = ["B.at.x", "C.at.y"]
     check(m, lambda m: m.assemblies({"A": 1.2}, starts=32).value("tip"), found)
+    # of a batch, slices that have no posture are NaN and the others are those of one target
+    arm, far = kic.load("horn-two-link"), {"tip.x": [1.2, 1.6, 2.4], "tip.y": 0.3}
+    S = kic.sensitivity(arm, lambda m: m.assemblies(far).value("elbow"), ["elbow.at.x", "tip.at.x"])
+    for k, x in enumerate(far["tip.x"][:2]):
+        one = kic.sensitivity(
+            arm,
+            lambda m, x=x: m.assemblies({"tip.x": x, "tip.y": 0.3}).value("elbow"),
+            ["elbow.at.x", "tip.at.x"],
+        )
+        assert mismatch(S[:, :, k], one) < 1e-12
+    assert np.isnan(S[:, :, 2]).all()
 
 
 def test_all_the_answers_there_are() -> None:
@@ -646,7 +668,7 @@ def test_a_larger_mechanism_is_the_same_but_for_its_size(name: str) -> None:
     m = kic.load(name)
     scale = {
         f"{part.name}.{key}.{c}": x
-        for part in (*m.joints, *m.points, *m.bodies)
+        for part in (*m.joints, *m.points, *m.bodies, *m.contacts)
         for key in ("at", "com")
         if getattr(part, key, None) is not None
         for c, x in zip("xyz", getattr(part, key), strict=True)

@@ -16,36 +16,49 @@ ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays"],
-    ["checks", "members"],
-    ["products", "inertias", "rotations", "jets", "contributions"],
-    ["parts", "coefficients", "jointforces", "modes"],
-    ["dynamics", "couplings", "statespace"],
+    ["arrays", "programs", "conic"],
+    ["checks", "members", "piecewise", "quadratics", "naming", "weighting", "contactarrays"],
+    ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse", "contactset"],
+    ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion", "onegrasp", "modes"],
+    ["dynamics", "couplings", "contacts", "forceclosure", "gripdemand", "statespace"],
     ["motors"],
-    ["drawing"],
+    ["drawing", "resolution", "gripquestion"],
+    ["gripping"],
     ["tree"],
     ["items", "masses", "posture", "drives", "actuators"],
     ["cuts"],
     ["rows", "units"],
-    ["kinematics", "targets"],
+    ["kinematics", "targets", "scales"],
     ["system"],
     ["transfer", "freebodies"],
+    ["packed"],
     ["closure"],
+    ["finite", "bodywise"],
+    ["idle"],
     ["mobility", "chords", "steps"],
     ["model", "continuation", "locating", "linearize"],
-    ["placement", "reactions", "singularities", "results", "stiffness", "plant"],
+    ["placement", "reactions", "singularities", "results", "touching", "taskpath", "stiffness", "plant"],
     ["evaluator"],
-    ["operational"],
+    ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
+    ["distribution", "resolving"],
+    ["actuation"],
     ["taskspace"],
+    ["grasp"],
+    ["holding"],
     ["linearized"],
     ["configuration"],
     ["equilibrium"],
     ["position", "independent"],
-    ["assemblies", "closer", "resting"],
+    ["assemblies", "closer", "following", "resting"],
+    ["branches"],
     ["postures"],
     ["mechanism"],
     ["dh", "dimensions"],
-    ["sensitivity"],
+    ["sensitivity", "trajectory"],
+    ["splines", "pathlimits", "controllers"],
+    ["timescaling"],
+    ["topp"],
+    ["trajectories"],
     ["modelfile"],
     ["classics"],
     ["report", "typed"],
@@ -58,7 +71,7 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 KERNELS = [
     "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
     "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
-    "closing", "symmetric", "operational",
+    "closing", "symmetric", "operational", "resolution",
 ]  # fmt: skip
 
 
@@ -112,7 +125,7 @@ def test_public_names() -> None:
         for name, value in vars(kic).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
     }
-    assert public | {"products"} == set(kic.__all__)
+    assert public | {"controllers", "products", "trajectories"} == set(kic.__all__)
     for name in kic.__all__:
         assert getattr(kic, name).__doc__, f"{name} has no docstring"
 

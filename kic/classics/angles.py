@@ -21,6 +21,18 @@ def sin(a: Any) -> np.ndarray:
     return np.sin(a) if a.dtype != object else np.asarray(np.frompyfunc(sine, 1, 1)(a), dtype=object)
 
 
+def sin_cos(angle: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sine and cosine of real or complex numbers, or of symbols.
+
+    Examples
+    --------
+    >>> sin_cos([0.0])
+    (array([0.]), array([1.]))
+    """
+    a = np.asarray(angle)  # the sum of two symbols is none
+    return sin(a), cos(a)
+
+
 def beyond(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """Sums over each entry and all after it."""
     return np.flip(np.cumsum(np.flip(x, axis), axis=axis), axis)
@@ -42,8 +54,8 @@ def real(name: str, value: Any, size: int) -> np.ndarray:
     a = trailing(name, value, size)
     if a.dtype != np.float64:
         raise InputError(
-            f"Expected `{name}` to be real numbers here, got {shown(value)}. Arctangents choose branches; "
-            "complex numbers and symbols have none.",
+            f"Expected `{name}` to be real numbers here, got {shown(value)}. Branches and directions have no "
+            "meaning for complex numbers and symbols.",
             name=name,
         )
     return a

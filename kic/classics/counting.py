@@ -254,7 +254,7 @@ def run(
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"Expected a Mechanism, got {shown(mechanism)}. `kic.load` makes one.")
-    if dynamics not in (True, False, "inertia", "effort"):
+    if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "effort"):
         raise InputError(
             f"Expected `dynamics` to be True, False, 'inertia' or 'effort', got {shown(dynamics)}."
         )

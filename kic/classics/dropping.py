@@ -6,8 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from kic.arrays import broadcast_batches, trailing
+from kic.classics.entries import listed
 from kic.errors import InputError
 from kic.tables import Sheet
+
+
+def said_of(postures: int) -> str:
+    """How many postures, in words."""
+    return f"{postures} posture{'' if postures == 1 else 's'}"
 
 
 class DroppingCost:
@@ -36,7 +43,7 @@ class DroppingCost:
     Raises
     ------
     InputError
-        For a motion without any posture.
+        For a motion without any posture, or what are not numbers, one for each coordinate.
 
     Examples
     --------
@@ -51,7 +58,14 @@ class DroppingCost:
     def __init__(
         self, coordinates: Iterable[str], dropped: Iterable[str], effort: np.ndarray, error: np.ndarray
     ) -> None:
-        self.coordinates, self.dropped = tuple(coordinates), tuple(dropped)
+        self.coordinates, self.dropped = listed(coordinates), listed(dropped)
+        size = len(self.coordinates)
+        effort, error = (
+            trailing(name, a, size, finite=False) for name, a in (("effort", effort), ("error", error))
+        )
+        if object in (effort.dtype, error.dtype):
+            raise InputError("Costs are compared by size, which symbols have not. Give a motion in numbers.")
+        broadcast_batches(effort=effort.shape[:-1], error=error.shape[:-1])
         self.effort, self.error = effort, error
         if 0 in effort.shape[:-1]:
             raise InputError(
@@ -77,7 +91,7 @@ class DroppingCost:
         sheet = Sheet(f"dropped: {'; '.join(self.dropped) or 'nothing'}")
         columns = ["largest error", "RMS error", "peak effort", "largest / peak"]
         sheet.matrix(
-            f"efforts and their errors over {self.postures} postures",
+            f"efforts and their errors over {said_of(self.postures)}",
             self.coordinates,
             columns,
             np.stack([self.largest, self.rms, self.peak, self.share], axis=-1),
@@ -108,6 +122,11 @@ class Survey:
     share : (K, M) ndarray
         Largest error of each as a share of the peak effort.
 
+    Raises
+    ------
+    InputError
+        For no costs.
+
     Examples
     --------
     >>> effort, error = np.array([[8.0, 4.0]]), np.array([[0.0, 1.0]])
@@ -117,12 +136,14 @@ class Survey:
 
     def __init__(self, costs: Iterable[DroppingCost]) -> None:
         self.costs = tuple(costs)
+        if not self.costs:
+            raise InputError("A survey needs costs to put side by side, got none.")
         self.share = np.stack([cost.share for cost in self.costs])
 
     def sheet(self) -> Sheet:
         """Labelled table, to print or to show."""
         first = self.costs[0]
-        sheet = Sheet(f"one part dropped at a time, over {first.postures} postures")
+        sheet = Sheet(f"one part dropped at a time, over {said_of(first.postures)}")
         labels = ["; ".join(cost.dropped) or "nothing" for cost in self.costs]
         sheet.matrix("largest error / peak effort", labels, first.coordinates, self.share, "dropped", 0.0)
         sheet.matrix("peak effort", [""], first.coordinates, first.peak[None], largest=0.0)

@@ -96,4 +96,6 @@ def said(word: str, names: tuple[Any, ...] | None) -> str:
     """At or by what, in words; pairs of rates with a dot between them."""
     if names is None:
         return ""
+    if not names:
+        return f" {word} no joint"
     return f" {word} " + ", ".join("·".join(n) if isinstance(n, tuple) else n for n in names)

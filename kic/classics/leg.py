@@ -15,7 +15,9 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, check_order, trailing
 from kic.checks import Vector, assign, number, vector
-from kic.classics.swing import check_amounts, check_lengths, cycles, sin_cos, swinging
+from kic.classics.angles import sin_cos
+from kic.classics.sizes import check_amounts, check_lengths
+from kic.classics.swing import cycles, swinging
 from kic.coefficients import Coefficients
 from kic.dynamics import Dynamics
 from kic.errors import InputError, shown
@@ -136,7 +138,7 @@ class Leg:
         (array([0. , 0. , 0.9]), array([0.9, 0. , 0. ]))
         """
         angles, order = trailing("q", q, 3), check_order(order)
-        if not isinstance(link, int) or link not in (2, 3):
+        if not isinstance(link, int | np.integer) or link not in (2, 3):
             raise InputError(f"Expected `link` to be 2 or 3, got {shown(link)}. The column is link 1.")
         length = trailing("s", (self.l2 if link == 2 else self.l3) if s is None else s)
         broadcast_batches(q=angles.shape[:-1], s=length.shape)
@@ -338,7 +340,7 @@ class Leg:
         Returns
         -------
         (...) ndarray
-            Zero where all that mass is at the height of joint 2.
+            Measured from the origin.
 
         Raises
         ------

@@ -10,7 +10,8 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.checks import assign, number
-from kic.classics.swing import check_amounts, check_lengths, sin_cos
+from kic.classics.angles import sin_cos
+from kic.classics.sizes import check_amounts, check_lengths
 from kic.dynamics import Dynamics
 from kic.errors import ModelError
 from kic.mechanism import Mechanism

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from math import pi
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from kic.arrays import trailing
 from kic.checks import GROUND, assign, number
 from kic.classics.angles import beyond, cos, sin
-from kic.errors import ModelError
+from kic.classics.sizes import check_amounts, check_lengths
 from kic.mechanism import Mechanism
 from kic.parts import Body, Distance, Joint, Point
 
@@ -25,19 +25,15 @@ class Sticks:
     """
 
     size: ClassVar[int]
+    # the posture in which `mechanism` is drawn: joint angles in quarter turns
+    quarters: ClassVar[tuple[int, ...]]
     g: float
 
     def __post_init__(self) -> None:
-        who = type(self).__name__
-        for field in fields(self):  # type: ignore[arg-type]
-            key, value = field.name, getattr(self, field.name)
-            if key.startswith("m") and value is None:
-                continue
-            assign(self, **{key: number(who, key, value, None if key == "g" else 0.0)})
-            if key.startswith("l") and not getattr(self, key):
-                raise ModelError(
-                    f"{who}: `{key}` is 0; a link needs a length. Leave it out of the arm.", key=key
-                )
+        check_lengths(self, *(f"l{k + 1}" for k in range(self.size)))
+        given = (f"m{k + 1}" for k, mass in enumerate(self.masses) if mass is not None)
+        check_amounts(self, *given)
+        assign(self, g=number(type(self).__name__, "g", self.g))
 
     @property
     def lengths(self) -> tuple[float, ...]:
@@ -140,7 +136,7 @@ class Sticks:
         return np.stack([-beyond(y), beyond(x)], axis=-2)
 
     def mechanism(self) -> Mechanism:
-        """The same arm drawn, stretched along x, to be asked anything.
+        """The same arm drawn, to be asked anything: `TwoLink` stretched along x, `ThreeLink` as a stair.
 
         Returns
         -------
@@ -153,21 +149,22 @@ class Sticks:
         >>> TwoLink(1.0, 0.5).mechanism().at([0.0, 0.0]).coefficients("tip", order=3).D.shape
         (3, 2, 2, 2)
         """
-        ends = np.cumsum(self.lengths).tolist()
-        bodies, joints, before = [], [], GROUND
+        bodies, joints, before, x, y = [], [], GROUND, 0.0, 0.0
         for k, (length, mass) in enumerate(zip(self.lengths, self.masses, strict=True)):
-            name, start = f"link{k + 1}", ends[k - 1] if k else 0.0
+            name, ties = f"link{k + 1}", (before, f"link{k + 1}")
+            c, s = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[sum(self.quarters[: k + 1]) % 4]
             across = None if mass is None else mass * length**2 / 12
-            inertia = None if across is None else (0.0, across, across)
-            bodies.append(Body(name, mass=mass, com=(start + length / 2, 0.0, 0.0), inertia=inertia))
-            ties = (before, name)
-            joints.append(Joint(JOINTS[k], "revolute", ties, at=(start, 0.0, 0.0), axis=(0.0, 0.0, 1.0)))
-            before = name
+            inertia = None if across is None else (s**2 * across, c**2 * across, across)
+            com = (x + c * length / 2, y + s * length / 2, 0.0)
+            bodies.append(Body(name, mass=mass, com=com, inertia=inertia))
+            angle = self.quarters[k] * pi / 2
+            joints.append(Joint(JOINTS[k], "revolute", ties, (x, y, 0.0), (0.0, 0.0, 1.0), value=angle))
+            before, x, y = name, x + c * length, y + s * length
         return Mechanism(
             f"{('two', 'three')[self.size - 2]}-link",
             bodies=tuple(bodies),
             joints=tuple(joints),
-            points=(Point("base", GROUND, (0.0, 0.0, 0.0)), Point("tip", before, (ends[-1], 0.0, 0.0))),
+            points=(Point("base", GROUND, (0.0, 0.0, 0.0)), Point("tip", before, (x, y, 0.0))),
             distances=(Distance("reach", ("base", "tip")),),
             gravity=(0.0, -self.g, 0.0),
         )

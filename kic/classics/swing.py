@@ -1,4 +1,4 @@
-"""Points that swing in a plane which itself turns about the vertical, and what the closed forms share."""
+"""Points that swing in a plane which itself turns about the vertical."""
 
 from __future__ import annotations
 
@@ -7,50 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kic.checks import assign, number
-from kic.classics.angles import cos, sin
+from kic.classics.angles import sin_cos
 from kic.coefficients import Coefficients
-from kic.errors import ModelError
-
-
-def check_lengths(owner: Any, *keys: str) -> None:
-    """Bring fields of a frozen arm into plain numbers, all of them greater than zero.
-
-    Raises
-    ------
-    ModelError
-        For what is no finite number, or not positive; carries `key`.
-    """
-    who = type(owner).__name__
-    for key in keys:
-        value = number(who, key, getattr(owner, key), 0.0)
-        if not value:
-            raise ModelError(f"{who}: `{key}` is zero; a link of no length has no direction.", key=key)
-        assign(owner, **{key: value})
-
-
-def check_amounts(owner: Any, *keys: str) -> None:
-    """Bring fields of a frozen arm into plain numbers, none of them below zero.
-
-    Raises
-    ------
-    ModelError
-        For what is no finite number, or negative; carries `key`.
-    """
-    for key in keys:
-        assign(owner, **{key: number(type(owner).__name__, key, getattr(owner, key), 0.0)})
-
-
-def sin_cos(angle: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Sine and cosine of real or complex numbers, or of symbols.
-
-    Examples
-    --------
-    >>> sin_cos(np.array([0.0]))
-    (array([0.]), array([1.]))
-    """
-    a = np.asarray(angle)  # the sum of two symbols is none
-    return sin(a), cos(a)
 
 
 def cycles(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -51,6 +51,7 @@ class ThreeLink(StickStatics, StickDynamics):
     """
 
     size: ClassVar[int] = 3
+    quarters: ClassVar[tuple[int, ...]] = (0, 1, -1)
     l1: float
     """Length of link 1."""
     l2: float

@@ -10,8 +10,9 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, reals, trailing
 from kic.checks import assign
+from kic.classics.angles import sin_cos
 from kic.dh import DHRow, from_dh
-from kic.errors import InputError, shown
+from kic.errors import ModelError, shown
 from kic.mechanism import Mechanism
 from kic.parts import Body
 
@@ -39,12 +40,13 @@ class ThreeLinkPuma:
     g : float
         Acceleration of gravity, downwards.
     inertia_exception : str
-        Why a link may have moments that no body has, for `mechanism`; see `kic.Body`.
+        Why a link may have moments that no body has; see `kic.Body`.
 
     Raises
     ------
-    InputError
-        For another shape or kind of numbers.
+    ModelError
+        For another shape or kind of numbers, a negative mass, or moments that no body has without an
+        `inertia_exception`.
 
     Examples
     --------
@@ -69,14 +71,25 @@ class ThreeLinkPuma:
             a = reals(given)
             if a is None or a.shape != shape:
                 wanted = f"finite numbers of shape {shape}" if shape else "a finite number"
-                raise InputError(f"Expected `{name}` to be {wanted}, got {shown(given)}.", name=name)
+                raise ModelError(
+                    f"ThreeLinkPuma: expected `{name}` to be {wanted}, got {shown(given)}.", key=name
+                )
             assign(self, **{name: _frozen(a.tolist())})
+        self._links()  # each refuses what no body can be
+
+    def _links(self) -> list[Body]:
+        """The links as bodies, in their own frames."""
+        links = zip(self.masses, self.centres, self.moments, strict=True)
+        return [
+            Body(f"link{k}", mass=m, com=c, inertia=I, inertia_exception=self.inertia_exception)
+            for k, (m, c, I) in enumerate(links, 1)
+        ]
 
     def _places(self, q: Any) -> tuple[Vector, Vector, Vector, Vector]:
         """p₂, c₂, c₃, r₃ along the arm, across it and up; c of link s starts at the origin of frame s − 1."""
         q = trailing("q", q, 3)
         two, three = q[..., 1], q[..., 1] + q[..., 2]
-        c, s, c23, s23 = np.cos(two), np.sin(two), np.cos(three), np.sin(three)
+        (s, c), (s23, c23) = sin_cos(two), sin_cos(three)
         (x2, y2, z2), (x3, y3, z3) = self.centres[1:]
         across = self.d2 + 0 * c
         p2 = self.a2 * c, across, -self.a2 * s
@@ -152,9 +165,9 @@ class ThreeLinkPuma:
         """
         q = trailing("q", q, 3)
         two, three = q[..., 1], q[..., 1] + q[..., 2]
+        (s, c), (s23, c23) = sin_cos(two), sin_cos(three)
         one, (x2, y2, z2), (x3, y3, z3) = self.moments
-        D11 = one[1] + x2 * np.sin(two) ** 2 + y2 * np.cos(two) ** 2
-        D11 = D11 + x3 * np.sin(three) ** 2 + z3 * np.cos(three) ** 2
+        D11 = one[1] + x2 * s**2 + y2 * c**2 + x3 * s23**2 + z3 * c23**2
         return _matrix(((D11, 0.0, 0.0), (0.0, z2 + y3, y3), (0.0, y3, y3)))
 
     def H_tran(self, q: Any, qd: Any) -> np.ndarray:
@@ -218,9 +231,9 @@ class ThreeLinkPuma:
         q = trailing("q", q, 3)
         w1, w2, w3 = self._rates(q, qd)
         two, three = q[..., 1], q[..., 1] + q[..., 2]
+        (s, c), (s23, c23) = sin_cos(two), sin_cos(three)
         (x2, y2, _), (x3, _, z3) = self.moments[1:]
-        upper = np.sin(two) * np.cos(two) * (x2 - y2)
-        fore = np.sin(three) * np.cos(three) * (x3 - z3)
+        upper, fore = s * c * (x2 - y2), s23 * c23 * (x3 - z3)
         return _vector((2 * w1 * (upper * w2 + fore * (w2 + w3)), -(upper + fore) * w1**2, -fore * w1**2))
 
     def G(self, q: Any) -> np.ndarray:
@@ -257,11 +270,6 @@ class ThreeLinkPuma:
         -------
         Mechanism
 
-        Raises
-        ------
-        ModelError
-            For moments that no body has, without an `inertia_exception`.
-
         Examples
         --------
         >>> arm = ThreeLinkPuma([1, 1, 1], [[0, 0, 0]] * 3, [[0.1, 0.1, 0.1]] * 3).mechanism()
@@ -269,15 +277,11 @@ class ThreeLinkPuma:
         array([ 0.   ,  8.269, -0.199])
         """
         rows = (0.0, -pi / 2, 0.0), (self.a2, 0.0, self.d2), (self.a3, pi / 2, 0.0)
-        links = zip(self.masses, self.centres, self.moments, strict=True)
         return from_dh(
             "three-link-puma",
             [DHRow(f"joint{k}", f"link{k}", a=a, alpha=t, s=d) for k, (a, t, d) in enumerate(rows, 1)],
             "standard",
-            [
-                Body(f"link{k}", mass=m, com=c, inertia=I, inertia_exception=self.inertia_exception)
-                for k, (m, c, I) in enumerate(links, 1)
-            ],
+            self._links(),
             gravity=(0.0, 0.0, -self.g),
         )
 

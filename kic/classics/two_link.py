@@ -51,6 +51,7 @@ class TwoLink(StickStatics, StickDynamics):
     """
 
     size: ClassVar[int] = 2
+    quarters: ClassVar[tuple[int, ...]] = (0, 0)
     l1: float
     """Length of link 1."""
     l2: float
@@ -289,9 +290,10 @@ def bend(l1: float, l2: float, places: np.ndarray, slack: float) -> tuple[np.nda
     within = (short >= 0) & (less >= 0) & (more >= 0) & ~free
     a, b, c, d = (np.sqrt(np.where(within, side, np.nan)) for side in (short, less, more, whole))
     theta2, alpha = 2 * np.arctan2(a * d, b * c), 2 * np.arctan2(a * b, c * d)
-    elbows = np.stack([theta2, -theta2])
-    shoulders = np.arctan2(y, x) - np.stack([alpha, -alpha])
     edge = (short == 0) | (less == 0) | (more == 0)
+    elbows = np.stack([theta2, -theta2])
+    # half a turn to either side is the same, but for rounding
+    shoulders = np.arctan2(y, x) - np.stack([alpha, np.where(edge, alpha, -alpha)])
     count = np.where(free, np.inf, np.where(within, np.where(edge, 1.0, 2.0), 0.0))
     return wrapped(np.stack([shoulders, elbows], axis=-1)), count
 

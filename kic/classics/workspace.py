@@ -96,13 +96,20 @@ def reachable(*lengths: float) -> Annulus:
     Annulus
         Of two links: width twice the shorter one, mean radius the longer one.
 
+    Raises
+    ------
+    InputError
+        For no lengths, or such that are not positive.
+
     Examples
     --------
     >>> reachable(2.0, 0.5)
     Annulus(inner=1.5, outer=2.5)
     """
-    longest = max(lengths)
-    others = sum(sorted(lengths)[:-1])
+    if not lengths:
+        raise InputError("A chain needs links to reach anything, got no lengths. Give one at least.")
+    *rest, longest = np.sort(_lengths("lengths", lengths)).tolist()
+    others = sum(rest)
     return Annulus(max(0.0, longest - others), longest + others)
 
 
@@ -155,5 +162,8 @@ def _lengths(name: str, value: Any) -> np.ndarray:
     """Positive lengths of any shape."""
     a = trailing(name, value)
     if a.dtype != np.float64 or not (a > 0).all():
-        raise InputError(f"Expected `{name}` to be positive lengths, got {shown(value)}.", name=name)
+        raise InputError(
+            f"Expected `{name}` to be positive lengths, got {shown(value)}. Leave out a link that has none.",
+            name=name,
+        )
     return a

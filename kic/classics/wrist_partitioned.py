@@ -12,16 +12,17 @@ import numpy as np
 
 from kic.arrays import check_failures, check_order, trailing
 from kic.checks import assign, number
-from kic.classics.angles import real, wrapped
-from kic.classics.swing import check_lengths, cycles, sin_cos, swinging
+from kic.classics.angles import real, sin_cos, wrapped
+from kic.classics.sizes import check_lengths
+from kic.classics.swing import cycles, swinging
+from kic.classics.two_link import bend
+from kic.classics.workspace import ON_BOUNDARY
 from kic.coefficients import Coefficients
 from kic.dh import DHRow, from_dh
 from kic.errors import PostureError, SingularError
 from kic.mechanism import Mechanism
 from kic.parts import Point
 
-# a place this close to a boundary of reach, or to the waist's axis, by its size, counts as on it
-ON_BOUNDARY = 8 * float(np.finfo(float).eps)
 # sine of the elbow, or radius by reach, below which nothing of an inverse is sure; see `Coefficients.inverse`
 SINGULAR = 1e-12
 
@@ -137,28 +138,17 @@ class WristPartitioned:
         P = real("P", P, 3)
         x, y, z = P[..., 0], P[..., 1], P[..., 2] - self.s11
         radius = np.hypot(x, y)
-        far, least, most = np.hypot(radius, z), abs(self.a23 - self.a34), self.a23 + self.a34
-        slack = ON_BOUNDARY * (most + abs(self.s11))
-        short, beyond, axial = far < least - slack, far > most + slack, radius <= slack
-        failed = short | beyond | axial
-        # tan θ₃/2, whose two squares lose no digit at the boundaries; there they are zero, not less
-        square = (most - far) * (most + far), (far - least) * (far + least)
-        on_edge = [np.abs(edge - far) <= slack for edge in (most, least)]
-        bend, reach = (np.sqrt(np.where(on, 0.0, np.abs(s))) for s, on in zip(square, on_edge, strict=True))
-        angles = []
-        for side in (1, -1):
-            turn, r = np.arctan2(side * y, side * x), side * radius
-            for sign in (1, -1):
-                half = sign * side * bend
-                elbow = 2 * np.arctan2(half, reach)
-                # 4 a23 times what the arm extends along the upper arm and across it
-                along = 4 * self.a23**2 + reach**2 - bend**2
-                across = 2 * half * reach + 0.0  # none has no sign
-                lift = np.arctan2(z, r) - np.arctan2(across, along)
-                angles.append(wrapped(np.stack([turn, lift, elbow], axis=-1)))
-        found = np.where(failed[..., None], np.nan, np.array(angles))
+        slack = ON_BOUNDARY * (self.a23 + self.a34 + abs(self.s11))
+        bent, count = bend(self.a23, self.a34, np.stack([radius, z], axis=-1), slack)
+        axial = radius <= slack
+        failed = (count == 0) | np.isinf(count) | axial
+        shoulder, elbow = np.moveaxis(bent, -1, 0)
+        # behind the waist all is as before it, seen in a mirror
+        turn = np.stack([np.arctan2(y, x)] * 2 + [np.arctan2(-y, -x)] * 2)
+        angles = turn, np.concatenate([shoulder, np.pi - shoulder]), np.concatenate([elbow, -elbow])
+        found = np.where(failed[..., None], np.nan, wrapped(np.stack(angles, axis=-1)))
         if failures == "raise" and failed.any():
-            self._refuse(P, far, axial & ~short & ~beyond, failed, found)
+            self._refuse(P, np.hypot(radius, z), axial & (count != 0), failed, found)
         return found
 
     def _refuse(

@@ -44,22 +44,29 @@ def task_rows(plan, t, Z, start):
 
 
 @helper
-def weighted(Z, metric, G, X, A, size, rows):
-    """X = Q⁻¹Gᵀ (M, P) and the factors of A = G X (P, P), from a metric Q, which is factored in place.
-
-    Returns the smaller share that a pivot of the two keeps.
-    """
-    least = factor_symmetric(Z, metric, size)
+def transposed(Z, G, X, size, rows):
+    """X = Gᵀ (M, P)."""
     for n in range(size):
         for p in range(rows):
             Z[X + n * rows + p] = Z[G + p * size + n]
-    solve_symmetric(Z, metric, size, Z, X, rows)
+
+
+@helper
+def weighted(Z, metric, G, X, A, size, rows):
+    """X = Q⁻¹Gᵀ (M, P) and A = G X (P, P), from a metric Q, factored in place, or 1 if there is none.
+
+    Returns the smallest share that a pivot of Q keeps.
+    """
+    transposed(Z, G, X, size, rows)
+    least = 1.0
+    if metric >= 0:
+        least = factor_symmetric(Z, metric, size)
+        solve_symmetric(Z, metric, size, Z, X, rows)
     clear_range(Z, A, rows * rows)
     for p in range(rows):
         for n in range(size):
             add_range(Z, A + p * rows, Z[G + p * size + n], Z, X + n * rows, rows)
-    other = factor_symmetric(Z, A, rows)
-    return other if not other >= least else least
+    return least
 
 
 @entry
@@ -80,7 +87,9 @@ def operational(plan, T, K, scratch, shares, out):
     for b in range(T.shape[0]):
         task_rows(plan, T[b], scratch, G)
         gather(plan, K[b], plan[I_PLACE], 2, 0, scratch, metric)
-        shares[b] = weighted(scratch, metric, G, X, A, size, rows)
+        least = weighted(scratch, metric, G, X, A, size, rows)
+        other = factor_symmetric(scratch, A, rows)
+        shares[b] = other if not other >= least else least
         if not shares[b] > LEAST_SHARE:
             doubtful += 1
         o = out[b]

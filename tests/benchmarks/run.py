@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import loops, peers, starts
+from benchmarks import loops, operational, peers, redundancy, starts
 from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
@@ -306,7 +306,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, help="also write the table to this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument("--only", choices=["arms", "curves", "loops", "starts"], help="one part of it")
+    parser.add_argument(
+        "--only",
+        choices=["arms", "curves", "loops", "operational", "redundancy", "starts"],
+        help="one part of it",
+    )
     given = parser.parse_args()
     seconds = 0.4 if given.quick else 3.0
     report = Report()
@@ -330,6 +334,10 @@ def main() -> None:
         curve(report, seconds, "binary tree", peers.binary_tree)
     if given.only in (None, "loops"):
         loops.table(report, seconds)
+    if given.only in (None, "operational"):
+        operational.table(report, seconds)
+    if given.only in (None, "redundancy"):
+        redundancy.table(report, seconds)
     if given.only in (None, "starts"):
         starts.table(report)
     if given.output:

@@ -1,0 +1,262 @@
+"""Small convex programs for one posture: efforts T = start + N z within bounds, z being free.
+
+Rows of N that vanish are efforts that nothing can change. What a program tells is only which bounds are met;
+the equations that these make are then solved to full accuracy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kic.errors import SingularError
+
+# beside the largest multiplier, one that is none; beside the longest, a row without direction
+_NO_MULTIPLIER, _NO_ROW = 1e-9, 1e-12
+# of the active set, for each condition
+_ROUNDS = 50
+# as shares of the efforts that add up: by what a bound may be missed and counts as met
+_SLACK = 1e-12
+# as a share of the bounds: what they leave that is this narrow may be an edge
+_EDGE = 1e-9
+
+
+def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
+    """Efforts within bounds with the least |z|: least distance programming of Lawson and Hanson.
+
+    Parameters
+    ----------
+    start, lower, upper : (A,)
+        Efforts for z = 0, and their bounds, which may be infinite.
+    N : (A, K)
+        How they may vary.
+
+    Returns
+    -------
+    (A,) or None
+        None where the bounds leave nothing.
+
+    Raises
+    ------
+    SingularError
+        Where they leave something, but the program gives up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones(2)
+    >>> nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
+    array([2., 2.])
+    """
+    both, bound = np.concatenate([N, -N]), np.concatenate([lower, -upper])
+    size = np.linalg.norm(both, axis=1)
+    given = np.flatnonzero(np.isfinite(bound) & (size > 0))
+    size, gap = size[given], bound[given] - np.concatenate([start, -start])[given]
+    far = max(0.0, float(np.max(gap / size, initial=0.0)))
+    z = np.zeros(N.shape[1])
+    if far > 0:
+        z = far * _least_distance(both[given] / size[:, None], gap / size / far)
+    found = _within(start, N, z, lower, upper)
+    if found is not None or not N.shape[1]:
+        return found
+    # perhaps the bounds leave so little that some of them are met in any case: then these are equations
+    wide, tight = _widening(start, N, lower, upper)
+    if wide > _EDGE or not tight.any():
+        return None
+    if wide < -_EDGE:
+        raise SingularError(
+            f"The bounds leave {-wide:.1e} of themselves, but the least of the efforts in them was not "
+            "found: conditions on them are nearly dependent. Scale the weights, or change the limits.",
+            room=-wide,
+        )
+    rows, met = np.tile(N, (2, 1))[tight], np.concatenate([upper - start, lower - start])[tight]
+    z, Z = np.linalg.lstsq(rows, met, rcond=_NO_ROW)[0], _null(rows)
+    if Z.shape[1] == len(Z):
+        return None
+    left = N @ Z
+    stands = np.linalg.norm(left, axis=1) <= _NO_ROW * np.linalg.norm(N, axis=1)
+    return nearest(start + N @ z, np.where(stands[:, None], 0.0, left), lower, upper)
+
+
+def _least_distance(C: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The shortest z with C z ≥ d, or one without if there is none."""
+    from scipy.optimize import nnls
+
+    E = np.concatenate([C.T, d[None]])
+    try:
+        u, _ = nnls(E, np.append(np.zeros(C.shape[1]), 1.0), maxiter=_ROUNDS * len(d))
+    except RuntimeError:  # it goes in circles, where conditions leave next to nothing
+        return np.zeros(C.shape[1])
+    return np.linalg.lstsq(C[u > 0], d[u > 0], rcond=None)[0]
+
+
+def _within(
+    start: np.ndarray, N: np.ndarray, z: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> np.ndarray | None:
+    """Efforts for some z, on the bounds that they miss by round-off; None where they exceed one by more."""
+    T = start + N @ z
+    allowed = _SLACK * (np.abs(start) + np.linalg.norm(N, axis=1) * np.linalg.norm(z))
+    for bound in (lower, upper):
+        known = np.where(np.isfinite(bound), bound, 0.0)
+        near = np.isfinite(bound) & (np.abs(T - known) <= allowed)
+        T = np.where(near, known, T)
+    return T if ((lower <= T) & (upper >= T)).all() else None
+
+
+def least_largest(
+    start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> np.ndarray | None:
+    """Efforts whose largest share of their bounds is least; among those the next largest, and so on.
+
+    The share of an effort is T/upper or T/lower, whichever has its sign. This, the strict Chebyshev
+    approximation of Rice, is unique: a linear program tells the least largest share and, by its multipliers,
+    efforts that have it in every solution; these stand, and the same is asked of the others.
+
+    Parameters
+    ----------
+    start, lower, upper : (A,)
+        Efforts for z = 0, and their bounds, all finite.
+    N : (A, K)
+        How they may vary.
+
+    Returns
+    -------
+    (A,) or None
+        None where the bounds leave nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> upper = np.array([4.0, 2.0])
+    >>> least_largest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -upper, upper)
+    array([2., 1.])
+    """
+    size = np.maximum(np.abs(lower), np.abs(upper))
+    # rows a z + c ≤ t: shares; a z + c ≤ 0: bounds that no share stands for
+    rows, constants, shared = [], [], []
+    for bound, sign in ((upper, 1.0), (lower, -1.0)):
+        as_share = bound * sign > 0
+        by = np.where(as_share, np.abs(bound), np.where(size > 0, size, 1.0))
+        rows.append(sign * N / by[:, None])
+        constants.append((sign * start - np.where(as_share, 0.0, sign * bound)) / by)
+        shared.append(as_share)
+    a, c, share = np.concatenate(rows), np.concatenate(constants), np.concatenate(shared)
+    z, Z = np.zeros(N.shape[1]), np.eye(N.shape[1])
+    unit = max(float(np.abs(c).max(initial=0.0)), 1e-300)
+    longest = np.linalg.norm(a, axis=1)
+    while Z.shape[1]:
+        free = np.linalg.norm(a @ Z, axis=1) > _NO_ROW * longest
+        if not (free & share).any():
+            break
+        A_ub = np.concatenate([a[free] @ Z, -share[free, None].astype(float)], axis=1)
+        b_ub = -(c[free] + a[free] @ z)
+        program = _program(A_ub, b_ub / unit, 1.0, (None, None))
+        if program.status != 0:
+            return None
+        weight = np.abs(program.ineqlin.marginals)
+        tight = weight > _NO_MULTIPLIER * weight.max()
+        step = np.linalg.lstsq(A_ub[tight], b_ub[tight], rcond=_NO_ROW)[0]
+        z = z + Z @ step[:-1]
+        Z = Z @ _null(A_ub[tight, :-1])
+    return _within(start, N, z, lower, upper)
+
+
+def _null(a: np.ndarray) -> np.ndarray:
+    """Orthonormal basis (n, k) of what rows (m, n) give zero."""
+    from scipy.linalg import null_space
+
+    return null_space(a, rcond=_NO_ROW)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How much of a demand bounds allow.
+
+    Attributes
+    ----------
+    scale : float or None
+        Largest share of the demand, 1 at most; None where they allow no share of it.
+    widen : float
+        Where they allow none: how much wider the bounds would have to be, as a share of their size.
+    binding : tuple of int
+        Efforts whose bounds are what stops it.
+    """
+
+    scale: float | None
+    widen: float
+    binding: tuple[int, ...]
+
+
+def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Reach:
+    """How much of a demand bounds allow, by linear programs over z and a scale or a widening.
+
+    Parameters
+    ----------
+    start, lower, upper : (A,)
+        Efforts for z = 0, in proportion to the demand, and their bounds, which may be infinite.
+    N : (A, K)
+        How they may vary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones(2)
+    >>> reach(np.array([6.0, 2.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
+    Reach(scale=0.5, widen=0.0, binding=(0, 1))
+    """
+    rows, T, bound, given = _bounded(start, N, lower, upper)
+    unit = max(1.0, float(np.abs(T).max(initial=0.0)))
+    share = _program(np.column_stack([rows, T / unit]), bound, -1.0, (0.0, unit))
+    if share.status == 0:
+        weight = np.abs(share.ineqlin.marginals)
+        strong = given[weight > _NO_MULTIPLIER * weight.max(initial=0.0)] % len(start)
+        return Reach(float(share.x[-1]) / unit, 0.0, tuple(sorted(set(strong.tolist()))))
+    wide, tight = _widening(start, N, lower, upper)
+    stops = tight.reshape(2, -1).any(axis=0)
+    return Reach(None, wide, tuple(np.flatnonzero(stops).tolist()))
+
+
+def _bounded(
+    start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Conditions rows z + T ≤ bound as shares of the bounds, and which of all, upper ones first, they are."""
+    magnitude = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper)))
+    size = np.tile(np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0), 2)
+    bound = np.concatenate([upper, -lower])
+    given = np.flatnonzero(np.isfinite(bound))
+    rows, T = np.concatenate([N, -N]) / size[:, None], np.concatenate([start, -start]) / size
+    width = np.linalg.norm(rows[given], axis=0)
+    return rows[given] / np.where(width > 0, width, 1.0), T[given], (bound / size)[given], given
+
+
+def _widening(
+    start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Least share by which bounds must be wider, below 0 if they may be narrower; which (2A,) say so."""
+    rows, T, bound, given = _bounded(start, N, lower, upper)
+    unit = max(1.0, float(np.abs(bound - T).max(initial=0.0)))
+    least = _program(np.column_stack([rows, -np.ones(len(T))]), (bound - T) / unit, 1.0, (-1.0, None))
+    weight = np.abs(least.ineqlin.marginals)
+    tight = np.zeros(2 * len(start), dtype=bool)
+    tight[given[weight > _NO_MULTIPLIER * weight.max(initial=0.0)]] = True
+    return float(least.x[-1]) * unit, tight
+
+
+def _program(
+    rows: np.ndarray, bound: np.ndarray, cost: float, last: tuple[float | None, float | None]
+) -> Any:
+    """Least cost · x_n of rows x ≤ bound, where only x_n is bounded by itself."""
+    from scipy.optimize import linprog
+
+    n = rows.shape[1]
+    exact = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    return linprog(
+        np.append(np.zeros(n - 1), cost),
+        rows,
+        bound,
+        bounds=[(None, None)] * (n - 1) + [last],
+        method="highs-ds",
+        options=exact,
+    )

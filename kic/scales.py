@@ -1,0 +1,78 @@
+"""Scales of tasks and coordinates: what lets numbers of different units be measured against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import reals
+from kic.drawing import Drawing
+from kic.errors import InputError, shown, unknown
+from kic.units import row_unit
+
+
+def row_scales(drawing: Drawing, rows: tuple[str, ...], length: Any) -> np.ndarray:
+    """Factors (P,) that bring rows to one unit: `length` of angular ones, 1 of all others.
+
+    Raises
+    ------
+    InputError
+        If there are rows of both kinds and no length, or it is not positive.
+    """
+    units = [row_unit(drawing, row) for row in rows]
+    if length is None:
+        remedy = (
+            f"Give `length` (in {drawing.units.length}): angular rows times it are arcs at that distance. Or "
+            "ask for rows of one unit."
+        )
+        _check_one_unit("Rows", rows, units, remedy)
+        return np.ones(len(rows))
+    found = reals(length)
+    if found is None or found.ndim or found <= 0:
+        raise InputError(f"Expected `length` to be a positive number, got {shown(length)}.")
+    return np.where(np.array(units) == "rad", found, 1.0)
+
+
+def coordinate_limits(drawing: Drawing, columns: tuple[str, ...], limits: Any, kind: str) -> np.ndarray:
+    """Limits (M,) of rates or efforts, by name or in order; 1 where none are given.
+
+    Raises
+    ------
+    InputError
+        If coordinates have different units and there are no limits, or some are missing or not positive.
+    UnknownNameError
+        For a name that is no coordinate.
+    """
+    what = "rates" if kind == "velocity" else "efforts"
+    if limits is None:
+        units = [row_unit(drawing, column) for column in columns]
+        _check_one_unit("Coordinates", columns, units, f"Give `limits` of their {what}, as {{name: limit}}.")
+        return np.ones(len(columns))
+    if isinstance(limits, Mapping):
+        for name in limits:
+            if name not in columns:
+                raise unknown("coordinate", name, drawing.name, columns)
+        missing = [name for name in columns if name not in limits]
+        if missing:
+            raise InputError(
+                f"Expected `limits` of the {what} of all coordinates; missing: {', '.join(missing)}.",
+                missing=tuple(missing),
+            )
+        limits = [limits[name] for name in columns]
+    found = reals(limits)
+    if found is None or found.shape != (len(columns),) or not (found > 0).all():
+        raise InputError(
+            f"Expected `limits` to be positive numbers for {', '.join(columns)}, got {shown(limits)}."
+        )
+    return found
+
+
+def _check_one_unit(what: str, names: tuple[str, ...], units: list[str], remedy: str) -> None:
+    """Refuse to measure things of different units against each other."""
+    if len(set(units)) > 1:
+        them = ", ".join(f"{name} ({unit})" for name, unit in zip(names, units, strict=True))
+        raise InputError(
+            f"{what} of different units have no common measure: {them}. {remedy}", units=tuple(units)
+        )

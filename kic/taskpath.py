@@ -1,0 +1,243 @@
+"""Trajectories: what a task is to do in time, from functions, from samples, or from poses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import broadcast_batches, numbers, reals
+from kic.errors import InputError, shown
+from kic.model import Model
+from kic.parts import Body
+from kic.rotations import vector_from_matrix
+from kic.system import row_scales
+from kic.targets import reference_of
+
+_STEP = 1e-40
+# value, rate, acceleration of some rows; of a body its turn (3, 3) stands beside the value of its place
+Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
+
+
+class TaskPath:
+    """Wanted values of a task's rows in time, with their rates, and accelerations if they are known.
+
+    Parameters
+    ----------
+    model : Model
+        The mechanism.
+    path : dict of str to callable or array_like
+        Rows with a value, and bodies, by name; see `Mechanism.follow`.
+    t : (n,) ndarray
+        Times of the samples.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The rows of the task.
+    batch : tuple of int
+        Shape of the batch of paths.
+    scale : (P,)
+        What each row is measured by: a characteristic length, or 1.
+    """
+
+    def __init__(self, model: Model, path: Any, t: np.ndarray) -> None:
+        if not isinstance(path, Mapping) or not path:
+            raise InputError(
+                f"Expected `path` to be a dict of rows or bodies, each with its course, got {shown(path)}."
+            )
+        self._model = model
+        self._entries: list[_Entry] = []
+        names: list[str] = []
+        for name, course in path.items():
+            if not isinstance(name, str):
+                raise InputError(f"Expected names of rows as keys of `path`, got {shown(name)}.")
+            entry = _Entry(model, name, course, t)
+            self._entries.append(entry)
+            names += entry.names
+        self.names = tuple(names)
+        self.batch = broadcast_batches(**{e.name: e.batch for e in self._entries})
+        rows = model.rows(self.names, 1).answer.rows
+        scale = row_scales(model.tree, list(rows.source), model.length)
+        self.scale = scale if rows.select is None else scale[rows.select]
+
+    def rates(self, time: float) -> np.ndarray:
+        """u̇ (..., P) at a time."""
+        return self._joined([e.sample(time)[2] for e in self._entries])
+
+    def accelerations(self, time: float) -> np.ndarray | None:
+        """ü (..., P) at a time; None where some are not known."""
+        found = [e.sample(time)[3] for e in self._entries]
+        return None if any(a is None for a in found) else self._joined(found)
+
+    def error(self, states: np.ndarray, time: float, shape: tuple[int, ...]) -> np.ndarray:
+        """What is left (B, P) from states (B, S) to what is wanted, turns as rotation vectors."""
+        parts = []
+        for e in self._entries:
+            value, turn, _, _ = e.sample(time)
+            missing = []
+            if value.shape[-1]:
+                there = self._model.values(e.valued, states)[:, : value.shape[-1]]
+                missing.append(_spread(value, shape) - there)
+            if turn is not None:
+                question = self._model.pose(e.name)
+                p = question.answer.split(question.table(states), (len(states),))[0].reshape(-1, 4, 3)
+                # rows of p are the turned unit vectors: p is the transpose of the rotation
+                missing.append(vector_from_matrix(turn @ p[:, 1:]))
+            parts.append(np.concatenate(missing, axis=-1))
+        return np.concatenate(parts, axis=-1)
+
+    def _joined(self, parts: list[Any]) -> np.ndarray:
+        return np.concatenate([np.broadcast_to(a, (*self.batch, a.shape[-1])) for a in parts], axis=-1)
+
+
+def _spread(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows (B, n) over a batch of a shape."""
+    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(-1, a.shape[-1])
+
+
+class _Entry:
+    """The course of one name."""
+
+    def __init__(self, model: Model, name: str, course: Any, t: np.ndarray) -> None:
+        self.name = name
+        self._last: tuple[float, Sample] | None = None
+        body = isinstance(model.drawing.parts.get(name), Body)
+        first = course(float(t[0])) if callable(course) and not _is_pose(course) else course
+        if isinstance(first, tuple) and first:
+            first = first[0]
+        self.names: tuple[str, ...] = (name,)
+        self.valued: str = name
+        if _is_pose(first):
+            if not body:
+                raise InputError(f"'{name}' is no body; a pose is the course of bodies only.", name=name)
+            self.whole = hasattr(first, "translation")
+            if not self.whole:
+                self.names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
+            self.size = 6 if self.whole else 3
+            self._reference = reference_of(model.tree, name)
+            self._made = self._posed(course, t)
+            self.batch: tuple[int, ...] = ()
+            return
+        self.size, valued = model.value_rows(name)
+        if not valued:
+            raise InputError(
+                f"'{name}' includes angular velocities, which have no value to follow. Give a body its "
+                "course as SciPy RigidTransforms or Rotations, or name single rows of it.",
+                name=name,
+            )
+        self._made = self._valued(course, t)
+        self.batch = self._made(float(t[0]))[0].shape[:-1]
+
+    def sample(self, time: float) -> Sample:
+        """Value, turn, rate, acceleration at a time; the last is remembered."""
+        if self._last is None or self._last[0] != time:
+            self._last = time, self._made(time)
+        return self._last[1]
+
+    def _array(self, what: str, value: Any, size: int) -> np.ndarray:
+        a = numbers(f"{self.name} ({what})", value)
+        single = size == 1 and (a.ndim == 0 or a.shape[-1] != 1)
+        if single:
+            a = a[..., None]
+        if a.ndim == 0 or a.shape[-1] != size or a.dtype != np.float64 or not np.isfinite(a).all():
+            raise InputError(
+                f"Expected the {what} of '{self.name}' to be finite real numbers of shape (..., {size}), got "
+                f"{shown(value)}."
+            )
+        return a
+
+    def _valued(self, course: Any, t: np.ndarray) -> Callable[[float], Sample]:
+        size = self.size
+        if not callable(course):
+            a = reals(course)
+            if a is not None and size == 1 and a.ndim and (a.ndim == 1 or a.shape[-1] != 1):
+                a = a[..., None]
+            if a is None or a.ndim < 2 or a.shape[0] != len(t) or a.shape[-1] != size:
+                raise InputError(
+                    f"Expected the course of '{self.name}' to be a function of time, or finite samples of "
+                    f"shape ({len(t)}, ..., {size}), one for each time; got {shown(course)}."
+                )
+            from scipy.interpolate import make_interp_spline
+
+            spline = make_interp_spline(t, a, k=5 if len(t) > 5 else 3 if len(t) > 3 else 1)
+            one, two = spline.derivative(), spline.derivative(2) if spline.k > 1 else None
+            return lambda x: (spline(x), None, one(x), None if two is None else two(x))
+
+        def made(time: float) -> Sample:
+            found = course(time)
+            if isinstance(found, tuple) and len(found) in (2, 3) and np.ndim(found[0]) + (size == 1):
+                whats = ("value", "rate", "acceleration")
+                given = [self._array(w, a, size) for w, a in zip(whats, found, strict=False)]
+                return given[0], None, given[1], given[2] if len(given) > 2 else None
+            value = self._array("value", found, size)
+            try:
+                rate = np.asarray(course(time + 1j * _STEP))
+            except (TypeError, ValueError) as error:
+                raise InputError(self._no_rate()) from error
+            if rate.dtype.kind != "c":
+                raise InputError(self._no_rate())
+            return value, None, self._array("rate", rate.imag / _STEP, size), None
+
+        return made
+
+    def _no_rate(self) -> str:
+        return (
+            f"The rate of '{self.name}' is a complex step of its function, which does not pass complex times "
+            "on. Return (value, rate) or (value, rate, acceleration) from it."
+        )
+
+    def _posed(self, course: Any, t: np.ndarray) -> Callable[[float], Sample]:
+        none = np.zeros(0)
+        if callable(course) and not _is_pose(course):
+
+            def made(time: float) -> Sample:
+                found = course(time)
+                if not isinstance(found, tuple) or len(found) not in (2, 3) or not _is_pose(found[0]):
+                    raise InputError(
+                        f"Expected the function of '{self.name}' to return (pose, rate) or (pose, rate, "
+                        f"acceleration), its rates as rows {', '.join(self.names)}; got {shown(found)}."
+                    )
+                pose = found[0]
+                rotation = pose.rotation if self.whole else pose
+                place = np.asarray(pose.apply(self._reference)) if self.whole else none
+                later = [
+                    self._array(w, a, self.size)
+                    for w, a in zip(("rate", "acceleration"), found[1:], strict=False)
+                ]
+                return place, rotation.as_matrix(), later[0], later[1] if len(later) > 1 else None
+
+            return made
+        rotations = course.rotation if self.whole else course
+        if rotations.as_matrix().shape != (len(t), 3, 3):
+            raise InputError(
+                f"Expected {len(t)} poses of '{self.name}', one for each time, got those of shape "
+                f"{rotations.as_matrix().shape[:-2]}."
+            )
+        from scipy.interpolate import make_interp_spline
+        from scipy.spatial.transform import RotationSpline
+
+        turns = RotationSpline(t, rotations)
+        places = None
+        if self.whole:
+            k = 5 if len(t) > 5 else 3 if len(t) > 3 else 1
+            spline = make_interp_spline(t, course.apply(self._reference), k=k)
+            places = spline, spline.derivative(), spline.derivative(2) if k > 1 else None
+
+        def posed(time: float) -> Sample:
+            R = turns(time).as_matrix()
+            # a spline of rotations has its rates in axes of the body
+            w, wd = R @ turns(time, 1), R @ turns(time, 2)
+            if places is None:
+                return none, R, w, wd
+            at, v, a = places
+            later = None if a is None else np.concatenate([a(time), wd])
+            return at(time), R, np.concatenate([v(time), w]), later
+
+        return posed
+
+
+def _is_pose(value: Any) -> bool:
+    """Whether it is a SciPy Rotation or RigidTransform."""
+    return hasattr(value, "as_matrix")

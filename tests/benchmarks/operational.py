@@ -1,0 +1,139 @@
+"""Operational space: Λ, μ, p and the consistent inverse of a task, beside the same by Pinocchio and NumPy.
+
+kic gives μ as a tensor, for all rates at once; the peer, at one rate, what it makes of it, q̇ᵀ μ q̇.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+import numpy as np
+
+import kic
+from benchmarks import peers
+from benchmarks.timing import Report, Work, interleaved, micro, one_thread
+
+BATCH, PEER_BATCH = 4096, 256
+# arms, the task, and how far postures of a batch are from the drawing
+CASES = (("panda", "link7"), ("puma560", "tool"))
+SPREAD = 0.3
+TARGETS = {"one, out": "≤ 10 µs"}
+HEADINGS = ["per configuration", "kic µs", "peer µs", "kic/peer", "target", "differs"]
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+class Task:
+    """A task of an open arm at postures around its drawing, with its question prepared."""
+
+    def __init__(self, model: str, task: str, batch: int = BATCH) -> None:
+        self.mechanism, self.task = kic.load(model), task
+        self.evaluate = self.mechanism.prepare_operational_space(task)
+        drawn = self.mechanism.at().phi
+        rng = np.random.default_rng(1)
+        self.phi = drawn + rng.uniform(-SPREAD, SPREAD, size=drawn.shape)
+        self.many = drawn + rng.uniform(-SPREAD, SPREAD, size=(batch, len(drawn)))
+        self.qd = rng.normal(size=drawn.shape)
+
+    def one(self) -> dict[str, Work]:
+        """One posture, in new memory and in memory used again, until the arrays are in hand."""
+        evaluate, state, take = self.evaluate, self.mechanism.at(self.phi).state, self._take()
+        out = evaluate(state)
+        return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out))}
+
+    def batch(self) -> dict[str, Work]:
+        """A batch, likewise; and on one core."""
+        evaluate, states, take = self.evaluate, self.mechanism.at(self.many).state, self._take()
+        out = evaluate(states)
+        return {
+            "batch": lambda: take(evaluate(states)),
+            "batch, out": lambda: take(evaluate(states, out)),
+            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out))),
+        }
+
+    @staticmethod
+    def _take() -> attrgetter:
+        return attrgetter("Lambda", "mu", "p", "inverse")
+
+
+class Peer:
+    """The same task from Pinocchio's mass matrix, Coriolis matrix, gravity and frame Jacobian, and NumPy."""
+
+    def __init__(self, task: Task) -> None:
+        self.arm = peers.PinocchioPeer(task.mechanism)
+        self.task, self.frame = task, self.arm.frame(task.task)
+        # of a body all six rows, of a point three
+        self.rows = len(task.evaluate.task)
+        self.q, self.qs = self.arm.q(task.phi), self.arm.q(task.many[:PEER_BATCH])
+        self.v = self.arm.v(task.qd)
+
+    def raw(self, q: np.ndarray, v: np.ndarray) -> Parts:
+        """Λ, q̇ᵀ μ q̇, p and the consistent inverse: what is timed."""
+        pin, model, data, rows = peers.pinocchio, self.arm.model, self.arm.data, self.rows
+        upper = np.triu(pin.crba(model, data, q))
+        mass = upper + np.triu(upper, 1).T
+        coriolis = pin.computeCoriolisMatrix(model, data, q, v) @ v
+        gravity = pin.computeGeneralizedGravity(model, data, q)
+        pin.computeJointJacobiansTimeVariation(model, data, q, v)  # the Jacobians, too
+        G = pin.getFrameJacobian(model, data, self.frame, self.arm.axes)[:rows]
+        drift = pin.getFrameJacobianTimeVariation(model, data, self.frame, self.arm.axes)[:rows] @ v
+        mobility = np.linalg.solve(mass, G.T)
+        Lambda = np.linalg.inv(G @ mobility)
+        inverse = mobility @ Lambda
+        return Lambda, inverse.T @ coriolis - Lambda @ drift, inverse.T @ gravity, inverse
+
+    def works(self) -> dict[str, Work]:
+        """One posture, and a loop over postures."""
+        raw, q, qs, v = self.raw, self.q, self.qs, self.v
+
+        def loop() -> None:
+            for row in qs:
+                raw(row, v)
+
+        return {"peer": lambda: raw(q, v), "peer loop": loop}
+
+    def differs(self) -> float:
+        """Largest difference from kic's at the posture and rate of the table."""
+        Lambda, power, p, inverse = self.raw(self.q, self.v)
+        s, qd = self.task.evaluate(self.task.mechanism.at(self.task.phi).state), self.task.qd
+        pairs = {
+            "Lambda": (s.Lambda, Lambda),
+            "mu": (np.einsum("pab,a,b->p", s.mu, qd, qd), power),
+            "p": (s.p, p),
+            "inverse": (s.inverse, inverse[self.arm.back]),
+        }
+        return max(peers.check(1e-10, **pairs).values())
+
+
+def case_rows(model: str, of: str, seconds: float) -> list[list[str]]:
+    """All lines of one arm, single postures and batches, each timed beside the peer."""
+    task = Task(model, of)
+    peer = Peer(task) if peers.pinocchio is not None else None
+    worst = "" if peer is None else f"{peer.differs():.0e}"
+    theirs = {} if peer is None else peer.works()
+    rows = []
+    for ours, count, name, many in (
+        (task.one(), 1, "peer", 1),
+        (task.batch(), BATCH, "peer loop", PEER_BATCH),
+    ):
+        beside = {name: theirs[name]} if theirs else {}
+        times = interleaved({**ours, **beside}, seconds)
+        for what in ours:
+            row = [f"{model} {of} Λ, μ, p, J̄, {what}", micro(times.best(what) / count * 1e6), "", ""]
+            if beside:
+                row[2] = micro(times.best(name) / many * 1e6)
+                row[3] = f"{times.ratio(what, name) * many / count:.3f}"
+            rows.append([*row, TARGETS.get(what, ""), worst])
+    return rows
+
+
+def table(report: Report, seconds: float) -> None:
+    """Everything about tasks."""
+    report.say(
+        "Operational space of a task: Λ, μ for all rates, p and the dynamically consistent inverse. Peer: "
+        "the same at one rate from Pinocchio's crba, computeCoriolisMatrix, computeGeneralizedGravity and "
+        "computeJointJacobiansTimeVariation, put together by NumPy. "
+        f"Batches of {BATCH}, of the peer a loop over {PEER_BATCH}."
+    )
+    report.say()
+    rows = [row for model, of in CASES for row in case_rows(model, of, seconds)]
+    report.table(HEADINGS, rows)

@@ -1,0 +1,108 @@
+"""A control step of a redundant arm: rates, accelerations and efforts for a hand, and the same by matrices.
+
+The peer takes the Jacobian, its change in time, the mass and the Coriolis matrix from Pinocchio, and solves
+with NumPy; the law of (4-70) and its derivative in time. Both are compared first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import kic
+from benchmarks import peers
+from benchmarks.timing import Report, Work, interleaved, micro
+
+BATCH = 4096
+POSTURE = (0.1, 0.3, 0.2, -1.5, 0.3, 1.8, 0.2)
+WEIGHTS = ("minimum norm", "minimum kinetic energy")
+HEADINGS = ["per configuration", "kic µs", "peer µs", "kic/peer", "target", "differs"]
+# microseconds, of a control step with the memory used again
+TARGETS = {"one, out": "≤ 15 µs"}
+
+
+class Step:
+    """A control step of the 7-joint arm, for all six rows of its hand.
+
+    Parameters
+    ----------
+    weight : str
+        What is least.
+    """
+
+    def __init__(self, weight: str) -> None:
+        self.mechanism, self.weight = kic.load("panda"), weight
+        c = self.mechanism.at(POSTURE)
+        rng = np.random.default_rng(0)
+        self.state, self.ud, self.udd = c.state, rng.normal(size=6), rng.normal(size=6)
+        self.states = self.mechanism.at(np.array(POSTURE) + 0.1 * rng.normal(size=(BATCH, 7))).state
+        self.resolve = self.mechanism.prepare_resolve("link7", weight=weight, effort=True)
+
+    def works(self) -> dict[str, Work]:
+        """One posture and a batch, in new memory and in memory used again, until the arrays are in hand."""
+        f, state, states, ud, udd = self.resolve, self.state, self.states, self.ud, self.udd
+        once, many = f(state, ud, udd), f(states, ud, udd)
+        rates = self.mechanism.prepare_resolve("link7", weight=self.weight, order=1)
+        first = rates(state, ud)
+        return {
+            "one": lambda: f(state, ud, udd).effort,
+            "one, out": lambda: f(state, ud, udd, out=once).effort,
+            "rates alone, one, out": lambda: rates(state, ud, out=first).qd,
+            "batch, out": lambda: f(states, ud, udd, out=many).effort,
+        }
+
+    def peer(self) -> tuple[Work, float]:
+        """The same by Pinocchio and NumPy, and its largest difference from kic's."""
+        peer, pin = peers.PinocchioPeer(self.mechanism), peers.pinocchio
+        model, data, q, frame, axes = peer.model, peer.data, peer.q(POSTURE), peer.frame("link7"), peer.axes
+        energy, ud, udd, unit = self.weight == WEIGHTS[1], self.ud, self.udd, np.eye(7)
+        solve = np.linalg.solve
+
+        def step() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            pin.computeJointJacobians(model, data, q)
+            J = pin.getFrameJacobian(model, data, frame, axes)
+            M = unit
+            if energy:
+                upper = pin.crba(model, data, q)
+                M = np.triu(upper) + np.triu(upper, 1).T
+            X = solve(M, J.T)
+            A = J @ X
+            multiplier = solve(A, ud)
+            v = X @ multiplier
+            pin.computeJointJacobiansTimeVariation(model, data, q, v)
+            Jd = pin.getFrameJacobianTimeVariation(model, data, frame, axes)
+            change = Jd.T @ multiplier
+            if energy:
+                C = pin.computeCoriolisMatrix(model, data, q, v)
+                change = change - (C + C.T) @ v
+            y = solve(M, change)
+            a = y + X @ solve(A, udd - Jd @ v - J @ y)
+            return v, a, pin.rnea(model, data, q, v, a)
+
+        r, back = self.resolve(self.state, ud, udd), peer.back
+        found = dict(zip(("qd", "qdd", "effort"), step(), strict=True))
+        worst = peers.check(1e-10, **{name: (getattr(r, name), x[back]) for name, x in found.items()})
+        return step, max(worst.values())
+
+
+def table(report: Report, seconds: float) -> None:
+    """Everything about redundancy."""
+    report.say(
+        "Redundancy: rates, consistent accelerations and efforts of the panda for the six rows of its hand. "
+        "Peer: Jacobian, its change, mass and Coriolis matrix and efforts by Pinocchio, the rest by "
+        f"NumPy; batches of {BATCH}, which the peer takes one by one."
+    )
+    report.say()
+    rows = []
+    for weight in WEIGHTS:
+        step = Step(weight)
+        works = step.works()
+        theirs, worst = step.peer() if peers.pinocchio is not None else (None, None)
+        times = interleaved(works if theirs is None else {**works, "peer": theirs}, seconds)
+        for name in works:
+            count = BATCH if name.startswith("batch") else 1
+            row = [f"panda, {weight}, {name}", micro(times.best(name) / count * 1e6)]
+            compared = theirs is not None and not name.startswith("rates")
+            row.append(micro(times.best("peer") * 1e6) if compared else "")
+            row.append(f"{times.ratio(name, 'peer') / count:.2f}" if compared else "")
+            rows.append([*row, TARGETS.get(name, ""), "" if worst is None else f"{worst:.0e}"])
+    report.table(HEADINGS, rows)

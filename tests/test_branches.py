@@ -1,0 +1,235 @@
+"""Assemblies of a batch: what each member has, matched as branches from member to member."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+from kic.configuration import Configuration
+
+TWO = kic.load("horn-two-link")
+ARM = kic.load("puma560")
+FOUR = kic.load("four-bar")
+
+
+def check(m: kic.Mechanism, found: kic.Assemblies, inputs: dict) -> None:
+    """Every posture has the inputs and is closed; those of one member are distinct; the rest is masked."""
+    assert found.ok.shape == found.hits.shape == found.singular.shape == found.continued.shape == found.batch
+    assert (found.hits > 0).tolist() == found.ok.tolist()
+    assert not (found.continued & ~found.ok).any()
+    assert not (found.singular & ~found.ok).any()
+    assert np.isfinite(found.state).all(axis=-1).tolist() == found.ok.tolist()
+    for name, value in inputs.items():
+        got = found.value(name)
+        assert np.isfinite(got).tolist() == found.ok.tolist()
+        assert np.nanmax(np.abs(got - np.broadcast_to(value, got.shape)), initial=0.0) < 1e-11
+    closure = m._model.closure(())
+    have = found._states[found.ok.ravel()]
+    if closure.transfer.owners and len(have):
+        assert np.abs(closure.rows(have)[0]).max() < 1e-12
+    assert found.hits.sum() <= found.starts
+    # no slice is empty: there are as many as the most that a member has
+    assert len(found.hits) == found.ok.sum(axis=0).max(initial=0)
+
+
+def test_two_elbows_up_to_the_limit_of_reach_and_beyond() -> None:
+    """The law of cosines for every member; the two branches are the two signs of the elbow."""
+    x = np.array([0.6, 1.0, 1.4, 1.8, 1.95, 2.0, 2.2])
+    found = TWO.assemblies({"tip.x": x, "tip.y": 0.0})
+    check(TWO, found, {"tip.x": x, "tip.y": 0.0})
+    assert found.ok.sum(axis=0).tolist() == [2, 2, 2, 2, 2, 1, 0]
+    bend = np.arccos(x[:5] ** 2 / 2 - 1)
+    elbow = found.value("elbow")[:, :5]
+    signs = np.sign(elbow[:, :1])
+    assert sorted(signs.ravel()) == [-1, 1]
+    assert elbow == pytest.approx(signs * bend, abs=1e-11)
+    assert found.singular[:, 5].sum() == 1
+    assert found.continued[:, 1:5].all()
+    assert not found.continued[:, 0].any()
+    assert found.coefficients("tip", failures="mask").G.shape == (2, 7, 3, 2)
+    text = " ".join(repr(found).split())
+    assert "distinct postures found at each of 7 members (7,)" in text
+    assert "postures members that have so many 0 1 1 1 2 5" in text
+
+
+def test_each_member_as_it_is_alone() -> None:
+    """The first member is the search for it alone, to the last hit but for what its neighbours add."""
+    angles = np.linspace(0.4, 2.9, 6)
+    found = FOUR.assemblies({"A": angles}, seed=5)
+    check(FOUR, found, {"A": angles})
+    assert found.batch == (2, 6)
+    alone = FOUR.assemblies({"A": angles[0]}, seed=5)
+    assert np.abs(found.phi[:, 0] - alone.phi).max() < 1e-12
+    assert (found.hits[:, 0] >= alone.hits).all()
+    for k, angle in enumerate(angles):
+        alone = FOUR.assemblies({"A": angle})
+        gap = np.abs(np.exp(1j * alone.phi)[:, None] - np.exp(1j * found.phi[:, k])).max(axis=-1)
+        assert gap.min(axis=0).max() < 1e-10
+
+
+def test_a_slice_is_a_branch() -> None:
+    """Round and round: each slice is what path() gives from its first posture, full turns and all."""
+    angles = FOUR.at().value("A") + np.linspace(0, 4 * np.pi, 80)
+    found = FOUR.assemblies({"A": angles})
+    check(FOUR, found, {"A": angles})
+    assert found.continued[:, 1:].all()
+    for k in range(2):
+        first = Configuration(FOUR._model, (), found._states[[k * len(angles)]])
+        path = FOUR.path({"A": angles}, near=first)
+        assert np.abs(found.phi[k] - path.phi).max() < 1e-9
+
+
+def test_the_eight_of_an_arm_along_a_path() -> None:
+    along = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]) + np.linspace(0, 0.6, 12)[:, None]
+    c = ARM.at(along)
+    found = ARM.assemblies({"link6": c.pose("link6")})
+    assert found.batch == (8, 12)
+    assert found.ok.all()
+    assert found.continued[:, 1:].all()
+    poses = found.displacement("link6")
+    assert np.abs(poses - c.displacement("link6")).max() < 1e-11
+    off = np.abs(np.exp(1j * found.phi) - np.exp(1j * along)).max(axis=-1)
+    own = int(np.argmin(off[:, 0]))
+    assert off[own].max() < 1e-9  # the motion itself is one of the slices
+    # no slice jumps: the largest step is of the size of the motion's own
+    assert np.abs(np.diff(found.phi, axis=1)).max() < 10 * np.abs(np.diff(along, axis=0)).max()
+
+
+def test_several_axes_and_a_seed() -> None:
+    x, y = np.linspace(0.5, 2.3, 4)[:, None], np.linspace(-0.4, 0.4, 3)
+    found = TWO.assemblies({"tip.x": x, "tip.y": y})
+    check(TWO, found, {"tip.x": x, "tip.y": y})
+    reach = x**2 + y**2 <= 4
+    assert found.ok.sum(axis=0).tolist() == (2 * reach).tolist()
+    sign = np.sign(found.value("elbow"))
+    for k in range(2):
+        assert len(set(sign[k][found.ok[k]])) == 1
+    again = TWO.assemblies({"tip.x": x, "tip.y": y})
+    assert np.array_equal(again.state, found.state, equal_nan=True)
+    few = TWO.assemblies({"tip.x": x, "tip.y": y}, starts=1)
+    check(TWO, few, {"tip.x": x, "tip.y": y})
+    assert few.starts < found.starts
+    one = TWO.assemblies({"tip.x": [1.0], "tip.y": 1.0})
+    assert one.batch == (2, 1)
+    assert one.phi[:, 0] == pytest.approx(TWO.assemblies({"tip.x": 1.0, "tip.y": 1.0}).phi, abs=1e-12)
+
+
+@pytest.mark.parametrize("batch", [(0,), (2, 0)])
+def test_an_empty_batch(batch: tuple[int, ...]) -> None:
+    found = TWO.assemblies({"tip.x": np.zeros(batch), "tip.y": 0.0})
+    assert found.batch == found.hits.shape == (0, *batch)
+    assert found.value("elbow").shape == (0, *batch)
+    assert found.starts == 0
+    assert "at each of 0 members" in repr(found)
+
+
+def test_a_branch_missed_at_one_member_is_led_there() -> None:
+    """With hardly any starts of their own, members have what is found at others."""
+    m = kic.load("three-legged-robot")
+    turn = np.linspace(0.0, 0.2, 5)
+    pose = RigidTransform.from_components([0.1, 0.05, 0.0], Rotation.from_rotvec(np.outer(turn, [0, 0, 1.0])))
+    found = m.assemblies({"platform": pose}, starts=64)
+    assert found.batch == (8, 5)
+    assert found.ok.all()
+    assert found.continued[:, 1:].all()
+    assert np.abs(found.displacement("platform") - pose.as_matrix()).max() < 1e-11
+
+
+def test_a_branch_that_ends_leaves_its_slice_to_another() -> None:
+    """Out of reach in the middle: two and two, four branches that meet nowhere, in two slices."""
+    x = np.array([1.6, 1.9, 2.3, 2.3, 1.9, 1.6])
+    found = TWO.assemblies({"tip.x": x, "tip.y": 0.0})
+    check(TWO, found, {"tip.x": x, "tip.y": 0.0})
+    assert found.ok.sum(axis=0).tolist() == [2, 2, 0, 0, 2, 2]
+    assert found.continued.all(axis=0).tolist() == [False, True, False, False, False, True]
+
+
+def test_a_leap_is_not_called_a_branch() -> None:
+    """From one side of the base to the other the straight way leads through the base: no branch goes on."""
+    x = np.array([1.0, -1.0])
+    found = TWO.assemblies({"tip.x": x, "tip.y": 0.0})
+    check(TWO, found, {"tip.x": x, "tip.y": 0.0})
+    assert found.ok.all()
+    assert not found.continued.any()
+
+
+def test_limits_of_each_member() -> None:
+    x = np.array([0.6, 1.2, 1.8])
+    bend = np.arccos(x**2 / 2 - 1)
+    found = TWO.assemblies({"tip.x": x, "tip.y": 0.0}, limits={"elbow": (0.0, 2.0)})
+    assert found.ok.sum(axis=0).tolist() == (bend <= 2.0).astype(int).tolist()
+    assert found.value("elbow")[found.ok] == pytest.approx(bend[bend <= 2.0], abs=1e-11)
+    turned = TWO.assemblies({"tip.x": x, "tip.y": 0.0}, limits={"shoulder": (5.0, 8.0)})
+    assert turned.ok.all()
+    assert (turned.value("shoulder") >= 5).all()
+    assert turned.continued[:, 1:].all()
+    with pytest.raises(kic.PostureError, match=r"but none within `limits`: .* 'elbow' by 0\.89") as caught:
+        TWO.assemblies({"tip.x": x, "tip.y": 0.0}, limits={"elbow": (-0.01, 0.01)})
+    assert caught.value.failed == [(0,), (1,), (2,)]
+
+
+def test_a_member_that_can_not_be() -> None:
+    found = TWO.assemblies({"tip.x": [np.nan, 1.0, 5.0], "tip.y": 1.0})
+    assert found.ok.tolist() == [[False, True, False]] * 2
+    found = TWO.assemblies({"tip.x": 1.0, "tip.y": [[0.5], [np.inf]]})
+    assert found.batch == (2, 2, 1)
+    assert found.ok[:, :, 0].tolist() == [[True, False]] * 2
+
+
+def test_a_motion_left_over_does_not_run_away() -> None:
+    """An aligned wrist at every member: each start ends elsewhere, and nothing is led on from there."""
+    c = ARM.at(np.array([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]) + np.outer([0, 0.01], [1, 0, 0, 0, 0, 0]))
+    found = ARM.assemblies({"link6": c.pose("link6")}, starts=16)
+    assert found.singular.any()
+    assert len(found.hits) < 40
+
+
+WRONG = [
+    (TWO, {"tip.x": [2.1, 2.2], "tip.y": 0.0}, {}, r"at any of 2 members from 144 starts: .* by 1\.00e-01"),
+    (TWO, {"tip.x": [np.nan, np.inf], "tip.y": 0.0}, {}, r"at any of 2 members: inputs must be finite"),
+    (TWO, {"tip.x": [1.0, 1.1], "tip.y": 0.0}, {"starts": 0}, r"`starts` to be a positive number .*, got 0"),
+    (TWO, {"tip.x": [1.0, 1.1]}, {}, r"mobility 2; 1 coordinates were named: tip\.x\. Name 1 more"),
+    (TWO, {"tip.x": [1.0, 1.1], "tip.y": [1.0, 2, 3]}, {}, r"broadcast"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("m", "inputs", "more", "text"), WRONG)
+def test_questions_that_are_none(m: kic.Mechanism, inputs: dict, more: dict, text: str) -> None:
+    with pytest.raises(kic.KicError, match=text):
+        m.assemblies(inputs, **more)
+
+
+def test_out_of_reach_says_how_far_for_each() -> None:
+    with pytest.raises(kic.PostureError) as caught:
+        TWO.assemblies({"tip.x": [2.1, 2.2], "tip.y": 0.0})
+    assert caught.value.left == pytest.approx(0.1, abs=1e-9)
+    assert caught.value.failed == [(0,), (1,)]
+    assert caught.value.nearest.value("tip") == pytest.approx([2.0, 0.0, 0.0], abs=1e-6)
+
+
+def structure() -> kic.Mechanism:
+    """Two bars and the ground between three hinges: a triangle."""
+    at = [(0, 0, 0), (1, 2, 0), (3, 0, 0)]
+    pairs = [("ground", "a"), ("a", "b"), ("b", "ground")]
+    joints = [
+        kic.Joint(name, "revolute", pair, at=p, axis=(0, 0, 1))
+        for name, pair, p in zip("ABC", pairs, at, strict=True)
+    ]
+    return kic.Mechanism("triangle", [kic.Body("a"), kic.Body("b")], joints, coordinates=[])
+
+
+def test_a_mechanism_without_freedom() -> None:
+    """It has no inputs; without any, both its assemblies are found: the triangle and its mirror image."""
+    m = structure()
+    assert (m.freedoms, m.mobility().finite) == (0, True)
+    assert m.mobility().text().startswith("mobility 0: ")
+    text = r"'triangle' has mobility 0; 1 coordinates were named: A\. It does not move: name none\."
+    for inputs in ({"A": 1.0}, {"A": [1.0, 2.0]}):
+        with pytest.raises(kic.InputError, match=text):
+            m.assemblies(inputs)
+    found = m.assemblies({})
+    assert found.batch == (2,)
+    turn = found.value("A") - m.at().value("A")
+    assert np.sort(turn) == pytest.approx([-2 * np.arctan(2.0), 0.0], abs=1e-12)

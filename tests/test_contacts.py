@@ -1,0 +1,386 @@
+"""Contacts: against the joints that they stand for, their rows from geometry, and all that can not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hands import BOUNDS, STEP, hand, stepped
+from sampling import mismatch
+
+import kic
+from kic.contacts import HOLDS
+from kic.cuts import contact_axes
+
+KINDS = tuple(HOLDS)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def opened(m: kic.Mechanism) -> kic.Mechanism:
+    return replace(m, contacts=[replace(c, closed=False) for c in m.contacts])
+
+
+def inputs(m: kic.Mechanism) -> list[str]:
+    """Finger joints that drive the mechanism well."""
+    among = [joint.name for joint in m.joints if joint.type == "revolute"]
+    return list(m.independent_sets(among=among, count=1)[0].names)
+
+
+def moved(m: kic.Mechanism, wrt: list[str], seed: int = 0, size: float = 0.05):
+    """A closed posture beside the drawing."""
+    way = np.random.default_rng(seed).uniform(-size, size, len(wrt))
+    return m.at(dict(zip(wrt, way, strict=True)), near=m.at())
+
+
+# ----------------------------------------------------------------------------------------- mobility
+
+
+@pytest.mark.parametrize(
+    ("kinds", "links", "freedoms"),
+    [
+        (("friction",) * 3, 3, 6),
+        (("pinned",) * 3, 3, 6),
+        (("soft",) * 3, 4, 6),
+        (("point",) * 3, 3, 12),
+        (("point", "friction", "soft", "pinned"), 3, 18 - 11),
+    ],
+)
+def test_each_kind_counts(kinds, links, freedoms) -> None:
+    m = hand(1, kinds, links)
+    assert (m.freedoms, m.redundant, m.cuts) == (freedoms, 0, ())
+    assert m.mobility().regular
+    assert m.mobility().conditions == {f"c{k}": len(HOLDS[kind]) for k, kind in enumerate(kinds)}
+    assert f"closure conditions of {len(kinds)} contacts (c0, c1, c2" in m.mobility().text()
+    free = opened(m)
+    assert free.freedoms == freedoms + sum(len(HOLDS[kind]) for kind in kinds)
+    assert free.mobility().conditions == {}
+    one = replace(m, contacts=[m.contacts[0], *opened(m).contacts[1:]])
+    assert one.freedoms == free.freedoms - len(HOLDS[kinds[0]])
+
+
+# ------------------------------------------------------------ contacts and the joints they stand for
+
+
+def as_joints(m: kic.Mechanism) -> kic.Mechanism:
+    """The same, with each contact drawn as joints; a point without friction as two, with a body between."""
+    joints, bodies = list(m.joints), list(m.bodies)
+    for c in m.contacts:
+        finger, touched = c.bodies
+        _, t1, t2 = (tuple(u) for u in contact_axes(c))
+        if c.type == "soft":
+            joints.append(kic.Joint(c.name, "universal", (touched, finger), c.at, t1, t2))
+        elif c.type == "point":
+            puck = f"puck {c.name}"
+            bodies.append(kic.Body(puck, mass=0, com=c.at, inertia=(0, 0, 0)))
+            joints.append(kic.Joint(f"{c.name} glide", "planar", (touched, puck), c.at, t1, t2))
+            joints.append(kic.Joint(c.name, "universal", (puck, finger), c.at, t1, t2))
+        else:
+            joints.append(kic.Joint(c.name, "spherical", (touched, finger), c.at))
+    return replace(m, joints=joints, bodies=bodies, contacts=())
+
+
+CASES = {  # drawn so that they move well
+    "friction": (11, ("friction",) * 3, 3),
+    "pinned": (11, ("pinned",) * 3, 3),
+    "soft": (20, ("soft",) * 3, 4),
+    "point": (0, ("point", "friction", "friction"), (2, 3, 3)),
+    "mixed": (38, ("point", "soft", "pinned"), (1, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> None:
+    """Mobility, postures, coefficients to third order, dynamics and forces, beside the same with joints."""
+    m = hand(*CASES[name], turned=turned)
+    other = as_joints(m)
+    assert m.freedoms == other.freedoms
+    wrt = inputs(m)
+    a, b = (moved(x, wrt) for x in (m, other))
+    for body in ("box", "f00"):
+        assert np.abs(a.displacement(body) - b.displacement(body)).max() < 1e-11
+    x, y = (c.coefficients(["box", "tip0", "j21"], 3, wrt) for c in (a, b))
+    # the two postures are closed to rounding only, which each order takes a little further
+    limit = 1e-11 * max(1.0, float(m.prepare("box", wrt=wrt).check(a.state)))
+    for letter in "GHD":
+        assert mismatch(getattr(x, letter), getattr(y, letter)) < limit
+    d, e = (c.dynamics(wrt) for c in (a, b))
+    for letter in ("I", "P", "load"):
+        assert mismatch(getattr(d, letter), getattr(e, letter)) < limit
+    rates = np.random.default_rng(3).normal(size=(2, m.freedoms))
+    f, g = (c.joint_forces(*rates, wrt=wrt) for c in (a, b))
+    assert f.undetermined == g.undetermined == ()
+    assert mismatch(f.effort, g.effort) < limit
+    for contact in m.contacts:
+        # joints are written with the touched body first
+        one, two = f[contact.name], g[contact.name].about(f[contact.name].point)
+        assert one.bodies == contact.bodies
+        assert mismatch(one.force, -two.force) < limit
+        moment = np.abs(one.moment + two.moment).max()
+        assert moment < limit * np.abs(f.force).max()
+        if contact.type != "soft":
+            assert np.abs(one.moment).max() < limit * np.abs(f.force).max()
+        if contact.type == "point":
+            normal = a.pose(contact.bodies[1]).rotation.apply(contact.normal)
+            assert np.abs(np.cross(one.force, normal)).max() < limit * np.abs(f.force).max()
+
+
+# ---------------------------------------------------------------------------------------------- rows
+
+
+def by_hand(c, contact: kic.Contact) -> np.ndarray:
+    """Rows of a contact at one posture, from where its bodies are."""
+    place = {body: np.eye(4) if body == "ground" else c.displacement(body) for body in contact.bodies}
+    one, two = (place[body] for body in contact.bodies)
+    gap = two[:3, :3] @ contact.at + two[:3, 3] - one[:3, :3] @ contact.at - one[:3, 3]
+    axes = contact_axes(contact)
+    rows = [*(two[:3, :3] @ u @ gap for u in axes), (two[:3, :3] @ axes[1]) @ (one[:3, :3] @ axes[2])]
+    return np.array(rows[: len(HOLDS[contact.type])] if contact.type != "point" else rows[:1])
+
+
+def test_axes_are_a_right_handed_frame_on_the_normal() -> None:
+    rng = np.random.default_rng(0)
+    for normal in [*np.eye(3), *-np.eye(3), *rng.normal(size=(5, 3)), None]:
+        given = None if normal is None else tuple(7 * normal)
+        axes = contact_axes(kic.Contact("c", "pinned", ("a", "b"), (0, 0, 0), given))
+        assert np.abs(axes @ axes.T - np.eye(3)).max() < 1e-15
+        assert np.linalg.det(axes) == pytest.approx(1, abs=1e-15)
+        way = np.array([0, 0, 1]) if normal is None else normal / np.linalg.norm(normal)
+        assert np.abs(axes[0] - way).max() < 1e-15
+
+
+@every_kind
+def test_rows_of_open_contacts(kind: str) -> None:
+    """Values from geometry, rates from velocities, and each order the complex step of the one below."""
+    m = opened(hand(4, (kind, "friction")))
+    rng = np.random.default_rng(5)
+    names = ["box", *(f"j{k}{n}" for k in (0, 1) for n in range(3))]
+    c = m.at(rng.normal(size=m.freedoms))
+    contact = m.contacts[0]
+    rows = c.coefficients("c0", 3, names)
+    assert rows.rows == contact.rows
+    assert np.abs(rows.values - by_hand(c, contact)).max() < 1e-14
+    assert np.abs(np.atleast_1d(c.value("c0")) - rows.values).max() < 1e-14
+    tree = m._model.tree
+    steps = stepped(c, c.coefficients(list(tree.columns), 1, names).G)
+    below = steps.coefficients("c0", 2, names)
+    assert mismatch(below.values.imag.T / STEP, rows.G) < 1e-12
+    assert mismatch(np.moveaxis(below.G.imag / STEP, 0, -2), rows.H) < 1e-12
+    assert mismatch(np.moveaxis(below.H.imag / STEP, 0, -3), rows.D) < 1e-12
+
+
+def test_signs() -> None:
+    """The gap grows where the foot is lifted; spin counts the second body's turn about the normal."""
+    lifted = kic.Mechanism(
+        "foot",
+        [kic.Body("foot", mass=1.0, com=(0, 0, 0.1), inertia=(0.1, 0.1, 0.1))],
+        [kic.Joint("lift", "prismatic", ("ground", "foot"), axis=(0, 0, 1))],
+        contacts=[kic.Contact("c", "point", ("foot", "ground"), (0, 0, 0), (0, 0, -1), closed=False)],
+    )
+    assert lifted.at([0.3]).value("c.n") == pytest.approx(0.3)
+    assert lifted.at({"c.n": 0.2}).value("lift") == pytest.approx(0.2)  # a gap can be an input
+    assert lifted.at([0.3]).coefficients("lift", wrt="c.n").G.item() == pytest.approx(1)
+    for pair, sign in ((("ground", "disc"), 1), (("disc", "ground"), -1)):
+        disc = kic.Mechanism(
+            "disc",
+            [kic.Body("disc", mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.1))],
+            [kic.Joint("turn", "revolute", ("ground", "disc"), (0, 0, 0), (0, 0, 1))],
+            contacts=[kic.Contact("c", "soft", pair, (0, 0, 0), (0, 0, 1), 0.5, 0.1, closed=False)],
+        )
+        assert disc.at([0.2]).value("c.s") == pytest.approx(sign * np.sin(0.2))
+        assert disc.at([0.0]).coefficients("c.s").G.item() == pytest.approx(sign)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_closed_contacts_stay_closed(name: str) -> None:
+    m = hand(*CASES[name])
+    wrt = inputs(m)
+    c = moved(m, wrt)
+    assert np.abs(c.displacement("box") - np.eye(4)).max() > 1e-2
+    for contact in m.contacts:
+        assert np.abs(by_hand(c, contact)).max() < 1e-11
+        rows = c.coefficients(contact.name, 3, wrt)
+        for letter in "GHD":
+            assert np.abs(getattr(rows, letter)).max() < 1e-8
+    if "point" in name:  # it glides
+        assert np.linalg.norm(c.value("tip0") - c.value("spot0")) > 1e-3
+
+
+# --------------------------------------------------------------------------------- two soft discs
+
+
+def discs(**given) -> kic.Mechanism:
+    """Two discs on one axis, face to face; friction at a soft contact turns one with the other."""
+    soft = {"type": "soft", "friction": 0.5, "torsion": 0.1} | given
+    return kic.Mechanism(
+        "discs",
+        [kic.Body(x, mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.2)) for x in "ab"],
+        [kic.Joint(x.upper(), "revolute", ("ground", x), (0, 0, 0), (0, 0, 1)) for x in "ab"],
+        contacts=[kic.Contact("face", bodies=("a", "b"), at=(0, 0, 0.5), normal=(0, 0, 1), **soft)],
+        coordinates=["A"],
+    )
+
+
+def test_a_soft_contact_carries_a_moment() -> None:
+    m = discs()
+    assert (m.freedoms, m.redundant) == (1, 3)
+    c = m.at([0.7])
+    assert c.value("B") == pytest.approx(0.7, abs=1e-12)
+    f = c.joint_forces(qdd=[3.0])
+    assert f.effort == pytest.approx([1.2])
+    assert f["face"].moment[2] == pytest.approx(0.6)  # of a on b
+    assert f["face"].bodies == ("a", "b")
+    assert "contact 'face'" in m.mobility().text()
+
+
+def test_a_soft_contact_does_not_close_half_a_turn_round() -> None:
+    m = discs()
+    with pytest.raises(kic.InputError, match="contact 'face' closed the wrong way round"):
+        m.prepare("B").check(np.array([0.0, np.pi]))
+
+
+def test_a_contact_without_hold_leaves_the_discs_alone() -> None:
+    m = discs(type="point", friction=None, torsion=None)
+    assert (replace(m, coordinates=["A", "B"]).freedoms, m.redundant) == (2, 1)
+    loose = replace(discs(closed=False), coordinates=["A", "B"])
+    assert loose.freedoms == 2
+    assert "face" not in loose.at([0.1, 0.2]).joint_forces().joints
+
+
+# ------------------------------------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+def test_batches(batch: tuple[int, ...]) -> None:
+    m = hand(*CASES["friction"])
+    m = replace(m, coordinates=inputs(m))
+    q = 0.02 * np.random.default_rng(1).normal(size=(*batch, 6))
+    near = m.at()
+    c = m.at(q, near=near)
+    both = c.coefficients(["box", "c1"], 2)
+    forces = c.joint_forces(np.ones(6))
+    assert both.G.shape == (*batch, 9, 6)
+    assert forces["c2"].force.shape == (*batch, 3)
+    for index in np.ndindex(*batch):
+        one = m.at(q[index], near=near)
+        assert mismatch(both.H[index][:6], one.coefficients("box", 2).H) < 1e-9
+        assert mismatch(forces["c2"].force[index], one.joint_forces(np.ones(6))["c2"].force) < 1e-9
+    f = m.prepare("box", dynamics=True)
+    assert mismatch(f(c.state).box.G, both.G[..., :6, :]) < 1e-11
+
+
+# ------------------------------------------------------------------------------- what can not be
+
+GIVEN = {
+    "name": "c",
+    "type": "friction",
+    "bodies": ("a", "b"),
+    "at": (0, 0, 0),
+    "normal": (0, 0, 1),
+    "friction": 0.5,
+}
+WRONG = [
+    ({"name": "a.b"}, "name", "A contact's `name` must be text without dots"),
+    ({"type": "rolling"}, "type", "expected `type` to be one of 'point', 'friction', 'soft', 'pinned', got"),
+    ({"bodies": ("a", "a")}, "bodies", "Contact 'c': expected `bodies` to name two different bodies, got"),
+    ({"bodies": ("a",)}, "bodies", "expected `bodies` to name two different bodies"),
+    ({"at": (0, 0)}, "at", "expected `at` to be three finite numbers"),
+    ({"normal": (0, 0, 0)}, "normal", "Contact 'c': `normal` is zero; give a direction."),
+    ({"normal": None}, "normal", "a friction contact needs `normal`, the direction in which 'a' pushes 'b'."),
+    ({"friction": None}, "friction", "a friction contact needs `friction`, the coefficient of friction."),
+    ({"friction": -0.1}, "friction",
+        "expected `friction` to be larger than 0, got -0.1. A contact without is one of type 'point'."),
+    ({"friction": 0}, "friction", "expected `friction` to be larger than 0, got 0."),
+    ({"friction": np.inf}, "friction", "expected `friction` to be a finite number"),
+    ({"torsion": 0.1}, "torsion",
+        "no `torsion`, got 0.1. Leave it out, or make the contact one of type 'soft'."),
+    ({"type": "point"}, "friction",
+        "no `friction`, got 0.5. Leave it out, or make the contact one of type 'friction' or 'soft'."),
+    ({"type": "pinned"}, "friction", "a pinned contact has no `friction`"),
+    ({"type": "soft"}, "torsion",
+        "a soft contact needs `torsion`, the largest moment for each unit of normal force, a length."),
+    ({"type": "soft", "torsion": 0.0}, "torsion", "A contact without is one of type 'friction'."),
+    ({"closed": 1}, "closed", "Contact 'c': expected `closed` to be True or False, got 1."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "key", "text"), WRONG)
+def test_contacts_that_can_not_be(change: dict, key: str, text: str) -> None:
+    with pytest.raises(kic.ModelError) as caught:
+        kic.Contact(**(GIVEN | change))
+    assert caught.value.key == key
+    assert text in str(caught.value)
+
+
+def test_drawings_that_can_not_be() -> None:
+    m = discs()
+    with pytest.raises(kic.ModelError, match="Contact 'face': No body 'c' in 'discs'") as caught:
+        replace(m, contacts=[replace(m.contacts[0], bodies=("a", "c"))])
+    assert caught.value.key == "contacts[0].bodies"
+    with pytest.raises(kic.ModelError, match="the name 'A' is given to a joint and a contact") as caught:
+        replace(m, contacts=[replace(m.contacts[0], name="A")])
+    assert caught.value.key == "contacts[0].name"
+    # contacts hang nothing on ground: the tree is one of joints
+    with pytest.raises(kic.ModelError, match="nothing holds 'b'"):
+        replace(m, joints=m.joints[:1])
+
+
+def test_rows_of_closed_contacts_are_no_coordinates() -> None:
+    m = discs()
+    for name in ("face", "face.s"):
+        with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, and its rows"):
+            m.at().coefficients("B", wrt=name)
+    with pytest.raises(kic.UnknownNameError, match=r"No row 'face\.x' in 'discs'"):
+        m.at().coefficients("face.x")
+
+
+# ----------------------------------------------------------------------------------------- model files
+
+
+def test_files(tmp_path) -> None:
+    for m in (hand(3, KINDS, coordinates=["j00"]), opened(discs())):
+        file = tmp_path / "m.toml"
+        kic.save(m, file)
+        assert kic.load(file) == m
+    assert "closed = false" in file.read_text()
+    known = kic.schema()["$defs"]["Contact"]
+    assert known["required"] == ["name", "type", "bodies", "at"]
+    assert known["properties"]["type"]["enum"] == list(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "rule"),
+    [
+        ("type = 'rolling'", "contacts[0].type", "expected one of 'point', 'friction', 'soft', 'pinned'"),
+        ("type = 'point'", "contacts[0].normal", "a point contact needs `normal`"),
+        ("type = 'pinned'\nfriction = 1.0", "contacts[0].friction", "a pinned contact has no `friction`"),
+        ("type = 'pinned'\nclosed = 0", "contacts[0].closed", "expected true or false, got 0"),
+        ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, friction"),
+    ],
+)  # fmt: skip
+def test_files_that_say_it_wrong(text: str, key: str, rule: str, tmp_path) -> None:
+    head = """name = "m"
+        bodies = [{name = "a"}]
+        joints = [{name="A", type="revolute", bodies=["ground", "a"], at=[0, 0, 0], axis=[0, 0, 1]}]
+        """
+    file = tmp_path / "m.toml"
+    file.write_text(
+        f"{head}\n[[contacts]]\nname = 'c'\nbodies = ['a', 'ground']\nat = [0, 0, 0]\n{text}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(kic.ModelFileError) as caught:
+        kic.load(file)
+    assert caught.value.key == key
+    assert rule in str(caught.value)
+
+
+def test_they_are_told() -> None:
+    m = replace(discs(), contacts=[*discs().contacts, replace(discs().contacts[0], name="off", closed=False)])
+    said = repr(m)
+    assert "a on b" in said
+    assert "open" in said
+    from kic.report import summary
+
+    assert "2 contacts" in summary(m)
+    assert BOUNDS.keys() == HOLDS.keys()

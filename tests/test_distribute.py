@@ -1,0 +1,823 @@
+"""More actuators than freedoms: against the KKT equations, by enumeration, by what internal loads promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from sampling import STEP, mismatch
+
+import kic
+from kic.configuration import Configuration
+from kic.posture import advance
+from kic.programs import least_largest, nearest, reach
+
+E = np.einsum
+OBJECT = ["object.x", "object.y", "object.angle"]
+TRUNK = ["trunk.x", "trunk.y", "trunk.angle"]
+# model, actuators, coordinates of the effort (none: the model's own)
+CASES = {
+    "hand": ("two-finger-hand", "A1 B1 A2 B2", OBJECT),
+    "hand, all six": ("two-finger-hand", "A1 B1 C1 A2 B2 C2", None),
+    "walker": ("walking-machine", "B1 C1 B2 C2", TRUNK),
+    "walker, all six": ("walking-machine", "A1 B1 C1 A2 B2 C2", TRUNK),
+    "walker, five": ("walking-machine", "A1 B1 C1 B2 C2", None),
+    "arms": ("two-arms", " ".join(f"{x}{i}" for i in (1, 2) for x in "ABCDEF"), ["load"]),
+    "arms, seven": ("two-arms", "A1 B1 C1 D1 E1 F1 A2", None),
+    "plate": ("three-rrr", "A1 B1 A2 B2 A3", ["tool", "platform.angle"]),
+    "four-bar": ("four-bar", "A B D", None),
+    "platform": ("gough-stewart", "L1 L2 L3 L4 L5 L6", ["platform"]),  # as many as freedoms
+}
+every_case = pytest.mark.parametrize("name", CASES)
+loose_cases = pytest.mark.parametrize("name", [x for x in CASES if x != "platform"])
+# few enough to enumerate which bounds are met
+small_cases = pytest.mark.parametrize("name", [x for x in CASES if x not in ("arms", "platform")])
+
+
+class Case:
+    """A posture beside the drawing, with random numbers of the right sizes."""
+
+    def __init__(self, name: str, seed: int = 0) -> None:
+        model, actuators, wrt = CASES[name]
+        self.m = kic.load(model)
+        drawn = self.m.at()
+        self.rng = np.random.default_rng(seed)
+        size = 0.02 if model == "gough-stewart" else 0.05
+        way = self.rng.uniform(-size, size, len(self.m.coordinate_names))
+        self.at = np.array([float(drawn.value(q)) for q in self.m.coordinate_names]) + way
+        self.c = self.m.at(self.at, near=drawn)
+        self.actuators, self.wrt = actuators.split(), wrt
+        if wrt == ["tool", "platform.angle"]:
+            self.wrt = ["tool.x", "tool.y", "platform.angle"]
+        self.of = self.c.coefficients(self.actuators, wrt=self.wrt)
+        self.G, self.H = self.of.G, np.asarray(self.of.H)
+        self.A, self.M = self.G.shape
+        self.demand = self.rng.normal(size=self.M) * np.abs(self.G).max(axis=0)
+        # efforts of a distribution that is no special one, and limits about as large
+        usual = np.abs(np.linalg.lstsq(self.G.T, self.demand, rcond=None)[0])
+        self.limits = usual.max() * self.rng.uniform(0.7, 1.5, self.A)
+
+    def distribute(self, *args, **kwargs) -> kic.Distribution:
+        return self.c.distribute(self.demand, self.actuators, *args, wrt=self.wrt, **kwargs)
+
+    def least(self) -> float:
+        """Largest share of the limits that is needed, however large."""
+        return 1e6 * float(self.distribute("least largest share", limits=1e6 * self.limits).share.max())
+
+    def weights(self) -> np.ndarray:
+        a = self.rng.normal(size=(self.A, self.A))
+        return a @ a.T + np.eye(self.A)
+
+    def missed(self, T: np.ndarray) -> float:
+        """By how much the efforts miss the demand, beside what adds up to it."""
+        return float((np.abs(T @ self.G - self.demand) / (np.abs(T) @ np.abs(self.G))).max())
+
+
+def kkt(G: np.ndarray, W: np.ndarray, demand: np.ndarray) -> np.ndarray:
+    """Stationary point of TᵀWT + λᵀ(GᵀT − T_u): (4-82) to (4-84)."""
+    A, M = G.shape
+    matrix = np.block([[2 * W, G], [G.T, np.zeros((M, M))]])
+    return np.linalg.solve(matrix, np.concatenate([np.zeros(A), demand]))[:A]
+
+
+# --- closed forms ------------------------------------------------------------------------------------------
+
+
+@every_case
+def test_closed_forms_solve_the_equations_with_multipliers(name: str) -> None:
+    s = Case(name)
+    vector, matrix = s.rng.uniform(0.1, 10, s.A), s.weights()
+    laws = [
+        ("minimum norm", np.eye(s.A), {}),
+        ("limits", np.diag(1 / (1e6 * s.limits) ** 2), {"limits": 1e6 * s.limits}),
+        (vector, np.diag(vector), {}),
+        (matrix, matrix, {}),
+    ]
+    for criterion, W, limits in laws:
+        d = s.distribute(criterion, **limits)
+        W = W / np.abs(W).max()
+        scale = np.linalg.cond(s.G) * np.linalg.cond(W)
+        assert mismatch(d.effort, kkt(s.G, W, s.demand)) < 1e-14 * scale
+        assert s.missed(d.effort) < 1e-12
+        assert np.abs(d.internal).max() <= 1e-12 * np.abs(d.effort).max()
+        assert not d.at_limit.any()
+    assert d.criterion == "weights"
+
+
+@every_case
+def test_minimum_norm_as_printed(name: str) -> None:
+    """(4-85): T_q = G (GᵀG)⁻¹ T_u."""
+    s = Case(name, 1)
+    printed = s.G @ np.linalg.solve(s.G.T @ s.G, s.demand)
+    assert mismatch(s.distribute().effort, printed) < 1e-15 * np.linalg.cond(s.G) ** 2 + 1e-13
+
+
+@every_case
+def test_no_other_efforts_are_smaller(name: str) -> None:
+    s = Case(name, 2)
+    W = s.weights()
+    T = s.distribute(W).effort
+    N = s.c.internal_loads(s.actuators, wrt=s.wrt).basis
+    others = T + s.rng.normal(size=(200, N.shape[1])) @ N.T
+    least, found = E("i,ij,j", T, W, T), E("bi,ij,bj->b", others, W, others)
+    assert (found >= least * (1 - 1e-13)).all()
+
+
+@every_case
+def test_the_model_seen_from_the_actuators(name: str) -> None:
+    """(4-87) to (4-90), and (4-86): a left inverse of (4-78)."""
+    s = Case(name, 3)
+    d = s.c.dynamics(wrt=s.wrt)
+    printed = np.linalg.solve(s.G.T @ s.G, s.G.T).T
+    limit = 1e-15 * np.linalg.cond(s.G) ** 2 + 1e-12
+    seen = s.c.actuator_dynamics(s.actuators, wrt=s.wrt)
+    assert (seen.efforts, seen.coordinates) == (tuple(s.actuators), d.coordinates)
+    assert mismatch(seen.I, printed @ d.I) < limit
+    assert mismatch(seen.P, E("qk,kab->qab", printed, d.P)) < limit
+    assert mismatch(seen.load, printed @ d.load) < limit
+    assert mismatch(seen.damping, printed @ d.damping) < limit
+    assert seen.holonomic == d.holonomic
+    qd, qdd = s.rng.normal(size=(2, s.M))
+    W = s.weights()
+    for criterion, more in (("minimum norm", {}), ("limits", {"limits": 1e6 * s.limits}), (W, {})):
+        seen = s.c.actuator_dynamics(s.actuators, criterion, wrt=s.wrt, **more)
+        s.demand = d.effort(qd, qdd)
+        assert mismatch(seen.effort(qd, qdd), s.distribute(criterion, **more).effort) < limit
+
+
+def test_dampers_and_applied_forces_go_along() -> None:
+    m = kic.load("walking-machine")
+    joints = [replace(j, damping=(0.3,)) if j.name in ("B1", "C2") else j for j in m.joints]
+    m = replace(m, joints=joints, forces=[kic.Force("push", "load", (0.0, -5.0, 0.0))])
+    c, motors = m.at(), ["B1", "C1", "B2", "C2"]
+    qd, qdd = np.random.default_rng(0).normal(size=(2, 3))
+    for applied in (None, {"push": (30.0, 1.0, 0.0)}):
+        T = c.dynamics(wrt=TRUNK, applied=applied).effort(qd, qdd)
+        seen = c.actuator_dynamics(motors, wrt=TRUNK, applied=applied)
+        assert mismatch(seen.effort(qd, qdd), c.distribute(T, motors, wrt=TRUNK).effort) < 1e-12
+    assert np.abs(seen.damping).max() > 0.1
+
+
+# --- the two-fingered hand by hand -------------------------------------------------------------------------
+
+
+def test_two_fingered_hand_as_in_the_source() -> None:
+    """(4-42) to (4-60) with w = u: both fingers turned into the object's coordinates, added to the object."""
+    s = Case("hand", 5)
+    parts = {b.name: b for b in s.m.bodies}
+    joints = {j.name: j for j in s.m.joints}
+    bare = kic.Body("object", mass=0.0, com=parts["object"].com, inertia=(0, 0, 0))
+    model, G, H = [], [], []
+    for i in (1, 2):
+        chain = [f"A{i}", f"B{i}", f"C{i}"]
+        finger = kic.Mechanism(
+            f"finger{i}",
+            bodies=[parts[f"proximal{i}"], parts[f"distal{i}"], bare],
+            joints=[joints[x] for x in chain],
+            gravity=s.m.gravity,
+        )
+        f = finger.at([float(s.c.value(x)) for x in chain])
+        assert f.value("object.angle") == pytest.approx(float(s.c.value("object.angle")), abs=1e-12)
+        inverse = f.coefficients(OBJECT).inverse()
+        model.append(f.dynamics().transfer(inverse))
+        motors = inverse[chain[:2]]
+        G.append(motors.G)
+        H.append(motors.H)
+    free = kic.Mechanism(
+        "object",
+        bodies=[parts["object"]],
+        joints=[
+            kic.Joint("o", "planar", ("ground", "object"), at=(0, 0, 0), axis=(1, 0, 0), axis2=(0, 1, 0))
+        ],
+        gravity=s.m.gravity,
+    )
+    angle = float(s.c.value("object.angle"))
+    o = free.at({"object.x": float(s.c.value("object.x")), "object.y": float(s.c.value("object.y")),
+                 "object.angle": angle})  # fmt: skip
+    model.append(o.dynamics().transfer(o.coefficients(OBJECT).inverse()))
+    found = s.c.dynamics(wrt=OBJECT)
+    by_hand = sum(model)
+    assert mismatch(by_hand.I, found.I) < 1e-12  # (4-77)
+    assert mismatch(by_hand.P, found.P) < 1e-11
+    assert mismatch(by_hand.load, found.load) < 1e-12
+    G, H = np.concatenate(G), np.concatenate(H)
+    assert mismatch(G, s.G) < 1e-12  # (4-78)
+    assert mismatch(H, s.H) < 1e-11  # (4-79)
+    qd, qdd = s.rng.normal(size=(2, 3))
+    demand = by_hand.effort(qd, qdd)
+    left = G @ np.linalg.inv(G.T @ G)  # (4-86)
+    seen = s.c.actuator_dynamics(s.actuators, wrt=OBJECT)
+    assert mismatch(seen.effort(qd, qdd), left @ demand) < 1e-11  # (4-87)
+    assert mismatch(s.c.distribute(demand, s.actuators, wrt=OBJECT).effort, left @ demand) < 1e-11
+
+
+# --- within limits -----------------------------------------------------------------------------------------
+
+
+def enumerated(G, W, demand, lower, upper) -> np.ndarray | None:
+    """Least TᵀWT within bounds: every set of bounds that may be met, by its own KKT equations."""
+    A, M = G.shape
+    best, answer = np.inf, None
+    for n in range(A - M + 1):
+        for met in map(list, combinations(range(A), n)):
+            for sides in product((lower, upper), repeat=n):
+                value = np.array([side[i] for i, side in zip(met, sides, strict=True)])
+                if not np.isfinite(value).all():
+                    continue
+                C = np.concatenate([G, np.eye(A)[:, met]], axis=1)
+                T = kkt(C, W, np.concatenate([demand, value]))
+                slack = 1e-9 * np.abs(T).max()
+                if (np.clip(T, lower - slack, upper + slack) != T).any():
+                    continue
+                if (size := T @ W @ T) < best * (1 - 1e-12):
+                    best, answer = size, T
+    return answer
+
+
+@small_cases
+@pytest.mark.parametrize("seed", range(6))
+def test_within_limits_it_is_the_best_of_all_sets_of_bounds_met(name: str, seed: int) -> None:
+    s = Case(name, seed)
+    criterion, W = (("minimum norm", np.eye(s.A)), ("limits", None), (V := s.weights(), V))[seed % 3]
+    # as tight as it goes, and somewhat less
+    limits = s.limits * s.least() * (1 + s.rng.uniform(0.01, 0.3))
+    lower = -limits if seed < 4 else -limits * s.rng.uniform(0.6, 1.5, s.A)
+    W = np.diag(1 / np.maximum(limits, -lower) ** 2) if W is None else W
+    W = W / np.abs(W).max()
+    want = enumerated(s.G, W, s.demand, lower, limits)
+    if want is None:
+        with pytest.raises(kic.LimitError):
+            s.distribute(criterion, limits=limits, lower=lower)
+        return
+    d = s.distribute(criterion, limits=limits, lower=lower)
+    assert mismatch(d.effort, want) < 1e-11 * np.linalg.cond(s.G) * np.linalg.cond(W)
+    assert s.missed(d.effort) < 1e-12
+    assert (d.effort <= limits).all()
+    assert (d.effort >= lower).all()
+    assert ((d.effort == limits) | (d.effort == lower)).tolist() == d.at_limit.tolist()
+
+
+def test_limits_are_met_in_these_samples() -> None:
+    met = 0
+    for name in CASES:
+        if name in ("arms", "platform"):
+            continue
+        for seed in range(3):
+            s = Case(name, seed)
+            met += int(s.distribute(limits=1.05 * s.least() * s.limits).at_limit.sum())
+    assert met > 15
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_twelve_motors_within_limits_satisfy_the_kkt_conditions(seed: int) -> None:
+    """W T = G λ + μ, with μ only at bounds and of their signs: for a convex problem that is all."""
+    s = Case("arms", seed)
+    limits = s.limits * s.least() * 1.1
+    W = s.weights()
+    d = s.distribute(W, limits=limits)
+    free = ~d.at_limit
+    assert d.at_limit.sum() >= 1
+    assert s.missed(d.effort) < 1e-12
+    force = W @ d.effort
+    multipliers, *_ = np.linalg.lstsq(s.G[free], force[free], rcond=None)
+    left = force - s.G @ multipliers
+    assert np.abs(left[free]).max() < 1e-10 * np.abs(force).max()
+    assert (left[~free] * np.sign(d.effort[~free]) <= 1e-10 * np.abs(force).max()).all()
+
+
+def test_cables_only_pull() -> None:
+    """A point in the plane on three cables: at least so much in each, found by hand."""
+    m = kic.Mechanism(
+        "cables",
+        bodies=[kic.Body("slide", mass=0, com=(0, 0, 0), inertia=(0, 0, 0)),
+                kic.Body("ring", mass=1, com=(0, 0, 0), inertia=(1, 1, 1))],
+        joints=[kic.Joint("x", "prismatic", ("ground", "slide"), axis=(1, 0, 0)),
+                kic.Joint("y", "prismatic", ("slide", "ring"), axis=(0, 1, 0))],
+        points=[kic.Point("p", "ring", at=(0, 0, 0)), kic.Point("a", "ground", at=(0, 2, 0)),
+                kic.Point("b", "ground", at=(-3, -4, 0)), kic.Point("c", "ground", at=(3, -4, 0))],
+        distances=[kic.Distance(f"to_{x}", ("p", x)) for x in "abc"],
+    )  # fmt: skip
+    c, cables = m.at([0.0, 0.0]), ["to_a", "to_b", "to_c"]
+    # a cable that pulls shortens its distance: efforts are ≤ 0
+    pull = {"lower": -100.0, "limits": -1.0}
+    d = c.distribute([0.0, 0.0], cables, **pull)
+    assert d.effort == pytest.approx([-1.6, -1.0, -1.0])
+    assert d.at_limit.tolist() == [False, True, True]
+    assert d.share == pytest.approx([0.016, 0.01, 0.01])
+    d = c.distribute([2.4, 0.0], cables, **pull)  # along x: b gives way
+    assert d.effort == pytest.approx([-0.8 * 6, -1.0, -5.0])
+    least = c.distribute([2.4, 0.0], cables, "least largest share", **pull)
+    assert least.effort == pytest.approx(d.effort)
+    loads = c.internal_loads(cables)
+    assert loads.sentences() == ["Internal load 1: to_a, to_b, to_c, all of one sign."]
+    # tension holds the ring: −Σ T H is positive definite for pulls
+    K = loads.stiffness(d.effort)
+    assert np.linalg.eigvalsh(K).min() > 0
+    assert K[0, 0] == pytest.approx(4.8 / 2 + 6 / 5 * 0.64)
+    # of a at most 20, of c at least 40: 1.6 (40 − 100 v) = 20 + 20 v where each gives way by v of its size
+    low, high = np.array([-20.0, -100, -100]), np.array([-1.0, -1, -40])
+    with pytest.raises(kic.LimitError, match=r"The limits leave nothing: .* wider by 0\.244 of") as caught:
+        c.distribute([0.0, 0.0], cables, lower=low, limits=high)
+    assert caught.value.scale is None
+    assert caught.value.widen == pytest.approx(44 / 180)
+    assert caught.value.binding == ("to_a", "to_c")
+
+
+@loose_cases
+def test_least_largest_share(name: str) -> None:
+    """Against a linear program over all efforts, and against many others: none is better in lexical order."""
+    from scipy.optimize import linprog
+
+    for seed in range(4):
+        s = Case(name, 10 + seed)
+        s.limits = s.limits * 3
+        d = s.distribute("least largest share", limits=s.limits)
+        assert s.missed(d.effort) < 1e-12
+        # efforts first, then the bound on all shares
+        one = np.concatenate([np.diag(1 / s.limits), -np.ones((s.A, 1))], axis=1)
+        other = np.concatenate([-np.diag(1 / s.limits), -np.ones((s.A, 1))], axis=1)
+        program = linprog(
+            np.append(np.zeros(s.A), 1.0), np.concatenate([one, other]), np.zeros(2 * s.A),
+            np.column_stack([s.G.T, np.zeros(s.M)]), s.demand, bounds=(None, None), method="highs-ipm",
+        )  # fmt: skip
+        assert d.share.max() == pytest.approx(program.x[-1], rel=1e-7)
+        assert mismatch(d.share, np.abs(d.effort) / s.limits) < 1e-15
+        N = s.c.internal_loads(s.actuators, "limits", s.limits, wrt=s.wrt).basis
+        size = 10.0 ** s.rng.uniform(-4, 0, (3000, 1)) * d.share.max()
+        others = d.effort + (size * s.rng.normal(size=(3000, N.shape[1]))) @ N.T
+        ranked = np.sort(np.abs(others) / s.limits, axis=1)[:, ::-1]
+        mine = np.sort(d.share)[::-1]
+        apart = np.abs(ranked - mine) > 1e-7
+        first = np.argmax(apart, axis=1)
+        each = np.arange(3000)
+        beaten = apart.any(axis=1) & (ranked[each, first] < mine[first])
+        # where the first that differs is smaller, an earlier one has grown, if by less than that
+        assert (ranked[beaten, 0] > mine[0]).all()
+
+
+def test_least_largest_share_of_one_internal_load_by_brute_force() -> None:
+    for name in ("hand", "walker", "arms, seven"):
+        s = Case(name, 4)
+        s.limits = s.limits * 3
+        d = s.distribute("least largest share", limits=s.limits)
+        N = s.c.internal_loads(s.actuators, "limits", s.limits, wrt=s.wrt).basis[:, 0]
+        start = s.distribute().effort
+        # pieces of |start + N z| / limit cross where two of them are equal: look there
+        z = [-t / n for t, n in zip(start, N, strict=True)]
+        for i, k in combinations(range(s.A), 2):
+            for sign in (1, -1):
+                a = N[i] / s.limits[i] - sign * N[k] / s.limits[k]
+                z.append((sign * start[k] / s.limits[k] - start[i] / s.limits[i]) / a)
+        largest = (np.abs(start + np.outer(z, N)) / s.limits).max(axis=1)
+        assert d.share.max() == pytest.approx(largest.min(), rel=1e-12)
+        assert mismatch(d.effort, start + z[int(np.argmin(largest))] * N) < 1e-10
+
+
+def test_what_stands_takes_its_share_without_holding_up_the_others() -> None:
+    """A motor that no internal load reaches may have the largest share; the rest is shared all the same."""
+    start, N = np.array([9.0, 4.0, 0.0]), np.array([[0.0], [1.0], [-1.0]])
+    limits = np.array([10.0, 10.0, 10.0])
+    assert least_largest(start, N, -limits, limits) == pytest.approx([9.0, 2.0, 2.0])
+    # two pairs that do not touch: the lesser one is shared, too
+    start = np.array([8.0, 0.0, 2.0, 0.0])
+    N = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    assert least_largest(start, N, -np.full(4, 10.0), np.full(4, 10.0)) == pytest.approx([4, 4, 1, 1])
+
+
+def test_programs_at_the_edge() -> None:
+    """Where bounds leave one point only, or make equations, the answer is exact all the same."""
+    one = np.ones(2)
+    only = nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
+    assert only.tolist() == [2.0, 2.0]
+    assert nearest(np.array([3.0, 1.0 + 1e-9]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one) is None
+    # an actuator switched off is an equation
+    N = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 3)))[0]
+    start = np.array([1.0, -2.0, 0.5, 0.3, -0.7])
+    limits = np.array([0.0, 10.0, 0.0, 10.0, 10.0])
+    T = nearest(start, N, -limits, limits)
+    assert T[0] == T[2] == 0
+    rows = np.linalg.qr(N, mode="complete")[0][:, 3:].T
+    assert np.abs(rows @ (T - start)).max() < 1e-15
+    # integers in which conditions coincide
+    N = np.array([[-1.0, 1, -1], [0, -1, 1], [0, 1, -1], [1, -1, 0]])
+    found = nearest(np.array([2.0, 0, 0, 1]), N, np.array([0.0, -2, 0, -1]), np.array([1.0, 0, 2, 2]))
+    assert found == pytest.approx([1, 0, 0, 2], abs=1e-14)
+    assert reach(np.zeros(2), np.zeros((2, 0)), -one, one).scale == 1.0
+    assert least_largest(np.array([1.0, 1.0]), np.ones((2, 1)), one * 5, one * 4) is None
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_conditions_that_coincide(seed: int) -> None:
+    """Small integers, where many bounds meet in one point or leave no room: every set of them, one by one."""
+    rng = np.random.default_rng(seed)
+    A = int(rng.integers(2, 5))
+    N = rng.integers(-1, 2, size=(A, int(rng.integers(1, A)))).astype(float)
+    N = N[:, np.abs(np.diag(np.linalg.qr(N)[1])) > 1e-9]
+    start, upper, lower = (x.astype(float) for x in rng.integers([[-3], [0], [-2]], [[4], [3], [1]], (3, A)))
+    size, answer = np.inf, None
+    for n in range(A + 1):
+        for met in map(list, combinations(range(A), n)):
+            for sides in product((lower, upper), repeat=n):
+                value = np.array([side[i] for i, side in zip(met, sides, strict=True)])
+                z = np.linalg.lstsq(N[met], value - start[met], rcond=1e-12)[0]
+                T = start + N @ z
+                if np.abs(T - np.clip(T, lower, upper)).max() < 1e-9 and z @ z < size - 1e-12:
+                    size, answer = z @ z, T
+    found = nearest(start, N, lower, upper)
+    assert (found is None) == (answer is None)
+    if found is None:
+        r = reach(start, N, lower, upper)
+        assert r.binding
+        assert r.widen > 0 if r.scale is None else r.scale < 1
+    else:
+        assert np.abs(found - answer).max() < 1e-12
+        assert (found == np.clip(found, lower, upper)).all()
+
+
+def test_a_program_that_gives_up_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def circles(*_args: object, **_more: object) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", circles)
+    one = np.ones(2)
+    with pytest.raises(kic.SingularError, match="the least of the efforts in them was not found") as caught:
+        nearest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
+    assert caught.value.room == pytest.approx(0.25)
+    # at the edge it is not needed
+    assert nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one).tolist() == [2, 2]
+    assert nearest(np.array([3.0, 1.5]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one) is None
+
+
+# --- demands that can not be met ---------------------------------------------------------------------------
+
+
+@every_case
+def test_infeasible_demands_say_which_limits_bind_and_by_how_much(name: str) -> None:
+    s = Case(name, 7)
+    limits = s.limits * s.least() / 1.6
+    for criterion in ("minimum norm", "limits", "least largest share"):
+        with pytest.raises(kic.LimitError, match=r"can give 0\.625 of this generalized effort") as caught:
+            s.distribute(criterion, limits=limits)
+        assert caught.value.scale == pytest.approx(1 / 1.6, rel=1e-9)
+    binding = [x in caught.value.binding for x in s.actuators]
+    assert 1 <= sum(binding) <= s.A - s.M + 1
+    assert all(x in str(caught.value) for x in caught.value.binding)
+    demand, scale = s.demand, caught.value.scale
+    s.demand = demand * scale * (1 - 1e-9)
+    assert s.distribute(limits=limits).share[binding].min() > 1 - 1e-6
+    s.demand = demand * scale * 1.0001
+    for more, goes in ((np.where(binding, 1.01, 1.0), True), (np.where(binding, 1.0, 2.0), False)):
+        if goes:
+            s.distribute(limits=limits * more)
+        else:
+            with pytest.raises(kic.LimitError, match=r"nearly all|0\.9999"):
+                s.distribute(limits=limits * more)
+
+
+def test_infeasible_members_are_named_or_masked() -> None:
+    s = Case("walker")
+    needed = np.abs(s.distribute().effort).max()
+    demands = s.demand * np.array([1.0, 50.0, 0.1, 80.0]).reshape(2, 2, 1)
+    given = {"limits": 1.2 * needed, "wrt": s.wrt}
+    with pytest.raises(kic.LimitError, match=r"one of 2 such members of 4") as caught:
+        s.c.distribute(demands, s.actuators, **given)
+    assert caught.value.failed == [(0, 1), (1, 1)]
+    d = s.c.distribute(demands, s.actuators, **given, failures="mask")
+    assert np.isnan(d.effort).all(axis=-1).tolist() == [[False, True], [False, True]]
+    assert np.isnan(d.share[0, 1]).all()
+    assert mismatch(d.effort[1, 0], 0.1 * s.distribute().effort) < 1e-12
+    assert not d.at_limit.any()
+    best = s.distribute("least largest share", limits=needed).share.max() * needed
+    with pytest.raises(kic.LimitError, match="nearly all of this generalized effort"):
+        s.distribute(limits=best * (1 - 1e-8))
+
+
+def test_actuators_that_do_not_hold_every_motion() -> None:
+    """Stretched out, a force along the arm moves nothing: the elbow is not held."""
+    m = kic.load("horn-two-link")
+    c = m.at([[0.0, 1.0], [0.0, 0.0], [0.3, 0.0]])
+    with pytest.raises(
+        kic.SingularError, match=r"can not hold 'horn-two-link' here \(2 members of 3"
+    ) as caught:
+        c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0])
+    assert caught.value.coordinates == ("elbow",)
+    assert "elbow can move. Add an actuator" in str(caught.value)
+    assert caught.value.failed == [(1,), (2,)]
+    for question in (c.internal_loads, c.actuator_dynamics):
+        with pytest.raises(kic.SingularError, match="elbow can move"):
+            question(["shoulder", "reach"], [1.0, 1.0])
+    d = c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0], failures="mask")
+    assert np.isnan(d.effort).all(axis=-1).tolist() == [False, True, True]
+    with pytest.raises(kic.SingularError, match="cannot drive"):
+        Case("walker").c.distribute([0.0] * 3, ["B1", "C1", "B2", "C2"], wrt=["A1", "B1", "trunk.z"])
+
+
+# --- internal loads ----------------------------------------------------------------------------------------
+
+
+@every_case
+def test_internal_loads_do_no_work(name: str) -> None:
+    s = Case(name, 8)
+    for criterion, W, more in (
+        ("minimum norm", np.eye(s.A), {}),
+        ("limits", np.diag(1 / s.limits**2), {"limits": s.limits}),
+        (V := s.weights(), V, {}),
+    ):
+        loads = s.c.internal_loads(s.actuators, criterion, wrt=s.wrt, **more)
+        B = loads.basis
+        assert loads.dimension == s.A - s.M == B.shape[-1]
+        rates = s.of.velocity(s.rng.normal(size=(50, s.M)))
+        power = np.abs(rates @ B).max(initial=0.0)
+        assert power < 1e-12 * np.abs(rates).max() * np.abs(B).max(initial=1.0)
+        assert np.abs(B.T @ W @ B - np.eye(loads.dimension)).max(initial=0.0) < 1e-12
+        amounts = s.rng.normal(size=loads.dimension)
+        T = loads.efforts(amounts)
+        assert np.abs(loads.amounts(T) - amounts).max(initial=0.0) < 1e-12 * max(
+            1, np.abs(amounts).max(initial=0)
+        )
+        # all of them: with the efforts that do work they are as many as there are actuators
+        assert np.linalg.matrix_rank(np.column_stack([s.G, B])) == s.A
+
+
+@pytest.mark.parametrize("decades", [4, 8, 12])
+def test_weights_may_differ_much(decades: int) -> None:
+    """Efforts and internal loads miss no digit of what they promise, nor of the metric."""
+    s = Case("arms", decades)
+    for _ in range(10):
+        w = 10.0 ** s.rng.uniform(-decades / 2, decades / 2, s.A)
+        assert s.missed(s.distribute(w).effort) < 1e-14
+        B = s.c.internal_loads(s.actuators, w, wrt=s.wrt).basis
+        assert (np.abs(s.G.T @ B) <= 1e-13 * np.abs(s.G.T) @ np.abs(B)).all()
+        assert np.abs(B.T @ (w[:, None] * B) - np.eye(6)).max() < 1e-13
+
+
+@loose_cases
+def test_the_basis_does_not_depend_on_the_coordinates(name: str) -> None:
+    s = Case(name, 9)
+    B = [s.c.internal_loads(s.actuators, wrt=wrt).basis for wrt in (s.wrt, None)]
+    assert mismatch(*B) < 1e-11
+    # the leading effort of each is positive, and stands alone in those after it
+    lead = [int(np.argmax(np.linalg.norm(B[0], axis=1)))]
+    assert B[0][lead[0], 0] > 0
+    assert np.abs(B[0][lead[0], 1:]).max(initial=0.0) < 1e-14
+
+
+def test_internal_loads_in_words() -> None:
+    loads = kic.load("two-finger-hand").at().internal_loads(["A1", "B1", "A2", "B2"])
+    assert loads.sentences() == ["Internal load 1: A1, B1 against A2, B2."]
+    assert "1 internal load of 4 actuators on 3 freedoms, orthonormal by minimum norm" in str(loads)
+    assert "Internal load 1: A1, B1 against A2, B2." in loads._repr_html_()
+    # a motor that is needed by itself: the torso's lift and yaw beside two that turn the neck about one axis
+    arm = kic.load("twin-arm")
+    loads = arm.at().internal_loads([*arm.coordinate_names, "head.wx"], np.ones(11))
+    assert loads.dimension == 1
+    said = loads.sentences()
+    assert said[1].startswith("No part in any: lift, yaw")
+    assert loads.basis[0, 0] == 0
+    none = kic.load("gough-stewart").at().internal_loads([f"L{k}" for k in range(1, 7)])
+    assert none.sentences() == ["No internal load: there are as many actuators as freedoms."]
+    assert "0 internal loads" in str(none)
+    hand = kic.load("two-finger-hand").at(np.tile([1.8, -0.9, 0.0], (0, 1)))
+    assert "empty batch (0,)" in str(hand.internal_loads(["A1", "B1", "A2", "B2"]))
+    assert "empty batch (0,)" in str(hand.distribute([0, 0, 0], ["A1", "B1", "A2", "B2"]))
+
+
+def test_distribution_in_words() -> None:
+    c = kic.load("two-finger-hand").at()
+    weight = c.dynamics(wrt=OBJECT).effort([0, 0, 0], [0, 0, 0])
+    d = c.distribute(weight, ["A1", "B1", "A2", "B2"], "limits", limits=[0.06, 0.05, 0.1, 0.1], wrt=OBJECT)
+    text = str(d)
+    assert "efforts of 4 actuators for object.x, object.y, object.angle, by limits" in text
+    assert "share of limit" in text
+    assert "at a limit: B1" in text
+    assert "at a limit: B1" in d._repr_html_()
+    many = c.distribute(np.tile(weight, (2, 1)), ["A1", "B1", "A2", "B2"], wrt=OBJECT)
+    assert "batch (2,), shown: member [0]" in str(many)
+
+
+@loose_cases
+def test_a_preload_adds_what_does_no_work(name: str) -> None:
+    s = Case(name, 11)
+    W = s.weights()
+    loads = s.c.internal_loads(s.actuators, W, wrt=s.wrt)
+    bare = s.distribute(W)
+    extra = loads.efforts(s.rng.normal(size=loads.dimension))
+    d = s.distribute(W, preload=extra)
+    size = np.abs(d.effort).max()
+    assert np.abs(d.effort - bare.effort - extra).max() < 1e-11 * size
+    assert np.abs(d.internal - extra).max() < 1e-11 * size
+    # of other efforts only that part counts: the rest is what the least would give for their own demand
+    any_efforts = s.rng.normal(size=s.A)
+    part = any_efforts - kkt(s.G, W, s.G.T @ any_efforts)
+    assert np.abs(s.distribute(W, preload=any_efforts).internal - part).max() < 1e-10 * size
+    assert mismatch(loads.efforts(loads.amounts(any_efforts)), part) < 1e-10
+    # as nearly as limits let it: no other efforts within them are nearer to what was wanted
+    limits = np.maximum(np.abs(bare.effort), 0.9 * np.abs(d.effort))
+    held = s.distribute(W, limits=limits, preload=extra)
+    assert held.at_limit.any()
+    assert s.missed(held.effort) < 1e-12
+    want = enumerated_near(s.G, W, s.demand, limits, d.effort) if s.A < 8 else None
+    if want is not None:
+        assert mismatch(held.effort, want) < 1e-9
+
+
+def enumerated_near(G, W, demand, limits, wanted) -> np.ndarray:
+    """The same enumeration for the efforts nearest to some."""
+    found = enumerated(G, W, demand - G.T @ wanted, -limits - wanted, limits - wanted)
+    assert found is not None
+    return found + wanted
+
+
+def stepped(s: Case) -> Configuration:
+    """The posture with a complex step along each coordinate, as a batch (M,)."""
+    tree = s.m._model.tree
+    rates = s.c.coefficients(list(tree.columns), order=1, wrt=s.wrt).G
+    states = s.c._states.astype(complex).repeat(s.M, axis=0)
+    return Configuration(s.m._model, (s.M,), advance(tree, states, 1j * STEP * rates.T))
+
+
+@every_case
+def test_stiffness_is_the_derivative_of_the_generalized_effort(name: str) -> None:
+    s = Case(name, 12)
+    G = stepped(s).coefficients(s.actuators, order=1, wrt=s.wrt).G.imag / STEP  # [b, i, a]
+    T = s.rng.normal(size=s.A)
+    loads = s.c.internal_loads(s.actuators, wrt=s.wrt)
+    K = loads.stiffness(T)
+    assert mismatch(K, -E("bia,i->ab", G, T)) < 1e-11
+    if s.of.holonomic:
+        assert np.abs(K - K.T).max() < 1e-12 * np.abs(K).max()
+    else:
+        assert np.abs(K - K.T).max() > 1e-3 * np.abs(K).max()
+    d = s.distribute(preload=T)
+    assert mismatch(d.stiffness, loads.stiffness(d.effort)) < 1e-15
+
+
+def test_a_preload_stiffens_by_its_sign() -> None:
+    """A hinge at each end of a block: drawn apart, it is held against turning; pressed, it is turned away."""
+    c = kic.load("two-finger-hand").at()
+    loads = c.internal_loads(["A1", "B1", "A2", "B2"], wrt=OBJECT)
+    T = loads.efforts([1.0])
+    # force of the first finger on the block, along the line of the contacts, from its own two joints
+    A, B, C = np.array([-0.04, 0.0]), np.array([-0.068, 0.096]), np.array([-0.02, 0.16])
+    J = np.array([[-(C - A)[1], -(C - B)[1]], [(C - A)[0], (C - B)[0]]])
+    force = np.linalg.solve(J.T, T[:2])
+    assert force[1] == pytest.approx(0, abs=1e-12)
+    pulling = np.sign(-force[0])  # it stands on the left
+    assert pulling * loads.stiffness(T)[2, 2] > 0
+    assert pulling * loads.stiffness(-T)[2, 2] < 0
+    # a small turn, efforts as they were: the generalized effort has changed by −K δq
+    turn = 1e-6
+    moved = kic.load("two-finger-hand").at(
+        {"object.x": c.value("object.x"), "object.y": c.value("object.y"), "object.angle": turn}, near=c
+    )
+    change = moved.coefficients(["A1", "B1", "A2", "B2"], wrt=OBJECT).G.T @ T
+    assert change == pytest.approx(-loads.stiffness(T)[:, 2] * turn, rel=1e-4)
+
+
+# --- batches and errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+@pytest.mark.parametrize("name", ["hand", "walker, all six"])
+def test_batches(name: str, batch: tuple[int, ...]) -> None:
+    s = Case(name)
+    c = s.m.at(s.at + 0.02 * s.rng.normal(size=(*batch, s.M)), near=s.c)
+    demand = s.demand * s.rng.uniform(0.5, 1.5, size=(*batch, 1))
+    limits = 2 * s.limits * s.rng.uniform(0.8, 1.2, size=(*batch, s.A))
+    W = s.weights()
+    preload = s.rng.normal(size=(*batch, s.A)) * s.limits
+    laws = [
+        (("minimum norm",), {}), (("minimum norm",), {"limits": limits}), ((W,), {"limits": limits}),
+        (("limits",), {"limits": limits, "preload": preload}), (("least largest share",), {"limits": limits}),
+    ]  # fmt: skip
+    loads = c.internal_loads(s.actuators, "limits", limits, wrt=s.wrt)
+    assert loads.batch == batch
+    assert loads.basis.shape == (*batch, s.A, s.A - s.M)
+    assert loads.stiffness(preload).shape == (*batch, s.M, s.M)
+    assert loads.amounts(preload).shape == (*batch, s.A - s.M)
+    seen = c.actuator_dynamics(s.actuators, W, wrt=s.wrt)
+    assert seen.P.shape == (*batch, s.A, s.M, s.M)
+    for args, more in laws:
+        d = c.distribute(demand, s.actuators, *args, wrt=s.wrt, **more)
+        assert d.batch == batch
+        assert (d.effort.shape, d.demand.shape) == ((*batch, s.A), (*batch, s.M))
+        assert d.stiffness.shape == (*batch, s.M, s.M)
+        for k in np.ndindex(batch):
+            alone = {key: value[k] for key, value in more.items()}
+            single = Configuration(s.m._model, (), c.state[k][None])
+            want = single.distribute(demand[k], s.actuators, *args, wrt=s.wrt, **alone)
+            assert np.abs(d.effort[k] - want.effort).max() < 1e-12 * np.abs(want.effort).max()
+
+
+def test_batches_of_everything_broadcast() -> None:
+    s = Case("hand")
+    demand = s.demand * np.ones((4, 1, 1))
+    W = np.stack([np.eye(4), np.diag([1.0, 2, 3, 4])])[:, None] * np.ones((2, 3, 1, 1))
+    W = W[:, 0]
+    d = s.c.distribute(demand, s.actuators, W, limits=1e3 * np.ones((1, 2, 4)), wrt=s.wrt)
+    assert d.batch == (4, 2)
+    assert mismatch(d.effort[2, 1], s.distribute([1.0, 2, 3, 4]).effort) < 1e-13
+    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: .*`effort` \(3,"):
+        s.c.distribute(np.ones((3, 3)), s.actuators, limits=np.ones((2, 4)), wrt=s.wrt)
+    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `limits` \(2,.*`lower` \(3,"):
+        s.distribute(limits=np.ones((2, 4)), lower=-np.ones((3, 4)))
+    loads = s.m.at(np.tile(s.at, (2, 1)), near=s.c).internal_loads(s.actuators, wrt=s.wrt)
+    with pytest.raises(kic.InputError, match="Batch shapes do not broadcast: `loads`"):
+        loads.stiffness(np.ones((3, 4)))
+
+
+def test_members_without_posture_are_nan() -> None:
+    m = kic.load("two-finger-hand")
+    drawn = m.at()
+    at = np.array([float(drawn.value(x)) for x in ("A1", "B1", "C1")])
+    c = m.at(at + np.array([[0.0, 0, 0], [1.5, 0, 0], [0.01, 0.01, 0.01]]), near=drawn, failures="mask")
+    assert c.ok.tolist() == [True, False, True]
+    motors = ["A1", "B1", "A2", "B2"]
+    d = c.distribute([1.0, 1.0, 0.1], motors, limits=1e3)
+    assert np.isfinite(d.effort).all(axis=-1).tolist() == c.ok.tolist()
+    loads = c.internal_loads(motors)
+    assert np.isfinite(loads.basis).all(axis=(-1, -2)).tolist() == c.ok.tolist()
+    assert np.isfinite(loads.stiffness([1.0] * 4)).all(axis=(-1, -2)).tolist() == c.ok.tolist()
+    assert np.isfinite(c.actuator_dynamics(motors).I).all(axis=(-1, -2)).tolist() == c.ok.tolist()
+
+
+INVALID = {
+    "few": ((["B1", "C1"],), {}, r"has mobility 3; 2 actuators were named: B1, C1\. Name 3 or more"),
+    "twice": ((["B1", "C1", "B1", "C2"],), {}, "actuators with different names, got twice B1"),
+    "none there": ((["B1", "C1", "B3"],), {}, "No part 'B3'|No .* 'B3'"),
+    "no names": (([1, 2, 3],), {}, "Expected names in `actuators`"),
+    "criterion": ((None, "best"), {}, "Expected `criterion` to be one of 'minimum norm', 'limits', 'least"),
+    "zero": ((None, [1, 0, 1, 1]), {}, "Expected weights above zero, got 0 for 'C1'"),
+    "below zero": ((None, [1, 1, 1, -2]), {}, "Expected weights above zero, got -2 for 'C2'"),
+    "few weights": ((None, [1, 1, 1]), {}, r"Expected `criterion` to have shape \(..., 4\), got \(3,\)"),
+    "one weight": ((None, 2.0), {}, r"Expected `criterion` to have shape \(..., 4\), got \(\)"),
+    "complex weights": ((None, [1j, 1, 1, 1]), {}, "Expected weights to be real numbers, got complex128"),
+    "singular": ((None, np.ones((4, 4))), {}, "symmetric positive definite matrix, got one that is not"),
+    "zero matrix": ((None, np.zeros((4, 4))), {}, "symmetric positive definite matrix, got one that is not"),
+    "skew": ((None, np.eye(4) + np.eye(4, k=1)), {}, "symmetric positive definite matrix"),
+    "negative": ((None,), {"limits": [1, 1, -1, 1]}, "Expected `limits` to be zero or more, got -1 for 'B2'"),
+    "crossed": ((None,), {"limits": 1, "lower": 2}, "Limits of 'B1' leave nothing: its `lower` is 2, its"),
+    "nan": ((None,), {"limits": np.nan}, "Expected `limits` to be real numbers"),
+    "complex limits": ((None,), {"limits": 1j}, "Expected `limits` to be real numbers"),
+    "long limits": ((None,), {"limits": np.ones(5)}, r"`limits` to have shape \(..., 4\), got \(5,\)"),
+    "no limits": ((None, "limits"), {}, "The criterion 'limits' needs `limits`"),
+    "no limit for one": (
+        (None, "least largest share"), {"limits": [1, np.inf, 0, 1]},
+        "The criterion 'least largest share' divides by limits; those of C1, B2 are zero or infinite",
+    ),
+    "one side": ((None, "limits"), {"limits": 3.0, "lower": -np.inf}, "those of B1, C1, B2, C2 are zero"),
+    "preload": (
+        (None, "least largest share"), {"limits": 99, "preload": np.ones(4)},
+        "A preload and the least largest share contradict each other",
+    ),
+    "long preload": ((None,), {"preload": [1.0]}, r"Expected `preload` to have shape \(..., 4\), got \(1,\)"),
+    "complex preload": ((None,), {"preload": [1j] * 4}, "in real numbers; `preload` holds complex128"),
+    "mixed": ((["B1", "C1", "trunk.x", "C2"],), {}, "would add squares of forces and of moments"),
+    "failures": ((None,), {"failures": "hide"}, "Expected `failures` to be 'raise' or 'mask'"),
+    "load": ((["B1", "C1", "B2", "gravity"],), {}, "No part 'gravity'|No .* 'gravity'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", INVALID)
+def test_refusals(which: str) -> None:
+    (actuators, *criterion), more, message = INVALID[which]
+    c = kic.load("walking-machine").at()
+    with pytest.raises(kic.KicError, match=message) as caught:
+        c.distribute([0.0, 1.0, 0.0], actuators or ["B1", "C1", "B2", "C2"], *criterion, **more)
+    assert isinstance(caught.value, kic.InputError | kic.UnknownNameError)
+
+
+def test_more_refusals() -> None:
+    c, motors = kic.load("walking-machine").at(), ["B1", "C1", "B2", "C2"]
+    with pytest.raises(kic.InputError, match=r"Expected `effort` to have shape \(..., 3\), got \(4,\)"):
+        c.distribute([0.0] * 4, motors)
+    with pytest.raises(kic.InputError, match="in real numbers; `effort` holds complex128"):
+        c.distribute([1j, 0, 0], motors)
+    with pytest.raises(kic.InputError, match="Expected `effort` to be finite, got nan"):
+        c.distribute([np.nan, 0, 0], motors)
+    with pytest.raises(kic.InputError, match="The least largest share is no linear law"):
+        c.actuator_dynamics(motors, "least largest share", limits=1.0)
+    with pytest.raises(kic.InputError, match=r"Expected `amounts` to have shape \(..., 1\), got \(4,\)"):
+        c.internal_loads(motors).efforts(np.ones(4))
+    with pytest.raises(kic.InputError, match=r"Expected `efforts` to have shape \(..., 4\), got \(1,\)"):
+        c.internal_loads(motors).stiffness([1.0])
+    s = Case("walker")
+    with pytest.raises(kic.InputError, match="distributed in real numbers; this posture holds complex128"):
+        stepped(s).distribute([0.0] * 3, motors)
+    rods = kic.load("five-rod-suspension")
+    rod = next(iter(rods.rods))
+    with pytest.raises(kic.InputError, match=f"Distance '{rod}' of 'five-rod-suspension' is fixed"):
+        rods.at().distribute([1.0], [rod, "hub.3"], [1.0, 1.0])
+
+
+def test_mixed_kinds_are_weighed_by_limits() -> None:
+    """The same answer in metres and in millimetres, which a minimum norm would not give."""
+    c = kic.load("walking-machine").at()
+    d = c.distribute([1.0, 2.0, 0.5], ["B1", "C1", "trunk.x", "C2"], "limits", limits=[50, 50, 400, 50])
+    G = c.coefficients(["B1", "C1", "trunk.x", "C2"], order=1).G
+    want = kkt(G, np.diag(1 / np.array([50.0, 50, 400, 50]) ** 2) * 2500, np.array([1.0, 2.0, 0.5]))
+    assert mismatch(d.effort, want) < 1e-12
+    same = c.distribute([1.0, 2.0, 0.5], ["B1", "C1", "trunk.x", "C2"], [1, 1, 1 / 64, 1])
+    assert mismatch(d.effort, same.effort) < 1e-12

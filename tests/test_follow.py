@@ -1,0 +1,365 @@
+"""Following a path in time: the task does not drift, loops stay closed, and what drifts is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sampling import mismatch
+
+import kic
+
+HOME = np.array([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+TURN = 2 * np.pi
+
+
+@pytest.fixture(scope="module")
+def panda() -> kic.Mechanism:
+    return kic.load("panda")
+
+
+def circle(c: kic.Configuration, radius: float = 0.1):
+    """A circle of the flange that begins where it is; analytic in time."""
+    home = c.value("flange")
+
+    def course(t: float) -> np.ndarray:
+        return home + radius * np.stack([np.cos(t) - 1, np.sin(t), 0 * t])
+
+    return course
+
+
+@pytest.mark.parametrize("weight", ["minimum norm", "minimum kinetic energy"])
+def test_ten_turns(panda: kic.Mechanism, weight: str) -> None:
+    """The task stays on its path, the joints wander: the law is not repeatable, and that is shown."""
+    c = panda.at(HOME)
+    f = panda.follow({"flange": circle(c)}, np.linspace(0, 10 * TURN, 201), near=c, weight=weight)
+    assert np.abs(f.error).max() < 1e-12
+    gap = f.configuration.value("flange")[::20] - c.value("flange")
+    assert np.abs(gap).max() < 1e-12
+    drift = f.drift(TURN)
+    assert drift.shape == (10, 7)
+    assert (np.abs(drift).max(axis=1) > 1e-3).all()
+    assert np.abs(f.phi[-1] - f.phi[0] - drift.sum(axis=0)).max() < 1e-13
+    assert "end − start" in repr(f)
+    # half the steps, the same motion
+    again = panda.follow({"flange": circle(c)}, np.linspace(0, TURN, 11), near=c, weight=weight)
+    assert np.abs(again.phi[-1] - f.phi[20]).max() < 1e-8
+
+
+def test_an_exact_task_does_not_hide_another_motion(panda: kic.Mechanism) -> None:
+    """The coordinates are those of the law's integral, by another integrator with its own tolerance."""
+    from scipy.integrate import solve_ivp
+
+    c = panda.at(HOME)
+    course = circle(c)
+    f = panda.follow({"flange": course}, np.linspace(0, TURN, 21), near=c)
+    law = panda.prepare_resolve("flange", order=1)
+
+    def rate(t: float, q: np.ndarray) -> np.ndarray:
+        return law(q, 0.1 * np.array([-np.sin(t), np.cos(t), 0.0])).qd
+
+    other = solve_ivp(rate, (0, TURN), HOME, method="LSODA", rtol=1e-11, atol=1e-12)
+    assert np.abs(other.y[:, -1] - f.phi[-1]).max() < 1e-8
+
+
+def test_a_preferred_posture_makes_it_repeat(panda: kic.Mechanism) -> None:
+    c = panda.at(HOME)
+    aim = kic.PreferredPosture(dict(zip(c.coordinates, HOME, strict=True)), gain=4.0)
+    f = panda.follow({"flange": circle(c)}, np.linspace(0, 3 * TURN, 31), near=c, secondary=aim)
+    free = panda.follow({"flange": circle(c)}, np.linspace(0, 3 * TURN, 31), near=c)
+    assert np.abs(f.error).max() < 1e-12
+    assert np.abs(f.drift(TURN)[-1]).max() < 1e-4 * np.abs(free.drift(TURN)[-1]).max()
+
+
+def test_samples_functions_and_rates_are_one_path(panda: kic.Mechanism) -> None:
+    c = panda.at(HOME)
+    t = np.linspace(0, 1, 41)
+    course = circle(c)
+
+    def rated(x: float) -> tuple[np.ndarray, ...]:
+        rate = 0.1 * np.stack([-np.sin(x), np.cos(x), 0])
+        return course(x), rate, 0.1 * np.stack([-np.cos(x), -np.sin(x), 0])
+
+    by_step = panda.follow({"flange": course}, t, near=c)
+    by_rate = panda.follow({"flange": rated}, t, near=c)
+    by_spline = panda.follow({"flange": np.stack([course(x) for x in t])}, t, near=c)
+    assert np.abs(by_step.phi - by_rate.phi).max() < 1e-12
+    assert np.abs(by_spline.phi - by_rate.phi).max() < 1e-8
+    rest = panda.follow({"flange": rated}, t, near=c, secondary=lambda x: -np.abs(x.phi))
+    assert rest.qdd is None
+    given = {name: v for name, v in zip(c.coordinates, HOME, strict=True)}
+    drawn = panda.follow({"flange": rated}, t, near=c, secondary=kic.PreferredPosture(given, gain=2.0))
+    called = panda.follow({"flange": rated}, t, near=c, secondary=lambda x: 2.0 * (HOME - x.phi))
+    assert np.abs(drawn.phi - called.phi).max() < 1e-12
+    u = drawn.configuration.coefficients("flange")
+    assert mismatch(u.acceleration(drawn.qd, drawn.qdd), np.stack([rated(x)[2] for x in t])) < 1e-11
+    assert by_step.qdd is None
+    again = by_rate.configuration.resolve(
+        "flange", *(np.stack([np.broadcast_to(rated(x)[k], 3) for x in t]) for k in (1, 2))
+    )
+    assert mismatch(by_rate.qdd, again.qdd) < 1e-12
+    assert np.abs(by_spline.qdd - by_rate.qdd).max() < 1e-3
+    one = panda.follow({"flange.x": lambda x: course(x)[0], "elbow.y": 0 * t}, t, near=c)
+    assert one.task == ("flange.x", "elbow.y")
+    assert np.abs(one.error).max() < 1e-12
+
+
+def test_without_exactness_only_the_gain_brings_it_there(panda: kic.Mechanism) -> None:
+    """An error at the start decays by exp(−gain · t)."""
+    c = panda.at(HOME)
+    home = c.value("flange") + np.array([0.01, -0.02, 0.01])
+    t = np.linspace(0, 2, 5)
+    given = {"near": c, "exact": False}
+    f = panda.follow({"flange": lambda x: home + 0 * x}, t, gain=3.0, **given)
+    assert mismatch(f.error, np.exp(-3 * t)[:, None] * f.error[0]) < 1e-8
+    assert mismatch(f.qd[0], c.resolve("flange", 3 * f.error[0]).qd) < 1e-12
+    f = panda.follow({"flange": lambda x: home + 0 * x}, t, **given)
+    assert np.abs(f.error - f.error[0]).max() < 1e-12
+    assert np.abs(f.qd).max() == 0
+    f = panda.follow({"flange": lambda x: home + 0 * x}, t, near=c)
+    assert np.abs(f.error).max() < 1e-13
+
+
+def test_poses(panda: kic.Mechanism) -> None:
+    """Samples of a pose, and a function with its rates; the whole pose, or the orientation alone."""
+    from scipy.spatial.transform import RigidTransform, Rotation
+
+    c = panda.at(HOME)
+    t = np.linspace(0, 1, 21)
+    axis = np.array([0.2, -0.3, 0.1])
+    place = c.pose("link7")
+    reference = place.apply([0.0, 0.0, 0.0])
+
+    def pose(x: float) -> tuple:
+        turn = Rotation.from_rotvec(x * axis) * place.rotation
+        at = c.value("link7.x") + 0.05 * x, c.value("link7.y") - 0.02 * x**2, c.value("link7.z")
+        drawn = panda.at().value("link7.x"), panda.at().value("link7.y"), panda.at().value("link7.z")
+        shift = np.array(at) - turn.apply(np.array(drawn))
+        rate = np.concatenate([[0.05, -0.04 * x, 0.0], axis])
+        later = np.concatenate([[0.0, -0.04, 0.0], np.zeros(3)])
+        return RigidTransform.from_components(shift, turn), rate, later
+
+    f = panda.follow({"link7": pose}, t, near=c)
+    assert f.task == tuple(f"link7.{x}" for x in ("x", "y", "z", "wx", "wy", "wz"))
+    assert np.abs(f.error).max() < 1e-12
+    end = f.configuration.pose("link7")[-1].as_matrix()
+    assert mismatch(end, pose(1.0)[0].as_matrix()) < 1e-12
+    assert mismatch(c.coefficients("link7", order=1).velocity(f.qd[0]), pose(0.0)[1]) < 1e-12
+    u = f.configuration.coefficients("link7")
+    assert mismatch(u.acceleration(f.qd, f.qdd), np.stack([pose(x)[2] for x in t])) < 1e-11
+    poses = RigidTransform.concatenate([pose(x)[0] for x in t])
+    by_samples = panda.follow({"link7": poses}, t, near=c)
+    assert np.abs(by_samples.phi - f.phi).max() < 1e-7
+    assert np.abs(by_samples.qdd - f.qdd).max() < 1e-5
+    turned = panda.follow({"link7": poses.rotation, "flange.z": c.value("flange.z") + 0 * t}, t, near=c)
+    assert turned.task == ("link7.wx", "link7.wy", "link7.wz", "flange.z")
+    assert np.abs(turned.error).max() < 1e-12
+    turned = panda.follow({"link7": lambda x: (pose(x)[0].rotation, axis)}, t, near=c)
+    assert np.abs(turned.error).max() < 1e-12
+    assert reference.shape == (3,)
+
+
+CLOSED = {
+    "gough-stewart": {"platform.x": 0.05, "platform.z": -0.03},
+    "three-legged-robot": {"w.x": 0.2, "platform.angle": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_closed_mechanisms(name: str) -> None:
+    """A partial task of a platform: loops closed at every time, the task met, rates those of the motion."""
+    m = kic.load(name)
+    c = m.at()
+    t = np.linspace(0, 2 * TURN, 81)
+    path = {
+        row: (lambda x, row=row, size=size: c.value(row) + size * np.sin(x))
+        for row, size in CLOSED[name].items()
+    }
+    f = m.follow(path, t, near=c, weight="minimum kinetic energy")
+    assert np.abs(f.error).max() < 1e-11
+    values, _ = f.configuration._model.closure(()).rows(f.configuration._states)
+    assert np.abs(values).max() < 1e-12
+    assert f.drift(TURN).shape == (2, f.phi.shape[-1])
+    # rates of the coordinates by differences of sixth order, at the times between
+    q = np.stack([f.configuration.value(x) for x in f.coordinates], axis=-1)
+    near = sum(
+        w * q[3 + k : len(t) - 3 + k] for k, w in zip((1, 2, 3), (45 / 60, -9 / 60, 1 / 60), strict=True)
+    ) - sum(w * q[3 - k : len(t) - 3 - k] for k, w in zip((1, 2, 3), (45 / 60, -9 / 60, 1 / 60), strict=True))
+    assert np.abs(near / (t[1] - t[0]) - f.qd[3:-3]).max() < 1e-4 * np.abs(f.qd).max()
+    law = f.configuration.resolve(f.task, np.stack([s * np.cos(t) for s in CLOSED[name].values()], axis=-1),
+                                  weight="minimum kinetic energy")  # fmt: skip
+    assert mismatch(f.qd, law.qd) < 1e-11
+
+
+def test_batches(panda: kic.Mechanism) -> None:
+    """Many starts and many paths abreast are each as alone."""
+    rng = np.random.default_rng(0)
+    c = panda.at(HOME + 0.05 * rng.normal(size=(2, 7)))
+    t = np.linspace(0, 1, 9)
+    size = rng.uniform(0.02, 0.1, size=(3, 1, 1))
+    home = c.value("flange")
+
+    def course(x: float) -> np.ndarray:
+        return home + size * np.stack([np.cos(x) - 1, np.sin(x), 0 * x])
+
+    f = panda.follow({"flange": course}, t, near=c)
+    assert f.batch == (9, 3, 2)
+    assert f.qd.shape == (9, 3, 2, 7)
+    assert f.error.shape == (9, 3, 2, 3)
+    assert f.damping.shape == (9, 3, 2)
+    assert np.abs(f.error).max() < 1e-12
+    one = panda.follow({"flange": lambda x: course(x)[1, 0]}, t, near=panda.at(c.phi[0]))
+    assert np.abs(one.phi - f.phi[:, 1, 0]).max() < 1e-9
+    samples = panda.follow({"flange": np.stack([course(x) for x in t])}, t, near=c)
+    assert np.abs(samples.phi - f.phi).max() < 1e-6
+    none = panda.follow({"flange": circle(panda.at(HOME))}, t, near=panda.at(np.zeros((0, 7))))
+    assert none.qd.shape == (9, 0, 7)
+    assert "empty batch" in repr(none)
+    assert "shown: member" in repr(f)
+    assert "<table>" in f._repr_html_()
+
+
+def test_balls_keep_unit_quaternions() -> None:
+    m = kic.Mechanism(
+        "ball arm",
+        bodies=[
+            kic.Body(n, mass=1.0, com=(x, 0, 0), inertia=(0.1, 0.2, 0.2)) for n, x in (("a", 0.5), ("b", 1.5))
+        ],
+        joints=[
+            kic.Joint("S", "spherical", ("ground", "a"), at=(0, 0, 0)),
+            kic.Joint("E", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1), value=0.5),
+        ],
+        points=[kic.Point("tip", "b", at=(1.8, 0.4, 0))],
+    )
+    c = m.at()
+    home = c.value("tip")
+    f = m.follow(
+        {"tip": lambda t: home + 0.3 * np.stack([np.cos(t) - 1, 0 * t, np.sin(t)])},
+        np.linspace(0, TURN, 21),
+        near=c,
+    )
+    assert np.abs(f.error).max() < 1e-12
+    assert np.abs(np.linalg.norm(f.configuration.state[:, :4], axis=1) - 1).max() < 1e-14
+    assert f.drift(TURN).shape == (1, 4)
+    r = c.resolve("tip", [0.1, 0.2, 0.3], [0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
+    assert np.abs(c.coefficients("tip", order=3).jerk(r.qd, r.qdd, r.qddd) - [0.0, 0.2, 0.0]).max() < 1e-12
+
+
+def test_damped_through_a_singular_posture() -> None:
+    """A two-link arm asked beyond its reach: refused without damping, with it told what was missed."""
+    m = kic.load("horn-two-link")
+    c = m.at([0.3, 0.6])
+    home = c.value("tip")[:2]
+    out = home / np.linalg.norm(home)
+
+    def course(t: float) -> tuple[np.ndarray, np.ndarray]:
+        return home + 0.2 * t * out, 0.2 * out
+
+    path = {
+        "tip.x": lambda t: (course(t)[0][0], course(t)[1][0]),
+        "tip.y": lambda t: (course(t)[0][1], course(t)[1][1]),
+    }
+    t = np.linspace(0, 1, 21)
+    with pytest.raises(kic.KicError, match="t = ") as caught:
+        m.follow(path, t, near=c)
+    assert isinstance(caught.value, kic.PostureError | kic.SingularError)
+    f = m.follow(path, t, near=c, damping=(0.2, 0.1), gain=1.0)
+    assert f.damping[0] == 0
+    assert f.damping[-1] > 0
+    assert np.abs(f.error[-1]).max() > 1e-3
+    assert "damped in" in repr(f)
+    assert f.qdd is None
+
+
+def test_other_coordinates_and_weights() -> None:
+    """A pose as coordinates, and a weight for each member."""
+    m = kic.load("gough-stewart")
+    c = m.at()
+    t = np.linspace(0, 1, 5)
+    path = {"platform.x": lambda x: 0.05 * np.sin(x), "L1": 0 * t + float(c.value("L1"))}
+    Q = np.stack([np.eye(6), np.diag([1.0, 1.0, 1.0, 5.0, 5.0, 5.0])])
+    f = m.follow(path, t, near=c, wrt="platform", weight=Q)
+    assert f.batch == (5, 2)
+    assert f.coordinates == c.coefficients("platform", order=1).rows
+    assert np.abs(f.error).max() < 1e-12
+    alone = m.follow(path, t, near=c, wrt="platform", weight=Q[1])
+    assert np.abs(alone.phi - f.phi[:, 1]).max() < 1e-10
+    assert np.abs(f.phi[-1, 0] - f.phi[-1, 1]).max() > 1e-5
+
+
+def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kic import following
+
+    c = panda.at(HOME)
+    given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}
+    panda.follow(**given)
+    monkeypatch.setattr(following, "MOST_STEPS", 2)
+    with pytest.raises(kic.PostureError, match=r"can not be followed beyond t = 0\.\d+: its steps") as caught:
+        panda.follow(**given)
+    assert 0 < caught.value.time < 3
+
+
+def test_loops_that_do_not_close_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kic.closure import Closure
+
+    m = kic.load("five-bar")
+    monkeypatch.setattr(Closure, "judge", lambda self, states, left: ["torn"] * len(states))
+    with pytest.raises(kic.PostureError, match="Loops of 'five-bar' do not close at t = 1: torn"):
+        m.follow({"tip.x": [m.at().value("tip.x")] * 2}, [0.0, 1.0])
+
+
+def test_a_start_that_is_far(panda: kic.Mechanism) -> None:
+    """Newton's steps lead to the path, whole or in parts, in every member of a batch that they can."""
+    rng = np.random.default_rng(1)
+    c = panda.at(HOME + 0.3 * rng.normal(size=(20, 7)))
+    goal = panda.at(HOME).value("flange")
+    f = panda.follow({"flange": np.stack([goal, goal])}, [0.0, 1.0], near=c)
+    assert np.abs(f.error).max() < 1e-12
+    far = np.broadcast_to(goal, (2, 20, 3)).copy()
+    far[:, 3] += 2.0
+    with pytest.raises(kic.PostureError, match=r"does not reach its path in member \[3\] at t = 0") as caught:
+        panda.follow({"flange": far}, [0.0, 1.0], near=c)
+    assert caught.value.left > 1.0
+
+
+def test_what_it_refuses(panda: kic.Mechanism) -> None:
+    from scipy.spatial.transform import Rotation
+
+    c = panda.at(HOME)
+    t = np.linspace(0, 1, 5)
+    course = circle(c)
+    good = {"path": {"flange": course}, "t": t, "near": c}
+    cases = [
+        ({"t": [0.0]}, "Expected `t` to be two times or more"),
+        ({"t": [0.0, 1.0, 1.0]}, "each later than the last"),
+        ({"gain": -1.0}, "Expected `gain`"),
+        ({"tolerance": 0.0}, "Expected `tolerance`"),
+        ({"path": course}, "Expected `path` to be a dict"),
+        ({"path": {}}, "Expected `path` to be a dict"),
+        ({"path": {1: course}}, "Expected names of rows as keys of `path`"),
+        ({"path": {"nose": course}}, "nose"),
+        ({"path": {"link7": np.zeros((5, 6))}}, "'link7' includes angular velocities, which have no value"),
+        ({"path": {"flange": np.zeros((4, 3))}}, r"finite samples of shape \(5, \.\.\., 3\)"),
+        ({"path": {"flange": np.full((5, 3), np.nan)}}, r"finite samples of shape \(5, \.\.\., 3\)"),
+        ({"path": {"flange": lambda x: np.zeros(2)}}, "Expected the value of 'flange' to be finite real"),
+        ({"path": {"flange": lambda x: course(float(x))}}, "does not pass complex times on"),
+        ({"path": {"flange": lambda x: course(x).real}}, "does not pass complex times on"),
+        ({"path": {"flange": lambda x: (course(x), np.zeros(2))}}, "Expected the rate of 'flange'"),
+        ({"path": {"flange": Rotation.identity(5)}}, "'flange' is no body"),
+        ({"path": {"link7": Rotation.identity(4)}}, "Expected 5 poses of 'link7'"),
+        ({"path": {"link7": lambda x: Rotation.identity()}}, r"to return \(pose, rate\)"),
+        ({"near": 3}, "Expected `near`"),
+        ({"secondary": (np.zeros(7), np.zeros(7))}, "constant rates z in a path"),
+        ({"path": {"flange": lambda x: course(x) + 2.0}}, "does not reach its path at t = 0"),
+        ({"path": {"flange": lambda x: course(x) + 2.0 * x}}, "t = "),
+        ({"path": {"flange": lambda x: course(x) + 0 * x, "elbow": circle(c), "wrist": circle(c)}}, "9 rows"),
+    ]  # fmt: skip
+    for given, message in cases:
+        with pytest.raises(kic.KicError, match=message):
+            panda.follow(**{**good, **given})
+    f = panda.follow(**good)
+    with pytest.raises(kic.InputError, match="multiples of the period"):
+        f.drift(0.3)
+    with pytest.raises(kic.InputError, match="one turn at least"):
+        f.drift(2.0)
+    with pytest.raises(kic.InputError, match="Expected `period`"):
+        f.drift(-1.0)

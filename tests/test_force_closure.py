@@ -1,0 +1,490 @@
+"""Form and force closure: against an independent linear program, closed forms and classical cases."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
+
+import kic
+from kic.forceclosure import sphere
+
+KINDS = ["point", "friction", "soft", "pinned"]
+Z = (0.0, 0.0, 1.0)
+TURN = np.deg2rad([90.0, 210.0, 330.0])
+
+
+def needs_solver() -> None:
+    pytest.importorskip("clarabel")
+
+
+def random_grasp(rng: np.random.Generator, planar: bool, pins: bool = True) -> kic.ContactSet:
+    """Contacts on a random ellipsoid or ellipse, their normals perturbed, so that about half are closed."""
+    count = int(rng.integers(2, 7))
+    u = rng.normal(size=(count, 3))
+    if planar:
+        u[:, 2] = 0
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    axes = rng.uniform(0.02, 0.1, 3)
+    aside = 0.2 * rng.normal(size=u.shape) * ([1, 1, 0] if planar else [1, 1, 1])
+    normals = -u / axes
+    normals = normals / np.linalg.norm(normals, axis=1, keepdims=True) + aside
+    share = [0.15, 0.5, 0.3, 0.05] if pins else [0.2, 0.5, 0.3, 0.0]
+    kinds = rng.choice(KINDS, size=count, p=share).tolist()
+    return kic.ContactSet(
+        u * axes + rng.normal(size=3) * ([1, 1, 0] if planar else [1, 1, 1]),
+        normals,
+        kinds,
+        mu=rng.uniform(0.2, 1.0, count),
+        gamma=rng.uniform(0.002, 0.02, count),
+        about=rng.normal(size=3),
+        plane=Z if planar else None,
+    )
+
+
+def spread(dimension: int) -> tuple[np.ndarray, float]:
+    """Points of the unit sphere by Fibonacci's spiral (circle, interval), and what their hull reaches."""
+    if dimension < 2:
+        return np.array([[1.0], [-1.0]])[:, :dimension] if dimension else np.zeros((1, 0)), 1.0
+    if dimension == 2:
+        a = 2 * np.pi * (np.arange(90) + 0.3) / 90
+        return np.stack([np.cos(a), np.sin(a)], axis=1), float(np.cos(np.pi / 90))
+    k = np.arange(500) + 0.5
+    z, a = 1 - 2 * k / 500, k * np.pi * (1 + np.sqrt(5))
+    r = np.sqrt(1 - z**2)
+    points = np.stack([r * np.cos(a), r * np.sin(a), z], axis=1)
+    return points, float(-ConvexHull(points).equations[:, -1].max())
+
+
+def generators(c: kic.ContactSet, around: bool) -> np.ndarray:
+    """Wrenches (W, n) that span the polyhedral cone of a grasp, written from forces and moments anew."""
+    made = []
+    flat = c.plane is not None
+    for p, (n, t1, t2), kind, mu, gamma in zip(c.points, c.frames, c.kinds, c.mu, c.gamma, strict=True):
+        arm = p - c.about
+        tangents = [t1] if flat else [t1, t2]
+        forces = {"point": [n], "pinned": [s * x for s in (1, -1) for x in (n, *tangents)]}.get(kind)
+        if forces is not None:
+            made += [np.concatenate([f, np.cross(arm, f)]) for f in forces]
+            continue
+        soft = kind == "soft" and not flat
+        directions, reach = spread(len(tangents) + soft)
+        for d in directions / (reach if around else 1.0):
+            f = n + mu * sum(x * t for x, t in zip(d, tangents, strict=False))
+            moment = np.cross(arm, f) + (gamma * d[-1] * n if soft else 0)
+            made.append(np.concatenate([f, moment]))
+    W = np.array(made).T
+    return W[[0, 1, 5]] if flat else W
+
+
+def spans(W: np.ndarray) -> bool:
+    """Whether vectors span a space positively: full rank, and a sum of all, each at least once, is zero."""
+    W = W / np.abs(W).max(axis=1, keepdims=True)
+    if np.linalg.matrix_rank(W, tol=1e-10) < len(W):
+        return False
+    total = -W.sum(axis=1)
+    return linprog(np.zeros(W.shape[1]), A_eq=W, b_eq=total, bounds=(0, None)).status == 0
+
+
+@pytest.mark.parametrize("planar", [False, True])
+@pytest.mark.parametrize("method", ["cones", "pyramids"])
+def test_decided_as_by_linear_programming(planar: bool, method: str) -> None:
+    if method == "cones" and not planar:
+        needs_solver()
+    rng = np.random.default_rng(7 + planar)
+    agreed = {True: 0, False: 0}
+    between = 0
+    for _ in range(120):
+        c = random_grasp(rng, planar)
+        inner = spans(generators(c, False))
+        outer = spans(generators(c, True))
+        assert outer or not inner
+        if inner != outer:
+            between += 1
+            continue
+        try:
+            found = kic.force_closure(c, method)
+        except kic.SingularError:
+            assert (method, planar) == ("pyramids", False)
+            between += 1
+            continue
+        assert bool(found) == inner
+        prove(found)
+        agreed[inner] += 1
+    assert min(agreed.values()) >= 25
+    assert between <= (0 if planar else 10)
+
+
+def prove(found: kic.GraspClosure) -> None:
+    """Closure and its opposite by their proofs, recomputed from the contacts alone."""
+    c = found.contacts
+    assert found.batch == ()
+    size = np.linalg.norm(c.points - c.points.mean(axis=0), axis=1).max() + 1e-3
+    scale = np.linalg.norm(c.points - c.about, axis=1).max() + 1
+    if found.closed:
+        assert np.linalg.matrix_rank(c.map / np.abs(c.map).max(axis=1, keepdims=True)) == len(c.map)
+        assert np.abs(c.map @ found.force).max() < 1e-12 * scale * (1 + np.abs(found.force).max())
+        for k, kind in enumerate(c.kinds):
+            f = found.force[c.spans[k]]
+            if kind != "pinned":
+                across = f[1:] / np.array([c.mu[k], c.mu[k], c.gamma[k]])[: len(f) - 1]
+                assert f[0] - np.linalg.norm(across) >= found.margin * (1 - 1e-9) > 0
+        assert np.isnan(found.twist).all()
+        assert found.missing == ("",)
+    else:
+        felt = c.map.T @ found.twist
+        for k, kind in enumerate(c.kinds):
+            p = felt[c.spans[k]]
+            if kind == "pinned":
+                assert np.abs(p).max() < 1e-6
+            else:
+                across = p[1:] * np.array([c.mu[k], c.mu[k], c.gamma[k]])[: len(p) - 1]
+                assert p[0] - np.linalg.norm(across) >= -1e-6
+        assert np.abs(found.twist).max() * (1 + 1 / size) > 1e-3
+        assert found.margin == 0
+        assert np.isnan(found.force).all()
+        assert found.missing[0].startswith("cannot resist")
+        if found.both:
+            assert np.abs(felt).max() < 1e-9 * scale / size
+
+
+def two_fingers(kind: str, **more) -> kic.ContactSet:
+    return kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], kind, mu=0.4, gamma=0.01, **more)
+
+
+def test_two_soft_fingers_hold_and_two_hard_ones_do_not() -> None:
+    needs_solver()
+    soft = kic.force_closure(two_fingers("soft"))
+    assert soft
+    prove(soft)
+    hard = kic.force_closure(two_fingers("friction", about=(0, 0.5, 0.3)))
+    assert not hard
+    assert hard.both
+    # spin about the line between them, seen at the reference point: v = ω × arm
+    np.testing.assert_allclose(hard.twist / hard.twist[3], [0, -0.3, 0.5, 1, 0, 0], atol=1e-12)
+    assert hard.missing == (
+        "cannot resist, in either sense, a moment about the line through (0, 0, 0) along (1, 0, 0)",
+    )
+    prove(hard)
+
+
+@pytest.mark.parametrize("method", ["cones", "pyramids"])
+def test_three_fingers_with_friction(method: str) -> None:
+    if method == "cones":
+        needs_solver()
+    p = np.stack([np.cos(TURN), np.sin(TURN), 0 * TURN], axis=-1)
+    found = kic.force_closure(kic.ContactSet(p, -p, "friction", mu=0.2), method)
+    assert found
+    np.testing.assert_allclose(found.margin, 1.0, atol=1e-8)  # three equal forces, without friction
+    slippery = kic.force_closure(kic.ContactSet(p, -p, "point"), method)
+    assert not slippery
+
+
+def test_antipodal_fingers_in_a_plane() -> None:
+    """Nguyen (1988): two contacts with friction hold in a plane if their line lies inside both cones."""
+    rng = np.random.default_rng(3)
+    count = 600
+    a, b = rng.uniform(-np.pi, np.pi, (2, count))
+    mu = rng.uniform(0.3, 3.0, (count, 2))
+    points = rng.normal(size=(count, 2, 3))
+    points[..., 2] = 0
+    lines = np.diff(points, axis=1)[:, 0]
+    towards = np.arctan2(lines[:, 1], lines[:, 0])
+    angles = np.stack([towards + a / 2.5, towards + np.pi + b / 2.5], axis=1)
+    normals = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=-1)
+    c = kic.ContactSet(points, normals, "friction", mu=mu, plane=Z, about=(0.3, -2, 0))
+    room = np.arctan(mu) - np.abs(np.stack([a, b], axis=1)) / 2.5
+    found = kic.force_closure(c)
+    assert np.abs(room).min() > 1e-5
+    np.testing.assert_array_equal(found.closed, (room > 0).all(axis=1))
+    assert 100 < found.closed.sum() < 500
+
+
+@pytest.mark.parametrize("gap", [1e-4, -1e-4])
+def test_antipodal_fingers_near_the_brink(gap: float) -> None:
+    tilt = np.arctan(0.5) - gap
+    normals = [[np.cos(tilt), np.sin(tilt), 0], [-1, 0, 0]]
+    c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], normals, "friction", mu=0.5, plane=Z)
+    assert kic.force_closure(c).closed == (gap > 0)
+
+
+def test_form_closure_of_a_rectangle() -> None:
+    """Four contacts that turn it either way hold; four through its middle, or any three, do not."""
+    points = np.array([[1.0, 0.3, 0], [-1, -0.3, 0], [-0.3, -1, 0], [0.3, 1, 0]])
+    inward = -np.array([[1.0, 0, 0], [-1, 0, 0], [0, -1, 0], [0, 1, 0]])
+    found = kic.form_closure(kic.ContactSet(points, inward, "point", plane=Z))
+    assert found
+    prove(found)
+    for k in range(4):
+        less = kic.form_closure(
+            kic.ContactSet(np.delete(points, k, 0), np.delete(inward, k, 0), "point", plane=Z)
+        )
+        assert not less
+        prove(less)
+    central = kic.form_closure(kic.ContactSet(points * (np.abs(points) == 1), inward, "point", plane=Z))
+    assert not central
+    assert central.both
+    np.testing.assert_allclose(central.twist, [0, 0, 1], atol=1e-12)
+
+
+def test_form_closure_takes_seven_contacts_in_space() -> None:
+    """Six independent normals and one against a sum of them that is a force alone: no less do."""
+    rng = np.random.default_rng(11)
+    done = 0
+    while done < 12:
+        points, normals = rng.normal(size=(2, 6, 3))
+        six = kic.ContactSet(points, normals, "point")
+        # weights along which the resultant's pitch f·m, a quadratic, changes its sign
+        a, b = (six.map @ rng.uniform(0.3, 1.5, 6) for _ in range(2))
+        roots = np.roots(
+            [(b - a)[:3] @ (b - a)[3:], a[:3] @ (b - a)[3:] + (b - a)[:3] @ a[3:], a[:3] @ a[3:]]
+        )
+        inner = [float(r.real) for r in roots if abs(r.imag) < 1e-12 and 0 < r.real < 1]
+        if not inner or np.linalg.cond(six.map) > 50:
+            continue
+        f, m = np.split(a + inner[0] * (b - a), 2)
+        through = np.cross(f, m) / (f @ f)
+        all_points, all_normals = np.vstack([points, through]), np.vstack([normals, -f])
+        seven = kic.form_closure(kic.ContactSet(all_points, all_normals, "point"))
+        assert seven
+        prove(seven)
+        for k in range(7):
+            less = kic.ContactSet(np.delete(all_points, k, 0), np.delete(all_normals, k, 0), "point")
+            verdict = kic.form_closure(less)
+            assert not verdict
+            prove(verdict)
+        done += 1
+
+
+def test_form_closure_does_not_count_friction() -> None:
+    c = two_fingers("soft")
+    assert not kic.form_closure(c)
+    pins = kic.ContactSet(np.eye(3), np.ones((3, 3)), "pinned")
+    assert kic.form_closure(pins)
+    assert kic.force_closure(pins).margin == 1
+
+
+@pytest.mark.parametrize("dimension", [0, 1, 2, 3])
+@pytest.mark.parametrize("edges", [4, 5, 16, 24])
+def test_pyramids_enclose_what_they_say(dimension: int, edges: int) -> None:
+    points, reach = sphere(dimension, edges)
+    if dimension == 0:
+        assert points.shape == (1, 0)
+        return
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
+    rng = np.random.default_rng(1)
+    d = rng.normal(size=(2000, dimension))
+    d /= np.linalg.norm(d, axis=1, keepdims=True)
+    # a hull holds a ball if its support reaches the radius in every direction
+    assert (d @ points.T).max(axis=1).min() >= reach - 1e-12
+    assert reach > (0.3 if edges < 6 else 0.9)
+
+
+def test_verdicts_do_not_depend_on_axes_and_units() -> None:
+    needs_solver()
+    rng = np.random.default_rng(23)
+    for _ in range(25):
+        c = random_grasp(rng, planar=False)
+        R = Rotation.random(random_state=rng).as_matrix()
+        moved = kic.ContactSet(
+            1e3 * (c.points @ R.T) + [5, 6, 7],
+            c.normals @ R.T,
+            c.kinds,
+            mu=c.mu,
+            gamma=1e3 * c.gamma,
+            tangents=rng.normal(size=c.points.shape),
+            about=rng.normal(size=3),
+        )
+        one, other = kic.force_closure(c), kic.force_closure(moved)
+        assert one.closed == other.closed
+        np.testing.assert_allclose(one.margin, other.margin, atol=1e-7)
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+def test_batches(batch: tuple[int, ...]) -> None:
+    needs_solver()
+    rng = np.random.default_rng(2)
+    u = rng.normal(size=(*batch, 4, 3))
+    c = kic.ContactSet(u, -u, ["friction", "soft", "point", "friction"], mu=0.8, gamma=0.05)
+    assert c.batch == batch
+    assert c.map.shape == (*batch, 6, 11)
+    found = kic.force_closure(c)
+    for a, tail in ((found.closed, ()), (found.margin, ()), (found.force, (11,)), (found.twist, (6,))):
+        assert a.shape == (*batch, *tail)
+    assert len(found.missing) == int(np.prod(batch))
+    assert f"{len(c)} contacts" in repr(found)
+    assert "<p>" in found._repr_html_()
+    for index in np.ndindex(batch):
+        alone = kic.ContactSet(u[index], -u[index], c.kinds, mu=0.8, gamma=0.05)
+        assert kic.force_closure(alone).closed == found.closed[index]
+        np.testing.assert_array_equal(alone.map, c.map[index])
+
+
+# ------------------------------------------------------------------------------- frames and grasp map
+
+
+def test_contact_frames() -> None:
+    rng = np.random.default_rng(0)
+    n = rng.normal(size=(50, 4, 3)) * 10.0 ** rng.integers(-150, 150, (50, 4, 1))
+    F = kic.contact_frames(n)
+    assert F.shape == (50, 4, 3, 3)
+    np.testing.assert_allclose(F @ np.swapaxes(F, -1, -2), np.broadcast_to(np.eye(3), F.shape), atol=1e-15)
+    np.testing.assert_allclose(np.linalg.det(F), 1)
+    assert ((F[..., 0, :] * (n / np.abs(n).max(axis=-1, keepdims=True))).sum(axis=-1) >= 1 - 1e-15).all()
+    t = rng.normal(size=(50, 4, 3))
+    given = kic.contact_frames(n, t)
+    assert ((given[..., 1, :] * t).sum(axis=-1) > 0).all()
+    np.testing.assert_allclose((given[..., 2, :] * t).sum(axis=-1), 0, atol=1e-14)
+
+
+@pytest.mark.parametrize("planar", [False, True])
+def test_grasp_map_adds_up_forces_and_moments(planar: bool) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        c = random_grasp(rng, planar)
+        f = rng.normal(size=c.map.shape[1])
+        force, moment = c.loads(f)
+        total = np.concatenate([force.sum(0), (np.cross(c.points - c.about, force) + moment).sum(0)])
+        np.testing.assert_allclose(c.map @ f, total[[0, 1, 5]] if planar else total, atol=1e-13)
+        same = kic.grasp_map(c.points, c.normals, c.kinds, c.about, Z if planar else None)
+        np.testing.assert_allclose(same, c.map, atol=1e-15)
+        # virtual work: Gᵀ of a twist is the rate of the contacts in their axes, and of a rigid body J is that
+        v, omega = rng.normal(size=(2, 3)) * ([[1, 1, 0], [0, 0, 1]] if planar else 1)
+        rates = v + np.cross(omega, c.points - c.about)
+        J = c.jacobian(rates[..., None], np.broadcast_to(omega, c.points.shape)[..., None])
+        twist = np.concatenate([v, omega])
+        np.testing.assert_allclose(J[:, 0], c.map.T @ (twist[[0, 1, 5]] if planar else twist), atol=1e-13)
+
+
+@pytest.mark.parametrize("normal", [(0, 0, 1), (1, 0, 0), (0, 1, 0), (0, 0, -2), (1, 1, 1)])
+def test_planes(normal: tuple[float, ...]) -> None:
+    """The same planar grasp in any plane has the same verdict; labels name world axes where they can."""
+    base = kic.ContactSet([[-1, 0.2, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0.1, 0]], "friction", mu=0.5, plane=Z)
+    u = np.array(normal) / np.linalg.norm(normal)
+    _, e1, e2 = kic.contact_frames(u)
+    R = np.stack([e1, e2, u])
+    c = kic.ContactSet(
+        base.points @ R + 3 * u, base.normals @ R, "friction", mu=0.5, plane=normal, about=5 * u
+    )
+    np.testing.assert_allclose(c.map, base.map, atol=1e-14)
+    assert kic.force_closure(c).closed == kic.force_closure(base).closed == True  # noqa: E712
+    labels = {(0, 0, 1): "fx fy mz", (1, 0, 0): "fy fz mx", (0, 1, 0): "fz fx my"}
+    assert base.labels == ("fx", "fy", "mz")
+    assert c.labels == tuple(labels[normal].split()) if normal in labels else len(c.labels) == 3
+    pin = kic.ContactSet([[0, 0, 0]], [normal], "pinned", plane=normal)
+    np.testing.assert_allclose(pin.map, [[1, 0], [0, 1], [0, 0]], atol=1e-15)
+
+
+def test_sheets_say_what_is_there() -> None:
+    c = two_fingers("friction", names=["thumb", "index"])
+    assert "thumb (friction)" in repr(c)
+    assert c.components[:4] == ("thumb.n", "thumb.t1", "thumb.t2", "index.n")
+    assert "moments about (0, 0, 0)" in c._repr_html_()
+    c = kic.ContactSet(np.zeros((0, 2, 3)), np.ones((0, 2, 3)), "point", plane=None)
+    assert "empty batch" in repr(c)
+    assert "empty batch" in repr(kic.form_closure(c))
+    p = np.stack([np.cos(TURN), np.sin(TURN), 0 * TURN], axis=-1)
+    many = kic.ContactSet(np.stack([p, p]), np.stack([-p, p]), "friction", mu=0.5, plane=Z)
+    assert "closed: 2 of 2" in repr(kic.force_closure(many))
+
+
+# ------------------------------------------------------------------------------------------- refusals
+
+P2 = [[-1, 0, 0], [1, 0, 0]]
+N2 = [[1, 0, 0], [-1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: kic.ContactSet([1, 0, 0], [1, 0, 0], "point"), "`points` to have shape (..., K, 3)"),
+        (lambda: kic.ContactSet(np.zeros((0, 3)), np.zeros((0, 3)), "point"), "`points` to have shape"),
+        (lambda: kic.ContactSet(P2, N2[:1], "point"), "Expected `normals` to have shape (..., 2, 3)"),
+        (lambda: kic.ContactSet([[0, 0], [1, 0]], N2, "point"), "(..., K, 3), got (2, 2)"),
+        (lambda: kic.ContactSet(P2, [[1, 0, 0], [0, 0, 0]], "point"), "got zeros at [1]"),
+        (lambda: kic.ContactSet(P2, [[1, 0, 0], [np.nan, 0, 0]], "point"), "Expected `normals` to be finite"),
+        (lambda: kic.ContactSet(P2, N2, "point", tangents=N2), "across the normals"),
+        (lambda: kic.ContactSet(P2, N2, "sticky"), "point, friction, soft, pinned, got 'sticky'"),
+        (lambda: kic.ContactSet(P2, N2, ["point"]), "for 2 contacts, got 1"),
+        (lambda: kic.ContactSet(P2, N2, "friction"), "need `mu`"),
+        (lambda: kic.ContactSet(P2, N2, "friction", mu=-0.1), "`mu` to be positive, got -0.1"),
+        (lambda: kic.ContactSet(P2, N2, "friction", mu=[0.1, 0]), "of kind 'point'"),
+        (lambda: kic.ContactSet(P2, N2, "friction", mu=[0.1, 0.2, 0.3]), "(..., 2), got (3,)"),
+        (lambda: kic.ContactSet(P2, N2, "friction", mu="much"), "`mu` to be an array of numbers"),
+        (lambda: kic.ContactSet(P2, N2, "soft", mu=0.5), "need `gamma`"),
+        (lambda: kic.ContactSet(P2, N2, "soft", mu=0.5, gamma=0), "of kind 'friction'"),
+        (lambda: kic.ContactSet(P2, N2, "point", plane=[1, 0, 0]), "leaves it by 1 of its length at [0]"),
+        (lambda: kic.ContactSet(P2, N2, "point", plane=[0, 0, 0]), "`plane` to be a normal"),
+        (lambda: kic.ContactSet(P2, N2, "point", plane=[0, 1]), "Expected `plane`"),
+        (lambda: kic.ContactSet(P2, N2, "point", names=["a", "a"]), "2 different texts"),
+        (lambda: kic.ContactSet(P2, N2, "point", about=[0, 0]), "Expected `about`"),
+        (lambda: kic.ContactSet(np.array(P2) * 1j, N2, "point"), "`points` holds complex128"),
+        (lambda: kic.ContactSet([P2] * 3, [N2] * 2, "point"), "do not broadcast"),
+        (lambda: kic.force_closure(P2), "to be a ContactSet"),
+        (lambda: kic.form_closure(None), "to be a ContactSet"),
+        (lambda: kic.force_closure(two_fingers("soft"), "guess"), "'cones' or 'pyramids', got 'guess'"),
+        (lambda: kic.force_closure(two_fingers("soft"), edges=3), "at least 4, got 3"),
+        (lambda: kic.force_closure(two_fingers("soft"), failures="never"), "'raise' or 'mask'"),
+        (lambda: two_fingers("soft").jacobian(np.zeros((2, 3, 4))), "give `angular`"),
+        (lambda: two_fingers("point").jacobian(np.zeros((3, 4))), "Expected `linear`"),
+        (
+            lambda: two_fingers("soft").jacobian(np.zeros((2, 3, 4)), np.zeros((2, 3, 5))),
+            "got 4 and 5",
+        ),
+        (lambda: two_fingers("soft").loads([1.0]), "Expected `force`"),
+    ],
+)
+def test_refusals(make, text: str) -> None:
+    with pytest.raises(kic.InputError) as caught:
+        make()
+    assert text in str(caught.value), str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_coefficients_that_are_not_used_are_not_read() -> None:
+    c = kic.ContactSet(P2, N2, ["point", "friction"], mu=[np.nan, 0.3])
+    np.testing.assert_array_equal(c.mu, [0, 0.3])
+
+
+def test_what_pyramids_can_not_decide_is_refused() -> None:
+    """A cone that is needed almost to its edge, in a direction that coarse pyramids do not reach."""
+    tilt = np.arctan(0.5) - 0.02
+    # in the direction between two edges of the four-sided pyramid
+    d = np.array([0, 1, 1]) / np.sqrt(2)
+    n = np.cos(tilt) * np.array([1.0, 0, 0]) + np.sin(tilt) * d
+    c = kic.ContactSet(P2, [n, [-1, 0, 0]], "soft", mu=0.5, gamma=1.0, tangents=[[0, 1, 0], [0, 1, 0]])
+    with pytest.raises(kic.SingularError, match="between pyramids of 4 edges") as caught:
+        kic.force_closure(c, "pyramids", edges=4)
+    assert caught.value.failed == [()]
+    pair = kic.ContactSet([P2, P2], [[n, [-1, 0, 0]], N2], "soft", mu=0.5, gamma=1.0)
+    masked = kic.force_closure(pair, "pyramids", edges=4, failures="mask")
+    assert masked.ok.tolist() == [False, True]
+    assert masked.closed.tolist() == [False, True]
+    assert np.isnan(masked.margin[0])
+    assert "undecided" in repr(masked)
+    with pytest.raises(kic.SingularError, match=r"Members \[0\] of batch \(2,\)"):
+        kic.force_closure(pair, "pyramids", edges=4)
+    assert kic.force_closure(c, "pyramids", edges=60)
+    needs_solver()
+    assert kic.force_closure(c)
+
+
+def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name, *more):
+        if name.split(".")[0] == "clarabel":
+            raise ImportError(name)
+        return real(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(kic.KicError, match=r"pip install 'kic\[solver\]'") as caught:
+        kic.force_closure(two_fingers("soft"))
+    assert "\n" not in str(caught.value)
+    # what is linear needs none
+    assert kic.force_closure(two_fingers("soft"), "pyramids")
+    assert kic.force_closure(two_fingers("friction", plane=Z))

@@ -1,0 +1,694 @@
+"""Redundancy resolved: against the reference, against differences in time, and by what it promises."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arms import arm
+from sampling import mismatch, random_tree
+
+import kic
+
+DATA = json.loads((Path(__file__).parent / "data" / "redundant.json").read_text(encoding="utf-8"))
+# mechanisms with a task of fewer rows than freedoms
+TASKS = {
+    "panda": "flange",
+    "puma560": "tool",
+    "twin-arm": "left_hand eyes.z",
+    "gough-stewart": "platform.x platform.wy L3",
+    "three-legged-robot": "w.x platform.angle",
+    "five-bar": "tip.x",
+}
+POSTURES = {
+    "panda": [0.1, 0.3, 0.2, -1.5, 0.3, 1.8, 0.2],
+    "puma560": [0.3, 0.5, -2.2, 0.7, 0.8, -0.4],
+    "twin-arm": [0.9, 0.3, 0.4, -0.8, 0.1, 0.2, 0.7, 0.15, 0.1, -0.2],
+}
+WEIGHTS = ["minimum norm", "minimum kinetic energy", "matrix"]
+DAMPINGS = [None, 0.1, (0.3, 50.0)]
+LAWS = ["consistent", "instantaneous"]
+# differences of sixth order
+OFFSETS, SHARES = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60
+every_case = pytest.mark.parametrize("name", TASKS)
+every_weight = pytest.mark.parametrize("weight", WEIGHTS)
+every_damping = pytest.mark.parametrize("damping", DAMPINGS, ids=["exact", "damped", "growing"])
+
+
+def posture(name: str) -> kic.Configuration:
+    return kic.load(name).at(POSTURES.get(name))
+
+
+def weighty(weight: str, size: int) -> object:
+    """A weight by name, or a full matrix."""
+    if weight != "matrix":
+        return weight
+    a = np.random.default_rng(5).normal(size=(size, size))
+    return a @ a.T + size * np.eye(size)
+
+
+# the reference
+
+
+@pytest.fixture
+def reference() -> kic.Configuration:
+    return arm(DATA["chain"], hand=DATA["P_local"]).at(DATA["phi"])
+
+
+HAND = ["hand.x", "hand.y"]
+
+
+@pytest.mark.parametrize(
+    ("law", "H", "P"),
+    [
+        ("instantaneous", "H_uu_4_72", "P_quu_4_75"),
+        ("consistent", "H_uu_true_derivative_of_4_68", "P_quu_consistent"),
+    ],
+)
+def test_the_source(reference: kic.Configuration, law: str, H: str, P: str) -> None:
+    """Equations 4-70 to 4-75, with both accelerations."""
+    c = reference
+    ud, udd = np.array([0.3, -0.7]), np.array([1.1, 0.4])
+    r = c.resolve(HAND, ud, udd, weight="minimum kinetic energy", law=law)
+    found = r.coefficients
+    assert (found.rows, found.columns) == (c.coordinates, tuple(HAND))
+    assert mismatch(found.G, np.array(DATA["G_minusR_4_70"])) < 1e-12
+    assert mismatch(found.H, np.array(DATA[H])) < 1e-12
+    assert mismatch(r.dynamics().I, np.array(DATA["I_qu_4_74"])) < 1e-12
+    # the source's P* is not symmetric; with it, entry by entry
+    d = c.dynamics()
+    freeman = kic.Dynamics(d.coordinates, DATA["I"], DATA["P"], d.load, d.damping)
+    seen = freeman.transfer(found, left=kic.Coefficients.identity(d.coordinates))
+    assert mismatch(seen.P, np.array(DATA[P])) < 1e-12
+    assert mismatch(r.dynamics().P + r.dynamics().P.swapaxes(1, 2), seen.P + seen.P.swapaxes(1, 2)) < 1e-12
+    # the load of (4-73) is that of the coordinates, and all comes to the efforts of (4-67)
+    assert mismatch(r.dynamics().load, d.load) == 0
+    assert mismatch(r.effort, d.effort(r.qd, r.qdd)) < 1e-14
+    assert mismatch(r.dynamics().effort(ud, udd), r.effort) < 1e-12
+
+
+# what it promises
+
+
+@every_damping
+@every_weight
+@every_case
+@pytest.mark.parametrize("law", LAWS)
+def test_the_law_and_its_coefficients_agree(name: str, weight: str, damping: object, law: str) -> None:
+    """The kernel's motion is what G and H of the law say, and the conditions of the minimum hold."""
+    c, task = posture(name), TASKS[name].split()
+    M = len(c.coordinates)
+    rng = np.random.default_rng(0)
+    u = c.coefficients(task)
+    ud, udd = rng.normal(size=(2, len(u.rows)))
+    r = c.resolve(task, ud, udd, weight=weighty(weight, M), law=law, damping=damping)
+    limit = 1e-13 * np.linalg.cond(c.dynamics().I if weight == WEIGHTS[1] else np.eye(M)) * 100
+    assert mismatch(r.coefficients.velocity(ud), r.qd) < limit
+    assert mismatch(r.coefficients.acceleration(ud, udd), r.qdd) < limit
+    Q = {"minimum norm": np.eye(M), "minimum kinetic energy": c.dynamics().I}.get(weight)
+    Q = weighty(weight, M) if Q is None else Q
+    assert mismatch(Q @ r.qd, u.G.T @ r.multiplier) < limit
+    assert np.abs(ud - u.velocity(r.qd) - r.missed).max() < 1e-12
+    assert (
+        np.abs(udd - u.acceleration(r.qd, r.qdd) - r.missed_acceleration).max() < limit * np.abs(r.qdd).max()
+    )
+    assert bool(r.damped) == (damping is not None)
+    if damping is None:
+        assert np.abs(r.missed).max() < limit
+        assert np.abs(r.missed_acceleration).max() < limit * np.abs(r.qdd).max()
+    else:
+        assert np.abs(r.missed).max() > 1e-6
+        assert 0 < r.damping <= np.max(damping) ** 2
+
+
+AIMS = {
+    "panda": [
+        kic.JointLimits({"joint4": (-3.0, -0.1), "reach": (0.2, 0.9)}, gain=3.0, weights={"reach": 2.0}),
+        kic.Manipulability(gain=0.5),
+        kic.PreferredPosture({"joint1": 0.4, "elbow.y": 0.1}, gain=0.7),
+    ],
+    "gough-stewart": [kic.PreferredPosture({"platform.x": 0.1, "L1": 1.2})],
+    "five-bar": [kic.PreferredPosture({"tip.y": 10.0, "B": 0.1}), kic.Manipulability(["tip.x"], 0.1)],
+}
+
+
+@every_damping
+@every_weight
+@pytest.mark.parametrize("name", ["panda", "gough-stewart", "three-legged-robot", "five-bar"])
+def test_accelerations_and_jerks_are_derivatives_in_time(name: str, weight: str, damping: object) -> None:
+    """Of the velocity law along the motion that it gives, by differences of sixth order."""
+    m, c, task = kic.load(name), posture(name), TASKS[name].split()
+    M, P = len(c.coordinates), len(c.coefficients(task, order=1).rows)
+    given = {"weight": weighty(weight, M), "damping": damping, "secondary": AIMS.get(name)}
+    ud, udd, uddd = 0.3 * c._model.length * np.random.default_rng(1).normal(size=(3, P))
+    r = c.resolve(task, ud, udd, uddd, **given)
+    q = np.array([float(c.value(x)) for x in c.coordinates])
+    speed = max(1.0, np.abs(r.qd).max(), np.abs(r.qdd).max() ** 0.5, np.abs(r.qddd).max() ** (1 / 3))
+    h = 4e-3 / speed
+    near = []
+    for t in OFFSETS * h:
+        moved = m.at(q + r.qd * t + r.qdd * t**2 / 2 + r.qddd * t**3 / 6, near=c)
+        near.append(moved.resolve(task, ud + udd * t + uddd * t**2 / 2, udd + uddd * t, **given))
+    qdd = sum(w * x.qd for w, x in zip(SHARES, near, strict=True)) / h
+    qddd = sum(w * x.qdd for w, x in zip(SHARES, near, strict=True)) / h
+    assert np.abs(qdd - r.qdd).max() < 1e-8 * max(np.abs(r.qdd).max(), np.abs(r.qd).max())
+    assert np.abs(qddd - r.qddd).max() < 1e-7 * max(np.abs(r.qddd).max(), np.abs(r.qdd).max())
+
+
+def test_the_instantaneous_law_has_rates_of_its_own() -> None:
+    """Where rates are given, accelerations are the least that the task allows; jerks go on from there."""
+    m, c = kic.load("panda"), posture("panda")
+    rng = np.random.default_rng(2)
+    qd, udd, uddd = rng.normal(size=7), rng.normal(size=3), rng.normal(size=3)
+    given = {"weight": "minimum kinetic energy", "law": "instantaneous"}
+    r = c.resolve("flange", udd=udd, uddd=uddd, qd=qd, **given)
+    u, d = c.coefficients("flange"), c.dynamics()
+    assert mismatch(r.qd, qd) == 0
+    assert mismatch(u.acceleration(qd, r.qdd), udd) < 1e-12
+    s = c.operational_space("flange")
+    others = r.qdd + rng.normal(size=(50, 7)) @ s.projector.T
+    assert (d.kinetic_energy(others) >= d.kinetic_energy(r.qdd) * (1 - 1e-12)).all()
+    h, found = 1e-3, 0.0
+    for w, t in zip(SHARES, OFFSETS * h, strict=True):
+        phi = c.phi + qd * t + r.qdd * t**2 / 2 + r.qddd * t**3 / 6
+        later = qd + r.qdd * t + r.qddd * t**2 / 2
+        found = found + w / h * m.at(phi).resolve("flange", udd=udd + uddd * t, qd=later, **given).qdd
+    assert mismatch(found, r.qddd) < 1e-8
+    # with rates of the velocity law it is (4-71)
+    law = c.resolve("flange", u.velocity(qd), udd, **given)
+    again = c.resolve("flange", udd=udd, qd=law.qd, **given)
+    assert mismatch(again.qdd, law.qdd) < 1e-12
+
+
+@every_case
+def test_minimum_kinetic_energy_really_is(name: str) -> None:
+    c, task = posture(name), TASKS[name].split()
+    u, d = c.coefficients(task, order=1), c.dynamics()
+    rng = np.random.default_rng(3)
+    r = c.resolve(task, rng.normal(size=len(u.rows)), weight="minimum kinetic energy")
+    null = np.linalg.svd(u.G)[2][len(u.rows) :]
+    others = r.qd + rng.normal(size=(200, len(null))) @ null
+    assert mismatch(others @ u.G.T, np.broadcast_to(u.velocity(r.qd), (200, len(u.rows)))) < 1e-11
+    assert (d.kinetic_energy(others) > d.kinetic_energy(r.qd)).all()
+    assert mismatch(r.qd, c.operational_space(task).inverse @ u.velocity(r.qd)) < 1e-11
+    least = c.resolve(task, u.velocity(r.qd))
+    assert (np.linalg.norm(others, axis=1) > np.linalg.norm(least.qd)).all()
+
+
+@every_weight
+def test_as_many_rows_as_freedoms_leave_no_choice(weight: str) -> None:
+    """Then it is the inverse, whatever the weight and the law, as far as its H goes."""
+    c = posture("puma560")
+    inverse = c.coefficients("link6", order=3).inverse()
+    ud, udd, uddd = np.random.default_rng(4).normal(size=(3, 6))
+    for law in LAWS:
+        r = c.resolve("link6", ud, udd, uddd, weight=weighty(weight, 6), law=law)
+        limit = 1e-12 * np.linalg.cond(c.dynamics().I)
+        assert mismatch(r.qd, inverse.velocity(ud)) < limit
+        assert mismatch(r.qdd, inverse.acceleration(ud, udd)) < limit
+        assert mismatch(r.qddd, inverse.jerk(ud, udd, uddd)) < 10 * limit
+        assert mismatch(r.coefficients.H, inverse.H) < limit
+    assert r.coefficients.quasi == inverse.quasi
+
+
+def test_a_weighty_joint_stays_behind() -> None:
+    c = posture("panda")
+    Q = np.eye(7)
+    Q[3, 3] = 1e8
+    r = c.resolve("flange", [0.1, 0.2, 0.3], weight=Q)
+    assert abs(r.qd[3]) < 1e-6 * np.abs(r.qd).max()
+
+
+def test_other_coordinates() -> None:
+    """The kinetic energy does not depend on coordinates, a norm does."""
+    c, task = posture("gough-stewart"), ["platform.x", "platform.wz"]
+    ud, udd, uddd = [0.1, 0.2], [0.3, -0.2], [0.5, 0.1]
+    moved = {}
+    for weight in WEIGHTS[:2]:
+        legs = c.resolve(task, ud, udd, uddd, weight=weight)
+        pose = c.resolve(task, ud, udd, uddd, weight=weight, wrt="platform")
+        u = c.coefficients("platform", order=3)
+        moved[weight] = mismatch(u.velocity(legs.qd), pose.qd)
+        if weight == "minimum kinetic energy":
+            assert mismatch(u.acceleration(legs.qd, legs.qdd), pose.qdd) < 1e-11
+            assert mismatch(u.jerk(legs.qd, legs.qdd, legs.qddd), pose.qddd) < 1e-11
+    assert moved["minimum kinetic energy"] < 1e-11
+    assert moved["minimum norm"] > 1e-2
+
+
+# secondary objectives
+
+
+def test_objectives_are_gradients() -> None:
+    """Complex steps of the functions themselves."""
+    m, q = kic.load("panda"), np.array(POSTURES["panda"])
+    c = m.at(q)
+    limits = {"joint4": (-3.0, -0.1), "reach": (0.2, 0.9)}
+
+    def far(x: kic.Configuration) -> np.ndarray:
+        return sum(
+            w * ((x.value(k) - (a + b) / 2) / (b - a)) ** 2 / 4
+            for w, (k, (a, b)) in zip((1.0, 2.0), limits.items(), strict=True)
+        )
+
+    def w(x: kic.Configuration) -> np.ndarray:
+        G = x.coefficients("flange").G
+        return np.sqrt(np.linalg.det(G @ np.swapaxes(G, -1, -2)))
+
+    def preferred(x: kic.Configuration) -> np.ndarray:
+        return ((x.value("joint1") - 0.4) ** 2 + (x.value("elbow.y") - 0.1) ** 2) / 2
+
+    steps = m.at(q + 1e-30j * np.eye(7))
+    for aim, function, sign in zip(AIMS["panda"], (far, w, preferred), (-1, 1, -1), strict=True):
+        z = aim.rates(c, None, ("flange",))
+        exact = sign * aim.gain * function(steps).imag / 1e-30
+        assert mismatch(z, exact) < 1e-12
+        qd = np.random.default_rng(0).normal(size=7)
+        ahead = aim.rates(m.at(q + 1e-30j * qd), None, ("flange",)).imag / 1e-30
+        assert mismatch(aim.change(c, None, ("flange",), qd), ahead) < 1e-12
+
+
+def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
+    c = posture("panda")
+    z = kic.Manipulability(gain=2.0).rates(c, None, ("flange",))
+    assert mismatch(z, 2 * c.manipulability_gradient("flange")) < 1e-12
+
+
+def test_objectives_do_what_they_say_and_leave_the_task() -> None:
+    c = posture("panda")
+    still = np.zeros(3)
+    away = c.resolve("flange", still, secondary=kic.JointLimits({"joint4": (-1.6, 0.0)}, gain=3.0))
+    assert away.qd[3] > 0
+    w = c.resolve("flange", still, secondary=kic.Manipulability())
+    G = c.coefficients("flange")
+    assert np.abs(G.velocity(w.qd)).max() < 1e-14
+    assert np.abs(w.qd).max() > 1e-3
+    slope = kic.Manipulability().rates(c, None, ("flange",)) @ w.qd
+    assert slope > 0
+    drawn = c.resolve("flange", still, secondary=kic.PreferredPosture({"joint3": 1.0}, gain=2.0))
+    assert drawn.qd[2] > 0
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_secondary_in_every_form(law: str) -> None:
+    """Rates with their derivatives, a callable, an objective and a list: one motion."""
+    m, c = kic.load("panda"), posture("panda")
+    ud, udd, uddd = np.random.default_rng(6).normal(size=(3, 3))
+    rest = {name: 0.3 for name in c.coordinates}
+    aim = kic.PreferredPosture(rest, gain=0.8)
+
+    def named(x: kic.Configuration) -> np.ndarray:
+        return -0.8 * (x.phi - 0.3)
+
+    by_aim = c.resolve("flange", ud, udd, uddd, secondary=aim, law=law)
+    by_call = c.resolve("flange", ud, udd, secondary=named, law=law)
+    assert mismatch(by_call.qdd, by_aim.qdd) < 1e-13
+    qd, qdd = by_aim.qd, by_aim.qdd
+    by_rates = c.resolve(
+        "flange", ud, udd, uddd, secondary=(-0.8 * (c.phi - 0.3), -0.8 * qd, -0.8 * qdd), law=law
+    )
+    for part in ("qd", "qdd", "qddd"):
+        assert mismatch(getattr(by_rates, part), getattr(by_aim, part)) < 1e-12, part
+    halves = [kic.PreferredPosture(rest, gain=0.4), lambda x: named(x) / 2]
+    both = c.resolve("flange", ud, udd, secondary=halves, law=law)
+    assert mismatch(both.qdd, by_aim.qdd) < 1e-13
+    batch = m.at(c.phi + np.zeros((2, 1, 1))).resolve("flange", ud, udd, secondary=halves, law=law)
+    assert mismatch(batch.qdd[1, 0], both.qdd) < 1e-13
+
+
+# damping
+
+
+def test_damping_grows_towards_a_singular_posture_and_says_so() -> None:
+    m = kic.load("horn-two-link")
+    task = ["tip.x", "tip.y"]
+    # w of rows in lengths of 2: |sin(elbow)| / 4
+    elbows = np.array([0.0, 0.1, 0.4, 1.5])
+    c = m.at(np.stack([np.full(4, 0.3), elbows], axis=-1))
+    r = c.resolve(task, [0.2, 0.1], damping=(0.2, 0.1))
+    L2 = c._model.length**2
+    w = np.sin(elbows) / L2
+    assert mismatch(r.damping, 0.04 * np.where(w < 0.1, 1 - (w / 0.1) ** 2, 0) ** 2) < 1e-12
+    assert r.damped.tolist() == [True, True, True, False]
+    assert np.abs(r.missed[~r.damped]).max() < 1e-15
+    assert (np.abs(r.missed[r.damped]).max(axis=1) > 0).all()
+    assert "damped in" in repr(r)
+    # the textbook's: rows and weight free of units
+    G = c.coefficients(task, order=1).G
+    for k in range(4):
+        lam = r.damping[k] * L2
+        plain = G[k].T @ np.linalg.solve(G[k] @ G[k].T + lam * np.eye(2), [0.2, 0.1])
+        if k:
+            assert mismatch(r.qd[k], plain) < 1e-10
+    # a rate even at the singular posture: its derivative in time
+    one = m.at([0.3, 0.0])
+    ud, udd = np.array([0.2, 0.1]), np.array([0.1, 0.3])
+    law = one.resolve(task, ud, udd, damping=(0.2, 0.1))
+    h, found = 1e-3, 0.0
+    for w, t in zip(SHARES, OFFSETS * h, strict=True):
+        moved = m.at(one.phi + law.qd * t + law.qdd * t**2 / 2)
+        found = found + w / h * moved.resolve(task, ud + udd * t, damping=(0.2, 0.1)).qd
+    assert mismatch(found, law.qdd) < 1e-8
+
+
+def test_damping_is_free_of_units() -> None:
+    """The same arm in millimetres is damped by the same λ² and misses the same share."""
+    m, c = kic.load("panda"), posture("panda")
+
+    def mm(x: object) -> object:
+        return None if x is None else tuple(1000 * float(v) for v in x)
+
+    small = replace(
+        m,
+        bodies=tuple(
+            replace(
+                b,
+                com=mm(b.com),
+                at=mm(b.at),
+                inertia=tuple(tuple(1e6 * float(x) for x in row) for row in np.reshape(b.inertia, (3, 3))),
+            )
+            if np.size(b.inertia) == 9
+            else replace(b, com=mm(b.com), at=mm(b.at), inertia=tuple(1e6 * float(x) for x in b.inertia))
+            for b in m.bodies
+        ),
+        joints=tuple(replace(j, at=mm(j.at)) for j in m.joints),
+        points=tuple(replace(p, at=mm(p.at)) for p in m.points),
+    )
+    ud = np.array([0.1, 0.2, 0.3])
+    for weight in WEIGHTS[:2]:
+        for damping in DAMPINGS[1:]:
+            a = c.resolve("flange", ud, weight=weight, damping=damping)
+            b = small.at(c.phi).resolve("flange", 1000 * ud, weight=weight, damping=damping)
+            assert mismatch(b.qd, a.qd) < 1e-11
+            assert mismatch(b.missed / 1000, a.missed) < 1e-9
+            assert mismatch(b.damping, a.damping) < 1e-11
+
+
+def test_a_singular_posture_is_refused_or_damped() -> None:
+    m = kic.load("horn-two-link")
+    c = m.at([0.3, 0.0])
+    with pytest.raises(kic.SingularError, match="give `damping`, which says what it costs"):
+        c.resolve(["tip.x", "tip.y"], [0.1, 0.1])
+    r = c.resolve(["tip.x", "tip.y"], [0.1, 0.1], [0.0, 0.0], damping=0.1)
+    assert np.isfinite(r.qdd).all()
+    assert bool(r.damped)
+
+
+# batches and members
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
+@pytest.mark.parametrize("name", ["panda", "gough-stewart"])
+def test_batches(name: str, batch: tuple[int, ...]) -> None:
+    m, task = kic.load(name), TASKS[name].split()
+    rng = np.random.default_rng(7)
+    drawn = np.array([float(m.at().value(x)) for x in m.at().coordinates])
+    c = m.at(drawn + 0.05 * rng.normal(size=(*batch, len(drawn))), near=m.at())
+    P, M = len(c.coefficients(task, order=1).rows), len(drawn)
+    ud, udd, uddd = rng.normal(size=(3, *batch, P))
+    a = rng.normal(size=(*batch, M, M))
+    Q = a @ np.swapaxes(a, -1, -2) + np.eye(M)
+    for weight in ("minimum kinetic energy", Q):
+        aim = kic.PreferredPosture({c.coordinates[0]: 0.3})
+        r = c.resolve(task, ud, udd, uddd, weight=weight, secondary=aim)
+        shapes = {"qd": (M,), "qdd": (M,), "qddd": (M,), "multiplier": (P,), "missed": (P,), "damping": (),
+                  "missed_acceleration": (P,), "effort": (M,), "damped": ()}  # fmt: skip
+        for part, shape in shapes.items():
+            assert getattr(r, part).shape == (*batch, *shape), part
+        assert r.coefficients.H.shape == (*batch, M, P, P)
+        assert r.dynamics().P.shape == (*batch, M, P, P)
+        for index in np.ndindex(batch):
+            one = type(c)(c._model, (), c.state[index][None])
+            each = weight if isinstance(weight, str) else Q[index]
+            s = one.resolve(task, ud[index], udd[index], uddd[index], weight=each, secondary=aim)
+            for part in ("qd", "qdd", "qddd", "effort"):
+                assert mismatch(getattr(r, part)[index], getattr(s, part)) < 1e-12, part
+            assert mismatch(r.coefficients.H[index], s.coefficients.H) < 1e-12
+        assert "<table>" in r._repr_html_() or 0 in batch
+
+
+def test_one_posture_many_motions_and_weights() -> None:
+    c = posture("panda")
+    ud = np.random.default_rng(8).normal(size=(4, 1, 3))
+    Q = np.stack([np.eye(7), np.diag(np.arange(1.0, 8.0))])
+    r = c.resolve("flange", ud, np.zeros(3), weight=Q)
+    assert r.qd.shape == (4, 2, 7)
+    assert r.coefficients.G.shape == (4, 2, 7, 3)
+    assert mismatch(r.qdd[2, 1], c.resolve("flange", ud[2, 0], np.zeros(3), weight=Q[1]).qdd) < 1e-13
+    z = np.random.default_rng(9).normal(size=(2, 7))
+    assert c.resolve("flange", ud[0, 0], secondary=z).qd.shape == (2, 7)
+
+
+def test_masked_members_stay_nan() -> None:
+    m = kic.load("horn-two-link")
+    c = m.at([[0.3, 1.0], [np.nan, 1.0], [0.3, 0.0]], failures="mask")
+    task, ud = ["tip.x", "tip.y"], [[0.1, 0.0], [0.2, 0.0], [0.3, 0.0]]
+    with pytest.raises(kic.SingularError, match=r"The task tip\.x, tip\.y .* is singular here") as caught:
+        c.resolve(task, ud, np.zeros(2))
+    assert caught.value.failed == [(2,)]
+    r = c.resolve(task, ud, np.zeros(2), [0.0, 0.0], failures="mask")
+    for part in (r.qd, r.qdd, r.qddd, r.effort, r.coefficients.G[:, :, 0]):
+        assert np.isnan(part).any(axis=1).tolist() == [False, True, True]
+    assert mismatch(r.qdd[0], m.at([0.3, 1.0]).resolve(task, ud[0], np.zeros(2)).qdd) < 1e-14
+    aimed = c.resolve(task, ud, np.zeros(2), secondary=kic.Manipulability("tip.x"), failures="mask")
+    assert np.isnan(aimed.qd).any(axis=1).tolist() == [False, True, True]
+
+
+def test_complex_steps_pass() -> None:
+    """The derivative of the rates along a coordinate, by the complex step and by differences."""
+    m, q = kic.load("panda"), np.array(POSTURES["panda"])
+    f = m.prepare_resolve("link7", weight="minimum kinetic energy", order=1)
+    step, ud = np.eye(7)[2], np.linspace(0.1, 0.6, 6)
+    exact = f(q + 1e-30j * step, ud).qd.imag / 1e-30
+    h = 1e-4
+    near = sum(w / h * f(q + t * step, ud).qd for w, t in zip(SHARES, OFFSETS * h, strict=True))
+    assert mismatch(near, exact) < 1e-7
+
+
+# hot loops
+
+
+@every_weight
+@pytest.mark.parametrize("name", ["panda", "gough-stewart", "puma560"])
+def test_the_prepared_evaluator_answers_the_same(name: str, weight: str) -> None:
+    m, c, task = kic.load(name), posture(name), TASKS[name].split()
+    M = len(c.coordinates)
+    P = len(c.coefficients(task, order=1).rows)
+    ud, udd = np.random.default_rng(10).normal(size=(2, P))
+    z, zd = np.random.default_rng(11).normal(size=(2, M))
+    Q = weighty(weight, M)
+    f = m.prepare_resolve(task, weight=Q, damping=0.05, effort=True)
+    one = c.resolve(task, ud, udd, weight=Q, damping=0.05, secondary=(z, zd))
+    r = f(c.state, ud, udd, z, zd)
+    for part in ("qd", "qdd", "multiplier", "missed", "missed_acceleration", "damping", "effort"):
+        assert mismatch(getattr(r, part), getattr(one, part)) < 1e-12, part
+    qdd, kept = r.qdd, r.qdd.copy()
+    assert f(c.state, 2 * ud, list(udd), out=r) is r
+    assert r.qdd is qdd
+    assert not np.array_equal(qdd, kept)
+    f(c.state, ud, udd, z, zd, out=r, check=True)
+    assert np.array_equal(qdd, kept)
+    both = f(np.stack([c.state, c.state]), ud, np.stack([udd, 2 * udd]), z, zd)
+    assert mismatch(both.qdd[0], kept) < 1e-14
+    assert (
+        mismatch(
+            both.effort[1], c.resolve(task, ud, 2 * udd, weight=Q, damping=0.05, secondary=(z, zd)).effort
+        )
+        < 1e-12
+    )
+    rates = m.prepare_resolve(task, weight=Q, damping=0.05, order=1)
+    assert mismatch(rates(c.state, ud, secondary=z).qd, r.qd) < 1e-14
+    assert rates(c.state, ud).qdd is None
+    given = m.prepare_resolve(task, weight=Q, law="instantaneous")
+    assert (
+        mismatch(
+            given(c.state, udd=udd, qd=z).qdd,
+            c.resolve(task, udd=udd, qd=z, weight=Q, law="instantaneous").qdd,
+        )
+        < 1e-12
+    )
+    assert "for the task" in repr(f)
+
+
+@every_weight
+@pytest.mark.parametrize("kinds", ["RPRRP", ["R", "spherical", "P", "universal"]], ids=str)
+def test_random_trees_with_loads(kinds: object, weight: str) -> None:
+    """Sliders, balls, springs, dampers, and coordinates in another order than the tree's."""
+    rng = np.random.default_rng(12)
+    m = random_tree(rng, kinds, branched=True, loads=True)
+    if "spherical" not in kinds:
+        m = replace(m, coordinates=tuple(reversed(m.coordinate_names)))
+    c = m.at(rng.normal(size=len(m.coordinate_names)))
+    task = ["gap", "p3.x"]
+    M = len(c.coordinates)
+    ud, udd, uddd = rng.normal(size=(3, 2))
+    Q = weighty(weight, M)
+    r = c.resolve(task, ud, udd, uddd, weight=Q)
+    u = c.coefficients(task, order=3)
+    limit = 1e-13 * np.linalg.cond(c.dynamics().I) * 10
+    assert mismatch(u.acceleration(r.qd, r.qdd), udd) < limit
+    assert mismatch(u.jerk(r.qd, r.qdd, r.qddd), uddd) < 10 * limit
+    assert mismatch(r.coefficients.acceleration(ud, udd), r.qdd) < limit
+    f = m.prepare_resolve(task, weight=Q, effort=True)
+    assert mismatch(f(c.state, ud, udd).effort, c.dynamics().effort(r.qd, r.qdd)) < limit
+    s = c.operational_space(task)
+    if weight == "minimum kinetic energy":
+        assert mismatch(s.force(r.qd, udd), s.inverse.T @ (r.effort)) < limit
+
+
+def test_what_the_evaluator_refuses() -> None:
+    m = kic.load("panda")
+    state, ud = m.at(POSTURES["panda"]).state, np.zeros(3)
+    f = m.prepare_resolve("flange")
+    r = f(state, ud, ud)
+    cases = [
+        ({"ud": ud}, "Give `udd`, the acceleration of the task, or prepare order 1"),
+        ({"udd": ud}, "Give either `ud`"),
+        ({"ud": ud, "udd": ud, "qd": np.zeros(7)}, "Give either `ud`"),
+        ({"udd": ud, "qd": np.zeros(7)}, "Rates `qd` go with law='instantaneous'"),
+        ({"ud": np.zeros(2), "udd": ud}, r"Expected `ud` to have shape \(\.\.\., 3\)"),
+        ({"ud": np.zeros((2, 3)), "udd": ud}, r"`ud` has the batch \(2,\), the states have \(\)"),
+        ({"ud": ud * 1j, "udd": ud}, "Expected `ud` to be numbers as the state has them"),
+        ({"ud": ud, "udd": ud, "out": m.prepare_resolve("flange")(state, ud, ud)}, "`out` must be earlier"),
+    ]
+    for given, message in cases:
+        with pytest.raises(kic.InputError, match=message):
+            f(state, **given)
+    rates = m.prepare_resolve("flange", order=1)
+    with pytest.raises(kic.InputError, match="prepared for rates alone"):
+        rates(state, ud, ud)
+    slow = m.prepare_resolve("flange", law="instantaneous", order=1)
+    with pytest.raises(kic.InputError, match="given for accelerations; prepare order 2"):
+        slow(state, qd=np.zeros(7))
+    with pytest.raises(kic.InputError, match="Efforts need accelerations; prepare order 2"):
+        m.prepare_resolve("flange", order=1, effort=True)
+    for ask in (lambda: r.coefficients, r.dynamics):
+        with pytest.raises(kic.InputError, match=r"ask Configuration\.resolve"):
+            ask()
+    with pytest.raises(kic.InputError, match="prepared without efforts; set effort=True"):
+        _ = r.effort
+    many = m.prepare_resolve("flange", weight=np.stack([np.eye(7)] * 2))
+    with pytest.raises(kic.InputError, match="`weight` has 2 members, the states have 1"):
+        many(state, ud, ud)
+    with pytest.raises(kic.SingularError, match="is singular here"):
+        kic.load("horn-two-link").prepare_resolve(["tip.x", "tip.y"])(np.zeros(2), np.ones(2), np.ones(2))
+
+
+# errors
+
+
+def test_what_it_refuses() -> None:
+    c = posture("panda")
+    ud = np.zeros(3)
+    wide = np.eye(7)
+    wide[2, 2] = 0
+    indefinite = np.eye(7)
+    indefinite[0, 1] = indefinite[1, 0] = 2.0
+    skew = np.eye(7)
+    skew[0, 1] = 0.1
+    cases = [
+        ({"weight": wide}, "Expected `weight` to be positive definite, got 0 on its diagonal"),
+        ({"weight": np.zeros((7, 7))}, "got 0 on its diagonal"),
+        ({"weight": indefinite}, r"the least eigenvalue is -1\.0e\+00"),
+        ({"weight": skew}, "Expected `weight` to be symmetric"),
+        ({"weight": np.eye(3)}, r"Expected `weight` to have shape \(\.\.\., 7, 7\)"),
+        ({"weight": np.eye(7) * 1j}, "Expected `weight` to be real"),
+        ({"weight": "heavy"}, "Expected `weight` to be 'minimum norm' or 'minimum kinetic energy'"),
+        ({"law": "true"}, "Expected `law` to be 'consistent' or 'instantaneous', got 'true'"),
+        ({"damping": 0.0}, "Expected `damping` to be a positive number"),
+        ({"damping": (0.1, 0.1, 0.1)}, "Expected `damping` to be a positive number"),
+        ({"damping": "much"}, "Expected `damping` to be a positive number"),
+        ({"secondary": np.zeros(3)}, r"Expected `secondary` to be rates \(\.\.\., 7\)"),
+        ({"secondary": "up"}, "`secondary`"),
+        ({"secondary": np.full(7, np.nan)}, "Expected `secondary` to be finite"),
+        ({"secondary": lambda x: x.phi * np.inf}, "Expected `secondary` to be finite"),
+        ({"secondary": (np.zeros(7),) * 4}, r"\(z, ż, z̈\) at most"),
+        ({"secondary": kic.JointLimits({"nose": (0, 1)})}, "nose"),
+        ({"secondary": kic.JointLimits({"flange": (0, 1)})}, r"'flange' has several rows; name single ones"),
+        ({"secondary": kic.PreferredPosture({"link7.wx": 0.0})}, r"'link7\.wx' has a rate but no value"),
+        ({"qd": np.zeros(7)}, "Rates `qd` go with law='instantaneous'"),
+        ({"qd": np.zeros(7), "law": "instantaneous"}, "With rates `qd` give `udd`"),
+        ({"uddd": ud}, "Jerks need `udd`"),
+        ({"wrt": ["joint1"]}, "has mobility 7"),
+        ({"failures": "ignore"}, "Expected `failures`"),
+    ]
+    for given, message in cases:
+        with pytest.raises(kic.KicError, match=message):
+            c.resolve("flange", ud, **given)
+    with pytest.raises(kic.InputError, match="Give `ud`, the rates of the task"):
+        c.resolve("flange")
+    with pytest.raises(kic.InputError, match=r"Expected `ud` to have shape \(\.\.\., 3\), got \(2,\)"):
+        c.resolve("flange", [0.0, 0.0])
+    with pytest.raises(kic.InputError, match=r"has 7 freedoms, but the task has 9 rows: link7\.x"):
+        c.resolve(["link7", "elbow"], np.zeros(9))
+    with pytest.raises(kic.InputError, match="at least one row in `task`"):
+        c.resolve([], [])
+    with pytest.raises(kic.UnknownNameError, match="nose"):
+        c.resolve("nose", ud)
+    with pytest.raises(kic.InputError, match="Efforts need accelerations"):
+        _ = c.resolve("flange", ud).effort
+    with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
+        kic.load("panda").at(np.zeros((3, 7)) - 0.5).resolve("flange", np.zeros((2, 3)))
+    with pytest.raises(kic.InputError, match="does not pass complex numbers on"):
+        c.resolve("flange", ud, ud, secondary=lambda x: np.zeros(7))
+    with pytest.raises(kic.InputError, match="Jerks need the second derivative"):
+        c.resolve("flange", ud, ud, ud, secondary=lambda x: -x.phi)
+    with pytest.raises(kic.SingularError, match="or do not move"):
+        kic.load("horn-two-link").at([0.0, 0.0]).resolve("tip.x", [1.0])
+    ahead = kic.load("panda").at(np.array(POSTURES["panda"]) + 0j)
+    with pytest.raises(kic.InputError, match="complex"):
+        ahead.resolve("flange", ud, ud, ud)
+    with pytest.raises(kic.InputError, match="complex step"):
+        ahead.resolve("flange", ud, ud, secondary=lambda x: -x.phi)
+
+
+def test_objectives_refuse() -> None:
+    cases = [
+        (lambda: kic.JointLimits({}), "Expected `limits` to be a dict of rows"),
+        (lambda: kic.JointLimits({"a": (1, 0)}), r"limits of 'a' to be \(lower, upper\)"),
+        (lambda: kic.JointLimits({"a": (0, np.inf)}), "finite"),
+        (lambda: kic.JointLimits({"a": (0, 1)}, weights={"b": 1.0}), "of rows that have limits"),
+        (lambda: kic.JointLimits({"a": (0, 1)}, weights={"a": -1.0}), "none negative"),
+        (lambda: kic.JointLimits({"a": (0, 1)}, gain="high"), "Expected `gain` to be a number"),
+        (lambda: kic.PreferredPosture({"a": [0, 1]}), "Expected a number for 'a'"),
+        (lambda: kic.PreferredPosture([1.0]), "Expected `values` to be a dict of rows"),
+    ]
+    for make, message in cases:
+        with pytest.raises(kic.InputError, match=message):
+            make()
+    c = kic.load("horn-two-link").at([0.3, 0.0])
+    with pytest.raises(kic.SingularError, match="is zero here, and has no gradient"):
+        c.resolve("tip.x", [0.1], secondary=kic.Manipulability(["tip.x", "tip.y"]))
+
+
+def test_symbols_and_missing_mass() -> None:
+    m = kic.load("horn-two-link")
+    bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies)).at([0.3, 1.0])
+    r = bare.resolve("tip.x", [0.1], [0.0])  # a norm needs no mass
+    assert r.qd.shape == (2,)
+    with pytest.raises(kic.InertiaError):
+        _ = r.effort
+    with pytest.raises(kic.InertiaError):
+        bare.resolve("tip.x", [0.1], weight="minimum kinetic energy")
+    light = replace(m, bodies=(m.bodies[0], replace(m.bodies[1], mass=0.0, inertia=(0, 0, 0)))).at([0.3, 1.0])
+    with pytest.raises(kic.SingularError, match="moves no mass here"):
+        light.resolve("tip.x", [0.1], weight="minimum kinetic energy")
+    sympy = pytest.importorskip("sympy")
+    with pytest.raises(kic.InputError, match="in numbers only"):
+        m.at(sympy.symbols("a b")).resolve("tip.x", [0.1])
+    with pytest.raises(kic.InputError, match="Expected `ud` to be numbers, got symbols"):
+        m.at([0.3, 1.0]).resolve("tip.x", [sympy.Symbol("v")])
+
+
+def test_constants_are_those_of_the_kernel() -> None:
+    from kic import weighting
+    from kic.kernels import resolution
+
+    for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC", "LEAST_SHARE"):
+        assert getattr(weighting, name) == getattr(resolution, name)
+    for name, task in TASKS.items():
+        f = kic.load(name).prepare_resolve(task.split())
+        assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.task))[-1]

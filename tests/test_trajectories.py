@@ -1,0 +1,375 @@
+"""Trajectories: ends, derivatives, continuity, limits reached and kept, least times by another route."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sampling import mismatch
+from scipy.optimize import linprog
+
+import kic
+from kic import trajectories as tr
+
+STEP = 1e-30
+RNG = np.random.default_rng(5)
+START, END = RNG.normal(size=3), RNG.normal(size=3)
+SIX = RNG.normal(size=(6, 3))
+POINTS = RNG.normal(size=(7, 2))
+TIMES = np.array([0.0, 0.4, 1.0, 1.3, 2.1, 2.2, 3.0])
+
+SAMPLES = {
+    "line": tr.line(START, END, 2.0),
+    "quintic": tr.quintic(START, END, 1.7, *SIX[:4]),
+    "septic": tr.septic(START, END, 0.6, *SIX),
+    "trapezoid": tr.trapezoid(START, END, [1.0, 2.0, 0.5], 1.5),
+    "trapezoid, each": tr.trapezoid(START, END, [1.0, 2.0, 0.5], 1.5, together="ends"),
+    "s-curve": tr.s_curve(START, END, 0.7, 1.5, 4.0),
+    "s-curve, each": tr.s_curve(START, END, 0.7, 1.5, 4.0, together="ends"),
+    "cubic spline": tr.through(POINTS, TIMES, degree=3),
+    "spline": tr.through(POINTS, TIMES),
+    "septic spline, free": tr.through(np.tile(POINTS, (2, 1)), duration=3.0, degree=7, ends="free"),
+    "with stops": tr.through(POINTS, TIMES, stops=[2, -3]),
+    "back": tr.through(POINTS, TIMES).reversed(),
+    "slower": tr.septic(START, END, 0.6, *SIX).scaled(3.0),
+    "one after the other": tr.concatenate([tr.quintic(START, END, 1.0), tr.trapezoid(END, START, 1.0, 2.0)]),
+    "timed": tr.fastest(tr.through(POINTS, ends="free"), velocity=2.0, acceleration=3.0, grid=21).trajectory,
+}
+every_sample = pytest.mark.parametrize("name", SAMPLES)
+
+
+@every_sample
+def test_each_derivative_is_the_complex_step_of_the_one_below(name: str) -> None:
+    t = SAMPLES[name]
+    times = np.random.default_rng(0).uniform(0, t.duration, size=(3, 20))
+    plain, stepped = t(times), t(times + 1j * STEP)
+    for order in range(3):
+        assert mismatch(stepped[order].imag / STEP, plain[order + 1]) < 1e-12
+        assert mismatch(stepped[order].real, plain[order]) < 1e-13
+
+
+@every_sample
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+def test_batches(name: str, batch: tuple[int, ...]) -> None:
+    t = SAMPLES[name]
+    times = np.linspace(0, t.duration, max(int(np.prod(batch)), 1))[: int(np.prod(batch))].reshape(batch)
+    motion = t(times)
+    for part in motion:
+        assert part.shape == (*batch, t.size)
+    for index in np.ndindex(batch):
+        assert all(np.array_equal(a[index], b) for a, b in zip(motion, t(times[index]), strict=True))
+
+
+@every_sample
+def test_extremes_are_those_of_many_samples_and_are_reached(name: str) -> None:
+    t = SAMPLES[name]
+    inside = np.linspace(0, 1, 400)[:, None] * (1 - 2e-6) + 1e-6
+    times = (t.knots[:-1] + inside * np.diff(t.knots)).reshape(-1)
+    for order, part in enumerate(t(times)):
+        lower, upper = t.extremes(order)
+        size = np.abs(part).max() + 1e-300
+        assert (part >= lower - 1e-9 * size).all()
+        assert (part <= upper + 1e-9 * size).all()
+        assert np.abs(part.max(axis=0) - upper).max() < 1e-3 * size
+        assert np.abs(part.min(axis=0) - lower).max() < 1e-3 * size
+
+
+@every_sample
+def test_positions_and_rates_never_jump(name: str) -> None:
+    t = SAMPLES[name]
+    for order in (0, 1):
+        size = max(np.abs(x).max() for x in t.extremes(order))
+        assert np.abs(t.jumps(order)).max(initial=0.0) < 1e-12 * size
+
+
+@every_sample
+def test_back_and_slower(name: str) -> None:
+    t = SAMPLES[name]
+    times = np.random.default_rng(1).uniform(0, t.duration, 30)
+    there, back, slow = t(times), t.reversed()(t.duration - times), t.lasting(3 * t.duration)(3 * times)
+    for order in range(4):
+        assert mismatch((-1) ** order * back[order], there[order]) < 1e-9
+        assert mismatch(3**order * slow[order], there[order]) < 1e-10
+
+
+def test_polynomials_meet_their_ends() -> None:
+    for t, T in ((tr.quintic(START, END, 1.7, *SIX[:4]), 1.7), (tr.septic(START, END, 0.6, *SIX), 0.6)):
+        at = t([0.0, T])
+        assert mismatch(at.q, np.stack([START, END])) < 1e-12
+        assert mismatch(at.qd, SIX[:2]) < 1e-12
+        assert mismatch(at.qdd, SIX[2:4]) < 1e-12
+    assert np.abs(at.qddd - SIX[4:]).max() < 1e-12 * np.abs(t.extremes(3)).max()
+
+
+def test_quintic_by_its_textbook_polynomial() -> None:
+    u = np.linspace(0, 1, 11)
+    t = tr.quintic([1.0], [3.0], 2.0)
+    assert mismatch(t(2 * u).q[:, 0], 1 + 2 * (10 * u**3 - 15 * u**4 + 6 * u**5)) < 1e-14
+    t = tr.septic([0.0], [1.0], 1.0)
+    assert mismatch(t(u).q[:, 0], 35 * u**4 - 84 * u**5 + 70 * u**6 - 20 * u**7) < 1e-14
+
+
+def test_hermite() -> None:
+    d = RNG.normal(size=(4, 7, 2))
+    for n in (2, 3, 4):
+        t = tr.hermite(d[0], TIMES, *d[1:n])
+        for order in range(n):
+            assert mismatch(t(TIMES)[order], d[order]) < 1e-11
+            assert np.abs(t.jumps(order)).max() < 1e-10 * np.abs(t.extremes(order)).max()
+
+
+@pytest.mark.parametrize("degree", [3, 5, 7])
+@pytest.mark.parametrize("ends", ["rest", "free"])
+def test_splines(degree: int, ends: str) -> None:
+    points = np.random.default_rng(2).normal(size=(9, 2))
+    times = np.append(TIMES, [3.3, 4.0])
+    t = tr.through(points, times, degree=degree, ends=ends)  # type: ignore[arg-type]
+    assert mismatch(t(times).q, points) < 1e-12
+    for order in range(min(degree, 4)):
+        assert np.abs(t.jumps(order)).max() < 1e-11 * np.abs(t.extremes(order)).max()
+    if ends == "rest":
+        for order in range(1, (degree + 1) // 2):
+            assert np.abs(t([0.0, 4.0])[order]).max() < 1e-10 * np.abs(t.extremes(order)).max()
+    # free ends reproduce every polynomial of the degree
+    if ends == "free":
+        p = np.polynomial.Polynomial(np.random.default_rng(3).normal(size=degree + 1))
+        again = tr.through(p(times)[:, None], times, degree=degree, ends="free")  # type: ignore[arg-type]
+        u = np.linspace(0, 4, 50)
+        assert mismatch(again(u).q[:, 0], p(u)) < 1e-11
+        assert mismatch(again(u).qdd[:, 0], p.deriv(2)(u)) < 1e-9
+
+
+def test_stops() -> None:
+    t = tr.through(POINTS, TIMES, stops=True)
+    assert mismatch(t(TIMES).q, POINTS) < 1e-12
+    assert np.abs(t(TIMES).qd).max() < 1e-11
+    some = tr.through(POINTS, TIMES, stops=[0, 3, -1])
+    assert (np.abs(some(TIMES).qd).max(axis=1) < 1e-11).tolist() == [k in (0, 3, 6) for k in range(7)]
+    free = tr.through(np.tile(POINTS, (2, 1)), np.append(TIMES, TIMES + 4), ends="free", stops=[6])
+    assert (np.abs(free(free.knots).qd).max(axis=1) < 1e-11).sum() == 1
+
+
+def test_times_by_the_way() -> None:
+    """Centripetal: the same whatever the units of a coordinate; as the square roots of the ways."""
+    one, two = tr.through(POINTS), tr.through(POINTS * [1.0, 1000.0])
+    assert mismatch(one.knots, two.knots) < 1e-12
+    t = tr.through([[0.0], [1.0], [5.0]], duration=6.0)
+    assert t.knots.tolist() == [0.0, 2.0, 6.0]
+
+
+# distance, velocity, acceleration: long, just reached, short, backwards
+@pytest.mark.parametrize("d", [3.0, 0.5, 0.1, -2.0])
+def test_trapezoid_takes_the_least_time(d: float) -> None:
+    v, a = 1.0, 2.0
+    t = tr.trapezoid([1.0], [1.0 + d], v, a)
+    least = abs(d) / v + v / a if abs(d) >= v * v / a else 2 * np.sqrt(abs(d) / a)
+    assert abs(t.duration - least) < 1e-14 * least
+    assert mismatch(t([0.0, t.duration]).q[:, 0], np.array([1.0, 1.0 + d])) < 1e-14
+    assert np.abs(t([0.0, t.duration]).qd).max() < 1e-14
+    assert abs(max(np.abs(t.extremes(1))) - min(v, np.sqrt(abs(d) * a))) < 1e-14
+    assert mismatch(np.abs(t.extremes(2)), np.array([[a], [a]])) < 1e-14
+
+
+# regimes: all seven phases; no cruise; acceleration not reached, with cruise and without
+REGIMES = {
+    "all": (4.0, 1.0, 2.0, 5.0, 7),
+    "no cruise": (1.0, 5.0, 2.0, 8.0, 6),
+    "no even acceleration": (3.0, 0.5, 2.0, 3.0, 5),
+    "jerk alone": (0.2, 5.0, 5.0, 3.0, 4),
+    "backwards": (-4.0, 1.0, 2.0, 5.0, 7),
+    "velocity just reached": (4.0, 2.0, 2.0, 2.0, 4),
+}
+
+
+@pytest.mark.parametrize("name", REGIMES)
+def test_s_curve_keeps_its_limits_and_reaches_what_it_can(name: str) -> None:
+    d, v, a, j, phases = REGIMES[name]
+    t = tr.s_curve([0.0], [d], v, a, j)
+    assert len(t.knots) - 1 == phases
+    assert abs(t(t.duration).q[0] - d) < 1e-13
+    assert max(abs(t(t.duration).qd[0]), abs(t(t.duration).qdd[0])) < 1e-12
+    reach = [np.abs(t.extremes(k)).max() for k in (1, 2, 3)]
+    assert (np.array(reach) <= np.array([v, a, j]) * (1 + 1e-12)).all()
+    assert abs(reach[2] - j) < 1e-12 * j
+    assert (abs(reach[1] - a) < 1e-12) == (phases >= 6 or name == "velocity just reached")
+    assert (abs(reach[0] - v) < 1e-12) == (phases % 2 == 1 or name == "velocity just reached")
+    for order in range(3):
+        assert np.abs(t.jumps(order)).max() < 1e-12
+
+
+@pytest.mark.parametrize("name", REGIMES)
+def test_no_s_curve_is_faster(name: str) -> None:
+    """The way that can be made in the same time, by a linear program over steps of constant jerk."""
+    d, v, a, j, _ = REGIMES[name]
+    n, T = 300, tr.s_curve([0.0], [d], v, a, j).duration
+    h = T / n
+    k = np.arange(1, n + 1)[:, None] - np.arange(n)  # steps done since
+    on = (k > 0).astype(float)
+    A, V = on * h, on * h * h * (k - 0.5)
+    X = on * h**3 * (3 * k * k - 3 * k + 1) / 6
+    limits = np.concatenate([np.full(2 * n, a), np.full(2 * n, v)])
+    found = linprog(
+        -X[-1],
+        A_ub=np.concatenate([A, -A, V, -V]),
+        b_ub=limits,
+        A_eq=np.stack([A[-1], V[-1]]),
+        b_eq=np.zeros(2),
+        bounds=(-j, j),
+    )
+    assert abs(-found.fun - abs(d)) < 2e-3 * abs(d)
+
+
+def test_no_way_takes_no_time() -> None:
+    for t in (tr.trapezoid(START, START, 1.0, 1.0), tr.s_curve(START, START, 1.0, 1.0, 1.0)):
+        assert t.duration == 0
+        assert np.array_equal(t(0.0).q, START)
+        assert not any(np.abs(x).max() for x in t(0.0)[1:])
+        assert "duration 0" in repr(t)
+        both = tr.concatenate([t, tr.quintic(START, END, 1.0), t.reversed()][:2])
+        assert mismatch(both(1.0).q, END) < 1e-14
+
+
+def test_together() -> None:
+    """On a line in proportion; or each for itself, never later, all at one end."""
+    limits = {"velocity": [1.0, 5.0, 5.0], "acceleration": [9.0, 1.0, 9.0], "jerk": [90.0, 5.0, 90.0]}
+    way = np.array([3.0, -1.0, 0.5])
+    end = START + way
+    line, each = (tr.s_curve(START, end, **limits, together=x) for x in ("line", "ends"))
+    share = (line(np.linspace(0, line.duration, 50)).q - START) / way
+    assert mismatch(share, share[:, :1] * np.ones(3)) < 1e-12
+    alone = [
+        tr.s_curve(START[k : k + 1], end[k : k + 1], *(x[k] for x in limits.values())).duration
+        for k in range(3)
+    ]
+    assert each.duration == pytest.approx(max(alone), rel=1e-13)
+    assert each.duration < line.duration
+    for t in (line, each):
+        for order, limit in enumerate(limits.values(), start=1):
+            assert (np.abs(t.extremes(order)) <= np.array(limit) * (1 + 1e-12)).all()
+        assert mismatch(t(t.duration).q, end) < 1e-12
+
+
+def test_limits_one_sided_and_by_name() -> None:
+    up = tr.trapezoid({"A": 0.0, "B": 1.0}, {"A": 3.0, "B": 1.0}, {"A": (-0.1, 1.0)}, {"A": (-2.0, 4.0)})
+    assert up.duration == pytest.approx(
+        3.0 + 1.0 / 2.0, rel=1e-14
+    )  # the acceleration is held by the weaker side
+    down = tr.trapezoid([3.0], [0.0], [[-0.5], [1.0]], 2.0)
+    assert np.abs(down.extremes(1)[0] + 0.5).max() < 1e-14
+
+
+def test_names_go_to_the_mechanism() -> None:
+    m = kic.load("delta")
+    c = m.at()
+    point = next(p.name for p in m.points if np.ptp(c.coefficients(p.name, order=1).G))
+    at, way = c.value(point), np.array([0.02, 0.03, -0.01])
+    t = tr.quintic({point: at}, {point: at + way}, 0.5)
+    assert t.names == (point,)
+    assert t.size == 3
+    course = t.on(m, 9)
+    assert mismatch(course.configuration.value(point), course.motion.q) < 1e-10
+    assert mismatch(course.of(point).qddd, course.motion.qddd) < 1e-9
+    single = tr.quintic(
+        {f"{point}.{x}": v for x, v in zip("xyz", at, strict=True)},
+        {f"{point}.{x}": v for x, v in zip("xyz", at + way, strict=True)},
+        0.5,
+    )
+    assert mismatch(single.on(m, 9).effort(), course.effort()) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["horn-two-link", "five-bar", "gough-stewart"])
+def test_what_a_mechanism_does_on_the_way(name: str) -> None:
+    """Joints move as finite differences of closed postures say; power of efforts is the same anywhere."""
+    m = kic.load(name)
+    here = m.at([0.4, 0.8] if name == "horn-two-link" else None)
+    q = np.array([here.value(x) for x in here.coordinates])
+    t = tr.septic(q, q + 0.1 * np.arange(1, len(q) + 1) / len(q), 0.7)
+    course = t.on(m, 7, near=here)
+    rows = ["tip.x", "tip.y"] if name != "gough-stewart" else ["platform.x", "platform.y", "platform.z"]
+    seen, h = course.of(rows), 1e-3
+    wide = t.on(m, np.sort(np.concatenate([course.t[1:-1] - h, course.t[1:-1], course.t[1:-1] + h])), here)
+    value = wide.of(rows).q.reshape(-1, 3, len(rows))
+    assert mismatch((value[:, 2] - value[:, 0]) / (2 * h), seen.qd[1:-1]) < 1e-4
+    rate = wide.of(rows).qd.reshape(-1, 3, len(rows))
+    assert mismatch((rate[:, 2] - rate[:, 0]) / (2 * h), seen.qdd[1:-1]) < 1e-3
+    if name != "gough-stewart":
+        there = course.effort(rows)
+        assert (
+            mismatch((there * seen.qd).sum(axis=-1), (course.effort() * course.motion.qd).sum(axis=-1)) < 1e-9
+        )
+    assert "course of" in repr(course)
+
+
+def test_trajectories_are_immutable() -> None:
+    times = TIMES.copy()
+    t = tr.through(POINTS, times)
+    times[1] = 0.5  # the user's own array is left alone
+    assert t.knots[1] == TIMES[1]
+    with pytest.raises(ValueError, match="read-only"):
+        t.pieces.coefficients[0] = 0.0
+
+
+def test_holding_beyond_the_ends() -> None:
+    t = SAMPLES["quintic"]
+    motion = t([-1.0, t.duration + 1.0], beyond="hold")
+    assert mismatch(motion.q, np.stack([START, END])) < 1e-12
+    assert not any(x.any() for x in motion[1:])
+    # an end that rounding has moved is the end
+    assert mismatch(t(t.duration * (1 + 1e-12)).qd, SIX[1]) < 1e-9
+
+
+ONE = tr.quintic([0.0], [1.0], 1.0)
+ERRORS = {
+    "from 0 to 1": lambda: ONE(1.5),
+    "'raise' or 'hold'": lambda: ONE(0.5, beyond="stop"),  # type: ignore[arg-type]
+    "finite numbers": lambda: ONE(np.nan),
+    "positive number, got 0": lambda: tr.quintic([0.0], [1.0], 0),
+    "positive number, got -1": lambda: ONE.scaled(-1.0),
+    "single instant": lambda: tr.trapezoid([0.0], [0.0], 1.0, 1.0).lasting(1.0),
+    r"shape \(2,\)": lambda: tr.quintic([0.0, 1.0], [1.0], 1.0),
+    r"numbers \(M,\)": lambda: tr.quintic(0.0, 1.0, 1.0),
+    r"numbers \(K, M\)": lambda: tr.through([0.0, 1.0]),
+    "by name, as the others": lambda: tr.quintic({"A": 0.0}, [1.0], 1.0),
+    r"names of the others \(A\)": lambda: tr.quintic({"A": 0.0}, {"B": 1.0}, 1.0),
+    "others came as bare arrays": lambda: tr.quintic([0.0], {"B": 1.0}, 1.0),
+    "coordinates by name": lambda: tr.quintic({}, {}, 1.0),
+    r"`start\['A'\]` to be a number or a list": lambda: tr.quintic({"A": [[0.0]]}, {"A": 0.0}, 1.0),
+    r"`points\['A'\]` to be \(K,\)": lambda: tr.through({"A": 0.0}),
+    "2 points at least": lambda: tr.through([[0.0]]),
+    "one for each point": lambda: tr.through([[0.0], [1.0]], [0.0, 1.0, 2.0]),
+    "increase from 0, got 1 and then 1": lambda: tr.through([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]),
+    "a start at 1": lambda: tr.through([[0.0], [1.0]], [1.0, 2.0]),
+    "Points 1 and 2 coincide": lambda: tr.through([[0.0], [1.0], [1.0]]),
+    "`degree` to be 3, 5 or 7": lambda: tr.through([[0.0], [1.0]], degree=4),  # type: ignore[arg-type]
+    "`ends` to be 'rest' or 'free'": lambda: tr.through([[0.0], [1.0]], ends="loose"),  # type: ignore[arg-type]
+    "needs 6 points": lambda: tr.through([[0.0], [1.0]], ends="free"),
+    "`stops` to be points from 0 to 1": lambda: tr.through([[0.0], [1.0]], stops=[2]),
+    "where `jerks` are given": lambda: tr.hermite(POINTS, TIMES, POINTS, jerks=POINTS),
+    "'line' or 'ends'": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1.0, together="no"),  # type: ignore[arg-type]
+    "to be positive": lambda: tr.trapezoid([0.0], [1.0], -1.0, 1.0),
+    "lower and upper ones": lambda: tr.trapezoid([0.0], [1.0], [1.0, 2.0, 3.0], 1.0),
+    "lets coordinate 1 move": lambda: tr.trapezoid([0.0], [1.0], 1.0, np.inf),
+    "No coordinate 'B' in 'limits of velocity'": lambda: tr.trapezoid({"A": 0}, {"A": 1}, {"B": 1}, 1),
+    "trajectories to concatenate": lambda: tr.concatenate([]),
+    "in the same coordinates": lambda: tr.concatenate([ONE, tr.line({"A": 1.0}, {"A": 0.0})]),
+    "positions to meet": lambda: tr.concatenate([ONE, ONE]),
+    "rates to meet": lambda: tr.concatenate([ONE, tr.line([1.0], [2.0])]),
+    "`order` to be 0, 1, 2 or 3": lambda: ONE.extremes(4),
+    "at least 2 times": lambda: ONE.on(kic.load("four-bar"), 1),
+    r"times \(T,\) of a path": lambda: ONE.on(kic.load("four-bar"), [[0.0]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_errors(message: str) -> None:
+    with pytest.raises((kic.InputError, kic.UnknownNameError), match=message):
+        ERRORS[message]()
+
+
+def test_rates_of_a_ball_are_no_derivatives() -> None:
+    m = kic.Mechanism(
+        "ball",
+        [kic.Body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))],
+        [kic.Joint("hip", "spherical", ("ground", "rod"), at=(0, 0, 0))],
+    )
+    with pytest.raises(kic.InputError, match="angular velocities, no derivatives"):
+        tr.quintic([0.0, 0.0, 0.0], [0.1, 0.2, 0.3], 1.0).on(m, 5)
