@@ -67,6 +67,7 @@ from kic.errors import (
     ModelError,
     ModelFileError,
     PostureError,
+    SimulationError,
     SingularError,
     UnknownNameError,
 )
@@ -90,6 +91,8 @@ from kic.redundancy import ResolutionEvaluator
 from kic.resolution import Resolution
 from kic.secondary import JointLimits, Manipulability, PreferredPosture
 from kic.sensitivity import sensitivity
+from kic.simulate import simulate
+from kic.simulation import Energy, Simulation
 from kic.singularities import Singularities, Singularity
 from kic.statespace import StateSpace
 
@@ -111,6 +114,7 @@ __all__ = [
     "Drive",
     "Dynamics",
     "Ellipsoid",
+    "Energy",
     "Equilibrium",
     "Evaluator",
     "Following",
@@ -145,6 +149,8 @@ __all__ = [
     "PreferredPosture",
     "Resolution",
     "ResolutionEvaluator",
+    "Simulation",
+    "SimulationError",
     "SingularError",
     "Singularities",
     "Singularity",
@@ -167,5 +173,6 @@ __all__ = [
     "save",
     "schema",
     "sensitivity",
+    "simulate",
     "trajectories",
 ]

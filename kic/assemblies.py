@@ -107,7 +107,7 @@ class Search:
     base: np.ndarray
     bounds: dict[str, tuple[float, float]]
     starts: int
-    seed: Any
+    rng: np.random.Generator
 
     @property
     def given(self) -> dict[str, int]:
@@ -120,10 +120,10 @@ class Search:
         """Indices of the targets."""
         return list(np.ndindex(self.targets.batch))
 
-    def begin(self, count: int, values: np.ndarray, seed: Any) -> np.ndarray:
+    def begin(self, count: int, values: np.ndarray) -> np.ndarray:
         """Starts (count, S) for values (count, P): near, then random ones that have the given coordinates."""
         tree = self.model.tree
-        begin = _starts(self.model, self.base, self.bounds, count, seed)
+        begin = _starts(self.model, self.base, self.bounds, count, self.rng)
         for name, k in self.given.items():
             begin[1:, tree.cols[tree.column[name], 3]] = values[1:, k]
         return begin
@@ -148,12 +148,16 @@ def searched(
     """Arguments of `Mechanism.assemblies`, checked."""
     if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
         raise InputError(f"Expected `starts` to be a positive number of starts, got {shown(starts)}.")
+    try:
+        rng = np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InputError(f"Expected `seed` to be a whole number or a Generator, got {shown(seed)}.") from None
     targets = model.targets(inputs)
     base, around = beginning(model, near)
     if around:
         raise InputError(f"Expected `near` to be one posture, got a batch {around}.")
     closure = model.closure(targets.names, targets.held)
-    return Search(model, targets, closure, base, _bounds(model, limits), int(starts), seed)
+    return Search(model, targets, closure, base, _bounds(model, limits), int(starts), rng)
 
 
 def one_target(search: Search) -> Assemblies:
@@ -163,7 +167,7 @@ def one_target(search: Search) -> Assemblies:
     if why:
         raise PostureError(f"'{model.drawing.name}' has no such posture: {why}.", failed=[()], reasons=[why])
     values = np.repeat(targets.values[None], search.starts, axis=0)
-    ended, left, reasons = closure.find(search.begin(search.starts, values, search.seed), values)
+    ended, left, reasons = closure.find(search.begin(search.starts, values), values)
     closed = np.array([not reason for reason in reasons])
     if not closed.any():
         refuse(search, ended, left, reasons)
@@ -215,10 +219,14 @@ def _turns_of_balls(tree: Tree) -> set[str]:
 
 
 def _starts(
-    model: Model, base: np.ndarray, bounds: dict[str, tuple[float, float]], count: int, seed: Any
+    model: Model,
+    base: np.ndarray,
+    bounds: dict[str, tuple[float, float]],
+    count: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """States (count, S): the given one, then random ones, within limits where there are some."""
-    tree, rng = model.tree, np.random.default_rng(seed)
+    tree = model.tree
     states = np.repeat(base[None], count, axis=0)
     for n, name in enumerate(tree.columns):
         place = tree.cols[n, 3]

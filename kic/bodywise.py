@@ -7,6 +7,7 @@ own, and holds some of what these two could do to one another.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -151,19 +152,30 @@ class View:
     places: np.ndarray
     turned: np.ndarray
 
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        """XᵀX of each unit (U, f, f)."""
+        f = self.X.shape[1]
+        squares = np.zeros((self.bodies.count, f, f))
+        np.add.at(squares, self.bodies.unit, np.einsum("bif,big->bfg", *[self.X.reshape(-1, 6, f)] * 2))
+        return squares
+
+    def _squares_of_others(self, groups: list[frozenset[int]]) -> np.ndarray:
+        """XᵀX (n, f, f) of all units but those of groups."""
+        inside = np.array([[u in group for u in range(self.bodies.count)] for group in groups], dtype=float)
+        return self._squares[1:].sum(axis=0) - np.tensordot(inside, self._squares, axes=1)
+
     def may_move(self, groups: list[frozenset[int]]) -> np.ndarray:
         """Which groups may have a motion that leaves all others at rest: a quick look at many."""
-        b, f = self.bodies, self.X.shape[1]
-        squares = np.zeros((b.count, f, f))
-        np.add.at(squares, b.unit, np.einsum("bif,big->bfg", *[self.X.reshape(-1, 6, f)] * 2))
-        inside = np.array([[u in group for u in range(b.count)] for group in groups], dtype=float)
-        others = squares[1:].sum(axis=0) - np.tensordot(inside, squares, axes=1)
-        return np.linalg.eigvalsh(others)[:, 0] < self.share
+        return np.linalg.eigvalsh(self._squares_of_others(groups))[:, 0] < self.share
 
     def of(self, group: frozenset[int]) -> np.ndarray:
         """Motions (f, k) that leave all but a group at rest."""
+        # squares tell few directions that could be such, of a large mechanism much faster
+        values, vectors = np.linalg.eigh(self._squares_of_others([group])[0])
+        few = vectors[:, values < self.share]
         others = ~np.isin(self.bodies.unit, list(group))
-        return null(self.X[np.repeat(others, 6)], self.share, 1.0)
+        return few @ null(self.X[np.repeat(others, 6)] @ few, self.share, 1.0)
 
     def moving(self, motions: np.ndarray) -> np.ndarray:
         """Which freedoms of joints (F,) take part in motions (f, k)."""
@@ -215,9 +227,12 @@ class View:
 
 
 def null(G: np.ndarray, share: float, largest: float | None = None) -> np.ndarray:
-    """Orthonormal null space (M, k) of rows (P, M): singular values below a share of the largest."""
+    """Orthonormal null space (M, k) of rows (P, M): singular values below a share of the largest.
+
+    Where the largest is rounding itself, all of them are.
+    """
     if not G.size:
         return np.eye(G.shape[1])
-    _, sigma, V = np.linalg.svd(G)
+    _, sigma, V = np.linalg.svd(G, full_matrices=len(G) < G.shape[1])
     largest = sigma[0] if largest is None else largest
-    return V[int((sigma > share * largest).sum()) :].T
+    return V[int((sigma > max(share * largest, RANK_SHARE)).sum()) :].T

@@ -140,10 +140,10 @@ class _Found:
         each = np.full(len(members), share)
         each[0] = search.starts
         owner = np.repeat(members, each)
-        values, rng = self.values[owner], np.random.default_rng(search.seed)
+        values = self.values[owner]
         # the first member's are those of a search for it alone
-        head = search.begin(search.starts, values[: search.starts], rng)
-        tail = search.begin(len(owner) - search.starts, values[search.starts :], rng)
+        head = search.begin(search.starts, values[: search.starts])
+        tail = search.begin(len(owner) - search.starts, values[search.starts :])
         ended, left, reasons = search.closure.find(np.concatenate([head, tail]), values)
         self.starts += len(owner)
         closed = np.array([not why for why in reasons])

@@ -332,8 +332,9 @@ class Configuration(Linearized):
         Raises
         ------
         UnknownNameError, InputError
-            For names that are not there, another number of inputs than freedoms, more outputs, outputs that
-            nothing moves, or a mechanism without freedom; on iteration, for one posture without neighbours.
+            For names that are not there, another number of inputs than freedoms, more outputs, inputs that
+            drive the mechanism nowhere, outputs that nothing moves or that depend on one another everywhere,
+            or a mechanism without freedom; on iteration, for one posture without neighbours.
 
         Examples
         --------
@@ -346,7 +347,10 @@ class Configuration(Linearized):
         inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
         """
         if self._states.dtype != np.float64:
-            raise InputError(f"singularities() needs real numbers; this posture holds {self._states.dtype}.")
+            raise InputError(
+                f"singularities() needs real numbers; this posture holds {self._states.dtype}. Ask outside "
+                "of a sensitivity, or with real inputs."
+            )
         model = self._model
         return Singularities(
             model, self._states, self.ok, inputs, outputs, lambda state: Configuration(model, (), state[None])

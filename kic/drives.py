@@ -25,6 +25,8 @@ MANY = 100_000
 SAMPLE, STARTS = 64, 8
 # an exchange goes on where it gains more than this share
 GAIN = 1e-9
+# measures that agree to so many decimals are equal
+TIED = 9
 # numbers that are decomposed at once
 _BLOCK = 1_000_000
 
@@ -43,14 +45,19 @@ def null_space(closing: np.ndarray, freedoms: int) -> np.ndarray:
     size = closing.shape[-1]
     if not closing.shape[-2]:
         return np.broadcast_to(np.eye(size), (*closing.shape[:-2], size, size))
-    return np.swapaxes(np.linalg.svd(closing)[2][..., size - freedoms :, :], -1, -2)
+    V = np.linalg.svd(closing, full_matrices=closing.shape[-2] < size)[2]
+    return np.swapaxes(V[..., size - freedoms :, :], -1, -2)
 
 
-def least(rows: np.ndarray) -> np.ndarray:
-    """The least (...) that rows (..., P, f) move, P ≤ f, while the mechanism moves by one."""
-    if not min(rows.shape[-2:]):
+def least(rows: np.ndarray, of: int | None = None) -> np.ndarray:
+    """The least (...) that rows (..., P, f) move while the mechanism moves by one.
+
+    It is the smallest singular value, of a rank P or f, or of the largest so many that are asked for.
+    """
+    of = min(rows.shape[-2:]) if of is None else of
+    if not of:
         return np.ones(rows.shape[:-2])
-    return np.linalg.svd(rows, compute_uv=False)[..., -1]
+    return np.linalg.svd(rows, compute_uv=False)[..., of - 1]
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,8 @@ class Ranking:
         The least that each set moves at each posture.
     pool : (n,) int
         Rows that were candidates at all.
+    share : int
+        How many rows of each set are preferred ones.
     tried, total : int
         How many sets were tried, of how many.
     """
@@ -72,6 +81,7 @@ class Ranking:
     picks: np.ndarray
     measures: np.ndarray
     pool: np.ndarray
+    share: int
     tried: int
     total: int
 
@@ -99,7 +109,7 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
     total = comb(len(first), share) * comb(len(second), freedoms - share)
     pool = np.sort(np.concatenate([rows for rows, n in groups if n]))
     if not total:
-        return Ranking(np.zeros((0, freedoms), dtype=np.intp), np.zeros((0, len(J))), pool, 0, 0)
+        return Ranking(np.zeros((0, freedoms), dtype=np.intp), np.zeros((0, len(J))), pool, share, 0, 0)
     if total * len(J) <= MANY:
         found = product(*(combinations(rows.tolist(), n) for rows, n in groups))
         picks = np.array([list(chain(*pick)) for pick in found], dtype=np.intp).reshape(total, freedoms)
@@ -107,8 +117,10 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
     else:
         picks, tried = _exchanged(J, groups, most)
     measures = _measures(J, picks)
-    best = np.lexsort((-np.median(measures, axis=1), -measures.min(axis=1)))[:most]
-    return Ranking(np.sort(picks[best], axis=1), measures[best], pool, tried, total)
+    # what differs by rounding alone stays in the order of the rows
+    worst, median = (np.round(x, TIED) for x in (measures.min(axis=1), np.median(measures, axis=1)))
+    best = np.lexsort((-median, -worst))[:most]
+    return Ranking(np.sort(picks[best], axis=1), measures[best], pool, share, tried, total)
 
 
 def _measures(J: np.ndarray, picks: np.ndarray) -> np.ndarray:

@@ -105,6 +105,10 @@ def placed(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
         raise
 
 
+class SimulationError(KicError, RuntimeError):
+    """A simulation that can not go on: carries `time` and `simulation`, the run up to the last good state."""
+
+
 class LoopError(KicError, ValueError):
     """A question that a joint which closes a loop can not answer."""
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from kic.closure import CLOSED, Closure
 from kic.kinematics import RowsQuestion
-from kic.posture import advance
+from kic.posture import advance, gaps
 
 # how far neighbours are: radians, or shares of the characteristic length
 NEARBY = 1e-2
@@ -48,7 +48,8 @@ def beside(closure: Closure, state: np.ndarray, ways: np.ndarray) -> np.ndarray:
         states = advance(t.tree, states, step * t.column_scale)
     left = np.linalg.norm(closure.rows(states)[0], axis=1)
     # a posture that fell back to where it started is none beside it
-    far, gone = (np.linalg.norm(x - state, axis=1) for x in (start, states))
+    here = np.broadcast_to(state, states.shape)
+    far, gone = (gaps(t.tree, here, x, t.column_scale).max(axis=1) for x in (start, states))
     return states[(left <= max(closure.limit, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
 
 

@@ -24,7 +24,7 @@ from kic.bodywise import REST, Bodies, View, null
 from kic.closure import Closure
 from kic.finite import beside
 
-# so many groups of bodies are tried
+# about so many groups of bodies are tried, the smallest first; all of those that a usual mechanism has
 GROUPS = 3000
 
 

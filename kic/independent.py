@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.drives import least, null_space, ranking
+from kic.drives import Ranking, least, null_space, ranking
 from kic.errors import InputError, SingularError, placed, shown
 from kic.model import Model
 from kic.rows import make_rows, names_of
@@ -57,7 +57,7 @@ class IndependentSets:
         The candidates; those without a value only if they had to stand in.
     always : tuple of str
         Candidates that are in every set: what they move, such as a link that spins between two balls, nothing
-        else does.
+        else does, or nothing else that has a value.
     tried, total : int
         How many sets were tried, of how many. Where these differ, a better one may exist.
 
@@ -107,7 +107,7 @@ class IndependentSets:
         among = ", ".join(self.among)
         sheet = Sheet(f"{self._name}: independent sets of {self.freedoms} among {among}")
         if self.tried == self.total:
-            sheet.say(f"all {self.total} sets were tried")
+            sheet.say(f"all {self.total} sets were tried" if self.total > 1 else "there is no other set")
         else:
             sheet.say(
                 f"{self.tried} of {self.total} sets were tried, by pivoted QR and exchange of one coordinate "
@@ -146,7 +146,8 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
     if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
         raise InputError(f"Expected `count` to be a positive number of sets, got {shown(count)}.")
     if not freedoms:
-        raise InputError(f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}")
+        why = f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}"
+        raise InputError(why.rstrip())
     labels, valued = _candidates(model, among)
     if len(labels) < freedoms:
         raise InputError(
@@ -175,9 +176,9 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
         )
         for pick, x in zip(found.picks[some], found.measures[some], strict=True)
     )
-    pool = found.pool.tolist()
-    always = tuple(labels[n] for n in pool if _indispensable(J[:, [k for k in pool if k != n]], freedoms))
-    return IndependentSets(who, sets, tuple(labels[n] for n in pool), always, batch, found.tried, found.total)
+    always = tuple(labels[n] for n in found.pool if _indispensable(J, int(n), found, valued))
+    among = tuple(labels[n] for n in found.pool)
+    return IndependentSets(who, sets, among, always, batch, found.tried, found.total)
 
 
 def _candidates(model: Model, among: Any) -> tuple[tuple[str, ...], np.ndarray]:
@@ -246,11 +247,15 @@ def _on_motions(
     return G[:, :first] @ null_space(closing, freedoms)
 
 
-def _indispensable(rest: np.ndarray, freedoms: int) -> bool:
-    """Whether the rest of the candidates (B, R, f) can not drive the mechanism anywhere."""
-    if rest.shape[1] < freedoms:
-        return True
-    return bool((least(rest) <= STILL).all())
+def _indispensable(J: np.ndarray, n: int, found: Ranking, valued: np.ndarray) -> bool:
+    """Whether no set without row n of J (B, R, f) drives the mechanism anywhere.
+
+    What has no value stands in for what nothing else has, but not for this row.
+    """
+    rest = found.pool[found.pool != n]
+    own = rest[valued[rest]]
+    few = len(rest) < J.shape[2] or len(own) < found.share
+    return few or bool(((least(J[:, rest]) <= STILL) | (least(J[:, own], found.share) <= STILL)).all())
 
 
 def _loose(model: Model, labels: tuple[str, ...], states: np.ndarray) -> str:

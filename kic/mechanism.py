@@ -16,7 +16,7 @@ from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
 from kic.motors import list_motors
 from kic.operational import OperationalEvaluator
-from kic.position import beginning
+from kic.position import beginning, on_real
 from kic.postures import Postures
 from kic.redundancy import ResolutionEvaluator
 from kic.resting import find_equilibrium
@@ -39,7 +39,7 @@ class Mechanism(Postures):
         Acceleration of gravity (length/time²), in any direction; none by default.
     closure_tolerance : float
         For rounded dimensions: share of its length by which a loop may contradict itself. What is redundant
-        within it is dropped, and `freedoms` says so; inputs are met exactly, the rest as well as it is drawn.
+        within it is dropped, and `mobility` says so; inputs are met exactly, the rest as well as it is drawn.
     coordinates : sequence of str, optional
         Joints whose coordinates are meant where none are named; by default all that move, as written.
     title, about, source, drawing : str
@@ -107,10 +107,11 @@ class Mechanism(Postures):
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
-        state, batch = beginning(self._model, at, "at")
+        model = self._model.real
+        state, batch = beginning(model, on_real(self._model, at) if self._model.stepped else at, "at")
         if batch:
             raise InputError(f"Expected `at` to be one posture, got a batch {batch}. Ask in a loop.")
-        return self._model.mobility if at is None else self._model.mobility_at(state[None])
+        return model.mobility if at is None else model.mobility_at(state[None])
 
     def independent_sets(
         self,

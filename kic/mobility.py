@@ -62,6 +62,7 @@ class Mobility:
     idle : tuple of Idle
         Idle freedoms: motions of some bodies that leave all others at rest, such as the spin of a rod between
         two balls. They count among `freedoms`, and one coordinate of each belongs to every coordinate set.
+        Groups of bodies are tried, the smallest first: of a large mechanism they are those found so far.
 
     Examples
     --------
@@ -225,8 +226,9 @@ class Mobility:
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
             several = int((weak > RANK_SHARE).sum())
+            said = f"{several} are" if several > 1 else "1 is"
             return (
-                f"Of the redundant ones {several} are so only within closure_tolerance = {t.tolerance:g}: "
+                f"Of the redundant ones {said} so only within closure_tolerance = {t.tolerance:g}: "
                 f"the strongest dropped is worth {weak[0]:.1e} of the strongest kept, the weakest kept "
                 f"{strong[-1]:.1e}."
             )

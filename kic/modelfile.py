@@ -302,19 +302,29 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     >>> kic.load(file) == arm
     True
     """
-    import tomlkit
-
     if not isinstance(mechanism, Drawing):
         raise InputError(f"Expected a Mechanism to save, got {shown(mechanism)}.")
+    try:
+        Path(path).write_bytes(written(mechanism).encode("utf-8"))
+    except (OSError, TypeError, ValueError) as error:  # of the place, of the path, of a text without UTF-8
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
+
+
+def written(mechanism: Drawing) -> str:
+    """A mechanism as the text of a model file."""
+    import tomlkit
+
     values = _plain(mechanism)
     document = tomlkit.document()
     for key in sorted(values, key=_rank):
         document[key] = _item(values[key])
-    try:
-        Path(path).write_bytes(tomlkit.dumps(document).encode("utf-8"))
-    except (OSError, TypeError, ValueError) as error:  # of the place, of the path, of a text without UTF-8
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
+    return tomlkit.dumps(document)
+
+
+def parsed(text: str, path: Path) -> Mechanism:
+    """The mechanism of such a text; the path is what errors name."""
+    return _mechanism(path, tomllib.loads(text))
 
 
 def _rank(key: str) -> int:

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from kic.drives import least, null_space
 from kic.errors import InputError
+from kic.finite import beside
 from kic.locating import EXACT, Place, Search
 from kic.model import Model
-from kic.posture import advance
 from kic.rows import names_of
 from kic.tables import Sheet
 from kic.units import row_unit
@@ -142,6 +143,7 @@ class Singularities:
         self._spans = spans
         self._search = Search(self._closure, spans, model.freedoms, states, ok)
         self.measures = self._search.measures
+        self._refuse_what_is_always_singular()
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -217,6 +219,38 @@ class Singularities:
         largest = np.abs(moved / t.scale[: t.first]).max()
         return dict(zip(t.labels, _signed(moved / largest), strict=True))
 
+    def _refuse_what_is_always_singular(self) -> None:
+        """Inputs that drive the mechanism nowhere, and outputs that are bound to one another everywhere."""
+        for kind, names in (("inputs", self.inputs), ("outputs", self.outputs)):
+            measure = self.measures.get(kind)
+            if measure is None or (measure[np.isfinite(measure)] > EXACT).any():
+                continue
+            here = self._search.at(_about(self._model))
+            moved = np.where(np.isfinite(here.G), here.G, 1.0)[:, self._spans[kind]] @ here.basis
+            if len(moved) == 1 or (least(moved) > EXACT).any():
+                continue
+            who = self._model.drawing.name
+            if kind == "inputs":
+                still = f"{self._model.loose(names)} can move. {self._model.missed(names)}".rstrip()
+                raise InputError(
+                    f"Inputs {', '.join(names)} can drive '{who}' at no posture: while they stand still, "
+                    f"{still}",
+                    coordinates=names,
+                )
+            dead = [
+                n for n, row in zip(names, np.moveaxis(moved, 1, 0), strict=True) if np.abs(row).max() < EXACT
+            ]
+            if dead:
+                raise InputError(
+                    f"Output '{dead[0]}' of '{who}' does not move, whatever its joints do. Leave it out.",
+                    name=dead[0],
+                )
+            raise InputError(
+                f"Outputs {', '.join(names)} of '{who}' depend on one another at every posture. Leave one "
+                "out.",
+                names=names,
+            )
+
     def sheet(self) -> Sheet:
         """Labelled account, to print or to show."""
         who = self._model.drawing.name
@@ -286,23 +320,15 @@ def _names(model: Model, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tu
             mobility=freedoms,
             count=len(labels),
         )
-    dead = _dead(model, wanted)
-    if dead:
-        raise InputError(
-            f"Output '{dead[0]}' of '{who}' does not move, whatever its joints do. Leave it out.",
-            name=dead[0],
-        )
     return model.transfer(driving).labels, labels
 
 
-def _dead(model: Model, names: tuple[str, ...]) -> list[str]:
-    """Rows that nothing moves, as those across the plane of a planar mechanism."""
-    t = model.transfer(names)
-    steps = np.random.default_rng(0).uniform(-1, 1, size=(3, t.tree.size))
-    states = advance(t.tree, model.drawn.repeat(3, axis=0), steps * t.column_scale)
-    G = t.values_and_rates(states)[1][:, : t.first] / t.scale[: t.first, None] * t.column_scale
-    size = np.abs(np.where(np.isfinite(G), G, 1.0)).max(axis=(0, 2))
-    return [label for label, x in zip(t.labels, size, strict=True) if x < EXACT]
+def _about(model: Model) -> np.ndarray:
+    """States (n, S) of the drawing and of closed postures beside it, on ways of no special direction."""
+    closure = model.closure(())
+    basis = null_space(closure.rows(model.drawn)[1], model.freedoms)[0]
+    ways = np.random.default_rng(0).normal(size=(3, model.freedoms)) @ basis.T
+    return np.concatenate([model.drawn, beside(closure, model.drawn, ways)])
 
 
 def _untied(model: Model) -> set[str]:

@@ -21,6 +21,8 @@ _WANT_CURVATURE, _LOWER, _SCALE, _COLUMN_SCALE, _ALLOWED = 4, 1, 9, 3, 4
 QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
+# rows of these are lengths
+_LONG = (POINT, DISTANCE, REACH)
 # one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
 SMALL, SMALLEST = 0.1, 1e-7
 # an order of elimination prefers zeros to size within this share
@@ -58,7 +60,7 @@ def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.nd
     scales: list[float] = []
     terms: list[float] = []  # of the row of a coupling, as large as the largest
     for item, size in zip(items, sizes, strict=True):
-        scale = float(size) if item.kind in (POINT, DISTANCE, REACH) else 1.0
+        scale = float(size) if item.kind in _LONG else 1.0
         if item.kind == UNIT:
             scale = float(columns[item.frame_b])
         if item.kind == GEAR:
@@ -93,6 +95,8 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
     """
     sizes = np.full(len(items), length)
     for k, item in enumerate(items):
+        if item.kind not in _LONG:
+            continue  # directions and turns have no size
         columns = moving(tree, item)
         turning = [n for n in columns if tree.cols[n, 1] != PRISMATIC]
         if len(turning) < len(columns) and k < len(items) - closing:

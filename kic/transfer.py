@@ -163,7 +163,8 @@ class Transfer:
     def shares(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What closure conditions are worth, from scaled G (P, M), best first: pivots of a QR, and the rows.
 
-        Each pivot is what its row has beyond the rows before it, as a share of the largest.
+        Each pivot is what its row has beyond the rows before it, as a share of the largest. Where the largest
+        is rounding itself, as out of the plane of a planar mechanism, no condition is worth anything.
         """
         closing = G[self.first :].real
         if not len(closing):
@@ -173,7 +174,7 @@ class Transfer:
         R, pivot = qr(closing.T, mode="r", pivoting=True)
         diagonal = np.abs(np.diag(R))
         largest = diagonal[0] if diagonal.size else 0.0
-        return diagonal / largest if largest > 0 else 0 * diagonal, pivot
+        return diagonal / largest if largest > RANK_SHARE else 0 * diagonal, pivot
 
     def count(self, shares: np.ndarray) -> int:
         """How many conditions are independent."""

@@ -188,6 +188,8 @@ WRONG = [
     ({"tip.x": 1.0, "tip.y": np.nan}, {}, r"has no such posture: inputs must be finite"),
     (PLACE, {"starts": 0}, r"Expected `starts` to be a positive number of starts, got 0"),
     (PLACE, {"starts": 2.5}, r"Expected `starts` to be a positive .*, got 2\.5"),
+    (PLACE, {"seed": "x"}, r"Expected `seed` to be a whole number or a Generator, got 'x'"),
+    (PLACE, {"seed": -1}, r"Expected `seed` to be a whole number or a Generator, got -1"),
     (PLACE, {"limits": [1]}, r"Expected `limits` to be a dict .*, got \[1\]"),
     (PLACE, {"limits": {"elbow": (2, 1)}}, r"two numbers, the lower one first, got \(2, 1\)"),
     (PLACE, {"limits": {"elbow": 1}}, r"`limits` of 'elbow' to be two numbers, .* got 1"),

@@ -150,6 +150,28 @@ def test_every_coordinate_set_has_one_of_it() -> None:
     assert "idle" not in str(error.value)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_link_that_goes_round_whatever_the_units(unit: float) -> None:
+    """On a ball of a carriage and on a rod to ground a link has two freedoms while the carriage rests."""
+    at = tuple((np.array([0.2, -0.4, 0.3]) * unit).tolist())
+    eye, post = (tuple((np.array(p) * unit).tolist()) for p in ([0.9, 0.5, 0.1], [0.1, 1.3, -0.6]))
+    m = drawn(
+        "carriage link",
+        [
+            kic.Joint("rail", "prismatic", ("ground", "carriage"), axis=(0.6, 0, 0.8)),
+            ball("hook", "carriage", "link", at),
+        ],
+        points=[kic.Point("eye", "link", eye), kic.Point("post", "ground", post)],
+        distances=[kic.Distance("rod", ("post", "eye"), fixed=True)],
+        coordinates=[],
+    )
+    f = m.mobility()
+    assert f.freedoms == 3
+    assert [(one.bodies, one.rigid) for one in f.idle] == [(("link",), True)] * 2
+    for one in f.idle:
+        still_but(m, one, m.at())
+
+
 def test_at_another_posture() -> None:
     m = kic.load("rssr")
     c = m.at({"crank": 1.9, "spin": 0.7})

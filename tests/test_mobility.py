@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.spatial.transform import Rotation
 
 import kic
 from kic.cli import main
@@ -274,3 +275,49 @@ def test_many_parts_are_counted() -> None:
     text = replace(m, couplings=many).mobility().text()
     assert "8 couplings (k0, k1, k2, k3, k4, k5, … 2 more)" in text
     assert "7 among those of coupling 'k0'" in text
+
+
+def table(turned: np.ndarray, unit: float = 1.0) -> kic.Mechanism:
+    """A two-link arm whose plate slides on a sled, all in one plane that is turned."""
+
+    def at(*v: float) -> tuple:
+        return tuple((turned @ v * unit).tolist())
+
+    def along(*v: float) -> tuple:
+        return tuple((turned @ v).tolist())
+
+    z = along(0, 0, 1)
+    return kic.Mechanism(
+        "table",
+        [kic.Body("arm"), kic.Body("plate"), kic.Body("sled")],
+        [
+            kic.Joint("A", "revolute", ("ground", "arm"), at=at(0, 0, 0), axis=z),
+            kic.Joint("B", "revolute", ("arm", "plate"), at=at(1, 0, 0), axis=z),
+            kic.Joint("S", "prismatic", ("ground", "sled"), axis=along(0.6, 0.8, 0)),
+            kic.Joint(
+                "T", "planar", ("plate", "sled"), at=at(1, 1, 0), axis=along(1, 0, 0), axis2=along(0, 1, 0)
+            ),
+        ],
+        coordinates=["A", "B", "S"],
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_conditions_that_are_rounding_alone(unit: float) -> None:
+    """Out of a plane that is no coordinate plane all conditions are 1e-16: none is worth anything."""
+    turned = Rotation.from_rotvec([0.3, -0.7, 1.1]).as_matrix()
+    upright, tilted = table(np.eye(3)), table(turned, unit)
+    closure = tilted._model.closure(())
+    assert 0 < np.abs(closure.rows(tilted.at()._states)[1]).max() < 1e-14
+    one, other = upright.mobility(), tilted.mobility()
+    assert (other.freedoms, other.redundant, other.regular) == (3, 3, True)
+    assert not other.shares.any()
+    assert (
+        [idle.bodies for idle in other.idle] == [idle.bodies for idle in one.idle] == [("plate",), ("sled",)]
+    )
+    assert other.text().split(". ")[0] == one.text().split(". ")[0]
+    there, here = tilted.at([0.3, 0.2, 0.1 * unit]), upright.at([0.3, 0.2, 0.1])
+    size = np.array([unit, unit, 1])
+    np.testing.assert_allclose(there.value("T"), here.value("T") * size, atol=1e-12 * unit)
+    of_A = [c.coefficients("T", order=3).D[:, 0, 0, 0] for c in (there, here)]
+    np.testing.assert_allclose(of_A[0], of_A[1] * size, atol=1e-12 * unit)

@@ -120,7 +120,7 @@ def test_within_a_tolerance_it_moves(digits: int) -> None:
     assert (f.freedoms, f.redundant, f.regular) == (1, 3, True)
     assert f.shares[1] > 0.1 > tolerance > f.shares[2] > 1e-9
     said = (
-        f"Of the redundant ones 1 are so only within closure_tolerance = {tolerance:g}: the strongest "
+        f"Of the redundant ones 1 is so only within closure_tolerance = {tolerance:g}: the strongest "
         f"dropped is worth {f.shares[2]:.1e} of the strongest kept, the weakest kept {f.shares[1]:.1e}."
     )
     assert said in f.text()

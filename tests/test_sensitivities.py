@@ -583,6 +583,21 @@ def test_all_the_answers_there_are() -> None:
         check(m, answer, design)
 
 
+def test_what_is_counted_is_counted_without_steps() -> None:
+    """The freedoms and how they are found do not change with a dimension, whichever posture is asked."""
+    m = kic.load("four-bar")
+    at = {"A": 1.2}
+    plain = kic.sensitivity(m, lambda m: m.at(at).value("tip"), ["B.at.x"])
+    for count in (
+        lambda m: m.freedoms,
+        lambda m: m.mobility().redundant,
+        lambda m: m.mobility(at=m.at(at)).freedoms,
+        lambda m: len(m.mobility(m.at(at)).shares),
+    ):
+        times = kic.sensitivity(m, lambda m, n=count: n(m) * m.at(at).value("tip"), ["B.at.x"])
+        np.testing.assert_allclose(times, plain * count(m), rtol=1e-13)
+
+
 def test_evaluators_of_open_chains_take_real_states() -> None:
     m = kic.load("horn-two-link")
     state = m.at([0.3, 0.4]).state

@@ -366,6 +366,28 @@ def test_errors() -> None:
         rods.at().singularities(outputs=rod)
 
 
+def test_what_is_singular_everywhere_is_refused() -> None:
+    delta = kic.load("delta")
+    c = delta.at({"A1": np.linspace(0.2, 0.6, 5), "A2": 0.4, "A3": 0.4})
+    with pytest.raises(kic.InputError, match=r"Output 'plate\.wx' of 'delta' does not move, whatever"):
+        c.singularities(outputs=["plate.x", "plate.wx"])
+    m = kic.load("rssr")
+    turn = m.path({"crank": np.linspace(0, 6.2, 40), "spin": 0.0})
+    with pytest.raises(
+        kic.InputError,
+        match=r"Inputs crank, rocker can drive 'rssr' at no posture: while they stand still, spin can move\. "
+        r"'coupler' spins about the line through joints 'spin' and 'ball': an idle freedom",
+    ):
+        turn.singularities(inputs=["crank", "rocker"])
+    five = kic.load("five-bar")
+    with pytest.raises(kic.InputError, match=r"Outputs A, crank\.angle of 'five-bar' depend on one another"):
+        five.at({"A": [1.2, 1.3], "E": 1.5}).singularities(outputs=["A", "crank.angle"])
+    # a posture by chance is none of that: the piston stands still at its dead centre
+    slider = kic.load("slider-crank")
+    dead = slider.at({"shaft": [0.0]}).singularities(outputs="piston")
+    assert [one.kind for one in dead] == ["outputs"]
+
+
 def test_roots_to_the_last_digit() -> None:
     a = np.array([0.1, 0.5, 0.9, 1e-9])
 

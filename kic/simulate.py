@@ -1,0 +1,214 @@
+"""Simulation: motion in time from efforts, with loops closed anew at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import reals, trailing
+from kic.configuration import Configuration
+from kic.errors import InputError, shown, unknown
+from kic.mechanism import Mechanism
+from kic.motion import Effort, Motion, Now
+from kic.progress import Bar
+from kic.rows import names_of
+from kic.running import Run, Settings
+from kic.simulation import Simulation
+
+METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
+# times at which results are wanted where only an end is given
+MOMENTS = 1001
+
+
+def simulate(
+    mechanism: Mechanism,
+    start: Configuration | Simulation,
+    t: Any,
+    effort: Effort | Any = None,
+    qd: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    prescribed: Mapping[str, Callable[[float], Any]] | None = None,
+    events: Callable[..., float] | Sequence[Callable[..., float]] = (),
+    limits: Mapping[str, Any] | None = None,
+    method: str = "DOP853",
+    rtol: float = 1e-9,
+    atol: float = 1e-9,
+    max_steps: int = 1_000_000,
+    progress: bool | None = None,
+) -> Simulation:
+    """Motion in time of a mechanism that efforts drive, from a posture and its rates.
+
+    Integrated are independent coordinates alone; everything else follows by closing the loops at each
+    evaluation, to machine precision and without stabilisation. Where the coordinates come near a posture in
+    which they do not drive the mechanism, others take over; the results stay in the user's.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    start : Configuration or Simulation
+        One posture; or an earlier run, which is then continued from its end, and comes back as one.
+    t : (T,) array_like
+        Increasing times at which results are wanted, the first being that of the start; or the end alone,
+        for 1001 times from 0 (from the end of the earlier run).
+    effort : callable or (M,) array_like, optional
+        ``effort(t, now)`` gives the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are their
+        values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or
+        constant ones. None: it moves freely.
+    qd : (M,) array_like, optional
+        Rates at the start; at rest if left out. Not with an earlier run.
+    wrt : str or list of str, optional
+        The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
+    prescribed : dict of str to callable, optional
+        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration. The effort that they
+        take is in the results.
+    events : callable or list of them, optional
+        ``event(t, now)``, a real number whose zeros are found. Attributes as in SciPy: ``terminal`` (True
+        stops the run there), ``direction`` (+1 or -1: only where it rises, or falls).
+    limits : dict of str to (lower, upper), optional
+        Coordinates at whose limits the run stops.
+    method : str
+        Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (the multistep Adams
+        family, which goes over to BDF where the motion is stiff), "Radau", "BDF" (stiff).
+    rtol, atol : float
+        Tolerances of the integrator.
+    max_steps : int
+        A run that takes more is stopped.
+    progress : bool, optional
+        Whether a bar is shown on stderr; by default where that is a terminal and the run is long.
+
+    Returns
+    -------
+    Simulation
+        Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account. A
+        run that was interrupted (Ctrl-C) keeps what it had, and says so in ``stopped``.
+
+    Raises
+    ------
+    InputError
+        For arguments of another shape or kind, or a start that is not closed.
+    SimulationError
+        For a run that can not go on: efforts that are not finite, steps that shrink to nothing, no chart that
+        drives the mechanism. It carries the run so far as ``simulation``.
+
+    Examples
+    --------
+    >>> import kic
+    >>> m = kic.load("four-bar")
+    >>> run = kic.simulate(m, m.at(), 2.0)
+    >>> bool(abs(run.energy.residual).max() < 1e-7)
+    True
+    """
+    model = mechanism._model
+    names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
+    model.check_number(names)
+    if method not in METHODS:
+        raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
+    before = start if isinstance(start, Simulation) else None
+    state, rates = _begun(mechanism, start, qd, names)
+    motion = Motion(model, names, _efforts(effort, names), _prescribed(prescribed, names))
+    run = Run(
+        mechanism,
+        motion,
+        _times(t, before),
+        (state, rates),
+        [*_events(events), *_stops(limits, names)],
+        Settings(method, float(rtol), float(atol), int(max_steps)),
+        Bar(progress),
+    )
+    return run.go(before)
+
+
+def _begun(
+    mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Closed state (S,) and rates (M,) at the start."""
+    model = mechanism._model
+    if isinstance(start, Simulation):
+        if start.mechanism != mechanism or start.coordinates != names:
+            raise InputError("A run is continued with its own mechanism and coordinates.")
+        if qd is not None:
+            raise InputError(
+                "`qd` was given with an earlier run, which ends with rates of its own. Leave it out."
+            )
+        return start.state[-1].copy(), start.qd[-1].copy()
+    if not isinstance(start, Configuration) or start._model.drawing != mechanism:
+        raise InputError(f"Expected `start` to be a posture of '{mechanism.name}', got {shown(start)}.")
+    if start.batch or not start.ok.all():
+        raise InputError(f"Expected `start` to be one posture, got a batch {start.batch}.")
+    if start.state.dtype != np.float64:
+        raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
+    model.closure(names).check(start.state[None])
+    rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names))
+    if rates.ndim != 1 or rates.dtype != np.float64:
+        raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {shown(qd)}.")
+    return start.state, rates.copy()
+
+
+def _times(t: Any, before: Simulation | None) -> np.ndarray:
+    """Increasing times (T,), the first that of the start."""
+    begin = 0.0 if before is None else float(before.t[-1])
+    a = reals(t)
+    if a is not None and a.ndim == 0 and a > begin:
+        return np.linspace(begin, float(a), MOMENTS)
+    if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
+        raise InputError(
+            f"Expected `t` to be increasing times, two at least, or an end after {begin:g}; got {shown(t)}."
+        )
+    if before is not None and a[0] != begin:
+        raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
+    return a
+
+
+def _efforts(effort: Any, names: tuple[str, ...]) -> Effort | None:
+    if effort is None or callable(effort):
+        return effort
+    a = reals(effort)
+    if a is None or a.shape != (len(names),):
+        raise InputError(
+            f"Expected `effort` to be a function of (t, now) or {len(names)} finite numbers, one for each "
+            f"of {', '.join(names)}; got {shown(effort)}."
+        )
+    return lambda t, now: a
+
+
+def _prescribed(given: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(map(callable, given.values())):
+        raise InputError(
+            f"Expected `prescribed` to be a dict of coordinate to function of t, got {shown(given)}."
+        )
+    for name in given:
+        if name not in names:
+            raise unknown("coordinate", name, "the motion", names)
+    return dict(given)
+
+
+def _events(events: Any) -> list[Callable[..., float]]:
+    several = [events] if callable(events) else list(events)
+    if not all(map(callable, several)):
+        raise InputError(f"Expected `events` to be functions of (t, now), got {shown(events)}.")
+    return several
+
+
+def _stops(limits: Any, names: tuple[str, ...]) -> list[Callable[..., float]]:
+    """Limits of coordinates as events that stop the run."""
+    stops = []
+    for name, pair in (limits or {}).items():
+        if name not in names:
+            raise unknown("coordinate", name, "the motion", names)
+        bounds = reals(pair)
+        if bounds is None or bounds.shape != (2,) or not bounds[0] < bounds[1]:
+            raise InputError(f"Expected `limits` of '{name}' to be (lower, upper), got {shown(pair)}.")
+        for bound, way, side in ((bounds[0], -1, "lower"), (bounds[1], 1, "upper")):
+
+            def stop(t: float, now: Now, k: int = names.index(name), x: float = bound) -> float:
+                return float(now.q[k] - x)
+
+            stop.__name__ = f"the {side} limit of {name}"
+            stop.terminal, stop.direction = True, way  # type: ignore[attr-defined]
+            stops.append(stop)
+    return stops

@@ -1,0 +1,353 @@
+"""Simulation: against closed forms, energy, other coordinates, and what happens when it can not go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sampling import mismatch
+from scipy.special import ellipj, ellipk
+
+import kic
+
+TIGHT = {"rtol": 1e-12, "atol": 1e-13}
+
+
+def pendulum(length: float = 1.0, g: float = 9.81) -> kic.Mechanism:
+    return kic.Mechanism(
+        "pendulum",
+        bodies=[kic.Body("bob", mass=2.0, com=(0, -length, 0), inertia=(0, 0, 0))],
+        joints=[kic.Joint("A", "revolute", ("ground", "bob"), at=(0, 0, 0), axis=(0, 0, 1))],
+        points=[kic.Point("tip", "bob", at=(0, -length, 0))],
+        gravity=(0, -g, 0),
+    )
+
+
+def top(inertia: tuple[float, float, float]) -> kic.Mechanism:
+    return kic.Mechanism(
+        "top",
+        bodies=[kic.Body("body", mass=1.5, com=(0, 0, 0), inertia=inertia, at=(0, 0, 0))],
+        joints=[kic.Joint("hold", "free", ("ground", "body"), at=(0, 0, 0))],
+    )
+
+
+@pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])
+def test_a_pendulum_swings_as_the_elliptic_function_says(method: str) -> None:
+    m, most, g = pendulum(), 1.2, 9.81
+    stiff = method in ("Radau", "BDF", "RK23")
+    t = np.linspace(0, 2.0, 21)
+    limits = {"rtol": 1e-8, "atol": 1e-10} if stiff else TIGHT
+    run = kic.simulate(m, m.at([most]), t, method=method, **limits)
+    k = np.sin(most / 2)
+    sn = ellipj(ellipk(k**2) - np.sqrt(g) * t, k**2)[0]
+    exact = 2 * np.arcsin(k * sn)
+    assert np.abs(run.q[:, 0] - exact).max() < (2e-5 if stiff else 1e-9)
+    assert run.t is run.t
+    assert np.array_equal(run.t, t)
+    assert mismatch(run["tip"][:, 0], np.sin(run.q[:, 0])) < 1e-14
+
+
+def test_tighter_tolerances_come_nearer() -> None:
+    """The error of a run follows its tolerance: a straight line in the logarithms, of a slope near one."""
+    m, t = kic.load("four-bar"), [0.0, 1.0]
+    best = kic.simulate(m, m.at(), t, rtol=1e-13, atol=1e-14).q[-1, 0]
+    tolerances = 10.0 ** -np.arange(4, 11)
+    errors = [abs(kic.simulate(m, m.at(), t, rtol=x, atol=x).q[-1, 0] - best) for x in tolerances]
+    slope = np.polyfit(np.log(tolerances), np.log(errors), 1)[0]
+    assert 0.7 < slope < 1.3
+
+
+@pytest.mark.parametrize("name", ["four-bar", "rssr"])
+def test_a_minute_of_free_swing_keeps_its_energy_and_its_loops(name: str) -> None:
+    m = replace(kic.load(name), springs=())
+    run = kic.simulate(m, m.at(), np.linspace(0, 60, 121), **TIGHT)
+    e = run.energy
+    scale = np.ptp(e.potential)
+    assert scale > 0.1
+    assert np.abs(e.total - e.total[0]).max() < 1e-9 * scale
+    assert np.abs(e.residual).max() < 1e-9 * scale
+    assert run.closure.max() < 1e-11
+    assert not run.stopped
+
+
+def test_change_points_are_passed_in_other_coordinates() -> None:
+    """The rocker of a crank-rocker can not drive it where crank and coupler are in line; the run goes on."""
+    m = kic.load("four-bar")
+    start, t = m.at(), np.linspace(0, 3, 61)
+    A, D = (kic.simulate(m, start, t, qd=qd, wrt=q, **TIGHT) for q, qd in (("A", [6.0]), ("D", None)))
+    rate = start.coefficients("D", order=1).G[0, 0] * 6.0
+    D = kic.simulate(m, start, t, qd=[rate], wrt="D", **TIGHT)
+    assert A.charts == 1 < D.charts
+    assert np.ptp(A["A"]) > 2 * np.pi
+    assert np.abs(D["tip"] - A["tip"]).max() < 1e-8
+    assert D.coordinates == ("D",)
+    assert (
+        np.abs(D.qd[:, 0] - (A.configuration.coefficients("D", order=1).G[:, 0, 0] * A.qd[:, 0])).max() < 1e-6
+    )
+    assert D.closure.max() < 1e-11
+
+
+def test_a_free_body_turns_as_euler_says() -> None:
+    """A symmetric top without torque: its axis goes round the angular momentum at a steady rate."""
+    m = top((0.3, 0.3, 0.5))
+    w = np.array([0.4, 0.0, 2.0])
+    run = kic.simulate(m, m.at(), np.linspace(0, 20, 41), qd=[0.1, 0, 0, *w], **TIGHT)
+    L = np.array([0.3, 0.3, 0.5]) * w
+    axis = run.configuration.pose("body").rotation.apply([0, 0, 1])
+    assert np.abs(axis @ L - L[2]).max() < 1e-9
+    # round L with |L| / I_1
+    u = L / np.linalg.norm(L)
+    first = np.array([0, 0, 1]) - u * u[2]
+    turn = np.linalg.norm(L) / 0.3 * run.t[:, None]
+    exact = u * u[2] + first * np.cos(turn) + np.cross(u, first) * np.sin(turn)
+    assert np.abs(axis - exact).max() < 1e-8
+    assert np.abs(run["body.x"] - 0.1 * run.t).max() < 1e-10
+    assert np.abs(np.linalg.norm(run.state[:, 3:], axis=1) - 1).max() < 1e-14
+
+
+@pytest.mark.parametrize("name", ["horn-two-link", "gough-stewart", "five-bar"])
+def test_accelerations_and_efforts_are_those_of_the_dynamics(name: str) -> None:
+    m = kic.load(name)
+    push = np.random.default_rng(0).normal(size=m.freedoms)
+    t = np.linspace(0, 0.1, 5)
+    run = kic.simulate(m, m.at(), t, effort=lambda t, now: push * (1 + t) - 0.1 * now.qd, qd=0.1 * push)
+    exact = run.configuration.dynamics().effort(run.qd, run.qdd)
+    assert mismatch(run.effort, exact) < 1e-9
+    assert mismatch(run.effort, push * (1 + t[:, None]) - 0.1 * run.qd) < 1e-12
+    # rates are slopes of values
+    fine = kic.simulate(
+        m,
+        m.at(),
+        np.linspace(0, 0.1, 401),
+        effort=lambda t, now: push * (1 + t) - 0.1 * now.qd,
+        qd=0.1 * push,
+        **TIGHT,
+    )
+    for a, b in ((fine.q, fine.qd), (fine.qd, fine.qdd)):
+        slope = (a[:-4] - 8 * a[1:-3] + 8 * a[3:-1] - a[4:]) / (12 * (fine.t[1] - fine.t[0]))
+        assert mismatch(slope, b[2:-2]) < 1e-6
+    assert np.abs(run.energy.residual).max() < 1e-7 * max(1, np.abs(run.energy.work).max())
+
+
+def test_prescribed_motion_takes_the_efforts_of_inverse_dynamics() -> None:
+    m = kic.load("five-bar")
+    start = m.at()
+    a0, e0 = start.value("A"), start.value("E")
+    ways = {
+        "A": lambda t: (a0 + 0.2 * t**3, 0.6 * t**2, 1.2 * t),
+        "E": lambda t: (e0 - 0.1 * t**3, -0.3 * t**2, -0.6 * t),
+    }
+    t = np.linspace(0, 1, 11)
+    both = kic.simulate(m, start, t, prescribed=ways)
+    assert mismatch(both.q[:, 0], a0 + 0.2 * t**3) < 1e-14
+    c = m.path({"A": a0 + 0.2 * t**3, "E": e0 - 0.1 * t**3})
+    qd, qdd = np.stack([0.6 * t**2, -0.3 * t**2], 1), np.stack([1.2 * t, -0.6 * t], 1)
+    assert mismatch(both.effort, c.dynamics().effort(qd, qdd)) < 1e-10
+    assert mismatch(both.qdd, qdd) < 1e-10
+    # one given, one free: the free one has no effort
+    one = kic.simulate(m, start, t, prescribed={"A": ways["A"]}, **TIGHT)
+    T = one.configuration.dynamics().effort(one.qd, one.qdd)
+    assert np.abs(T[:, 1]).max() < 1e-9 * np.abs(T).max()
+    assert mismatch(one.effort[:, 0], T[:, 0]) < 1e-9
+    assert np.abs(one.energy.residual).max() < 1e-8
+
+
+def test_dampers_and_forces_have_their_lines_in_the_account() -> None:
+    m = pendulum()
+    damped = replace(
+        m,
+        joints=(replace(m.joints[0], damping=0.4, stiffness=1.0, rest=0.2),),
+        forces=(kic.Force("wind", "tip", (0.5, 0, 0)),),
+    )
+    run = kic.simulate(damped, damped.at([1.0]), 3.0, **TIGHT)
+    e = run.energy
+    assert e.dissipated[-1] > 1
+    assert mismatch(e.applied, 0.5 * (run["tip"][:, 0] - run["tip"][0, 0])) < 1e-9
+    assert np.abs(e.residual).max() < 1e-9
+    assert "dissipated" in repr(run)
+    assert "work of forces" in repr(run)
+
+
+def test_events_are_found_and_limits_stop() -> None:
+    m = pendulum()
+
+    def bottom(t: float, now: kic.motion.Now) -> float:
+        return now.q[0]
+
+    bottom.direction = -1
+    run = kic.simulate(m, m.at([1.2]), 6.0, events=bottom, **TIGHT)
+    period = 4 * ellipk(np.sin(0.6) ** 2) / np.sqrt(9.81)
+    assert [i for _, i in run.events] == [0, 0, 0]
+    assert np.allclose([t for t, _ in run.events], period * (0.25 + np.arange(3)), atol=1e-9)
+    stop = kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-0.5, 2.0)}, **TIGHT)
+    assert stop.stopped.startswith("stopped at t = ")
+    assert "the lower limit of A" in stop.stopped
+    assert stop.q[-1, 0] == pytest.approx(-0.5, abs=1e-12)
+    assert stop.t[-1] == stop.events[-1][0]
+
+
+def test_a_run_goes_on_where_it_ended() -> None:
+    m = kic.load("four-bar")
+    t = np.linspace(0, 2, 21)
+    whole = kic.simulate(m, m.at(), t, **TIGHT)
+    half = kic.simulate(m, m.at(), t[:11], **TIGHT)
+    rest = kic.simulate(m, half, t[10:], **TIGHT)
+    assert np.array_equal(rest.t, t)
+    assert mismatch(rest.q, whole.q) < 1e-10
+    assert np.abs(rest.energy.residual).max() < 1e-9
+    assert rest.steps > half.steps
+    with pytest.raises(kic.InputError, match=r"The earlier run ends at t = 1, but `t` begins at 1\.5"):
+        kic.simulate(m, half, [1.5, 2.0])
+    with pytest.raises(kic.InputError, match="ends with rates of its own"):
+        kic.simulate(m, half, 2.0, qd=[1.0])
+    with pytest.raises(kic.InputError, match="continued with its own mechanism"):
+        kic.simulate(pendulum(), half, 2.0)
+
+
+def test_a_file_keeps_a_run(tmp_path) -> None:
+    m = kic.load("rssr")
+    run = kic.simulate(m, m.at(), np.linspace(0, 0.5, 6), limits={"crank": (-9, 9)})
+    run.save(tmp_path / "run.npz")
+    again = kic.Simulation.load(tmp_path / "run.npz")
+    assert again.mechanism == m
+    for key in ("t", "q", "qd", "qdd", "effort", "state"):
+        assert np.array_equal(getattr(again, key), getattr(run, key))
+    assert (again.steps, again.charts, again.events, again.stopped) == (run.steps, run.charts, run.events, "")
+    assert np.array_equal(again.energy.total, run.energy.total)
+    assert mismatch(again.at(0.25).value("flag"), run.at(0.25).value("flag")) == 0
+    (tmp_path / "other.npz").write_bytes(b"no run")
+    with pytest.raises(kic.ModelFileError, match="holds no run that kic saved"):
+        kic.Simulation.load(tmp_path / "other.npz")
+    with pytest.raises(kic.ModelFileError, match="can not be read"):
+        kic.Simulation.load(tmp_path / "none.npz")
+    with pytest.raises(kic.ModelFileError, match="can not be written"):
+        run.save(tmp_path / "no" / "run.npz")
+
+
+@pytest.mark.parametrize("name", ["horn-two-link", "four-bar", "gough-stewart", "top"])
+def test_between_its_moments_a_run_is_interpolated(name: str) -> None:
+    m = top((0.3, 0.4, 0.5)) if name == "top" else kic.load(name)
+    qd = [0, 0, 0, 1.0, 0.2, 2.0] if name == "top" else None
+    runs = [kic.simulate(m, m.at(), np.linspace(0, 0.2, n), qd=qd, **TIGHT) for n in (11, 21, 81)]
+    body, fine = m.bodies[-1].name, runs[-1]
+    exact = fine.configuration.displacement(body)
+    far = [np.abs(run.at(fine.t).displacement(body) - exact).max() for run in runs[:2]]
+    assert far[1] < max(far[0] / 40, 1e-11)  # sixth order: 1/64
+    coarse = runs[1]
+    assert np.abs(coarse.at(coarse.t).state - coarse.state).max() < 1e-14
+    assert coarse.at([0.05, 0.1]).batch == (2,)
+    with pytest.raises(kic.InputError, match=r"Expected times from 0 to 0\.2"):
+        coarse.at(0.3)
+
+
+def test_computed_torque_follows_a_trajectory() -> None:
+    m = kic.load("puma560")
+    q0 = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+    way = kic.trajectories.quintic(q0, q0 + 0.5, 0.6)
+    f = kic.controllers.computed_torque(m, way, kp=100.0, kd=20.0)
+    t = np.linspace(0, 0.6, 7)
+    run = kic.simulate(m, m.at(q0), t, effort=lambda t, now: f(t, now.state, now.qd), **TIGHT)
+    assert np.abs(run.q - way(t)[0]).max() < 1e-9
+    off = kic.simulate(m, m.at(q0 + 0.01), t, effort=lambda t, now: f(t, now.state, now.qd), **TIGHT)
+    # critically damped at 10 / s: the error shrinks as (1 + 10 t) exp(-10 t)
+    exact = 0.01 * (1 + 10 * t) * np.exp(-10 * t)
+    assert np.abs(off.q - way(t)[0] - exact[:, None]).max() < 1e-9
+
+
+def test_an_interrupted_run_keeps_what_it_had() -> None:
+    def push(t: float, now: kic.motion.Now) -> np.ndarray:
+        if t > 0.5:
+            raise KeyboardInterrupt
+        return np.zeros(1)
+
+    m = pendulum()
+    run = kic.simulate(m, m.at([1.0]), np.linspace(0, 2, 201), effort=push)
+    assert run.stopped.startswith("interrupted, the last moment is t = 0.")
+    assert 0.2 < run.t[-1] <= 0.5
+    assert len(run.q) == len(run.t) == len(run.qdd)
+    whole = kic.simulate(m, m.at([1.0]), np.linspace(0, 2, 201))
+    assert mismatch(run.q, whole.q[: len(run.q)]) < 1e-12
+
+
+def test_it_says_why_it_can_not_go_on() -> None:
+    m = pendulum()
+    start = m.at([1.0])
+
+    def spoilt(t: float, now: kic.motion.Now) -> list[float]:
+        return [np.nan if t > 0.3 else 0.0]
+
+    with pytest.raises(
+        kic.SimulationError, match=r"returned nan for 'A' at t = 0\.3.*q = \[.*qd = \["
+    ) as caught:
+        kic.simulate(m, start, 1.0, effort=spoilt)
+    assert 0 < caught.value.simulation.t[-1] <= 0.3 < caught.value.time
+    with pytest.raises(
+        kic.InputError, match=r"return real numbers of shape \(1,\), one for each of A, got float64"
+    ):
+        kic.simulate(m, start, 1.0, effort=lambda t, now: [1.0, 2.0])
+    with pytest.raises(kic.InputError, match="got no numbers at t = 0"):
+        kic.simulate(m, start, 1.0, effort=lambda t, now: "much")
+    # q'' = q'^2 reaches infinity after a second: the steps shrink before it
+    flat = replace(m, gravity=(0, 0, 0))
+    with pytest.raises(kic.SimulationError, match=r"(shrink to nothing|no longer finite)") as caught:
+        kic.simulate(flat, flat.at([0.0]), 2.0, qd=[1.0], effort=lambda t, now: 2.0 * now.qd**2)
+    assert 0.9 < caught.value.simulation.t[-1] < 1.001
+    with pytest.raises(kic.SimulationError, match=r"it took 5 steps, as many as `max_steps` allows"):
+        kic.simulate(m, start, 10.0, max_steps=5)
+    light = replace(m, bodies=(kic.Body("bob", mass=0.0, com=(0, -1, 0), inertia=(0, 0, 0)),))
+    with pytest.raises(kic.InertiaError, match="has mass; its dynamics would be 0"):
+        kic.simulate(light, light.at([1.0]), 1.0)
+    arm = kic.load("horn-two-link")
+    still = replace(arm, bodies=(arm.bodies[0], replace(arm.bodies[1], mass=0.0, inertia=(0, 0, 0))))
+    with pytest.raises(kic.SingularError, match="some motion moves no mass"):
+        kic.simulate(still, still.at([0.1, 0.2]), 1.0)
+    with pytest.raises(kic.SimulationError, match="must return value, rate and acceleration"):
+        kic.simulate(m, start, 1.0, prescribed={"A": lambda t: t})
+
+
+WRONG = [
+    ({"t": [0.0, 0.0]}, "Expected `t` to be increasing times"),
+    ({"t": -1.0}, "Expected `t` to be increasing times"),
+    ({"t": "soon"}, "Expected `t` to be increasing times"),
+    ({"qd": [1.0, 2.0]}, r"Expected `qd` to have shape \(\.\.\., 1\)"),
+    ({"qd": [[1.0]]}, "Expected `qd` to be 1 real numbers"),
+    ({"effort": [1.0, 2.0]}, "Expected `effort` to be a function"),
+    ({"method": "Euler"}, "Expected `method` to be one of DOP853"),
+    ({"events": "none"}, "Expected `events` to be functions"),
+    ({"limits": {"A": (1, 0)}}, r"Expected `limits` of 'A' to be \(lower, upper\)"),
+    ({"limits": {"B": (0, 1)}}, "B"),
+    ({"prescribed": {"A": 1.0}}, "Expected `prescribed` to be a dict"),
+    ({"prescribed": {"B": lambda t: (0, 0, 0)}}, "B"),
+    ({"wrt": ["A", "tip.x"]}, "mobility 1; 2 coordinates"),
+    ({"start": 0.0}, "Expected `start` to be a posture of 'pendulum'"),
+]
+
+
+@pytest.mark.parametrize(("what", "message"), WRONG, ids=lambda x: str(x)[:30])
+def test_arguments_are_looked_at(what: dict, message: str) -> None:
+    m = pendulum()
+    arguments = {"start": m.at([1.0]), "t": 1.0, **what}
+    with pytest.raises(kic.KicError, match=message):
+        kic.simulate(m, **arguments)
+
+
+def test_a_start_must_be_one_closed_posture() -> None:
+    m = kic.load("four-bar")
+    with pytest.raises(kic.InputError, match=r"one posture, got a batch \(2,\)"):
+        kic.simulate(m, m.at({"A": [1.0, 1.1]}), 1.0)
+    open_ = kic.Configuration(m._model, (), m.at().state[None] + 0.01)
+    with pytest.raises(kic.InputError, match="misses by"):
+        kic.simulate(m, open_, 1.0)
+    with pytest.raises(kic.InputError, match="needs real numbers"):
+        kic.simulate(pendulum(), pendulum().at([1.0 + 0.1j]), 1.0)
+
+
+def test_a_bar_is_shown_on_request(capsys) -> None:
+    m = pendulum()
+    kic.simulate(m, m.at([1.0]), 60.0, progress=True, **TIGHT)
+    shown = capsys.readouterr().err
+    assert "kic: [" in shown
+    assert shown.endswith("\n")
+    kic.simulate(m, m.at([1.0]), 5.0)
+    assert not capsys.readouterr().err
