@@ -11,6 +11,7 @@ import click
 
 from kic.errors import KicError
 from kic.linear_command import linearize
+from kic.simulate_command import simulate
 from kic.typed import at_terminal as _at_terminal
 from kic.typed import load_model as _load
 from kic.typed import posture_of as _posture
@@ -69,6 +70,7 @@ def main() -> None:
 
 
 main.add_command(linearize)
+main.add_command(simulate)
 
 
 @main.command("list")

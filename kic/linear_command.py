@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.errors import InputError
-from kic.typed import load_model, number_of, posture_of, width
+from kic.typed import load_model, named_numbers, names_typed, posture_of, width
 
 if TYPE_CHECKING:
     from kic.linearize import Linearization
@@ -53,9 +52,7 @@ def linearize(
     with A, B, C, D, states, inputs, outputs; stability (null unless --equilibrium). Floats are exact.
     """
     mechanism = load_model(model)
-    names = [name.strip() for text in wrt for name in text.split(",")] or None
-    if names and "" in names:
-        raise click.BadParameter(f"there is an empty name in {', '.join(wrt)!r}.", param_hint="'--wrt'")
+    names = names_typed(wrt, "--wrt") or None
     configuration = mechanism.at(posture_of(mechanism, given) if given else None)
     found = None
     if equilibrium:
@@ -63,7 +60,11 @@ def linearize(
             raise click.BadParameter("an equilibrium is at rest; leave --rate out.", param_hint="'--rate'")
         found = mechanism.find_equilibrium(configuration, wrt=names)
         configuration = found.configuration
-    qd = _rates(mechanism, configuration.linearize(wrt=names).coordinates, rates) if rates else None
+    qd = (
+        named_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")
+        if rates
+        else None
+    )
     lin = configuration.linearize(qd, wrt=names)
     space = configuration.state_space(qd, wrt=names)
     if as_json:
@@ -80,20 +81,6 @@ def linearize(
         click.echo("\n" + lin.modes().sheet().text(wide))
     if mechanism.motors:
         click.echo("\n" + space.sheet().text(wide))
-
-
-def _rates(mechanism: Any, coordinates: tuple[str, ...], given: tuple[str, ...]) -> list[float]:
-    """Rates of the coordinates, zero where none is given."""
-    values = dict.fromkeys(coordinates, 0.0)
-    for entry in (entry.strip() for text in given for entry in text.split(",")):
-        name, _, text = (part.strip() for part in entry.partition("="))
-        if name not in values or not text:
-            raise InputError(
-                f"--rate takes NAME=NUMBER of a coordinate, got {entry!r}. The coordinates are "
-                f"{', '.join(coordinates)}."
-            )
-        values[name] = number_of(mechanism, name, text, "--rate")
-    return list(values.values())
 
 
 def _data(lin: Linearization, space: StateSpace) -> dict[str, Any]:

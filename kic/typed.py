@@ -115,6 +115,30 @@ def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") 
     raise InputError(f"'{name}' slides, so {text!r} must be a length in {length}, without another unit.")
 
 
+def names_typed(given: tuple[str, ...], option: str) -> list[str]:
+    """Names of an option that may be repeated, or hold several between commas."""
+    names = [name.strip() for text in given for name in text.split(",")]
+    if "" in names:
+        raise misuse(f"there is an empty name in {', '.join(given)!r}.", option)
+    return names
+
+
+def named_numbers(
+    mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple[str, ...], option: str
+) -> list[float]:
+    """Numbers of the coordinates from NAME=NUMBER entries, zero where none is given."""
+    values = dict.fromkeys(coordinates, 0.0)
+    for entry in (entry.strip() for text in given for entry in text.split(",")):
+        name, _, text = (part.strip() for part in entry.partition("="))
+        if name not in values or not text:
+            raise InputError(
+                f"{option} takes NAME=NUMBER of a coordinate, got {entry!r}. The coordinates are "
+                f"{', '.join(coordinates)}."
+            )
+        values[name] = number_of(mechanism, name, text, option)
+    return list(values.values())
+
+
 def misuse(message: str, option: str = "--at") -> click.BadParameter:
     """The error for a posture that can not be read."""
     return click.BadParameter(message, param_hint=f"'{option}'")

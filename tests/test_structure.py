@@ -66,7 +66,7 @@ FLOORS = [
     ["simulate"],
     ["classics"],
     ["report", "typed"],
-    ["linear_command"],
+    ["linear_command", "simulate_command"],
     ["cli"],
     ["__main__"],
 ]
