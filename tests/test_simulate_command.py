@@ -30,8 +30,7 @@ def test_a_swing_is_told() -> None:
 
 def test_scripts_get_the_numbers(tmp_path) -> None:
     file = tmp_path / "run.npz"
-    text = run("four-bar", "--rate", "A=60deg", "--effort", "A=0.2", "--for", "0.5", "--wrt", "D", "--wrt", "A",
-               "--json", code=1)  # fmt: skip
+    text = run("four-bar", "--wrt", "D", "--wrt", "A", "--json", code=1)
     assert "mobility 1; 2 coordinates" in text
     data = json.loads(
         run("four-bar", "--rate", "A=60deg", "--effort", "A=0.2", "--for", "0.5", "--of", "tip,D", "--json",
