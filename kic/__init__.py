@@ -26,6 +26,7 @@ P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
 Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
 T       effort                              (..., M)                 (2-198)
 T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
+K, C    ∂T/∂q, ∂T/∂q̇ (`Linearization`)      (..., M, M)              (2-225), (2-204)
 T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
 G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
@@ -42,6 +43,7 @@ The differentiating index comes first::
 """
 
 from kic import controllers, products, trajectories
+from kic.actuators import Drive
 from kic.assemblies import Assemblies
 from kic.closer import Closer
 from kic.coefficients import Coefficients
@@ -55,6 +57,7 @@ from kic.dh import DHRow, from_dh
 from kic.distribution import Distribution
 from kic.dynamics import Dynamics
 from kic.ellipsoids import Ellipsoid
+from kic.equilibrium import Equilibrium
 from kic.errors import (
     InertiaError,
     InputError,
@@ -77,8 +80,11 @@ from kic.gripping import GripForces, grip_forces, largest_load
 from kic.independent import IndependentSet, IndependentSets
 from kic.internalloads import InternalLoads
 from kic.jointforces import JointForces, Wrench
+from kic.linearize import Linearization
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
+from kic.modes import Modes
+from kic.motors import Motor
 from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 from kic.redundancy import ResolutionEvaluator
@@ -88,6 +94,7 @@ from kic.sensitivity import sensitivity
 from kic.simulate import simulate
 from kic.simulation import Energy, Simulation
 from kic.singularities import Singularities, Singularity
+from kic.statespace import StateSpace
 
 __version__ = "0.1.0"
 
@@ -104,9 +111,11 @@ __all__ = [
     "DHRow",
     "Distance",
     "Distribution",
+    "Drive",
     "Dynamics",
     "Ellipsoid",
     "Energy",
+    "Equilibrium",
     "Evaluator",
     "Following",
     "Force",
@@ -124,12 +133,15 @@ __all__ = [
     "JointLimits",
     "KicError",
     "LimitError",
+    "Linearization",
     "LoopError",
     "Manipulability",
     "Mechanism",
     "ModelError",
     "ModelFileError",
+    "Modes",
     "Moment",
+    "Motor",
     "OperationalEvaluator",
     "OperationalSpace",
     "Point",
@@ -143,6 +155,7 @@ __all__ = [
     "Singularities",
     "Singularity",
     "Spring",
+    "StateSpace",
     "Units",
     "UnknownNameError",
     "Wrench",

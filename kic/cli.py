@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.errors import InputError, KicError, ModelFileError, unknown
+from kic.errors import KicError
+from kic.linear_command import linearize
+from kic.simulate_command import simulate
+from kic.typed import at_terminal as _at_terminal
+from kic.typed import load_model as _load
+from kic.typed import posture_of as _posture
+from kic.typed import width as _width
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from kic.mechanism import Mechanism
-
-# what is wider than this is hard to read, what is narrower can not be helped
-WIDEST, NARROWEST = 120, 60
-
-_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]\w*|°)?")
-_DEGREES = ("deg", "°")
 
 
 class _Group(click.Group):
@@ -72,6 +67,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a stream that knows no ᴸ prints ? in its place
             stream.reconfigure(errors="replace")
+
+
+main.add_command(linearize)
+main.add_command(simulate)
 
 
 @main.command("list")
@@ -217,17 +216,6 @@ def schema() -> None:
     click.echo(json.dumps(model_schema(), indent=2))
 
 
-def _load(model: str) -> Mechanism:
-    """A shipped model by its name, else whatever file there is."""
-    from kic.modelfile import load, model_names
-
-    if model not in model_names() and Path(model).exists():
-        if Path(model).is_dir():
-            raise ModelFileError(f"{model}: is a directory, a model is a TOML file.", path=Path(model))
-        return load(Path(model))
-    return load(model)
-
-
 def _usual(mechanism: Mechanism) -> tuple[str, ...]:
     """What is asked where nothing is named: the last point that moves, else the last body.
 
@@ -244,85 +232,3 @@ def _usual(mechanism: Mechanism) -> tuple[str, ...]:
         return (points[-1],)
     body = mechanism.bodies[-1]
     return (body.name,) if body.reference else tuple(f"{body.name}.{w}" for w in ("wx", "wy", "wz"))
-
-
-def _at_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def _width() -> int:
-    columns = shutil.get_terminal_size((100, 24)).columns
-    return min(max(columns, NARROWEST), WIDEST)
-
-
-def _posture(mechanism: Mechanism, given: tuple[str, ...]) -> np.ndarray:
-    """Coordinates (M,) from ``--at``: all in order, or some by name and the rest as drawn."""
-    from kic.posture import drawn_coordinates
-
-    entries = [entry.strip() for text in given for entry in text.split(",")]
-    named = ["=" in entry for entry in entries]
-    if any(named) and not all(named):
-        raise _misuse(
-            f"{', '.join(given)!r} mixes names and bare numbers. Give either all coordinates in order "
-            "(10deg, 0.5, …) or names (waist=10deg)."
-        )
-    names = mechanism.coordinate_names
-    if not any(named):
-        if len(entries) != len(names):
-            raise InputError(
-                f"--at has {len(entries)} number{'s' if len(entries) > 1 else ''}, but the coordinates of "
-                f"'{mechanism.name}' are {len(names)}: {', '.join(names)}. Give all in this order, or some "
-                "by name (name=value)."
-            )
-        pairs = list(zip(names, entries, strict=True))
-    else:
-        pairs = [(key.strip(), text.strip()) for key, _, text in (e.partition("=") for e in entries)]
-    phi = drawn_coordinates(mechanism)
-    seen = set()
-    for name, text in pairs:
-        place = names.index(_checked_name(mechanism, name))
-        if name in seen:
-            raise InputError(f"--at gives '{name}' twice.")
-        seen.add(name)
-        phi[place] = _number(mechanism, name, text)
-    return phi
-
-
-def _checked_name(mechanism: Mechanism, name: str) -> str:
-    """A single coordinate, or an error that lists them."""
-    names = mechanism.coordinate_names
-    if name in names:
-        return name
-    joints = {joint.name: joint for joint in mechanism.joints}
-    if name in joints and joints[name].freedoms > 1:
-        each = ", ".join(f"{c}=…" for c in joints[name].components)
-        raise InputError(f"Joint '{name}' has {joints[name].freedoms} freedoms; name each: {each}.")
-    raise unknown("coordinate", name, mechanism.name, names)
-
-
-def _number(mechanism: Mechanism, name: str, text: str) -> float:
-    """The number of a coordinate, with its unit."""
-    from math import isfinite, radians
-
-    from kic.units import coordinate_units
-
-    found = _NUMBER.fullmatch(text)
-    if not found:
-        raise _misuse(f"{text!r} for '{name}' is no number. Write it as 0.5, -1e-3 or 30deg.")
-    number, unit = float(found[1]), found[2] or ""
-    if not isfinite(number):
-        raise _misuse(f"{text!r} for '{name}' is too large for a number.")
-    if coordinate_units(mechanism)[name] == "rad":
-        if unit in ("", "rad"):
-            return number
-        if unit in _DEGREES:
-            return radians(number)
-        raise InputError(f"'{name}' turns: {text!r} must be in rad (the default) or deg.")
-    length = mechanism.units.length
-    if unit in ("", length):
-        return number
-    raise InputError(f"'{name}' slides, so {text!r} must be a length in {length}, without another unit.")
-
-
-def _misuse(message: str) -> click.BadParameter:
-    return click.BadParameter(message, param_hint="'--at'")

@@ -12,9 +12,9 @@ from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
 from kic.errors import InputError
-from kic.holding import Holding
 from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
+from kic.linearized import Linearized
 from kic.members import spread, surviving
 from kic.reactions import joint_forces
 from kic.rows import names_of
@@ -22,7 +22,7 @@ from kic.singularities import Singularities
 from kic.transfer import Transfer
 
 
-class Configuration(Holding):
+class Configuration(Linearized):
     """A posture of a mechanism, or a batch of postures, with its frames known.
 
     Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
@@ -114,6 +114,7 @@ class Configuration(Holding):
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
     ) -> Dynamics:
         """I*, P* and loads in any coordinates.
 
@@ -125,6 +126,9 @@ class Configuration(Holding):
             Components of named forces and moments, instead of those of the model.
         failures : {"raise", "mask"}
             As in `coefficients`.
+        motors : bool
+            Whether to add the rotors of the motors and their damping (eq 2-237); else efforts are those at
+            the joints.
 
         Returns
         -------
@@ -136,7 +140,8 @@ class Configuration(Holding):
         InertiaError
             If a moving body has no mass or inertia.
         InputError
-            For a force that is not there, or a spring whose ends meet.
+            For a force that is not there, a spring whose ends meet, motors that are not drawn, or their dry
+            friction, which is no part of such a model.
         SingularError
             Where the coordinates can not drive the mechanism.
 
@@ -146,6 +151,8 @@ class Configuration(Holding):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
+        if motors:
+            return self.dynamics(wrt, applied, failures) + self._rotors(wrt, failures)
         model = self._model
         force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self._ok

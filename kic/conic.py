@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csc_array, triu
 
 from kic.errors import KicError, SingularError
 
@@ -104,6 +102,8 @@ def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _linear(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """By HiGHS."""
+    from scipy.optimize import linprog
+
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     equal = (p.E, p.e) if len(p.e) else (None, None)
     found = linprog(p.cost, p.A, p.h, *equal, (None, None), options=options)
@@ -114,6 +114,8 @@ def _linear(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """By Clarabel."""
+    from scipy.sparse import csc_array, triu
+
     clarabel = solver()
     cones: list[Any] = [clarabel.ZeroConeT(len(p.e))] if len(p.e) else []
     cones += [clarabel.NonnegativeConeT(1) if n == 1 else clarabel.SecondOrderConeT(n) for n in p.sizes]

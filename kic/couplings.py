@@ -165,7 +165,7 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
         For joints that are not there, have no such coordinate, or stand otherwise than the relation needs.
     """
     who = f"Coupling '{coupling.name}'"
-    found = [_coordinate(who, owner, name, joints) for name in coupling.joints]
+    found = [coordinate_of(who, owner, name, joints) for name in coupling.joints]
     names = [coordinate for _, coordinate in found]
     if len(set(names)) < len(names):
         raise ModelError(f"{who}: `joints` names a joint twice, got {shown(coupling.joints)}.", key="joints")
@@ -204,8 +204,14 @@ def relation(terms: Terms) -> str:
     return f"{said} = 0"
 
 
-def _coordinate(who: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
-    """The joint of a name and the one coordinate of it that is meant."""
+def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
+    """The joint of a name and the one coordinate of it that is meant.
+
+    Raises
+    ------
+    ModelError
+        For a joint that is not there, has none or several, or turns of a ball; `who` is at fault.
+    """
     components = {c: joint for joint in joints.values() for c in joint.components}
     joint = joints.get(name) or components.get(name)
     if joint is None:

@@ -22,7 +22,8 @@ _COMPONENTS: dict[str, tuple[str, ...]] = {
 }
 _KEYS = (
     "mass", "com", "inertia", "at", "axis", "axis2", "normal", "value", "stiffness", "rest", "damping",
-    "force", "moment", "ratios", "gears", "belt", "pitch_point",
+    "force", "moment", "ratios", "gears", "belt", "pitch_point", "friction", "resistance", "inductance",
+    "torque_constant", "speed_constant",
 )  # fmt: skip
 
 

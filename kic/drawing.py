@@ -12,10 +12,12 @@ from kic.checks import GROUND, STRICT, Vector, apart, assign, check_name, listed
 from kic.contacts import Contact
 from kic.couplings import Coupling, Terms, terms
 from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
+from kic.motors import Motor, driven
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
 
 KINDS = (
-    "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts"
+    "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
+    "motors",
 )  # fmt: skip
 _SINGULAR = {
     "bodies": "body",
@@ -27,8 +29,9 @@ _SINGULAR = {
     "springs": "spring",
     "couplings": "coupling",
     "contacts": "contact",
+    "motors": "motor",
 }
-Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact
+Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact | Motor
 # a rod shorter than this share of the drawing's coordinates has no direction that could be trusted
 _NO_LENGTH = 1e-12
 
@@ -58,6 +61,8 @@ class Drawing:
     """Gears, belts and other linear relations between joint coordinates."""
     contacts: tuple[Contact, ...] = ()
     """Places where bodies touch, as fingers an object, or feet the ground."""
+    motors: tuple[Motor, ...] = ()
+    """Motors with their gears, rotors and circuits."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
@@ -78,7 +83,7 @@ class Drawing:
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
-        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact)
+        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor)
         for kind, expected in zip(KINDS, types, strict=True):
             parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
             for i, part in enumerate(parts):
@@ -98,6 +103,7 @@ class Drawing:
         self._check_references()
         self._check_held()
         self._check_couplings()
+        self._check_motors()
         self._check_rods()
         self._check_coordinates(who)
 
@@ -120,7 +126,7 @@ class Drawing:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     raise ModelError(
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads, couplings and contacts share one namespace; rename one.",
+                        "distances, loads, couplings, contacts and motors share one namespace; rename one.",
                         key=f"{kind}[{i}].name",
                         name=name,
                     )
@@ -213,6 +219,22 @@ class Drawing:
                 key=f"couplings[{i}].joints",
                 joint=joint.name,
             )
+
+    def _check_motors(self) -> None:
+        """The joints of every motor are there, and have one coordinate each."""
+        joints = {joint.name: joint for joint in self.joints}
+        for i, motor in enumerate(self.motors):
+            try:
+                driven(motor, self.name, joints)
+            except ModelError as error:
+                numbers = {**error.numbers, "key": f"motors[{i}].{error.numbers['key']}"}
+                raise ModelError(error.message, **numbers) from None
+
+    @cached_property
+    def shafts(self) -> dict[str, tuple[str, ...]]:
+        """Of each motor: the coordinates that turn with its shaft."""
+        joints = {joint.name: joint for joint in self.joints}
+        return {motor.name: driven(motor, self.name, joints) for motor in self.motors}
 
     def _check_rods(self) -> None:
         """A distance that stays as drawn needs two bodies, and a length."""

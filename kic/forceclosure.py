@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from kic.conic import BRINK, EQUAL, Program, centre, independent, inside
 from kic.contactset import ContactSet
@@ -283,6 +282,8 @@ def _pyramids(sizes: tuple[int, ...], edges: int, around: bool) -> np.ndarray:
 @lru_cache(maxsize=32)
 def sphere(dimension: int, edges: int) -> tuple[np.ndarray, float]:
     """Points (n, d) of the unit sphere of 0 to 3 dimensions, and the radius of the ball that they enclose."""
+    from scipy.spatial import ConvexHull
+
     if dimension == 0:
         return np.zeros((1, 0)), 1.0
     if dimension == 1:

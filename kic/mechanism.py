@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kic import contacts, couplings
 from kic.checks import STRICT
 from kic.configuration import Configuration
+from kic.equilibrium import Equilibrium
 from kic.errors import InputError
 from kic.evaluator import Evaluator
 from kic.independent import IndependentSets, independent_sets
 from kic.mobility import Mobility
+from kic.motors import list_motors
 from kic.operational import OperationalEvaluator
 from kic.position import beginning, on_real
 from kic.postures import Postures
 from kic.redundancy import ResolutionEvaluator
+from kic.resting import find_equilibrium
 from kic.tables import Sheet
 from kic.weighting import Damping, Law, Weight
 
@@ -29,7 +32,8 @@ class Mechanism(Postures):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings, contacts : sequences of parts
+    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
+        Parts, each sequence of one kind.
         All their names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -153,6 +157,61 @@ class Mechanism(Postures):
         """
         return independent_sets(self._model, at, among, count)
 
+    def find_equilibrium(
+        self,
+        near: Configuration | None = None,
+        effort: Any = None,
+        held: str | Iterable[str] = (),
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        motors: bool = False,
+        stable: bool = False,
+    ) -> Equilibrium:
+        """A posture that loads and given efforts leave at rest, near another one, and whether it stays there.
+
+        Parameters
+        ----------
+        near : Configuration, optional
+            One posture from which the search starts; by default the drawing.
+        effort : dict of str to float, or (f,) array_like, optional
+            Efforts at the coordinates, by name or at all those that are not held; none if left out.
+        held : str or list of str
+            Coordinates that stay where they are; the effort that this takes is found.
+        wrt : str or list of str, optional
+            The coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
+        applied : dict of str to (3,) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        motors : bool
+            Whether rotors and damping of motors count in the modes, as in `Configuration.dynamics`.
+        stable : bool
+            Whether to let the mechanism fall until it rests in a minimum of its potential energy; else any
+            equilibrium near will do, such as one that is upside down.
+
+        Returns
+        -------
+        Equilibrium
+            The posture, its efforts, stability, natural frequencies and mode shapes.
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            For names that are not there, efforts of another shape, a batch, or missing masses.
+        PostureError
+            If none was found; it carries the efforts that were `left`, and the posture `reached`.
+        SingularError
+            If a freedom can move without effort, so that there are more beside it; it carries what is `free`.
+            Where coordinates that were named can not drive the mechanism.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("horn-two-link")
+        >>> found = arm.find_equilibrium(stable=True)
+        >>> found.stability, found.configuration.value("tip").round(6).tolist()
+        ('stable', [0.0, -2.0, 0.0])
+        """
+        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable)
+
     @property
     def cuts(self) -> tuple[str, ...]:
         """Joints at which the loops are opened; none for an open chain."""
@@ -273,6 +332,7 @@ class Mechanism(Postures):
         if self.rods:
             rods = [[f"{length:.5g}"] for length in self.rods.values()]
             sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)
+        list_motors(sheet, self.motors)
         return sheet
 
     def __repr__(self) -> str:

@@ -365,7 +365,7 @@ def _plain(item: Any) -> Any:
             if not any(value):
                 continue
             value = value[0] if len(value) == 1 else value
-        elif f.name == "inertia" and value and not any(value[3:]):
+        elif f.name == "inertia" and isinstance(value, tuple) and not any(value[3:]):
             value = value[:3]
         default = f.default_factory() if f.default_factory is not MISSING else f.default
         if value != default:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kic.actuators import Train
 from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.freebodies import FreeBodies
@@ -41,6 +42,11 @@ class Packed:
     def loads(self) -> Loads:
         """Gravity, forces, springs."""
         return pack_loads(self.tree)
+
+    @cached_property
+    def train(self) -> Train:
+        """Motors and their gears."""
+        return Train(self.drawing, self.tree.scalar)
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:

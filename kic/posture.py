@@ -121,8 +121,9 @@ def _entries(drawing: Drawing, key: Any, value: Any) -> list[tuple[str, np.ndarr
     if key in components:
         return [(key, numbers(key, value))]
     if (whole := key.partition(".")[0]) in drawing.parts and whole not in joints:
+        kind = "motor" if any(motor.name == whole for motor in drawing.motors) else "load"
         raise InputError(
-            f"'{key}' is a load and can not be an input; at() takes joints, points, distances and angles.",
+            f"'{key}' is a {kind} and can not be an input; at() takes joints, points, distances and angles.",
             name=key,
         )
     several = [joint.name for joint in drawing.joints if joint.freedoms > 1]

@@ -14,6 +14,7 @@ from kic.configuration import Configuration
 from kic.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.mechanism import Mechanism
+from kic.motors import list_motors
 from kic.parts import Distance, Joint, Point
 from kic.rotations import vector_from_matrix
 from kic.tables import ROUNDOFF, Sheet, column, largest_of
@@ -126,20 +127,20 @@ def report_data(
         "mobility": mechanism.mobility().text(),
         "coordinates": list(configuration.coordinates),
         "coordinate_units": [units[c] for c in configuration.coordinates],
-        "phi": _plain(configuration.phi),
+        "phi": plain(configuration.phi),
         "gravity": list(mechanism.gravity),
-        "points": {p.name: _plain(configuration.value(p.name)) for p in mechanism.points},
-        "poses": {b.name: _plain(configuration.displacement(b.name)) for b in mechanism.bodies},
+        "points": {p.name: plain(configuration.value(p.name)) for p in mechanism.points},
+        "poses": {b.name: plain(configuration.displacement(b.name)) for b in mechanism.bodies},
         "rows": list(rows.rows) if rows else [],
         "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
         "holonomic": rows.holonomic if rows else None,
     }
-    data |= {key: _plain(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
+    data |= {key: plain(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
     data |= dict.fromkeys(("I", "P", "load", "gravity_load", "damping"))
     dynamics, why = _dynamics_or_reason(configuration)
     if dynamics is not None:
-        data |= {key: _plain(getattr(dynamics, key)) for key in ("I", "P", "load", "damping")}
-        data["gravity_load"] = _plain(_gravity_load(mechanism, configuration, dynamics))
+        data |= {key: plain(getattr(dynamics, key)) for key in ("I", "P", "load", "damping")}
+        data["gravity_load"] = plain(_gravity_load(mechanism, configuration, dynamics))
     return data | {"dynamics_left_out": why}
 
 
@@ -148,9 +149,9 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.freedoms, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    m = mechanism
-    of = {"point": m.points, "coupling": m.couplings, "fixed distance": m.rods, "contact": m.contacts}
-    counts += [_count(len(parts), one) for one, parts in of.items() if parts]
+    for kind in ("points", "couplings", "rods", "contacts", "motors"):
+        if parts := getattr(mechanism, kind):
+            counts.append(_count(len(parts), "fixed distance" if kind == "rods" else kind[:-1]))
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
@@ -168,7 +169,7 @@ def _known(texts: Sequence[str], otherwise: str = "") -> list[str]:
     return [otherwise if text.strip() == "nan" else text for text in texts]
 
 
-def _plain(a: np.ndarray | None) -> Any:
+def plain(a: np.ndarray | None) -> Any:
     """Nested lists with None for NaN."""
     if a is None:
         return None
@@ -306,6 +307,7 @@ class _Page:
             self.sheet.texts("distances", [d.name for d in distances], [f"length ({unit})", "between"], cells)
         contacts.tell(self.sheet, self.mechanism.contacts)
         couplings.tell(self.sheet, self.mechanism.terms)
+        list_motors(self.sheet, self.mechanism.motors)
 
     def _what(self, name: str) -> str:
         """What a dependent is, for its caption."""

@@ -18,6 +18,7 @@ from kic.couplings import Coupling
 from kic.cuts import contact_items, cut_joint_part, distance_item
 from kic.errors import InputError, shown, unknown
 from kic.items import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT, Item, Part, pack, point_item
+from kic.motors import Motor
 from kic.parts import Body, Distance, Joint, Point
 from kic.tree import Tree
 
@@ -175,6 +176,8 @@ def _part(tree: Tree, key: str) -> Part:
         return Part(contact_items(tree, part), list(part.rows), [True] * len(part.rows))
     if isinstance(part, Coupling):
         raise InputError(f"'{name}' is a coupling; ask about its joints: {', '.join(part.joints)}.")
+    if isinstance(part, Motor):
+        raise InputError(f"'{name}' is a motor; ask about its joints: {', '.join(part.joints)}.")
     raise InputError(f"'{name}' is a load; it has no motion. Ask about its point or body.")
 
 

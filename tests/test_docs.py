@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,13 @@ def documented(text: str) -> dict[str, str]:
 BATCH = (3, 1, 2)
 
 
-@pytest.mark.parametrize("cls", [kic.Coefficients, kic.Dynamics, kic.Contributions, kic.Configuration])
+SHAPED = [
+    kic.Coefficients, kic.Dynamics, kic.Contributions, kic.Configuration, kic.Linearization, kic.Modes,
+    kic.StateSpace, kic.Drive,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", SHAPED)
 def test_documented_shapes(cls: type) -> None:
     m = kic.load("puma560")
     c = m.at(np.random.default_rng(0).normal(size=(*BATCH, 6)))
@@ -76,8 +83,15 @@ def test_documented_shapes(cls: type) -> None:
         kic.Dynamics: c.dynamics(),
         kic.Contributions: c.contributions(),
         kic.Configuration: c,
+        kic.Linearization: c.linearize(),
+        kic.Modes: c.linearize().modes(),
+        kic.StateSpace: c.state_space(outputs=["link6", "reach"]),
+        kic.Drive: replace(m, motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinate_names])
+        .at(c.phi)
+        .drive(np.zeros(6), np.zeros(6)),
     }
     sizes = {"M": 6, "P": 7, "N": len(c.contributions().bodies), "S": 6}
+    sizes |= {"K": 6, "X": 12, "U": 6, "Y": 7, "2M": 12}
     shapes = documented(cls.__doc__)
     assert shapes
     for name, shape in shapes.items():
@@ -87,9 +101,15 @@ def test_documented_shapes(cls: type) -> None:
 
 def test_notation_table_names_what_exists() -> None:
     c = kic.load("puma560").at()
-    things = {"Coefficients": c.coefficients("tool", order=3), "Dynamics": c.dynamics(), "Configuration": c}
+    things = {
+        "Coefficients": c.coefficients("tool", order=3),
+        "Dynamics": c.dynamics(),
+        "Configuration": c,
+        "Linearization": c.linearize(),
+        "StateSpace": c.state_space(),
+    }
     named = re.findall(r"^\|.*`(\w+)\.(\w+)`", readme(), flags=re.MULTILINE)
-    assert len(named) == 7
+    assert len(named) == 9
     for owner, attribute in named:
         assert isinstance(getattr(things[owner], attribute), np.ndarray), (owner, attribute)
     for name in ("G", "H", "D", "I*", "P*", "Tᴸ", "T"):

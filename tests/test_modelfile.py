@@ -215,6 +215,8 @@ def everything() -> kic.Mechanism:
             kic.Coupling("k4", ("R", "V"), pitch_point=(0.35, -0.2, 1 / 3))],
         [kic.Contact("t1", "soft", ("h", "ground"), (1, 0, 0), (0, 0, -2), 0.5, 0.1),
             kic.Contact("t2", "pinned", ("a", "h"), (0, 1, 1 / 3), closed=False)],
+        motors=[kic.Motor("M1", ["R", "C.2"], [60, -3], 1e-4, 1e-3, 0.02, 1.5, 2e-3, 0.05, 0.06),
+            kic.Motor("M2", ["V"])],
         gravity=(0, 0, -386.0886),
         closure_tolerance=1e-4,
         coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
@@ -285,13 +287,17 @@ inertia = [0.0, 0.0, 0.0]
     )
     assert "\nvalue = 0.1\nstiffness = 1.0\nrest = 0.2\ndamping = 3.0\n" in text
     assert '[[springs]]\nname = "s2"\npoints = ["q", "o"]\n\n' in text
-    assert text.endswith(
+    assert (
         '[[couplings]]\nname = "k4"\njoints = ["R", "V"]\npitch_point = [0.35, -0.2, 0.3333333333333333]\n'
+        in text
+    )
+    assert (
         '\n[[contacts]]\nname = "t1"\ntype = "soft"\nbodies = ["h", "ground"]\nat = [1.0, 0.0, 0.0]\n'
         "normal = [0.0, 0.0, -2.0]\nfriction = 0.5\ntorsion = 0.1\n"
         '\n[[contacts]]\nname = "t2"\ntype = "pinned"\nbodies = ["a", "h"]\n'
-        "at = [0.0, 1.0, 0.3333333333333333]\nclosed = false\n"
+        "at = [0.0, 1.0, 0.3333333333333333]\nclosed = false\n" in text
     )
+    assert text.endswith('\n\n[[motors]]\nname = "M2"\njoints = ["V"]\nratios = [1.0]\n')
     assert "\r" not in text
     for line in text.splitlines():
         assert line.count("[") == line.count("]")  # arrays stand on one line

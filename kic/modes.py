@@ -1,0 +1,183 @@
+"""Modes: the small motions of a linearized mechanism, in numbers and in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kic.tables import Sheet, member
+
+# a real part this small beside the largest eigenvalue can not be told from none: what drifts has twofold
+# eigenvalues, known to the root of the rounding
+NONE = 1e-7
+# K that differs so little from its transpose, beside its largest entry, comes from a potential
+_SYMMETRIC = 1e-9
+# of a mode's words, coordinates that move less than this share of the most are left out
+_SHARE = 0.1
+
+
+class Modes:
+    """Small motions δq = Re x e^{λt} about a posture or motion whose efforts stay as they are.
+
+    Attributes
+    ----------
+    coordinates : tuple of str
+        Names of the M coordinates.
+    eigenvalues : (..., 2M)
+        λ in 1/s, conjugate ones side by side (positive imaginary part first), sorted by size.
+    shapes : (..., M, 2M)
+        Columns x, each divided by its largest entry.
+    natural : (..., M)
+        Natural frequencies in rad/s, ascending: K x = ω² I* x, without damping and gyroscopic terms. NaN
+        where ω² is negative, so that a motion grows, and where K is not symmetric, as under loads that turn
+        with a body.
+    natural_shapes : (..., M, M)
+        Their shapes in columns, with unit modal mass xᵀ I* x = 1.
+    squares : (..., M)
+        Those ω², whatever their sign.
+
+    Examples
+    --------
+    >>> import kic
+    >>> modes = kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes()
+    >>> for line in modes.words():
+    ...     print(line)
+    swings at 0.4266 Hz: shoulder 1, elbow 0.4305
+    swings at 1.144 Hz: shoulder -0.3229, elbow 1
+    """
+
+    def __init__(
+        self, coordinates: tuple[str, ...], I: np.ndarray, C: np.ndarray, K: np.ndarray, turning: np.ndarray
+    ) -> None:
+        self.coordinates = coordinates
+        M = len(coordinates)
+        batch = I.shape[:-2]
+        known = np.isfinite(I).all((-1, -2)) & np.isfinite(C).all((-1, -2)) & np.isfinite(K).all((-1, -2))
+        safe = known[..., None, None]
+        I, C, K, W = (np.where(safe, x, y) for x, y in ((I, np.eye(M)), (C, 0.0), (K, 0.0), (turning, 0.0)))
+        size = np.abs(K).max(axis=(-1, -2), initial=0.0)
+        skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2), initial=0.0)
+        potential = skew <= _SYMMETRIC * size
+        # with I* = L Lᵀ the generalized problem is an ordinary symmetric one
+        inverse = np.linalg.inv(np.linalg.cholesky(I))
+        even = (K + np.swapaxes(K, -1, -2)) / 2
+        squares, y = np.linalg.eigh(inverse @ even @ np.swapaxes(inverse, -1, -2))
+        plain = potential & ~(C.any((-1, -2)) | W.any((-1, -2)))
+        shapes = np.swapaxes(inverse, -1, -2) @ y
+        good = (known & potential)[..., None]
+        self.squares = np.where(good, squares, np.nan)
+        self.natural = np.sqrt(np.where(self.squares >= 0, self.squares, np.nan))
+        self.natural_shapes = np.where(good[..., None], shapes, np.nan)
+        self.conservative = plain & known
+        # where there is nothing else, eigenvalues come from the symmetric problem, in exact pairs
+        root = np.sqrt(squares.astype(complex))
+        pairs = np.stack([1j * root, -1j * root], axis=-1).reshape(*batch, 2 * M)
+        vectors = np.repeat(shapes, 2, axis=-1).astype(complex)
+        if not plain.all():
+            A = np.zeros((*batch, 2 * M, 2 * M))
+            A[..., :M, :M], A[..., :M, M:] = W, np.eye(M)
+            A[..., M:, :M], A[..., M:, M:] = -np.linalg.solve(I, K), -np.linalg.solve(I, C)
+            values, states = np.linalg.eig(A)
+            values, states = values.astype(complex), states.astype(complex)
+            order = np.lexsort((-values.imag, values.real, np.abs(values).round(12)), axis=-1)
+            values = np.take_along_axis(values, order, -1)
+            states = np.take_along_axis(states[..., :M, :], order[..., None, :], -1)
+            pairs = np.where(plain[..., None], pairs, values)
+            vectors = np.where(plain[..., None, None], vectors, states)
+        self.eigenvalues = np.where(known[..., None], pairs, np.nan)
+        self.shapes = np.where(safe, _scaled(vectors), np.nan)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.natural.shape[:-1]
+
+    @property
+    def damping(self) -> np.ndarray:
+        """Damping ratios −Re λ/|λ|, (..., 2M): 0 swings for ever, 1 dies away without swinging, −1 grows."""
+        size = np.abs(self.eigenvalues)
+        return -self.eigenvalues.real / np.where(size > 0, size, 1.0)
+
+    @property
+    def growth(self) -> np.ndarray:
+        """Largest real part of an eigenvalue (...,), 0 where it can not be told from none."""
+        size = np.abs(self.eigenvalues).max(axis=-1, initial=0.0)
+        top = self.eigenvalues.real.max(axis=-1, initial=-np.inf)
+        return np.where(np.abs(top) <= NONE * size, 0.0, top)
+
+    def words(self, index: tuple[int, ...] = ()) -> list[str]:
+        """Every mode of a member in a line: how it moves, and which coordinates."""
+        values, shapes = self.eigenvalues[index], self.shapes[index]
+        most = float(np.abs(values).max(initial=0.0))
+        lines = []
+        for value, x in zip(values, shapes.T, strict=True):
+            if value.imag >= 0 or abs(value.imag) <= NONE * most:
+                still = self.conservative[index] and value.imag == 0 and value.real < 0
+                # a conservative mechanism grows as fast as it dies away: one line tells
+                if not still:
+                    lines.append(f"{_manner(complex(value), most)}: {_moving(self.coordinates, x)}")
+        return list(dict.fromkeys(lines))
+
+    def sheet(self) -> Sheet:
+        """Labelled tables and words, to print or to show."""
+        sheet = Sheet(f"modes of {', '.join(self.coordinates)}")
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if index is None:
+            return sheet
+        for line in self.words(index):
+            sheet.say(line)
+        numbers = [f"mode {k + 1}" for k in range(len(self.coordinates))]
+        if np.isfinite(self.natural[index]).any():
+            both = np.stack([self.natural[index], self.natural[index] / (2 * np.pi)], axis=-1)
+            sheet.matrix("natural frequencies", numbers, ["rad/s", "Hz"], both)
+            sheet.matrix(
+                "their shapes, unit modal mass", self.coordinates, numbers, self.natural_shapes[index]
+            )
+        if not self.conservative[index]:
+            values = self.eigenvalues[index]
+            table = np.stack([values.real, values.imag, self.damping[index]], axis=-1)
+            rows = [f"λ{k + 1}" for k in range(len(values))]
+            sheet.matrix("eigenvalues (1/s) and damping ratios", rows, ["real", "imaginary", "ratio"], table)
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+def _scaled(vectors: np.ndarray) -> np.ndarray:
+    """Columns divided by their largest entry; of one that is zero nothing changes."""
+    if not vectors.size:
+        return vectors
+    place = np.argmax(np.abs(vectors), axis=-2)[..., None, :]
+    largest = np.take_along_axis(vectors, place, -2)
+    return vectors / np.where(largest == 0, 1.0, largest)
+
+
+def _manner(value: complex, most: float) -> str:
+    """How a mode moves, in words."""
+    real, imaginary = value.real, abs(value.imag)
+    flat, steady = imaginary <= NONE * most, abs(real) <= NONE * most
+    if flat and steady:
+        return "drifts"
+    if flat:
+        return f"{'grows' if real > 0 else 'dies away'} with time constant {1 / abs(real):.4g} s"
+    swings = f"swings at {imaginary / (2 * np.pi):.4g} Hz"
+    if steady:
+        return swings
+    ratio = -real / abs(value)
+    return f"{swings}, {'growing' if real > 0 else 'dying away'} (damping ratio {ratio:.4g})"
+
+
+def _moving(names: tuple[str, ...], x: np.ndarray) -> str:
+    """Coordinates that move in a mode, each with how much, beside the largest."""
+    said = []
+    for name, entry in zip(names, x, strict=True):
+        if abs(entry) >= _SHARE:
+            phase = np.degrees(np.angle(entry))
+            number = f"{entry.real:.4g}" if abs(entry.imag) < 1e-6 else f"{abs(entry):.4g} at {phase:.3g}°"
+            said.append(f"{name} {number}")
+    return ", ".join(said)

@@ -1,0 +1,307 @@
+"""State space of small deviations, ẋ = A x + B u, y = C x + D u (2-241 to 2-252, 3-48 to 3-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import broadcast_batches, numbers
+from kic.coefficients import Coefficients, expect, tensor
+from kic.errors import InputError, shown
+from kic.tables import Sheet, member
+
+METHODS = ("zoh", "foh", "impulse", "euler", "backward_diff", "bilinear")
+
+
+class StateSpace:
+    """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
+
+    Made by `Configuration.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
+    and of the motors' currents ("M.current"). A discrete one has ``dt``, and the next x in place of ẋ.
+
+    Attributes
+    ----------
+    A : (..., X, X)
+        State matrix (F of eq 2-241).
+    B : (..., X, U)
+        Input matrix.
+    C : (..., Y, X)
+        Output matrix.
+    D : (..., Y, U)
+        Feedthrough.
+    states, inputs, outputs : tuple of str
+        Names of the X states, U inputs and Y outputs.
+    coordinates : tuple of str
+        Names of the M coordinates, the first states.
+    qd, qdd : (..., M)
+        Rates and accelerations of the nominal motion.
+    dt : float or None
+        Time step of a discrete model.
+
+    Examples
+    --------
+    >>> import kic
+    >>> s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
+    >>> s.states, s.inputs, s.outputs
+    (('A', 'A.rate'), ('A',), ('tip.x',))
+    >>> s.A.round(3)
+    array([[  0.   ,   1.   ],
+           [325.727,   0.   ]])
+    """
+
+    def __init__(
+        self,
+        A: Any,
+        B: Any,
+        C: Any,
+        D: Any,
+        states: Iterable[str],
+        inputs: Iterable[str],
+        outputs: Iterable[str],
+        coordinates: Iterable[str] = (),
+        qd: Any = None,
+        qdd: Any = None,
+        dt: float | None = None,
+    ) -> None:
+        self.states, self.inputs, self.outputs = tuple(states), tuple(inputs), tuple(outputs)
+        self.coordinates = tuple(coordinates)
+        X, U, Y, M = map(len, (self.states, self.inputs, self.outputs, self.coordinates))
+        self.A, self.B = tensor("A", A, X, X), tensor("B", B, X, U)
+        self.C, self.D = tensor("C", C, Y, X), tensor("D", D, Y, U)
+        if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
+            raise InputError(
+                f"Expected the states to begin with the coordinates ({', '.join(self.coordinates)}) and "
+                f"their rates, got {', '.join(self.states)}."
+            )
+        self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
+        self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
+        self.dt = dt
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.A.shape[:-2]
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """Eigenvalues (..., X) of A; NaN of members without a model."""
+        known = np.isfinite(self.A).all(axis=(-1, -2))
+        safe = np.where(known[..., None, None], self.A, 0.0)
+        return np.where(known[..., None], np.linalg.eigvals(safe).astype(complex), np.nan)
+
+    def discretize(self, dt: float, method: str = "zoh") -> StateSpace:
+        """The discrete model of a time step.
+
+        Parameters
+        ----------
+        dt : float
+            Time step.
+        method : {"zoh", "foh", "impulse", "euler", "backward_diff", "bilinear"}
+            As in `scipy.signal.cont2discrete`; "zoh" is exact for inputs that are held over a step.
+
+        Returns
+        -------
+        StateSpace
+
+        Raises
+        ------
+        InputError
+            For a step that is not positive, another method, or a model that is discrete.
+
+        Examples
+        --------
+        >>> import kic
+        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space()
+        >>> s.discretize(0.01).A.round(4)
+        array([[1.0163, 0.0101],
+               [3.275 , 1.0163]])
+        """
+        from scipy.signal import cont2discrete
+
+        self._continuous("discretize()")
+        step = numbers("dt", dt)
+        if step.shape != () or step.dtype.kind != "f" or not 0 < step < np.inf:
+            raise InputError(f"Expected `dt` to be a positive number, got {shown(dt)}.")
+        if not isinstance(method, str) or method not in METHODS:
+            raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
+        h = float(step)
+        A, B, C, D = (np.empty(T.shape) for T in self._matrices)
+        for index in np.ndindex(self.batch):
+            four = tuple(T[index] for T in self._matrices)
+            if not all(np.isfinite(T).all() for T in four):
+                A[index], B[index], C[index], D[index] = np.nan, np.nan, np.nan, np.nan
+                continue
+            made = cont2discrete(four, h, method)
+            A[index], B[index], C[index], D[index] = made[:4]
+        return self._like(A, B, C, D, dt=h)
+
+    @property
+    def _matrices(self) -> tuple[np.ndarray, ...]:
+        """A, B, C, D in a common batch."""
+        batch = broadcast_batches(**{n: getattr(self, n).shape[:-2] for n in "ABCD"})
+        return tuple(np.broadcast_to(T, batch + T.shape[-2:]) for T in (self.A, self.B, self.C, self.D))
+
+    def _like(self, A: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray, **other: Any) -> StateSpace:
+        """Other matrices with the same names."""
+        named = {"states": self.states, "coordinates": self.coordinates, "qd": self.qd, "qdd": self.qdd}
+        return StateSpace(A, B, C, D, inputs=self.inputs, outputs=self.outputs, **{**named, **other})
+
+    def _continuous(self, question: str) -> None:
+        if self.dt is not None:
+            raise InputError(
+                f"{question} is asked of a continuous model; this one has the time step {self.dt:g}. Ask "
+                "before discretize()."
+            )
+
+    def transfer(self, coefficients: Coefficients) -> StateSpace:
+        """The same model with other coordinates for its states, such as those of an end effector (3-52).
+
+        With G, H, D of the new coordinates u with respect to the old q (3-49 to 3-51), δu = G δq and
+        δu̇ = G δq̇ + (∂u̇/∂q) δq. Where u has rates of nothing, d(δu)/dt = δu̇ + F̂₁₁ δu, for ω rows
+        F̂₁₁ = diag(0, [ω]×), which the source leaves out.
+
+        Parameters
+        ----------
+        coefficients : Coefficients
+            Of the new coordinates (rows) with respect to the old ones (columns), order 3.
+
+        Returns
+        -------
+        StateSpace
+            Inputs and outputs stay.
+
+        Raises
+        ------
+        InputError
+            For columns that are not the coordinates, another number of rows, an order below 3, or a discrete
+            model.
+        SingularError
+            Where the new coordinates can not drive the mechanism.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.3, 1.5])
+        >>> tip = c.coefficients(["tip.x", "tip.y"], order=3)
+        >>> s = c.state_space([1.0, 0.0]).transfer(tip)
+        >>> s.states
+        ('tip.x', 'tip.y', 'tip.x.rate', 'tip.y.rate')
+        """
+        self._continuous("transfer()")
+        new = expect("coefficients", coefficients)
+        if set(new.columns) != set(self.coordinates):
+            raise InputError(
+                f"Expected coefficients with respect to {', '.join(self.coordinates)}, got those with "
+                f"respect to {', '.join(new.columns)}.",
+                columns=new.columns,
+            )
+        new = new.columns_of(self.coordinates)
+        M, v = len(self.coordinates), self.qd
+        H, D = new.needed("H", 2), new.needed("D", 3)
+        A, B, C, through = self._matrices
+        G = new.G
+        K = new.inverse().G
+        rate = np.einsum("...pln,...n->...pl", H, v)  # ∂u̇/∂q
+        turn = np.einsum("...pmn,...m->...pn", H, v)  # Ġ
+        bend = np.einsum("...pln,...n->...pl", H, self.qdd) + np.einsum("...plmn,...m,...n->...pl", D, v, v)
+        batch = broadcast_batches(space=A.shape[:-2], coefficients=new.batch, motion=rate.shape[:-2])
+        X = len(self.states)
+        back = np.zeros((*batch, X, X), np.result_type(A, G))
+        back[..., :M, :M] = back[..., M : 2 * M, M : 2 * M] = K
+        back[..., M : 2 * M, :M] = -K @ rate @ K
+        back[..., 2 * M :, 2 * M :] = np.eye(X - 2 * M)
+        made = np.zeros((*batch, X, X), back.dtype)
+        made[..., :M, :M] = turn + G @ A[..., :M, :M]
+        made[..., :M, M : 2 * M] = G
+        made[..., M : 2 * M, :] = G @ A[..., M : 2 * M, :]
+        made[..., M : 2 * M, :M] += bend
+        made[..., M : 2 * M, M : 2 * M] += rate + turn
+        made[..., 2 * M :, :] = A[..., 2 * M :, :]
+        inputs = np.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
+        inputs[..., :M, :], inputs[..., M : 2 * M, :] = G @ B[..., :M, :], G @ B[..., M : 2 * M, :]
+        return self._like(
+            made @ back,
+            inputs,
+            C @ back,
+            np.broadcast_to(through, (*batch, *through.shape[-2:])),
+            states=(*new.rows, *(f"{row}.rate" for row in new.rows), *self.states[2 * M :]),
+            coordinates=new.rows,
+            qd=new.velocity(v),
+            qdd=new.acceleration(v, self.qdd),
+        )
+
+    def to_scipy(self) -> Any:
+        """The model as a `scipy.signal.StateSpace`, for one posture.
+
+        Examples
+        --------
+        >>> import kic
+        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space().to_scipy()
+        >>> s.A.shape
+        (2, 2)
+        """
+        from scipy.signal import StateSpace as Linear
+
+        self._single("to_scipy()")
+        four = self.A, self.B, self.C, self.D
+        return Linear(*four) if self.dt is None else Linear(*four, dt=self.dt)
+
+    def to_control(self) -> Any:
+        """The model as a `control.StateSpace` of python-control, for one posture; dots in names become _.
+
+        Raises
+        ------
+        InputError
+            If python-control is not installed, or for a batch.
+        """
+        self._single("to_control()")
+        try:
+            import control
+        except ImportError:
+            raise InputError(
+                "to_control() needs python-control: install it with pip install 'kic[control]'."
+            ) from None
+        names = {kind: _plain_names(getattr(self, kind)) for kind in ("states", "inputs", "outputs")}
+        return control.ss(self.A, self.B, self.C, self.D, 0 if self.dt is None else self.dt, **names)
+
+    def _single(self, question: str) -> None:
+        if self.batch:
+            raise InputError(
+                f"{question} hands over one model; this is a batch of shape {self.batch}. Ask one posture."
+            )
+
+    def sheet(self) -> Sheet:
+        """Labelled tables, to print or to show."""
+        when = "ẋ = A x + B u" if self.dt is None else f"every {self.dt:g} in time, x' = A x + B u"
+        sheet = Sheet(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if index is None:
+            return sheet
+        A, B, C, D = (T[index] for T in self._matrices)
+        sheet.matrix("A", self.states, self.states, A)
+        sheet.matrix("B", self.states, self.inputs, B)
+        sheet.matrix("C", self.outputs, self.states, C)
+        if D.any():
+            sheet.matrix("D", self.outputs, self.inputs, D)
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+def _plain_names(names: Iterable[str]) -> list[str]:
+    """Names without dots, all different: to python-control a dot parts a system from its signal."""
+    made: list[str] = []
+    for name in names:
+        plain = name.replace(".", "_")
+        while plain in made:
+            plain += "_"
+        made.append(plain)
+    return made

@@ -1,0 +1,97 @@
+"""`kic linearize`: pages to read, JSON against kic's arrays, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kic
+from kic.cli import main
+
+
+def run(command: str, code: int = 0) -> str:
+    result = CliRunner().invoke(main, shlex.split(command))
+    assert result.exit_code == code, result.output
+    return result.output if code else result.stdout
+
+
+def test_a_page() -> None:
+    page = run("linearize four-bar --at A=70deg")
+    for text in ("linearization in A", "K = ∂T/∂q", "C = ∂T/∂q̇", "I* = ∂T/∂q̈", "grows with time constant"):
+        assert text in page
+    rest = run('linearize horn-two-link --at "-80deg, 5deg" --equilibrium')
+    assert rest.startswith("horn-two-link: equilibrium, stable")
+    assert "swings at 0.4266 Hz: shoulder 1, elbow 0.4305" in rest
+    assert rest.count("swings at 0.4266 Hz") == 1
+    assert "commutator" in run(
+        'linearize puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --wrt link6 --rate link6.wz=1'
+    )
+
+
+def test_json_is_what_kic_says() -> None:
+    data = json.loads(
+        run("linearize five-bar --at A=1.2,E=1.5 --wrt coupler.x --wrt coupler.y --rate coupler.x=2 --json")
+    )
+    m = kic.load("five-bar")
+    lin = m.at({"A": 1.2, "E": 1.5}).linearize([2.0, 0.0], wrt=["coupler.x", "coupler.y"])
+    for key in ("qd", "qdd", "T", "K", "C", "I", "K_inertia", "K_load", "C_inertia", "C_load", "commutator"):
+        assert np.array_equal(np.array(data[key]), getattr(lin, key)), key
+    assert data["coordinates"] == ["coupler.x", "coupler.y"]
+    assert data["holonomic"] is True
+    assert data["stability"] is None
+    values = np.array(data["modes"]["eigenvalues"])
+    assert np.array_equal(values[:, 0] + 1j * values[:, 1], lin.modes().eigenvalues)
+    s = m.at({"A": 1.2, "E": 1.5}).state_space([2.0, 0.0], wrt=["coupler.x", "coupler.y"])
+    for letter in "ABCD":
+        assert np.array_equal(
+            np.array(data["state_space"][letter]).reshape(getattr(s, letter).shape), getattr(s, letter)
+        )
+    assert data["state_space"]["states"] == list(s.states)
+    rest = json.loads(run("linearize four-bar --equilibrium --json"))
+    assert rest["stability"] == "unstable"
+    assert rest["modes"]["natural"] == [None]
+    assert rest["name"] == "four-bar"
+    assert rest["units"]["force"] == "N"
+
+
+def test_a_model_with_motors(tmp_path) -> None:
+    motor = kic.Motor("M", ["A"], [30.0], resistance=0.5, inductance=1e-3, torque_constant=0.02)
+    file = tmp_path / "driven.toml"
+    kic.save(replace(kic.load("four-bar"), motors=[motor]), file)
+    page = run(f"linearize {shlex.quote(str(file))} --at A=1.2")
+    assert "state space of A" in page
+    assert "M.current" in page
+    report = run(f"report {shlex.quote(str(file))}")
+    assert "1 motor" in report
+    assert "rotors and damping count where motors=True" in report
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("linearize four-bar --wrt A,", "there is an empty name in 'A,'"),
+        ("linearize four-bar --rate B=1", "--rate takes NAME=NUMBER of a coordinate, got 'B=1'"),
+        ("linearize four-bar --rate A", "--rate takes NAME=NUMBER of a coordinate, got 'A'"),
+        ("linearize four-bar --rate A=fast", "Invalid value for '--rate': 'fast' for 'A' is no number"),
+        ("linearize four-bar --rate A=1e999", "Invalid value for '--rate': '1e999' for 'A' is too large"),
+        ("linearize four-bar --rate A=1 --equilibrium", "an equilibrium is at rest; leave --rate out"),
+        ("linearize puma560 --equilibrium", "waist, flange can move without effort"),
+        ("linearize five-bar --wrt coupler.x", "mobility 2; 1 coordinates were named"),
+        ("linearize nothing", "No shipped model 'nothing' in 'kic'"),
+    ],
+)
+def test_what_is_refused(command: str, text: str) -> None:
+    result = CliRunner().invoke(main, shlex.split(command))
+    assert result.exit_code != 0
+    assert text in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_help_runs() -> None:
+    assert "kic linearize four-bar --at A=70deg" in run("linearize --help")
+    assert "linearize" in run("--help")

@@ -1,0 +1,313 @@
+"""Motors: parts of a drawing, rotors in the dynamics, currents and voltages, by equations written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from nearby import by_step, motion, moved
+from sampling import STEP, mismatch, random_posture, random_tree
+
+import kic
+
+CIRCUIT = {"resistance": 1.5, "inductance": 2e-3, "torque_constant": 0.05, "speed_constant": 0.06}
+
+
+def geared(rng: np.random.Generator, m: kic.Mechanism, joints: list[str], **more) -> kic.Mechanism:
+    """The mechanism with as many motors as joints, every shaft geared to all of them."""
+    motors = [
+        kic.Motor(
+            f"M{k}",
+            joints,
+            10 * rng.normal(size=len(joints)),
+            inertia=rng.uniform(1e-3, 1e-2),
+            damping=rng.uniform(1e-3, 1e-2),
+            **{key: x * rng.uniform(0.5, 2) for key, x in {**CIRCUIT, **more}.items()},
+        )
+        for k in range(len(joints))
+    ]
+    return replace(m, motors=motors)
+
+
+CASES = [("puma560", None), ("five-bar", ["D", "A"]), ("four-bar", ["D"]), ("rrprrr", None)]
+
+
+@pytest.mark.parametrize(("name", "joints"), CASES)
+def test_rotors_are_bodies_that_spin(name: str, joints) -> None:
+    """Their energy is ½ J u̇², and the inertia's gradient that of any dynamics."""
+    rng = np.random.default_rng(1)
+    m = kic.load(name)
+    m = geared(rng, m, joints or list(m.coordinate_names))
+    c = m.at()
+    train = m._model.train
+    qd, qdd = rng.normal(size=(2, m.freedoms))
+    bare, whole = c.dynamics(), c.dynamics(motors=True)
+    N = train.ratios @ c.coefficients(train.joints).G
+    speed = N @ qd
+    gain = whole.kinetic_energy(qd) - bare.kinetic_energy(qd)
+    assert gain == pytest.approx((train.inertia * speed**2).sum() / 2, rel=1e-10)
+    assert mismatch(whole.damping - bare.damping, N.T @ np.diag(train.damping) @ N) < 1e-12
+    A = motion(c)
+    gradient = np.stack(
+        [moved(c, A[:, :, k]).dynamics(motors=True).I.imag / STEP for k in range(m.freedoms)], axis=-1
+    )
+    assert np.abs(whole.inertia_gradient() - gradient).max() < 1e-12 * np.abs(whole.P).max() + 1e-15
+    # efforts at the joints are less than torques on the shafts by what spins
+    extra = whole.effort(qd, qdd) - bare.effort(qd, qdd)
+    acceleration = train.ratios @ c.coefficients(train.joints).acceleration(qd, qdd)
+    want = N.T @ (train.inertia * acceleration + train.damping * speed)
+    assert mismatch(extra, want) < 1e-9
+    # and so is what they change with small deviations
+    lin = c.linearize(qd, qdd, motors=True)
+    assert mismatch(lin.K, by_step(c, qd, qdd, motors=True)) < 1e-10
+    assert mismatch(lin.T, whole.effort(qd, qdd)) < 1e-12
+
+
+@pytest.mark.parametrize(("name", "joints"), CASES)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)], ids=str)
+def test_currents_and_voltages_of_a_motion(name: str, joints, batch: tuple[int, ...]) -> None:
+    """(2-238) to (2-240): the circuits' equations hold, the rate of the current is its derivative in time."""
+    rng = np.random.default_rng(2)
+    m = kic.load(name)
+    m = geared(rng, m, joints or list(m.coordinate_names), friction=0.02)
+    c, train = m.at(), m._model.train
+    v, a, j = rng.normal(size=(3, *batch, m.freedoms))
+    drive = c.drive(v, a, j)
+    K = len(train.names)
+    for array in (drive.speed, drive.torque, drive.current, drive.current_rate, drive.voltage, drive.power):
+        assert array.shape == (*batch, K)
+    joints = c.coefficients(train.joints)
+    N = train.ratios @ joints.G
+    speed = v @ N.T
+    assert mismatch(drive.speed, speed) < 1e-12
+    # what moves the rotor, its damping and friction, and the rest, which makes the efforts
+    acceleration = joints.acceleration(v, a) @ train.ratios.T
+    rest = (
+        drive.torque - train.inertia * acceleration - train.damping * speed - train.friction * np.sign(speed)
+    )
+    assert mismatch(rest @ N, c.dynamics().effort(v, a)) < 1e-9
+    assert mismatch(drive.current, drive.torque / train.torque_constant) < 1e-14
+    want = (
+        train.inductance * drive.current_rate
+        + train.resistance * drive.current
+        + train.speed_constant * speed
+    )
+    assert mismatch(drive.voltage, want) < 1e-13
+    assert mismatch(drive.power, drive.voltage * drive.current) < 1e-15
+    if batch == ():
+        h = 1j * STEP
+        later = moved(c, np.einsum("bna,a->bn", motion(c), v)).drive(v + h * a, a + h * j, j)
+        assert mismatch(drive.current_rate, later.current.imag / STEP) < 1e-9
+
+
+def test_other_coordinates_and_jerks_that_are_not_needed() -> None:
+    rng = np.random.default_rng(3)
+    m = geared(rng, kic.load("five-bar"), ["A", "E"])
+    c = m.at()
+    v, a, j = rng.normal(size=(3, 2))
+    tip = c.coefficients(["C"], order=3)
+    wrt = ["A", "C"]
+    both = c.coefficients(wrt, order=3)
+    assert tip.rows == ("C",)
+    there = c.drive(both.velocity(v), both.acceleration(v, a), both.jerk(v, a, j), wrt=wrt)
+    here = c.drive(v, a, j)
+    for key in ("speed", "torque", "current", "current_rate", "voltage"):
+        assert mismatch(getattr(there, key), getattr(here, key)) < 1e-9, key
+    quick = replace(m, motors=[replace(motor, inductance=0.0) for motor in m.motors]).at()
+    found = quick.drive(v, a)
+    assert np.isnan(found.current_rate).all()
+    assert mismatch(found.voltage, quick.drive(v, a, j).voltage) < 1e-14
+    with pytest.raises(kic.InputError, match=r"have inductance \(M0, M1\): their voltages need the jerk"):
+        c.drive(v, a)
+
+
+def test_plain_sources_of_torque() -> None:
+    m = kic.load("horn-two-link")
+    motors = [
+        kic.Motor("S", ["shoulder"], [20.0], inertia=1e-4, friction=0.3),
+        kic.Motor("E", ["elbow"], [-10.0], resistance=1.0, torque_constant=0.5),
+    ]
+    c = replace(m, motors=motors).at([0.1, 0.2])
+    drive = c.drive([1.0, 0.0], [0.0, 0.0])
+    T = c.dynamics().effort([1.0, 0.0], [0.0, 0.0])
+    assert drive.torque == pytest.approx([T[0] / 20 + 0.3, T[1] / -10])
+    assert drive.speed == pytest.approx([20.0, 0.0])
+    assert np.isnan(drive.current[0])
+    assert drive.current[1] == pytest.approx(T[1] / -5)
+    assert np.isnan(drive.voltage[0])
+    assert drive.power == pytest.approx([20 * drive.torque[0], drive.voltage[1] * drive.current[1]])
+    # at rest dry friction is taken as none
+    assert c.drive([0, 0], [0, 0]).torque[0] == pytest.approx(c.dynamics().effort([0, 0], [0, 0])[0] / 20)
+    page = str(drive)
+    assert "current" in page
+    assert "<table>" in drive._repr_html_()
+    many = c.drive(np.zeros((0, 2)), np.zeros((0, 2)))
+    assert "empty batch (0,)" in str(many)
+
+
+def test_dry_friction_is_not_left_out() -> None:
+    m = replace(
+        kic.load("horn-two-link"),
+        motors=[kic.Motor("S", ["shoulder"], [20.0], friction=0.3), kic.Motor("E", ["elbow"])],
+    )
+    c = m.at([0.1, 0.2])
+    with pytest.raises(kic.InputError, match=r"dry friction \(S\), which is no part of a model"):
+        c.dynamics(motors=True)
+    with pytest.raises(kic.InputError, match=r"Shafts with dry friction stand still \(S\)"):
+        c.linearize(motors=True)
+    lin = c.linearize([1.0, 0.0], [0.0, 0.0], motors=True)
+    bare = c.linearize([1.0, 0.0], [0.0, 0.0])
+    assert pytest.approx([6.0, 0.0]) == lin.T - bare.T
+    assert mismatch(lin.K, bare.K) < 1e-14
+    # the effort that is given includes it
+    assert c.linearize([1.0, 0.0], effort=lin.T, motors=True).qdd == pytest.approx(np.zeros(2), abs=1e-12)
+
+
+def test_motions_that_motors_can_not_make() -> None:
+    m = kic.load("horn-two-link")
+    one = replace(m, motors=[kic.Motor("S", ["shoulder"], [20.0])])
+    c = one.at([0.1, 0.2])
+    with pytest.raises(kic.InputError, match=r"can not make this motion: effort 4\.686 is left at elbow"):
+        c.drive([0, 0], [0, 0])
+    # with the elbow falling freely, they can
+    d = c.dynamics()
+    a = d.acceleration([0, 0], [3.0, 0.0])
+    assert c.drive([0, 0], a).torque == pytest.approx([0.15])
+    three = replace(m, motors=[kic.Motor(f"M{k}", ["shoulder", "elbow"], [1.0, k]) for k in (1, 2, 3)])
+    with pytest.raises(kic.InputError, match="3 motors drive 2 freedoms, so that the efforts leave"):
+        three.at([0.1, 0.2]).drive([0, 0], [0, 0])
+    twins = replace(m, motors=[kic.Motor(f"M{k}", ["shoulder", "elbow"], [1.0, 2.0]) for k in (1, 2)])
+    with pytest.raises(kic.SingularError, match="M1, M2 depend on one another here"):
+        twins.at([0.1, 0.2]).drive([0, 0], [0, 0])
+    with pytest.raises(kic.InputError, match=r"'horn-two-link' has no motors\. Give it some"):
+        m.at([0.1, 0.2]).drive([0, 0], [0, 0])
+    with pytest.raises(kic.InputError, match="has no motors"):
+        m.at([0.1, 0.2]).dynamics(motors=True)
+    with pytest.raises(kic.InputError, match="has no motors"):
+        m.at([0.1, 0.2]).linearize(motors=True)
+    with pytest.raises(kic.InputError, match=r"Expected `qddd` to have shape \(\.\.\., 2\)"):
+        c.drive([0, 0], [0, 0], [0])
+
+
+BAD = [
+    ({"joints": []}, "joints", "expected `joints` to name one joint or more, got"),
+    ({"joints": [1]}, "joints", "expected `joints` to name one joint or more, got"),
+    ({"joints": ["A", "A"]}, "joints", "names a joint twice"),
+    ({"joints": ["A", "B"]}, "ratios", "expected `ratios` to be 2 finite numbers other than zero"),
+    ({"ratios": [0.0]}, "ratios", "expected `ratios` to be 1 finite numbers other than zero"),
+    ({"ratios": [np.nan]}, "ratios", "finite numbers other than zero"),
+    ({"inertia": -1}, "inertia", "a finite number of at least 0, got -1"),
+    ({"friction": -1}, "friction", "a finite number of at least 0, got -1"),
+    ({"resistance": 0.0, "torque_constant": 1}, "resistance", "expected `resistance` to be positive, got 0"),
+    ({"resistance": 1.0}, "torque_constant", "has a `resistance` but no `torque_constant`"),
+    ({"torque_constant": 1.0}, "resistance", "has `torque_constant` but no `resistance`"),
+    ({"inductance": 1.0}, "resistance", "has `inductance` but no `resistance`"),
+    ({"name": "a.b"}, "name", "must be text without dots"),
+]
+
+
+@pytest.mark.parametrize(("given", "key", "text"), BAD)
+def test_motors_that_can_not_be(given: dict, key: str, text: str) -> None:
+    with pytest.raises(kic.ModelError, match=text) as caught:
+        kic.Motor(**{"name": "M", "joints": ["A"], **given})
+    assert caught.value.key == key
+
+
+def test_motors_of_a_drawing() -> None:
+    m = kic.load("four-bar")
+    for joint, text in (
+        ("Z", r"Motor 'M': No joint 'Z' in 'four-bar'"),
+        ("tip", r"Motor 'M': No joint 'tip' in 'four-bar'"),
+    ):
+        with pytest.raises(kic.ModelError, match=text) as caught:
+            replace(m, motors=[kic.Motor("M", [joint])])
+        assert caught.value.key == "motors[0].joints"
+    with pytest.raises(kic.ModelError, match="the name 'A' is given to a joint and a motor"):
+        replace(m, motors=[kic.Motor("A", ["A"])])
+    with pytest.raises(kic.ModelError, match="`motors` must hold Motor parts"):
+        replace(m, motors=["M"])
+    ball = random_tree(np.random.default_rng(0), ["R", "spherical", "universal"])
+    with pytest.raises(kic.ModelError, match="Motor 'M': joint 'j1' is spherical"):
+        replace(ball, motors=[kic.Motor("M", ["j1"])])
+    with pytest.raises(
+        kic.ModelError, match=r"Motor 'M': joint 'j2' has 2 freedoms\. Name one: j2\.1, j2\.2"
+    ):
+        replace(ball, motors=[kic.Motor("M", ["j2"])])
+    with pytest.raises(kic.ModelError, match=r"'j1\.1' is a turn of a spherical joint"):
+        replace(ball, motors=[kic.Motor("M", ["j1.1"])])
+    fine = replace(ball, motors=[kic.Motor("M", ["j0", "j2.2"], [2.0, 3.0])])
+    assert fine.shafts == {"M": ("j0", "j2.2")}
+    with_motor = replace(m, motors=[kic.Motor("M", ["A"], [30.0])])
+    assert with_motor.parts["M"] is with_motor.motors[0]
+    with pytest.raises(kic.InputError, match="'M' is a motor; ask about its joints: A"):
+        with_motor.at().coefficients("M")
+    with pytest.raises(kic.InputError, match="'M' is a motor and can not be an input"):
+        fine.at({"M": 1.0})
+    page = str(with_motor)
+    assert "motors" in page
+    assert "30 A" in page
+    assert "torque" in page
+    # motors say nothing about rigid bodies alone
+    assert np.array_equal(with_motor.at().dynamics().I, m.at().dynamics().I)
+
+
+def test_model_files(tmp_path) -> None:
+    file = tmp_path / "arm.toml"
+    m = kic.load("horn-two-link")
+    motors = [
+        kic.Motor("M1", ["shoulder"], [60.0], inertia=1e-4, **CIRCUIT),
+        kic.Motor("M2", ["shoulder", "elbow"], [1.0, 40.0], friction=0.1),
+    ]
+    m = replace(m, motors=motors)
+    kic.save(m, file)
+    assert kic.load(file) == m
+    text = file.read_text(encoding="utf-8")
+    assert "[[motors]]" in text
+    for was, put, key, rule in (
+        ("ratios = [60.0]", "ratios = 'x'", "motors[0].ratios", "a list of numbers, got 'x'"),
+        ("inertia = 0.0001", "inertia = -1", "motors[0].inertia", "at least 0"),
+        ("inertia = 0.0001", "inertia = [1, 2, 3]", "motors[0].inertia", "expected a number, got [1, 2, 3]"),
+        ("resistance = 1.5", "resistance = 'x'", "motors[0].resistance", "a number, got 'x'"),
+        ('joints = ["shoulder"]', 'joints = ["sholder"]', "motors[0].joints", "Did you mean 'shoulder'?"),
+        ("friction = 0.1", "fricton = 0.1", "motors[1].fricton", "Did you mean 'friction'?"),
+    ):
+        assert was in text
+        file.write_text(text.replace(was, put), encoding="utf-8")
+        with pytest.raises(kic.ModelFileError) as caught:
+            kic.load(file)
+        assert caught.value.key == key
+        assert rule in str(caught.value)
+    assert "motors" in kic.schema()["properties"]
+    assert "Motor" in kic.schema()["$defs"]
+
+
+def test_arms_from_dh_rows() -> None:
+    arm = kic.from_dh(
+        "planar",
+        [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)],
+        motors=[kic.Motor("M", ["A", "B"], [20.0, 1.0])],
+    )
+    assert arm.shafts == {"M": ("A", "B")}
+
+
+def test_sensitivities_of_motors() -> None:
+    """By ratio, inertia and constants: exact derivatives of currents."""
+    rng = np.random.default_rng(4)
+    m = geared(rng, kic.load("puma560"), ["waist", "shoulder"])
+    m = replace(m, motors=m.motors[:1])
+    posture = random_posture(rng, m).phi
+    v, a = rng.normal(size=(2, 6))
+    ask = lambda x: x.at(posture).dynamics(motors=True).effort(v, a)  # noqa: E731
+    for name, factor in (("M0.inertia", 1.0), ("M0.damping", 1.0)):
+        slope = kic.sensitivity(m, ask, name)[0]
+        more = replace(m.motors[0], **{name[3:]: getattr(m.motors[0], name[3:]) + factor})
+        assert mismatch(slope, ask(replace(m, motors=[more])) - ask(m)) < 1e-8, name  # linear in it
+    slope = kic.sensitivity(m, ask, "M0.ratios.2")[0]
+    h = 1e-4
+    r = np.array(m.motors[0].ratios)
+    sides = [
+        ask(replace(m, motors=[replace(m.motors[0], ratios=tuple(r + s * h * np.array([0, 1])))]))
+        for s in (1, -1)
+    ]
+    assert mismatch(slope, (sides[0] - sides[1]) / (2 * h)) < 1e-7  # quadratic: exact but for rounding

@@ -1,0 +1,443 @@
+"""State space: the source's arm with motors, complex steps of nonlinear equations, transfer, hand-over."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from arms import arm
+from nearby import motion, moved
+from sampling import STEP, mismatch, random_posture, random_tree
+
+import kic
+from kic.posture import advance
+
+CASE = json.loads((Path(__file__).parent / "data" / "freeman_state_space.json").read_text(encoding="utf-8"))[
+    "state_space"
+][0]
+
+
+def freeman() -> kic.Mechanism:
+    """The arm of the reference, whose every motor moves every joint."""
+    N = np.linalg.inv(np.array(CASE["G_drive"]))
+    keys = {
+        "inertia": "I_rotor",
+        "damping": "B_q",
+        "resistance": "R_q",
+        "inductance": "L_q",
+        "torque_constant": "C_M",
+        "speed_constant": "C_E",
+    }
+    motors = [
+        kic.Motor(f"M{k}", ["j1", "j2", "j3"], N[k], **{key: CASE[of][k] for key, of in keys.items()})
+        for k in range(3)
+    ]
+    return arm(CASE["chain"], hand=CASE["P_local"], motors=motors)
+
+
+def test_the_arm_of_the_source() -> None:
+    c, v, a = freeman().at(CASE["phi"]), CASE["phid"], CASE["phidd"]
+    bare = c.linearize(v, a)
+    assert mismatch(bare.K, np.array(CASE["dT_dphi"])) < 1e-12
+    assert mismatch(bare.C, np.array(CASE["dT_dphid"])) < 1e-12
+    assert mismatch(c.dynamics(motors=True).I, np.array(CASE["I_star_with_rotor"])) < 1e-12
+    assert mismatch(c.drive(v, a, np.zeros(3)).current, np.array(CASE["i"])) < 1e-12
+    s = c.state_space(v, a)
+    assert mismatch(s.A, np.array(CASE["F"])) < 1e-12
+    assert mismatch(s.B, np.array(CASE["Gin"])) < 1e-12
+    assert s.states == (*c.coordinates, "j1.rate", "j2.rate", "j3.rate", *(f"M{k}.current" for k in range(3)))
+    assert s.inputs == ("M0", "M1", "M2")
+    there = s.transfer(c.coefficients("hand", order=3))
+    assert mismatch(there.A, np.array(CASE["Fhat_corrected"])) < 1e-12
+    assert mismatch(there.A, np.array(CASE["Fhat_reference_independent"])) < 1e-10  # as far as it is known
+    assert there.states[:6] == ("hand.x", "hand.y", "hand.z", "hand.x.rate", "hand.y.rate", "hand.z.rate")
+
+
+def geared(rng: np.random.Generator, m: kic.Mechanism, joints: list[str], **more) -> kic.Mechanism:
+    numbers = {
+        "inertia": 3e-3,
+        "damping": 2e-3,
+        "resistance": 1.5,
+        "inductance": 2e-2,
+        "torque_constant": 0.05,
+        "speed_constant": 0.06,
+    } | more
+    return replace(
+        m,
+        motors=[
+            kic.Motor(
+                f"M{k}",
+                joints,
+                10 * rng.normal(size=len(joints)),
+                **{key: x * rng.uniform(0.5, 2) for key, x in numbers.items()},
+            )
+            for k in range(len(joints))
+        ],
+    )
+
+
+def nonlinear(c, v, current, voltage, train, wrt=None):
+    """Rates (q̈, di/dt) of the mechanism with its motors, written out; complex steps pass."""
+    d = c.dynamics(wrt=wrt)
+    joints = c.coefficients(train.joints, wrt=wrt)
+    N = train.ratios @ joints.G
+    bend = np.einsum("kj,jmn,m,n->k", train.ratios, joints.H, v, v)
+    I = d.I + N.T @ np.diag(train.inertia) @ N
+    speed = N @ v
+    force = train.torque_constant * current - train.inertia * bend - train.damping * speed
+    qdd = np.linalg.solve(I, N.T @ force - d.effort(v, np.zeros(len(v))))
+    return qdd, (voltage - train.resistance * current - train.speed_constant * speed) / train.inductance
+
+
+@pytest.mark.parametrize(
+    ("name", "joints", "wrt"),
+    [
+        ("puma560", None, None),
+        ("puma560", None, ["link6"]),
+        ("five-bar", ["D", "A"], None),
+        ("four-bar", ["D"], None),
+        ("four-bar", ["A"], ["tip.x"]),
+        ("three-rrr", None, None),
+    ],
+)
+def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
+    """A and B against complex steps of the nonlinear equations, about a motion with its own currents."""
+    rng = np.random.default_rng(len(name))
+    m = kic.load(name)
+    m = geared(rng, m, joints or list(m.coordinate_names))
+    c = m.at(m.at().phi + 0.4) if m._model.direct else m.at()
+    train = m._model.train
+    M, K = m.freedoms, len(m.motors)
+    v, a = rng.normal(size=(2, M))
+    s = c.state_space(v, a, wrt=wrt)
+    current = c.drive(v, a, np.zeros(M), wrt=wrt).current
+    voltage = c.drive(v, a, np.zeros(M), wrt=wrt).voltage
+    assert mismatch(nonlinear(c, v, current, voltage, train, wrt)[0], a) < 1e-8
+    lin = c.linearize(v, a, wrt=wrt)
+    want = np.zeros_like(s.A)
+    want[:M, :M], want[:M, M : 2 * M] = lin.commutator, np.eye(M)
+    A, h = motion(c, wrt), 1j * STEP
+    for k in range(2 * M + K):
+        e = np.eye(2 * M + K)[k]
+        at = moved(c, A[:, :, k]) if k < M else c
+        rates = nonlinear(at, v + h * e[M : 2 * M], current + h * e[2 * M :], voltage, train, wrt)
+        want[M:, k] = np.concatenate(rates).imag / STEP
+    allowed = 1e-10 if wrt is None else 1e-8
+    assert mismatch(s.A, want) < allowed
+    assert not s.B[: 2 * M].any()
+    assert mismatch(s.B[2 * M :], np.diag(1 / train.inductance)) < 1e-14
+
+
+def test_transfer_and_question_are_the_same() -> None:
+    """(3-52): from joints to a hand with angular velocities, and the same asked in the hand's rows."""
+    rng = np.random.default_rng(9)
+    m = random_tree(rng, "RRRRRR", loads=True)
+    m = geared(rng, m, list(m.coordinate_names))
+    c = random_posture(rng, m)
+    v, a = rng.normal(size=(2, 6))
+    hand = c.coefficients("b5", order=3)
+    first = c.state_space(v, a, outputs=["p5", "j0.rate", "b5.wx", "M1.current"])
+    there = first.transfer(hand)
+    asked = c.state_space(
+        hand.velocity(v), hand.acceleration(v, a), wrt="b5", outputs=["p5", "j0.rate", "b5.wx", "M1.current"]
+    )
+    allowed = 1e3 * np.finfo(float).eps * float(hand.condition()) ** 3
+    for letter in "ABCD":
+        assert mismatch(getattr(there, letter), getattr(asked, letter)) < max(1e-10, allowed), letter
+    w = hand.velocity(v)[3:]
+    assert mismatch(there.A[3:6, 3:6], np.cross(w, np.eye(3)).T) < 1e-10
+    # and back again
+    back = there.transfer(hand.inverse())
+    assert mismatch(back.A, first.A) < max(1e-9, allowed)
+    assert mismatch(back.C, first.C) < max(1e-9, allowed)
+
+
+def test_efforts_and_forces_as_inputs() -> None:
+    rng = np.random.default_rng(10)
+    m = random_tree(rng, ["R", "spherical", "P"], loads=True)
+    c = random_posture(rng, m)
+    v, a = rng.normal(size=(2, 5))
+    names = ["j1.2", "push", "thrust.y", "twist", "wrench.z"]
+    s = c.state_space(v, a, inputs=names)
+    assert s.inputs == (
+        "j1.2", "push.x", "push.y", "push.z", "thrust.y", "twist.x", "twist.y", "twist.z", "wrench.z",
+    )  # fmt: skip
+    d = c.dynamics()
+    effort = d.effort(v, a)
+    column = np.linalg.solve(d.I, np.eye(5)[:, c.coordinates.index("j1.2")])
+    assert mismatch(s.B[5:, 0], column) < 1e-10
+    h = 1j * STEP
+    for k, label in enumerate(s.inputs[1:], 1):
+        name, _, part = label.partition(".")
+        force = np.array(getattr(m.parts[name], "force", getattr(m.parts[name], "moment", None)), complex)
+        force["xyz".index(part)] += h
+        rates = c.dynamics(applied={name: force}).acceleration(v, effort)
+        assert mismatch(s.B[5:, k], rates.imag / STEP) < 1e-10, label
+    assert not s.B[:5].any()
+    # of a closed mechanism, in a batch
+    four = kic.load("four-bar")
+    four = replace(four, forces=[kic.Force("push", "tip", (1, 2, 0), axes="body"), kic.Force("none", "pin")],
+                   points=[*four.points, kic.Point("pin", "ground", (0, 0, 0))])  # fmt: skip
+    many = four.path({"A": 1 + np.linspace(0, 1, 4)})
+    gain = many.state_space(inputs=["push", "none"]).B
+    assert gain.shape == (4, 2, 6)
+    assert not gain[..., 3:].any()
+    for name, force in (("push", np.eye(3)),):
+        for k, f in enumerate(force):
+            with_it = many.dynamics(applied={name: f}).load
+            without = many.dynamics(applied={name: np.zeros(3)}).load
+            assert mismatch(gain[:, 1, k], ((with_it - without) / many.dynamics().I[..., 0])[:, 0]) < 1e-9
+
+
+def test_outputs() -> None:
+    rng = np.random.default_rng(11)
+    m = geared(rng, kic.load("puma560"), ["waist", "elbow"])
+    c = m.at(rng.normal(size=6))
+    v = rng.normal(size=6)
+    a = c.dynamics().acceleration(v, c.dynamics().effort(v, np.zeros(6)))
+    s = c.state_space(v, a, outputs=["tool.x", "tool.rate", "link6.wy", "elbow", "M1.current"])
+    assert s.outputs == (
+        "tool.x",
+        "tool.x.rate",
+        "tool.y.rate",
+        "tool.z.rate",
+        "link6.wy",
+        "elbow",
+        "M1.current",
+    )
+    A, h = motion(c), 1j * STEP
+    want = np.zeros_like(s.C)
+    for k in range(12):
+        at = moved(c, A[:, :, k]) if k < 6 else c
+        u = v + h * (np.eye(6)[k - 6] if k >= 6 else 0)
+        tool, turn = at.coefficients("tool", order=1), at.coefficients("link6.wy", order=1)
+        value = at.value("tool")[0] if k < 6 else 0.0
+        elbow = float(k == 2)
+        rates = [np.imag(value) / STEP, *tool.velocity(u).imag / STEP, *turn.velocity(u).imag / STEP, elbow]
+        want[:6, k] = rates
+    want[6, 13] = 1.0
+    assert mismatch(s.C, want) < 1e-12
+    assert not s.D.any()
+
+
+def test_reduced_models() -> None:
+    """Without inductance currents follow voltages at once: the limit of the full model."""
+    rng = np.random.default_rng(12)
+    m = geared(rng, kic.load("four-bar"), ["A"], inductance=1.0)
+    c = m.at({"A": 1.2})
+    v, a = np.array([3.0]), np.array([0.0])
+    reduced = c.state_space(v, a, outputs=["A", "M0.current"], reduced=True)
+    assert reduced.states == ("A", "A.rate")
+    none = replace(m, motors=[replace(m.motors[0], inductance=0.0)]).at({"A": 1.2})
+    same = none.state_space(v, a, outputs=["A", "M0.current"])
+    for letter in "ABCD":
+        assert mismatch(getattr(same, letter), getattr(reduced, letter)) < 1e-14
+    k, R, ke = (getattr(m.motors[0], key) for key in ("torque_constant", "resistance", "speed_constant"))
+    n = m.motors[0].ratios[0]
+    assert reduced.D[1, 0] == pytest.approx(1 / R)
+    assert reduced.C[1] == pytest.approx([0.0, -ke * n / R])
+    assert reduced.B[1, 0] == pytest.approx(k * n / R / float(c.dynamics(motors=True).I[0, 0]))
+    # the full model's slow eigenvalues come near as the inductance goes, to first order
+    missed = []
+    for L in (1e-5, 1e-6):
+        full = replace(m, motors=[replace(m.motors[0], inductance=L)]).at({"A": 1.2}).state_space(v, a)
+        values = full.eigenvalues
+        slow = values[np.argsort(np.abs(values))[:2]]
+        missed.append(np.abs(np.sort_complex(slow) - np.sort_complex(reduced.eigenvalues)).max())
+    assert missed[0] / missed[1] == pytest.approx(10, rel=0.05)
+
+
+def test_linear_and_nonlinear_motion_part_as_the_square() -> None:
+    """A disturbed fall and its linear model, at the end of a tenth of a second: slope two."""
+    from scipy.integrate import solve_ivp
+    from scipy.linalg import expm
+
+    m = replace(kic.load("horn-two-link"), gravity=(0, -9.81, 0))
+    start = np.array([-1.2, 0.4])
+    T = m.at(start).dynamics().effort(np.zeros(2), np.zeros(2))
+    s = m.at(start).state_space()
+    assert s.inputs == ("shoulder", "elbow")
+    disturbed = np.array([0.7, -0.4, 0.3, 0.9])
+
+    def fall(t, x):
+        return np.concatenate([x[2:], m.at(x[:2]).dynamics().acceleration(x[2:], T)])
+
+    sizes, missed = (0.02, 0.002), []
+    for size in sizes:
+        x0 = np.concatenate([start, [0, 0]]) + size * disturbed
+        end = solve_ivp(fall, (0, 0.1), x0, rtol=1e-12, atol=1e-14, method="DOP853").y[:, -1]
+        linear = expm(0.1 * s.A) @ (size * disturbed) + np.concatenate([start, [0, 0]])
+        missed.append(np.abs(end - linear).max())
+    assert np.log10(missed[0] / missed[1]) == pytest.approx(2, abs=0.05)
+
+
+def test_turning_states_of_a_ball() -> None:
+    """A spinning top: the state matrix with its commutator, by steps of the nonlinear motion in time."""
+    m = kic.Mechanism(
+        "top",
+        [kic.Body("top", mass=1.0, com=(0.1, 0.2, 0.5), inertia=(0.4, 0.5, 0.2))],
+        [kic.Joint("J", "spherical", ("ground", "top"), at=(0, 0, 0))],
+        gravity=(0, 0, -9.81),
+    )
+    c = m.at([0.3, -0.2, 0.5])
+    v = np.array([1.0, -2.0, 3.0])
+    T = np.array([0.3, 0.1, -0.2])
+    s = c.state_space(v, effort=T)
+    x0 = np.array([0.3, -0.2, 0.5, 0.1, 0.4, -0.3])
+
+    def after(size: float, time: float):
+        """Where a disturbed top is after a time, as a turn from where the undisturbed one is, and ω."""
+        from scipy.integrate import solve_ivp
+
+        def run(turn, w):
+            q0 = advance(m._model.tree, c._states, turn[None])[0]
+
+            def rates(t, y):
+                q = y[:4] / np.linalg.norm(y[:4])
+                here = kic.Configuration(m._model, (), q[None])
+                w = y[4:]
+                qd = 0.5 * np.array([-(q[1:] @ w), *(q[0] * w + np.cross(w, q[1:]))])
+                return np.concatenate([qd, here.dynamics().acceleration(w, T)])
+
+            return solve_ivp(rates, (0, time), [*q0, *w], rtol=1e-11, atol=1e-13, method="DOP853").y[:, -1]
+
+        from kic.posture import way
+
+        a, b = run(np.zeros(3), v), run(size * x0[:3], v + size * x0[3:])
+        turn = way(m._model.tree, a[None, :4], b[None, :4] / np.linalg.norm(b[:4]))[0]
+        return np.concatenate([turn, b[4:] - a[4:]])
+
+    # the slope of the deviation in time at its start is A x0
+    size, h = 1e-4, 1e-3
+    rate = (after(size, h) - after(size, 1e-9)) / (size * h)
+    # half a step of its own change, and the square of the disturbance, remain
+    ends = (after(size, h / 2) - after(size, 1e-9)) / (size * h / 2)
+    assert np.abs(2 * ends - rate - s.A @ x0).max() < 5e-3 * np.abs(s.A @ x0).max()
+    wrong = s.A.copy()
+    wrong[:3, :3] = 0
+    assert np.abs(2 * ends - rate - wrong @ x0).max() > 0.02 * np.abs(s.A @ x0).max()
+
+
+def test_discrete_models() -> None:
+    from scipy.linalg import expm
+
+    rng = np.random.default_rng(13)
+    m = geared(rng, kic.load("puma560"), list(kic.load("puma560").coordinate_names))
+    c = m.at(rng.normal(size=(2, 1, 6)))
+    s = c.state_space()
+    discrete = s.discretize(0.01)
+    assert discrete.dt == 0.01
+    assert discrete.A.shape == s.A.shape == (2, 1, 18, 18)
+    for b in range(2):
+        assert mismatch(discrete.A[b, 0], expm(0.01 * s.A[b, 0])) < 1e-12
+        block = np.zeros((24, 24))
+        block[:18, :18], block[:18, 18:] = s.A[b, 0], s.B[b, 0]
+        assert mismatch(discrete.B[b, 0], expm(0.01 * block)[:18, 18:]) < 1e-10
+    for method in ("foh", "impulse", "euler", "backward_diff", "bilinear"):
+        assert s.discretize(0.01, method).A.shape == s.A.shape
+    assert mismatch(s.discretize(0.01, "euler").A, np.eye(18) + 0.01 * s.A) < 1e-14
+    for wrong in (0, -1, np.nan, [1, 2], "x"):
+        with pytest.raises(kic.InputError, match="Expected `dt` to be"):
+            s.discretize(wrong)
+    with pytest.raises(kic.InputError, match="Expected `method` to be one of zoh, foh"):
+        s.discretize(0.1, "tustin")
+    with pytest.raises(kic.InputError, match=r"discretize\(\) is asked of a continuous model"):
+        discrete.discretize(0.1)
+    with pytest.raises(kic.InputError, match=r"transfer\(\) is asked of a continuous model"):
+        discrete.transfer(c.coefficients("link6", order=3))
+    assert "every 0.01 in time" in str(discrete)
+    masked = m.at(np.array([[0.1] * 6, [np.nan] * 6]), failures="mask").state_space()
+    assert np.isnan(masked.A[1]).all()
+    assert np.isnan(masked.discretize(0.1).A[1]).all()
+    assert np.isnan(masked.eigenvalues[1]).all()
+    assert np.isfinite(masked.eigenvalues[0]).all()
+    empty = m.at(np.zeros((0, 6))).state_space()
+    assert empty.A.shape == (0, 18, 18)
+    assert "empty batch" in str(empty)
+
+
+def test_hand_over_to_scipy() -> None:
+    from scipy.signal import StateSpace
+
+    c = kic.load("four-bar").at({"A": 1.2})
+    s = c.state_space(outputs=["tip.x", "A.rate"])
+    handed = s.to_scipy()
+    assert isinstance(handed, StateSpace)
+    assert np.array_equal(handed.A, s.A)
+    assert np.array_equal(handed.C, s.C)
+    assert handed.dt is None
+    assert s.discretize(0.1).to_scipy().dt == 0.1
+    many = kic.load("four-bar").path({"A": [1.2, 1.3]}).state_space()
+    for question in (many.to_scipy, many.to_control):
+        with pytest.raises(kic.InputError, match=r"hands over one model; this is a batch of shape \(2,\)"):
+            question()
+
+
+def test_hand_over_to_python_control(monkeypatch) -> None:
+    s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x", "A.rate"])
+    monkeypatch.setitem(sys.modules, "control", None)
+    with pytest.raises(kic.InputError, match=r"install it with pip install 'kic\[control\]'"):
+        s.to_control()
+    # what is handed over, whether it is installed or not
+    ss = lambda *four, **names: (four, names)  # noqa: E731
+    monkeypatch.setitem(sys.modules, "control", SimpleNamespace(ss=ss))
+    four, names = s.to_control()
+    assert four[4] == 0
+    assert np.array_equal(four[0], s.A)
+    assert names == {"states": ["A", "A_rate"], "inputs": ["A"], "outputs": ["tip_x", "A_rate"]}
+    assert s.discretize(0.1).to_control()[0][4] == 0.1
+    clash = kic.StateSpace(
+        np.eye(2), np.zeros((2, 0)), np.eye(2), np.zeros((2, 0)), ["a.b", "a_b"], [], ["u", "v"]
+    )
+    assert clash.to_control()[1]["states"] == ["a_b", "a_b_"]
+
+
+def test_python_control_takes_it() -> None:
+    control = pytest.importorskip("control")
+    s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
+    handed = s.to_control()
+    assert isinstance(handed, control.StateSpace)
+    assert np.allclose(handed.A, s.A)
+
+
+def test_questions_that_are_refused() -> None:
+    rng = np.random.default_rng(14)
+    m = geared(rng, kic.load("four-bar"), ["A"])
+    m = replace(m, motors=[*m.motors, kic.Motor("P", ["D"])])
+    c = m.at({"A": 1.2})
+    with pytest.raises(kic.UnknownNameError, match=r"No input 'M9' in 'this state space'.* M0, P, A"):
+        c.state_space(inputs=["M9"], motors=True, wrt="A", outputs="A")
+    with pytest.raises(kic.InputError, match="Expected inputs with different names, got twice A"):
+        kic.load("four-bar").at().state_space(inputs=["A", "A"])
+    with pytest.raises(kic.UnknownNameError, match="No part 'nowhere' in 'four-bar'"):
+        kic.load("four-bar").at().state_space(outputs=["nowhere.rate"])
+    with pytest.raises(kic.InputError, match="2 motors drive 1 freedoms"):
+        c.state_space([1.0])  # the second motor's gearing changes, and its torque is open
+    one = replace(m, motors=[kic.Motor("P", ["A"])]).at({"A": 1.2})
+    with pytest.raises(kic.InputError, match="'P' is a plain source of torque and has no current"):
+        one.state_space(outputs=["P.current"])
+    plain = one.state_space()
+    assert plain.inputs == ("P",)
+    assert plain.B[1, 0] == pytest.approx(1 / float(one.dynamics().I[0, 0]))
+    bare = m.at({"A": 1.2}).state_space(motors=False)
+    assert bare.states == ("A", "A.rate")
+    assert bare.inputs == ("A",)
+    with pytest.raises(kic.InputError, match=r"state_space\(\) of 'four-bar' needs real numbers"):
+        kic.sensitivity(kic.load("four-bar"), lambda x: x.at().state_space().A, "crank.mass")
+    s = kic.load("four-bar").at().state_space()
+    with pytest.raises(
+        kic.InputError, match="Expected coefficients with respect to A, got those with respect"
+    ):
+        s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
+    with pytest.raises(kic.InputError, match="This needs D, of order 3"):
+        s.transfer(kic.load("four-bar").at().coefficients("D"))
+    with pytest.raises(kic.InputError, match="Expected the states to begin with the coordinates"):
+        kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], ["A"])
+    page = str(s)
+    assert "state space of A" in page
+    assert "<table>" in s._repr_html_()
