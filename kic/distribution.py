@@ -117,15 +117,7 @@ class Distribution:
 
 def labels_of(model: Model, actuators: str | Iterable[str]) -> tuple[str, ...]:
     """Rows at which efforts act, all of which can do work."""
-    names = names_of(actuators, "actuators")
-    fixed = [name for name in names if name in model.drawing.rods]
-    if fixed:
-        raise InputError(
-            f"Distance '{fixed[0]}' of '{model.drawing.name}' is fixed: an effort there does no work, and is "
-            "none of an actuator. Leave it out; joint_forces() tells its load.",
-            name=fixed[0],
-        )
-    return model.actuators(names)
+    return model.actuators(names_of(actuators, "actuators"))
 
 
 class Sharing:

@@ -73,9 +73,10 @@ def cut_everywhere(drawing: Drawing) -> Drawing:
         for name, body in zip(names, drawing.bodies, strict=True)
     ]
     loose = tuple(replace(distance, fixed=False) for distance in drawing.distances)
+    apart = tuple(replace(contact, closed=False) for contact in drawing.contacts)
     joints = (*free, *drawing.joints)
     return replace(
-        drawing, joints=joints, coordinates=tuple(names), couplings=(), distances=loose, contacts=()
+        drawing, joints=joints, coordinates=tuple(names), couplings=(), distances=loose, contacts=apart
     )
 
 

@@ -141,6 +141,16 @@ class Model(Packed):
 
     def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Labels of the rows at which efforts act: as many as there are freedoms or more, each once."""
+        still = {name: f"Distance '{name}' of '{self.drawing.name}' is fixed" for name in self.drawing.rods}
+        for contact in self.drawing.touching:
+            still[contact.name] = f"Contact '{contact.name}' of '{self.drawing.name}' is closed"
+        for base in (name.partition(".")[0] for name in names):
+            if base in still:
+                raise InputError(
+                    f"{still[base]}: an effort there does no work, and is none of an actuator. Leave it out; "
+                    "joint_forces() tells its load.",
+                    name=base,
+                )
         labels = self.rows(names, 1).answer.rows.labels if names else ()
         twice = sorted({name for name in labels if labels.count(name) > 1})
         if twice:

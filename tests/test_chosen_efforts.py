@@ -126,6 +126,34 @@ def test_efforts_that_do_not_make_the_motion() -> None:
         c.joint_forces(actuators=MOTORS, effort=T + 1j)
 
 
+def test_efforts_at_contacts() -> None:
+    """A closed one does no work; between an open foot and the ground it is a force like others."""
+    m = kic.load("quadruped")
+    motors = [joint.name for joint in m.joints if joint.type == "revolute"]
+    for ask in (
+        lambda c: c.joint_forces(actuators=[*motors, "step_fl.n"]),
+        lambda c: c.distribute(np.zeros(6), [*motors, "step_fl"], np.ones(15), wrt="trunk"),
+    ):
+        with pytest.raises(
+            kic.InputError, match="Contact 'step_fl' of 'quadruped' is closed: an effort there"
+        ):
+            ask(m.at())
+    lifted = replace(
+        m, contacts=[replace(x, closed=x.name != "step_fl") for x in m.contacts], coordinates=None
+    ).at()
+    wrt = ["trunk", "spread_fl", "swing_fl", "knee_fl"]
+    acting = [*motors, "step_fl"]
+    needed = lifted.dynamics(wrt=wrt).effort(np.zeros(9), np.zeros(9))
+    # as if the foot stood: the ground's loads are three efforts more
+    g = m.at().grasp("trunk")
+    motion = g.motion()
+    given = np.concatenate([motion.effort, motion.force[:3]])
+    assert mismatch(given @ lifted.coefficients(acting, wrt=wrt).G, needed) < 1e-12
+    f = lifted.joint_forces(wrt=wrt, actuators=acting, effort=given)
+    for k in (1, 2, 3):
+        assert np.abs(f[g.contacts[k].name].force - motion.contact_force[k]).max() < 1e-9
+
+
 # ------------------------------------------------------------------------- the walking machine, twice
 
 
