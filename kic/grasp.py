@@ -21,6 +21,7 @@ from kic.contacts import HOLDS, Contact
 from kic.dynamics import Dynamics
 from kic.errors import InputError, SingularError, shown
 from kic.graspmotion import GraspMotion
+from kic.gripped import Gripped
 from kic.internalloads import canonical
 from kic.model import Model
 from kic.rows import names_of
@@ -49,7 +50,7 @@ class Answers(Protocol):
         """I*, P* and loads."""
 
 
-class Grasp:
+class Grasp(Gripped):
     """A body and what holds it by contacts: fingers an object, or legs on the ground a trunk.
 
     ``G f`` is the wrench on the object that loads f of its contacts make. Their rows are those of the
@@ -151,11 +152,6 @@ class Grasp:
         wrench = np.concatenate([d * pushes, np.where(pushes, np.cross(arm, d), d)], axis=-1)
         onto = np.where(self._back, -1.0, 1.0)
         return np.swapaxes(wrench * onto[self._owner, None], -1, -2)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Types of the contacts."""
-        return tuple(contact.type for contact in self.contacts)
 
     @property
     def batch(self) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ FLOORS = [
     ["motors"],
     ["drawing", "resolution", "gripquestion"],
     ["gripping"],
+    ["gripped"],
     ["tree"],
     ["items", "masses", "posture", "drives", "actuators"],
     ["cuts"],
