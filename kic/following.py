@@ -179,6 +179,8 @@ def follow(
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
         raise InputError(f"Expected `gain` to be a number (1/time), not negative, got {shown(gain)}.")
+    if not isinstance(exact, bool):
+        raise InputError(f"Expected `exact` to be True or False, got {shown(exact)}.")
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"Expected `tolerance` to be between 1e-13 and 1e-3, got {shown(tolerance)}.")
     course = TaskPath(model, path, times)
