@@ -17,7 +17,7 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays", "programs"],
-    ["checks", "members", "piecewise", "quadratics", "naming", "weighting"],
+    ["checks", "members", "piecewise", "quadratics", "naming", "weighting", "manipulability"],
     ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse"],
     ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion"],
     ["dynamics", "couplings", "contacts"],
@@ -36,7 +36,7 @@ FLOORS = [
     ["mobility", "chords", "steps"],
     ["model", "continuation", "locating"],
     ["placement", "reactions", "singularities", "results", "touching", "taskpath"],
-    ["evaluator"],
+    ["evaluator", "softness"],
     ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
     ["distribution", "resolving"],
     ["actuation"],
