@@ -173,6 +173,7 @@ def follow(
     tolerance: float,
 ) -> Following:
     """Follow a path; see `Mechanism.follow`."""
+    model.only_real("Following a path", "Ask resolve() at postures made by at().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
         raise InputError(f"Expected `t` to be two times or more, each later than the last, got {shown(t)}.")

@@ -65,15 +65,19 @@ class _OfRows(Objective):
             raise InputError(f"'{min(turns)}' has a rate but no value that it could be near to.")
         return found
 
+    def _apart(self, c: Any, u: Any) -> np.ndarray:
+        """x − x₀ (..., P), of cut joints, known but for full turns, the shorter way."""
+        return c._model.rows(self.names, 1).answer.rows.shortest(u.values - self._rest)
+
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
         """Rates z = −gain · Gᵀ k (x − x₀), (..., M)."""
         u = self._coefficients(c, wrt, 1)
-        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, u.values - self._rest)
+        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, self._apart(c, u))
 
     def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
         """Their change ż (..., M) along rates (..., M)."""
         u, k = self._coefficients(c, wrt, 2), self._stiffness
-        bent = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, u.values - self._rest)
+        bent = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, self._apart(c, u))
         return -self.gain * (bent + np.einsum("...pn,p,...pm,...m->...n", u.G, k, u.G, qd))
 
 
