@@ -87,9 +87,14 @@ def test_documented_shapes(cls: type) -> None:
 
 def test_notation_table_names_what_exists() -> None:
     c = kic.load("puma560").at()
-    things = {"Coefficients": c.coefficients("tool", order=3), "Dynamics": c.dynamics(), "Configuration": c}
+    things = {
+        "Coefficients": c.coefficients("tool", order=3),
+        "Dynamics": c.dynamics(),
+        "Configuration": c,
+        "OperationalSpace": c.operational_space("tool"),
+    }
     named = re.findall(r"^\|.*`(\w+)\.(\w+)`", readme(), flags=re.MULTILINE)
-    assert len(named) == 7
+    assert len(named) == 8
     for owner, attribute in named:
         assert isinstance(getattr(things[owner], attribute), np.ndarray), (owner, attribute)
     for name in ("G", "H", "D", "I*", "P*", "Tᴸ", "T"):
