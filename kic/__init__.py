@@ -30,6 +30,7 @@ K, C    ∂T/∂q, ∂T/∂q̇ (`Linearization`)      (..., M, M)              (
 T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
 G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
+p, J̄    load, consistent inverse of it      (..., P), (..., M, P)    (4-70)
 q̇, λ    for a task (`Resolution`)           (..., M), (..., P)       (4-68) to (4-75)
 ======  ==================================  =======================  =================
 

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, numbers, trailing
+from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError
+from kic.manipulability import FLAT
 from kic.tables import Sheet, member
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
@@ -19,8 +20,6 @@ KINDS = {
     "inertia": "u̇ᵀ Λ u̇ ≤ 1",
     "acceleration": "ü of efforts with Σ (T/limit)² ≤ 1",
 }
-# a singular value below this share of the largest can not be told from 0
-FLAT = 1e-14
 # in a collapsed ellipsoid, what a direction has less of than this across it is round-off
 ACROSS = 1e-12
 
@@ -320,51 +319,6 @@ class Ellipsoid:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
-    """Gradient of Yoshikawa's w = √det(G Gᵀ) along the coordinates: ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
-
-    Parameters
-    ----------
-    G : (..., P, M) array_like
-        First-order coefficients of no more rows than coordinates, all of one unit; or S G R of scaled ones.
-    H : (..., P, M, M) array_like
-        Their derivatives, the differentiating index first; or S H R, which leaves that index as it is.
-
-    Returns
-    -------
-    (..., M)
-        NaN where G is singular: there w is 0 and has an edge.
-
-    Raises
-    ------
-    InputError
-        For other shapes, more rows than coordinates, or numbers that are not real.
-
-    Examples
-    --------
-    >>> import kic
-    >>> c = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
-    >>> manipulability_gradient(c.G, c.H).round(4)  # of sin elbow
-    array([0.    , 0.0707])
-    """
-    G = numbers("G", G)
-    if G.ndim < 2 or G.shape[-2] > G.shape[-1]:
-        raise InputError(
-            "Manipulability has a gradient for at most as many rows as coordinates, got G of shape "
-            f"{G.shape}; with more it is 0 everywhere. Name fewer rows."
-        )
-    H = trailing("H", H, *G.shape[-2:], G.shape[-1], finite=False)
-    if not G.dtype == H.dtype == np.float64:
-        raise InputError(f"Expected G and H of real numbers, got {G.dtype} and {H.dtype}.")
-    broadcast_batches(G=G.shape[:-2], H=H.shape[:-3])
-    known = np.isfinite(G).all(axis=(-1, -2))
-    U, s, V = np.linalg.svd(np.where(known[..., None, None], G, 0.0), full_matrices=False)
-    regular = known & (s[..., -1] > FLAT * s[..., 0])
-    safe = np.where(regular[..., None], s, np.nan)
-    inverse = np.einsum("...kn,...k,...pk->...np", V, 1 / safe, U)
-    return s.prod(axis=-1)[..., None] * np.einsum("...np,...pmn->...m", inverse, H)
 
 
 def _over(x: np.ndarray) -> np.ndarray:

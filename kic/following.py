@@ -173,12 +173,15 @@ def follow(
     tolerance: float,
 ) -> Following:
     """Follow a path; see `Mechanism.follow`."""
+    model.only_real("Following a path", "Ask resolve() at postures made by at().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
         raise InputError(f"Expected `t` to be two times or more, each later than the last, got {shown(t)}.")
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
         raise InputError(f"Expected `gain` to be a number (1/time), not negative, got {shown(gain)}.")
+    if not isinstance(exact, bool):
+        raise InputError(f"Expected `exact` to be True or False, got {shown(exact)}.")
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"Expected `tolerance` to be between 1e-13 and 1e-3, got {shown(tolerance)}.")
     course = TaskPath(model, path, times)

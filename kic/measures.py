@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import check_failures
-from kic.ellipsoids import KINDS, Ellipsoid, Kind, manipulability_gradient
+from kic.ellipsoids import KINDS, Ellipsoid, Kind
 from kic.errors import InputError, SingularError, shown
+from kic.manipulability import manipulability_gradient
 from kic.model import Model
 from kic.scales import coordinate_limits, row_scales
 

@@ -12,14 +12,14 @@ from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
 from kic.kinematics import Table, kernel, over_batch
 from kic.rows import names_of
+from kic.softness import softness
 from kic.tables import Sheet, member
+from kic.weighting import LEAST_SHARE, Weighting
 
 if TYPE_CHECKING:
     from kic.model import Model
     from kic.results import Results
 
-# as in kernels.operational, which is not imported here: it would pull in the compiler
-LEAST_SHARE = 1e-12
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _COST = 2.0
 
@@ -219,6 +219,8 @@ class OperationalEvaluator:
         self, model: Model, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
     ) -> None:
         names = names_of(task, "task")
+        if not names:
+            raise InputError("Expected at least one row in `task`, got none.")
         self._model = model
         self._evaluator = Evaluator(model, names, 2, True, wrt)
         rows, table = self._evaluator.layouts
@@ -238,6 +240,8 @@ class OperationalEvaluator:
         places = [rows.places[1][0], rows.places[2][0], *(start for start, _ in table.places)]
         order = range(M) if columns is None else columns
         self._plan = np.array([M, P, columns is None, *places, *picked, *order])
+        least = Weighting("minimum kinetic energy", "consistent", None, M)
+        self._soft = softness(model, rows.rows, least, wrt, M)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
         self._answer = Table([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 
@@ -295,7 +299,7 @@ class OperationalEvaluator:
         made = np.empty((len(T), self._answer.width), T.dtype)
         out = self.results(made, results._batch)
         out._of, out._results = self, results
-        out._work = self._plan, T, K, np.empty(self._scratch, T.dtype), np.empty(len(T)), made
+        out._work = self._plan, T, K, self._soft, np.empty(self._scratch, T.dtype), np.empty(len(T)), made
         return out
 
     def _fill(self, work: tuple[np.ndarray, ...]) -> None:
@@ -305,10 +309,10 @@ class OperationalEvaluator:
             if entry(*work):
                 self._refuse(work)
             return
-        plan, T, K, scratch, shares, made = work
+        plan, T, K, soft, scratch, shares, made = work
 
         def part(a: int, b: int) -> None:
-            entry(plan, T[a:b], K[a:b], np.empty_like(scratch), shares[a:b], made[a:b])
+            entry(plan, T[a:b], K[a:b], soft, np.empty_like(scratch), shares[a:b], made[a:b])
 
         if count:
             over_batch()(part, count, _COST)
@@ -317,7 +321,7 @@ class OperationalEvaluator:
 
     def _refuse(self, work: tuple[np.ndarray, ...]) -> None:
         """Name the members whose task is singular; those without a posture are NaN and stay so."""
-        _, T, K, _, shares, _ = work
+        _, T, K, _, _, shares, _ = work
         known = np.isfinite(T).all(axis=1) & np.isfinite(K).all(axis=1)
         bad = np.flatnonzero(known & ~(shares > LEAST_SHARE))
         if not bad.size:
@@ -325,8 +329,8 @@ class OperationalEvaluator:
         least = float(np.nan_to_num(shares[bad]).min())
         raise SingularError(
             f"The task {', '.join(self.task)} of '{self._model.drawing.name}' is singular here: its rows "
-            f"depend on one another, or some motion moves no mass (a pivot keeps {least:.1e} of its own). "
-            "Name fewer rows, or move away from the posture.",
+            "depend on one another, or do not move, or some motion moves no mass (a pivot keeps "
+            f"{least:.1e} of its own). Name fewer rows, or move away from the posture.",
             share=least,
             failed=[(int(i),) for i in bad],
         )

@@ -9,22 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
-from kic.errors import InputError, SingularError
+from kic.errors import InputError, SingularError, shown
 from kic.evaluator import Evaluator
-from kic.kinematics import WANT_INERTIA, Table, kernel, over_batch
+from kic.kinematics import Table, kernel, over_batch
 from kic.resolution import Resolution
-from kic.rows import Rows, names_of
-from kic.system import column_scales, row_scales
-from kic.weighting import (
-    GIVEN_METRIC,
-    INERTIA_METRIC,
-    LEAST_SHARE,
-    UNIT_METRIC,
-    Damping,
-    Law,
-    Weight,
-    Weighting,
-)
+from kic.rows import names_of
+from kic.softness import softness
+from kic.weighting import GIVEN_METRIC, INERTIA_METRIC, LEAST_SHARE, Damping, Law, Weight, Weighting
 
 if TYPE_CHECKING:
     from kic.model import Model
@@ -69,7 +60,11 @@ class ResolutionEvaluator:
     ) -> None:
         names = names_of(task, "task")
         inertia = isinstance(weight, str) and weight == "minimum kinetic energy"
-        self._effort, self._order = bool(effort), order
+        if type(order) is not int or order not in (1, 2):
+            raise InputError(f"Expected `order` to be 1 or 2, got {shown(order)}.")
+        if not isinstance(effort, bool):
+            raise InputError(f"Expected `effort` to be True or False, got {shown(effort)}.")
+        self._effort, self._order = effort, order
         if effort and order < 2:
             raise InputError("Efforts need accelerations; prepare order 2.")
         self._model = model
@@ -91,6 +86,8 @@ class ResolutionEvaluator:
                 freedoms=M,
             )
         self.weighting = Weighting(weight, law, damping, M)
+        if self.weighting.largest:
+            model.only_real("Damping", "It is measured by the size of the drawing. Leave `damping` out.")
         picked = np.arange(rows.rows.height) if rows.rows.select is None else rows.rows.select
         columns = model.tree.to_coordinates if wrt is None and model.direct else None
         places = [rows.places[1][0], rows.places[2][0] if order > 1 else 0]
@@ -99,7 +96,7 @@ class ResolutionEvaluator:
         self._plan = np.array([M, P, columns is None, *places, *picked, *in_order])
         asked = [order, self.weighting.metric, self.weighting.consistent]
         self._asked = np.array([*asked, False, self._effort]), np.array([*asked, True, self._effort])
-        self.soft = self._softness(wrt, rows.rows)
+        self.soft = softness(model, rows.rows, self.weighting, wrt, M)
         given = self.weighting.metric == GIVEN_METRIC
         self._matrix = self.weighting.matrix.reshape(prod(self.weighting.batch), M * M if given else 0)
         self._numbers = np.empty((len(self.soft), 2 + P))
@@ -108,28 +105,6 @@ class ResolutionEvaluator:
         self._motions = Table([(P,), (P,), (M,), (M,)])
         self._answer = Table([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
         self._scratch = 2 * P * M + M * P + P * P + 3 * M * M + 3 * P * P + 2 * M + 2 * P
-
-    def _softness(self, wrt: Any, rows: Rows) -> np.ndarray:
-        """What λ² = 1 adds to the rows of the task, (B or 1, P): their units, over a mean of the weight."""
-        model, tree = self._model, self._model.tree
-        task = row_scales(tree, list(rows.source), model.length)
-        task = (task if rows.select is None else task[rows.select]) ** 2
-        lengths = column_scales(tree, model.length)
-        if self.weighting.metric == INERTIA_METRIC:
-            question = model.dynamics(WANT_INERTIA)
-            I = question.model.split(question.table(model.drawn, np.empty((1, 0, 3))), ())[0]
-            return task[None] / np.mean(np.einsum("nn->n", I) * lengths**2)
-        if not (wrt is None and model.direct):
-            transfer = model.asked(wrt)
-            assert transfer is not None  # for the type checker: the tree's own were sorted out
-            columns = transfer.scale[: transfer.first]
-        else:
-            columns = lengths if tree.to_coordinates is None else lengths[tree.to_coordinates]
-        if self.weighting.metric == UNIT_METRIC:
-            return task[None] / np.mean(columns**2)
-        M = len(self.coordinates)
-        diagonal = np.einsum("bnn->bn", self.weighting.matrix.reshape(prod(self.weighting.batch), M, M))
-        return task / np.mean(diagonal * columns**2, axis=-1)[:, None]
 
     def __call__(
         self,

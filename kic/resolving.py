@@ -170,9 +170,8 @@ class _Case:
             first = f.motion([ud, udd, z, None], len(c._states), dtype)
             qd = rates
             if qd is None:  # how the aim changes depends on the rates
-                qd = f._answer.split(
-                    f.table(_as(c._states, dtype), first, False, self.members), (len(first),)
-                )[0]
+                table = f.table(_as(c._states, dtype), first, False, self.members)
+                qd = f.results(table, (len(first),)).qd
             zd = aim.change(c, self.wrt, self.names, qd, ahead and (lambda: ahead(qd)), step)
             dtype = np.result_type(dtype, zd)
         motion = f.motion([ud, udd, z, zd], len(c._states), dtype)
@@ -191,7 +190,9 @@ class _Case:
     def jerk(self, table: np.ndarray) -> np.ndarray:
         """Jerks (B, M): the acceleration law a complex step of time ahead."""
         f, given = self.f, self.given
-        qd, qdd = f._answer.split(table, (len(table),))[:2]
+        now = f.results(table, (len(table),))
+        qd, qdd = now.qd, now.qdd
+        assert qdd is not None  # for the type checker: jerks are asked with accelerations
         if table.dtype.kind == "c":
             raise InputError(
                 "Jerks are a complex step of accelerations; the posture holds complex numbers already."
@@ -203,7 +204,9 @@ class _Case:
             ahead["qd"] = qd + 1j * h * qdd
         else:
             ahead["ud"] = given["ud"] + 1j * h * given["udd"]
-        return f._answer.split(self._resolved(c, ahead, 1j * h, None), (len(table),))[1].imag / h
+        later = f.results(self._resolved(c, ahead, 1j * h, None), (len(table),)).qdd
+        assert later is not None  # for the type checker: accelerations are of order 2
+        return later.imag / h
 
 
 def _as(states: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -74,16 +74,16 @@ class RightInverse:
         """Change (..., P) of λ² along the motion of each row."""
         root = np.sqrt(self._soft)
         scale = root[..., :, None] * root[..., None, :]
-        sizes, modes = np.linalg.eigh(self._A / scale)
-        P = sizes.shape[-1]
-        others = np.where(np.eye(P, dtype=bool), 1.0, sizes[..., None, :]).prod(axis=-1)
         half = bent @ self._X[..., None, :, :]
         change = half + np.swapaxes(half, -1, -2)
         if metric is not None:
             X = self._X[..., None, :, :]
             change = change - np.swapaxes(X, -1, -2) @ metric @ X
-        change = change / scale[..., None, :, :]
-        slope = np.einsum("...pk,...mpr,...rk,...k->...m", modes, change, modes, others)
+        A, change = (self._A / scale)[..., None, :, :], change / scale[..., None, :, :]
+        # of a determinant, row by row: it may be 0
+        P = A.shape[-1]
+        rows = np.eye(P, dtype=bool)[..., None]
+        slope = sum(np.linalg.det(np.where(rows[p], change, A)) for p in range(P))
         largest, near = self._grows[0] ** 2, self._grows[1] ** 2
-        ratio = sizes.prod(axis=-1, keepdims=True) / near
-        return np.where(ratio < 1, -2 * largest * (1 - ratio) * slope / near, 0.0)
+        ratio = np.linalg.det(A) / near
+        return np.where(ratio.real < 1, -2 * largest * (1 - ratio) * slope / near, 0.0)

@@ -69,6 +69,13 @@ class Rows:
             values[..., row] = drawn + angle
         return values
 
+    def shortest(self, apart: np.ndarray) -> np.ndarray:
+        """Differences (..., P) of the rows asked for; of cut joints, known but for full turns, the least."""
+        angles = {row for row, *_ in self.angles}
+        asked = range(self.height) if self.select is None else self.select
+        whole = np.array([row in angles for row in asked]) * 2 * np.pi
+        return apart - whole * np.round(apart.real / (2 * np.pi))
+
 
 def names_of(of: Any, argument: str = "of") -> tuple[str, ...]:
     """Names as a tuple, from one or from several.

@@ -9,6 +9,7 @@ import numpy as np
 
 from kic.arrays import numbers, reals
 from kic.errors import InputError, SingularError, shown
+from kic.manipulability import manipulability
 from kic.rows import names_of
 
 
@@ -64,15 +65,19 @@ class _OfRows(Objective):
             raise InputError(f"'{min(turns)}' has a rate but no value that it could be near to.")
         return found
 
+    def _apart(self, c: Any, u: Any) -> np.ndarray:
+        """x − x₀ (..., P), of cut joints, known but for full turns, the shorter way."""
+        return c._model.rows(self.names, 1).answer.rows.shortest(u.values - self._rest)
+
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
         """Rates z = −gain · Gᵀ k (x − x₀), (..., M)."""
         u = self._coefficients(c, wrt, 1)
-        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, u.values - self._rest)
+        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, self._apart(c, u))
 
     def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
         """Their change ż (..., M) along rates (..., M)."""
         u, k = self._coefficients(c, wrt, 2), self._stiffness
-        bent = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, u.values - self._rest)
+        bent = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, self._apart(c, u))
         return -self.gain * (bent + np.einsum("...pn,p,...pm,...m->...n", u.G, k, u.G, qd))
 
 
@@ -178,7 +183,7 @@ class Manipulability(Objective):
     >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.Manipulability(gain=2.0))
-    >>> bool(r.coefficients.G.shape == (7, 3))
+    >>> bool(c.manipulability_gradient("flange") @ r.qd > 0)
     True
     """
 
@@ -187,42 +192,31 @@ class Manipulability(Objective):
         self.of = None if of is None else names_of(of)
 
     def _parts(self, c: Any, wrt: Any, task: tuple[str, ...], order: int) -> tuple[Any, ...]:
-        """The coefficients, A⁻¹ G, w, and the gradient of log w: tr(A⁻¹ ∂G/∂q_m Gᵀ), for A = G Gᵀ."""
+        """The coefficients, the right inverse of G, w, and the gradient of log w."""
         u = c.coefficients(task if self.of is None else self.of, order=order, wrt=wrt)
-        A = u.G @ np.swapaxes(u.G, -1, -2)
-        known = np.isfinite(A.real).all(axis=(-2, -1))
-        sound = np.where(known[..., None, None], A, np.eye(A.shape[-1]))
-        size = np.sqrt(np.einsum("...pp->...p", sound).real)
-        share = np.linalg.eigvalsh(
-            sound.real
-            / np.where(size > 0, size, 1.0)[..., None]
-            / np.where(size > 0, size, 1.0)[..., None, :]
-        )
-        bad = known & ~(share[..., 0] > 1e-12)
+        w, R = manipulability(u.G)
+        bad = np.isfinite(u.G).all(axis=(-2, -1)) & np.isnan(w)
         if bad.any():
             raise SingularError(
                 f"The manipulability of {', '.join(u.rows)} is zero here, and has no gradient. Leave this "
                 "posture by the task, or by another objective.",
                 failed=[tuple(index) for index in np.argwhere(bad).tolist()],
             )
-        w = np.sqrt(np.linalg.det(sound))
-        B = np.where(known[..., None, None], np.linalg.solve(sound, u.G), np.nan)
-        return u, sound, B, w, np.einsum("...pn,...pmn->...m", B, u.H)
+        return u, R, w, np.einsum("...np,...pmn->...m", R, u.H)
 
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
         """Rates z = gain · ∂w/∂q, (..., M)."""
-        _, _, _, w, slope = self._parts(c, wrt, task, 2)
+        _, _, w, slope = self._parts(c, wrt, task, 2)
         return self.gain * w[..., None] * slope
 
     def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
         """Their change ż (..., M) along rates (..., M)."""
-        u, A, B, w, slope = self._parts(c, wrt, task, 3)
+        u, R, w, slope = self._parts(c, wrt, task, 3)
         rate = np.einsum("...pmn,...m->...pn", u.H, qd)
-        half = rate @ np.swapaxes(u.G, -1, -2)
-        Ad = half + np.swapaxes(half, -1, -2)
-        turned = np.linalg.solve(A, rate - Ad @ B)  # the rate of A⁻¹ G
-        bent = np.einsum("...pn,...pmn->...m", turned, u.H)
-        bent = bent + np.einsum("...pn,...plmn,...l->...m", B, u.D, qd)
+        null = np.eye(len(u.columns)) - R @ u.G
+        turned = null @ np.swapaxes(rate, -1, -2) @ np.swapaxes(R, -1, -2) @ R - R @ rate @ R
+        bent = np.einsum("...np,...pmn->...m", turned, u.H)
+        bent = bent + np.einsum("...np,...plmn,...l->...m", R, u.D, qd)
         grown = np.einsum("...m,...m->...", slope, qd)[..., None]
         return self.gain * w[..., None] * (bent + grown * slope)
 

@@ -79,7 +79,9 @@ class TaskPath:
             missing = []
             if value.shape[-1]:
                 there = self._model.values(e.valued, states)[:, : value.shape[-1]]
-                missing.append(_spread(value, shape) - there)
+                apart = _spread(value, shape) - there
+                rows = self._model.rows(e.valued, 1).answer.rows
+                missing.append(apart if turn is not None else rows.shortest(apart))
             if turn is not None:
                 question = self._model.pose(e.name)
                 p = question.answer.split(question.table(states), (len(states),))[0].reshape(-1, 4, 3)

@@ -12,7 +12,7 @@ from kic.errors import InputError, shown
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
 Law = Literal["consistent", "instantaneous"]
 Damping = float | tuple[float, float] | None
-# as in kernels.resolution, which is not imported here: it would pull in the compiler
+# as in the kernels, which are not imported here: they would pull in the compiler
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
 LEAST_SHARE = 1e-12
 _WEIGHTS = {"minimum norm": UNIT_METRIC, "minimum kinetic energy": INERTIA_METRIC}
@@ -61,8 +61,6 @@ def _metric(weight: Any, size: int) -> np.ndarray:
     Q = trailing("weight", weight, size, size)
     if Q.dtype != _REAL:
         raise InputError(f"Expected `weight` to be real numbers, got {Q.dtype}.")
-    if (np.abs(Q - np.swapaxes(Q, -1, -2)) > 1e-12 * np.abs(Q).max(initial=0.0)).any():
-        raise InputError("Expected `weight` to be symmetric; give (Q + Qᵀ) / 2.")
     diagonal = np.einsum("...nn->...n", Q)
     if not (diagonal > 0).all():
         raise InputError(
@@ -71,7 +69,10 @@ def _metric(weight: Any, size: int) -> np.ndarray:
             least=float(diagonal.min()),
         )
     scale = np.sqrt(diagonal)
-    least = np.linalg.eigvalsh(Q / (scale[..., :, None] * scale[..., None, :])).min(initial=1.0)
+    scaled = Q / scale[..., :, None] / scale[..., None, :]
+    if (np.abs(scaled - np.swapaxes(scaled, -1, -2)) > 1e-12).any():
+        raise InputError("Expected `weight` to be symmetric; give (Q + Qᵀ) / 2.")
+    least = np.linalg.eigvalsh(scaled).min(initial=1.0)
     if not least > LEAST_SHARE:
         raise InputError(
             f"Expected `weight` to be positive definite; of its diagonal scaled to 1, the least eigenvalue "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sampling import mismatch
@@ -127,7 +129,6 @@ def test_poses(panda: kic.Mechanism) -> None:
     t = np.linspace(0, 1, 21)
     axis = np.array([0.2, -0.3, 0.1])
     place = c.pose("link7")
-    reference = place.apply([0.0, 0.0, 0.0])
 
     def pose(x: float) -> tuple:
         turn = Rotation.from_rotvec(x * axis) * place.rotation
@@ -155,7 +156,6 @@ def test_poses(panda: kic.Mechanism) -> None:
     assert np.abs(turned.error).max() < 1e-12
     turned = panda.follow({"link7": lambda x: (pose(x)[0].rotation, axis)}, t, near=c)
     assert np.abs(turned.error).max() < 1e-12
-    assert reference.shape == (3,)
 
 
 CLOSED = {
@@ -188,6 +188,26 @@ def test_closed_mechanisms(name: str) -> None:
     law = f.configuration.resolve(f.task, np.stack([s * np.cos(t) for s in CLOSED[name].values()], axis=-1),
                                   weight="minimum kinetic energy")  # fmt: skip
     assert mismatch(f.qd, law.qd) < 1e-11
+
+
+def test_a_cut_joint_goes_all_the_way_round() -> None:
+    """Its value is known but for full turns, on the path and in what is preferred."""
+    bars = kic.load("four-bar")
+    joint = {j.name: j for j in bars.joints}
+    m = replace(bars, joints=tuple(joint[k] for k in "BCDA"), coordinates=("B",))
+    assert [j.name for j in m._model.tree.cuts] == ["A"]
+    c = m.at()
+    home = float(c.value("A"))
+    f = m.follow({"A": lambda t: home + t}, np.linspace(0, TURN, 41), near=c)
+    assert np.abs(f.error).max() < 1e-12
+    assert np.ptp(f.configuration.value("A")) > 6
+    assert mismatch(f.configuration.coefficients("A").velocity(f.qd), np.ones((41, 1))) < 1e-11
+    assert np.abs(f.configuration.value("C")[-1] - c.value("C")) < 1e-12
+    there = [
+        kic.PreferredPosture({"A": home + 0.2 + turns * TURN}).rates(c, None, ()) for turns in (-1, 0, 2)
+    ]
+    for z in there:
+        assert mismatch(z, 0.2 * c.coefficients("A").G[0]) < 1e-12
 
 
 def test_batches(panda: kic.Mechanism) -> None:
@@ -332,6 +352,7 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
         ({"t": [0.0]}, "Expected `t` to be two times or more"),
         ({"t": [0.0, 1.0, 1.0]}, "each later than the last"),
         ({"gain": -1.0}, "Expected `gain`"),
+        ({"exact": "no"}, "Expected `exact` to be True or False, got 'no'"),
         ({"tolerance": 0.0}, "Expected `tolerance`"),
         ({"path": course}, "Expected `path` to be a dict"),
         ({"path": {}}, "Expected `path` to be a dict"),
@@ -356,6 +377,8 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
     for given, message in cases:
         with pytest.raises(kic.KicError, match=message):
             panda.follow(**{**good, **given})
+    with pytest.raises(kic.InputError, match="Following a path of 'panda' needs real numbers"):
+        kic.sensitivity(panda, lambda m: m.follow({"flange": course}, t).qd, ["flange.at.x"])
     f = panda.follow(**good)
     with pytest.raises(kic.InputError, match="multiples of the period"):
         f.drift(0.3)

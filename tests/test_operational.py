@@ -185,6 +185,37 @@ def test_masked_members_stay_nan() -> None:
     assert mismatch(s.mu[0], m.at([0.3, 1.0]).operational_space(task).mu) < 1e-14
 
 
+def test_a_row_that_stands_still_is_refused_and_a_small_one_is_not() -> None:
+    """Rounding is no motion; micrometres at the end of a boom of ten metres are."""
+    m = kic.load("horn-two-link")
+    for at in ([0.0, 0.0], [0.0, np.pi], [1e-17, 1e-17]):
+        with pytest.raises(kic.SingularError, match="or do not move"):
+            m.at(at).operational_space("tip.x")
+    for size in (1.0, 1e-3, 1e-6):
+        crane = kic.Mechanism(
+            "crane",
+            bodies=[
+                kic.Body("boom", mass=100.0, com=(5, 0, 0), inertia=(0, 100, 100)),
+                kic.Body("finger", mass=1.0, com=(10 + size / 2, 0, 0), inertia=(0, size**2, size**2)),
+            ],
+            joints=[
+                kic.Joint("A", "revolute", ("ground", "boom"), at=(0, 0, 0), axis=(0, 0, 1)),
+                kic.Joint("B", "revolute", ("boom", "finger"), at=(10, 0, 0), axis=(0, 0, 1)),
+            ],
+            points=[
+                kic.Point("nail", "finger", at=(10 + size, 0, 0)),
+                kic.Point("anvil", "boom", at=(10, -size, 0)),
+            ],
+            distances=[kic.Distance("gap", ("nail", "anvil"))],
+        )
+        c = crane.at([0.1, 0.2])
+        slope = np.sin((np.pi / 2 + 0.2) / 2 + np.pi / 2)
+        for weight in ("minimum norm", "minimum kinetic energy"):
+            assert abs(c.resolve("gap", [size], weight=weight).qd[1] * slope - 1) < 1e-8
+        s = c.operational_space("gap")
+        assert mismatch(s.Lambda, plain(c, ["gap"])["Lambda"]) < 1e-8
+
+
 def test_what_it_refuses() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
@@ -192,6 +223,8 @@ def test_what_it_refuses() -> None:
         kic.InputError, match=r"'horn-two-link' has 2 freedoms, but the task has 3 rows: tip\.x"
     ):
         c.operational_space("tip")
+    with pytest.raises(kic.InputError, match="Expected at least one row in `task`, got none"):
+        c.operational_space([])
     with pytest.raises(kic.UnknownNameError, match="nose"):
         c.operational_space("nose")
     with pytest.raises(kic.SingularError, match="is singular here") as caught:

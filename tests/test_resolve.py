@@ -167,6 +167,8 @@ def test_the_instantaneous_law_has_rates_of_its_own() -> None:
     r = c.resolve("flange", udd=udd, uddd=uddd, qd=qd, **given)
     u, d = c.coefficients("flange"), c.dynamics()
     assert mismatch(r.qd, qd) == 0
+    assert not r.missed.any()  # nothing was asked of rates
+    assert np.abs(r.missed_acceleration).max() < 1e-13
     assert mismatch(u.acceleration(qd, r.qdd), udd) < 1e-12
     s = c.operational_space("flange")
     others = r.qdd + rng.normal(size=(50, 7)) @ s.projector.T
@@ -275,6 +277,10 @@ def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
     c = posture("panda")
     z = kic.Manipulability(gain=2.0).rates(c, None, ("flange",))
     assert mismatch(z, 2 * c.manipulability_gradient("flange")) < 1e-12
+    # near a singular posture, too
+    near = kic.load("horn-two-link").at([0.3, 1e-8])
+    z = kic.Manipulability().rates(near, None, ("tip.x", "tip.y"))
+    assert mismatch(z, np.array([0.0, 1.0])) < 1e-7
 
 
 def test_objectives_do_what_they_say_and_leave_the_task() -> None:
@@ -468,6 +474,43 @@ def test_complex_steps_pass() -> None:
     assert mismatch(near, exact) < 1e-7
 
 
+@every_damping
+@pytest.mark.parametrize("weight", WEIGHTS[:2])
+def test_coefficients_of_a_law_pass_complex_steps_on(weight: str, damping: object) -> None:
+    m, q, step = kic.load("panda"), np.array(POSTURES["panda"]), np.eye(7)[2]
+
+    def bent(at: np.ndarray) -> np.ndarray:
+        return m.at(at).resolve("flange", np.zeros(3), weight=weight, damping=damping).coefficients.H
+
+    exact, h = bent(q + 1e-30j * step).imag / 1e-30, 1e-3
+    near = sum(w / h * bent(q + t * step) for w, t in zip(SHARES, OFFSETS * h, strict=True))
+    assert mismatch(near, exact) < 1e-10
+
+
+@every_weight
+def test_sensitivities_to_the_drawing(weight: str) -> None:
+    """By differences; damping is measured by the drawing, which can not be told in a step."""
+    m = kic.load("horn-two-link")
+    task, ud, udd = ["tip.x"], [0.3], [0.2]
+
+    def changed(h: float) -> kic.Mechanism:
+        points = (replace(p, at=(p.at[0] + h, *p.at[1:])) if p.name == "tip" else p for p in m.points)
+        bodies = (replace(b, mass=b.mass + h) if b.name == "link2" else b for b in m.bodies)
+        return replace(m, points=tuple(points), bodies=tuple(bodies))
+
+    for part in ("qd", "qdd", "effort"):
+
+        def ask(m: kic.Mechanism, part: str = part, **given) -> np.ndarray:
+            r = m.at([0.1, 0.3]).resolve(task, ud, udd, weight=weighty(weight, 2), **given)
+            return getattr(r, part)
+
+        exact = kic.sensitivity(m, ask, ["tip.at.x", "link2.mass"]).sum(axis=0)
+        near = sum(w / 1e-3 * ask(changed(t)) for w, t in zip(SHARES, OFFSETS * 1e-3, strict=True))
+        assert mismatch(near, exact) < 1e-9, part
+    with pytest.raises(kic.InputError, match="Damping of 'horn-two-link' needs real numbers"):
+        kic.sensitivity(m, lambda m: ask(m, "qd", damping=0.1), ["tip.at.x"])
+
+
 # hot loops
 
 
@@ -565,6 +608,10 @@ def test_what_the_evaluator_refuses() -> None:
         slow(state, qd=np.zeros(7))
     with pytest.raises(kic.InputError, match="Efforts need accelerations; prepare order 2"):
         m.prepare_resolve("flange", order=1, effort=True)
+    with pytest.raises(kic.InputError, match="Expected `order` to be 1 or 2, got 3"):
+        m.prepare_resolve("flange", order=3)
+    with pytest.raises(kic.InputError, match="Expected `effort` to be True or False, got 'yes'"):
+        m.prepare_resolve("flange", effort="yes")
     for ask in (lambda: r.coefficients, r.dynamics):
         with pytest.raises(kic.InputError, match=r"ask Configuration\.resolve"):
             ask()
@@ -589,11 +636,14 @@ def test_what_it_refuses() -> None:
     indefinite[0, 1] = indefinite[1, 0] = 2.0
     skew = np.eye(7)
     skew[0, 1] = 0.1
+    graded = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1e7, 1e7])
     cases = [
         ({"weight": wide}, "Expected `weight` to be positive definite, got 0 on its diagonal"),
         ({"weight": np.zeros((7, 7))}, "got 0 on its diagonal"),
         ({"weight": indefinite}, r"the least eigenvalue is -1\.0e\+00"),
         ({"weight": skew}, "Expected `weight` to be symmetric"),
+        ({"weight": np.stack([1e20 * np.eye(7), skew])}, "Expected `weight` to be symmetric"),
+        ({"weight": skew * np.outer(graded, graded)}, "Expected `weight` to be symmetric"),
         ({"weight": np.eye(3)}, r"Expected `weight` to have shape \(\.\.\., 7, 7\)"),
         ({"weight": np.eye(7) * 1j}, "Expected `weight` to be real"),
         ({"weight": "heavy"}, "Expected `weight` to be 'minimum norm' or 'minimum kinetic energy'"),
@@ -685,10 +735,11 @@ def test_symbols_and_missing_mass() -> None:
 
 def test_constants_are_those_of_the_kernel() -> None:
     from kic import weighting
-    from kic.kernels import resolution
+    from kic.kernels import operational, resolution
 
-    for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC", "LEAST_SHARE"):
+    for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC"):
         assert getattr(weighting, name) == getattr(resolution, name)
+    assert weighting.LEAST_SHARE == operational.LEAST_SHARE
     for name, task in TASKS.items():
         f = kic.load(name).prepare_resolve(task.split())
         assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.task))[-1]

@@ -17,7 +17,7 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays", "programs", "conic"],
-    ["checks", "members", "piecewise", "quadratics", "naming", "weighting", "contactarrays"],
+    ["checks", "members", "piecewise", "quadratics", "naming", "weighting", "contactarrays", "manipulability"],
     ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse", "contactset"],
     ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion", "onegrasp", "modes"],
     ["dynamics", "couplings", "contacts", "forceclosure", "gripdemand", "statespace"],
@@ -39,7 +39,7 @@ FLOORS = [
     ["mobility", "chords", "steps"],
     ["model", "continuation", "locating", "linearize"],
     ["placement", "reactions", "singularities", "results", "touching", "taskpath", "stiffness", "plant"],
-    ["evaluator"],
+    ["evaluator", "softness"],
     ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
     ["distribution", "resolving"],
     ["actuation"],

@@ -14,6 +14,8 @@ from kic.kernels.symmetric import factor_symmetric, solve_symmetric
 SIZE, TASK, IN_ORDER, G_PLACE, H_PLACE, I_PLACE, P_PLACE, LOAD_PLACE, DAMPING_PLACE, LISTS = range(10)
 # a task whose pivots keep less than this share of their own has lost the digits of its inertia
 LEAST_SHARE = 1e-12
+# and a row that moves less than the root of this, free of units, stands still but for rounding
+STILL = 1e-16
 
 
 @helper
@@ -69,12 +71,26 @@ def weighted(Z, metric, G, X, A, size, rows):
     return least
 
 
+@helper
+def factor_task(Z, A, rows, soft, place):
+    """Factor A (P, P) in place; the smallest share that a pivot keeps, 0 where a row stands still.
+
+    `soft`, from `place` on, has what 1 of each pivot is without units.
+    """
+    least = factor_symmetric(Z, A, rows)
+    for p in range(rows):
+        if not abs(Z[A + p * rows + p]) > STILL * abs(soft[place + p]):
+            least = 0.0
+    return least
+
+
 @entry
-def operational(plan, T, K, scratch, shares, out):
+def operational(plan, T, K, soft, scratch, shares, out):
     """Λ (P, P), J (M, P), μ (P, M, M), p (P,), dampers (P, M), G (P, M) side by side in each row of `out`.
 
-    `shares` (B,) receives how much of its own a pivot keeps at least, near zero where the task is singular;
-    returns the number of members where that is not more than LEAST_SHARE.
+    `soft` (P,) has what 1 of each row's mobility is without units. `shares` (B,) receives how much of its own
+    a pivot keeps at least, near zero where the task is singular; returns the number of members where that is
+    not more than LEAST_SHARE.
     """
     doubtful = 0
     size, rows = plan[SIZE], plan[TASK]
@@ -88,7 +104,7 @@ def operational(plan, T, K, scratch, shares, out):
         task_rows(plan, T[b], scratch, G)
         gather(plan, K[b], plan[I_PLACE], 2, 0, scratch, metric)
         least = weighted(scratch, metric, G, X, A, size, rows)
-        other = factor_symmetric(scratch, A, rows)
+        other = factor_task(scratch, A, rows, soft, 0)
         shares[b] = other if not other >= least else least
         if not shares[b] > LEAST_SHARE:
             doubtful += 1

@@ -12,16 +12,18 @@ from kic.kernels.operational import (
     H_PLACE,
     I_PLACE,
     IN_ORDER,
+    LEAST_SHARE,
     LISTS,
     LOAD_PLACE,
     P_PLACE,
     SIZE,
     TASK,
+    factor_task,
     gather,
     weighted,
 )
 from kic.kernels.ranges import add_range, clear_range, copy_range
-from kic.kernels.symmetric import factor_symmetric, solve_symmetric
+from kic.kernels.symmetric import solve_symmetric
 
 # plan: as in kernels.operational. asked: highest order; the weight Q; whether accelerations are the
 # derivative of the velocity law, or a minimum of their own; whether rates are given, efforts asked
@@ -32,8 +34,6 @@ UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
 LARGEST, NEAR, SOFT = range(3)
 # quality: the smallest shares that pivots of Q, and of A without damping, keep of their own
 METRIC_SHARE, TASK_SHARE = range(2)
-# as in kernels.operational
-LEAST_SHARE = 1e-12
 
 
 @helper
@@ -179,11 +179,7 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
         if damped:
             for p in range(rows):
                 Z[A + p * rows + p] += square_of * soft[SOFT + p]
-        own = factor_symmetric(Z, A, rows)
-        for p in range(rows):  # nor may a row be too small for its units
-            size_of = abs(Z[A + p * rows + p]) / abs(soft[SOFT + p])
-            if not size_of >= own:
-                own = size_of
+        own = factor_task(Z, A, rows, soft, SOFT)
         quality[b, TASK_SHARE] = own
         if not (least > LEAST_SHARE and (damped or own > LEAST_SHARE)):
             doubtful += 1
@@ -199,6 +195,8 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
         copy_range(o, multiplier, Z, first, rows)
         for p in range(rows):
             o[missed + p] = m[ud + p] - dot_range(Z, G + p * size, o, qd, size)
+        if asked[GIVEN_RATES]:  # nothing was asked of them
+            clear_range(o, missed, rows)
         if not second:
             continue
 
