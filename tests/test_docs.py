@@ -105,18 +105,12 @@ def test_notation_table_names_what_exists() -> None:
         "Coefficients": c.coefficients("tool", order=3),
         "Dynamics": c.dynamics(),
         "Configuration": c,
-<<<<<<< HEAD
         "Linearization": c.linearize(),
         "StateSpace": c.state_space(),
-    }
-    named = re.findall(r"^\|.*`(\w+)\.(\w+)`", readme(), flags=re.MULTILINE)
-    assert len(named) == 9
-=======
         "OperationalSpace": c.operational_space("tool"),
     }
     named = re.findall(r"^\|.*`(\w+)\.(\w+)`", readme(), flags=re.MULTILINE)
-    assert len(named) == 8
->>>>>>> rev5a
+    assert len(named) == 10
     for owner, attribute in named:
         assert isinstance(getattr(things[owner], attribute), np.ndarray), (owner, attribute)
     for name in ("G", "H", "D", "I*", "P*", "Tᴸ", "T"):

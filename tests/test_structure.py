@@ -17,7 +17,16 @@ ROOT = Path(kic.__file__).parent
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
     ["arrays", "programs", "conic"],
-    ["checks", "members", "piecewise", "quadratics", "naming", "weighting", "contactarrays", "manipulability"],
+    [
+        "checks",
+        "members",
+        "piecewise",
+        "quadratics",
+        "naming",
+        "weighting",
+        "contactarrays",
+        "manipulability",
+    ],
     ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse", "contactset"],
     ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion", "onegrasp", "modes"],
     ["dynamics", "couplings", "contacts", "forceclosure", "gripdemand", "statespace"],
