@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import as_numbers
+from kic.arrays import as_numbers, reals
 from kic.closer import Closer
 from kic.errors import InputError, SimulationError, SingularError, shown
 from kic.evaluator import Evaluator
@@ -43,6 +43,11 @@ class Now:
 Effort = Callable[[float, Now], Any]
 # what is integrated beside the motion: work of efforts, of loads, and of dampers
 ACCOUNTS = 3
+# the way from the last good state to another is walked in parts no smaller than this, before more is tried
+_LEAST_PART = 1 / 64
+# prescribed values may differ from what their rates lead to by this share of the way they made, and the rates
+# at the start from those given by this share
+_HONEST, _SAME = 1e-2, 1e-6
 
 
 class Motion:
@@ -97,19 +102,37 @@ class Motion:
         """Values, rates and accelerations (3, H) of the prescribed coordinates."""
         rows = []
         for name, motion in self.prescribed.items():
-            a = as_numbers(np.asarray(motion(t), dtype=object).tolist())
-            if a is None or a.shape != (3,) or not np.isfinite(a).all():
+            got = motion(t)
+            a = reals(got)
+            if a is None or a.size != 3:
                 raise SimulationError(
                     f"The motion prescribed for '{name}' must return value, rate and acceleration, three "
-                    f"finite numbers; got {shown(motion(t))} at t = {t:.9g}.",
+                    f"finite numbers; got {shown(got)} at t = {t:.9g}.",
                     time=t,
                 )
-            rows.append(a)
+            rows.append(a.reshape(3))
         return np.array(rows).reshape(-1, 3).T
+
+    def begun(self, t: float, q: np.ndarray, qd: np.ndarray | None) -> None:
+        """Refuse a start (M,), or rates at it, that are not those prescribed."""
+        given = self.given(t)
+        for which, at, of in (("values", q, given[0]), ("rates", qd, given[1])):
+            if at is None:
+                continue
+            for k, wanted in zip(self.held, of, strict=True):
+                if abs(at[k] - wanted) > _SAME * max(1.0, abs(wanted)):
+                    raise InputError(
+                        f"The motion prescribed for '{self.names[k]}' begins with {wanted:.9g}, but the "
+                        f"{which} of the start are {at[k]:.9g} there. Start where it begins.",
+                        name=self.names[k],
+                    )
 
 
 class Chart:
     """The equations in one set of coordinates, the user's or others.
+
+    Every evaluation is a function of time and unknowns alone: loops are closed from the anchor, the last
+    state that was good, and never from what an integrator only tried.
 
     Parameters
     ----------
@@ -118,7 +141,9 @@ class Chart:
     names : tuple of str
         The coordinates of the chart.
     near : (S,)
-        A closed state.
+        A closed state, the first anchor.
+    q : (M,)
+        The user's coordinates there; angles that are known but for full turns go on from the anchor's.
 
     Attributes
     ----------
@@ -126,9 +151,10 @@ class Chart:
         Rates in the chart.
     """
 
-    def __init__(self, motion: Motion, names: tuple[str, ...], near: np.ndarray) -> None:
+    def __init__(self, motion: Motion, names: tuple[str, ...], near: np.ndarray, q: np.ndarray) -> None:
         model = motion.model
-        self.motion, self.names, self.near = motion, names, near.copy()
+        self.motion, self.names = motion, names
+        self.near, self.q = near.copy(), q.copy()
         self.whole = model.direct and names == model.coordinates
         self._tree = model.tree
         self.own = names == motion.names
@@ -137,13 +163,42 @@ class Chart:
         self._evaluate = Evaluator(model, asked, 1, True, self._wrt)
         self._results: Any = None
         self._close = None if self.whole else Closer(model, names)
+        self._closure = model.closure(names)
         self.places = model.tree.state_size if self.whole else len(names)
         self.size = len(names)
+        rows = self._evaluate.layouts[0]
+        # of the user's coordinates, those known but for full turns
+        self._turns = np.zeros(len(q), dtype=bool) if rows is None else rows.rows.turns
+        self._start = np.zeros(0) if self.whole else self._values(near)
+
+    def _values(self, state: np.ndarray) -> np.ndarray:
+        """Values (M,) of the chart's coordinates."""
+        return self.q.copy() if self.own else self.motion.model.values(self.names, state[None])[0]
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """What is one (places + size + ACCOUNTS,) in each unknown.
+
+        A radian, the characteristic length; of energies, what a motion of most inertia has that moves by one
+        of these in a unit of time.
+        """
+        t, cols = self._closure.transfer, self._tree.cols
+        rates = places = t.scale[: t.first]
+        if self.whole:
+            places, valued = np.ones(self.places), cols[:, 3] >= 0
+            places[cols[valued, 3]] = t.column_scale[valued]
+        inertia = np.diag(self._evaluated(self.near).I) * rates**2
+        return np.concatenate([places, rates, np.full(ACCOUNTS, inertia.max(initial=0.0) or 1.0)])
 
     def pack(self, state: np.ndarray, rates: np.ndarray, accounts: np.ndarray) -> np.ndarray:
-        """Unknowns from a closed state (S,) and rates (M,) of the chart."""
-        x = state if self.whole else self.motion.model.values(self.names, state[None])[0]
-        return np.concatenate([x, rates, accounts])
+        """Unknowns from a closed state (S,), the anchor, and rates (M,) of the chart."""
+        return np.concatenate([state if self.whole else self._start, rates, accounts])
+
+    def anchor(self, t: float, y: np.ndarray) -> None:
+        """Take a good state for that from which others are closed."""
+        x, state, v = self.parts(t, y)
+        self.q = self._users(self._evaluated(state), x, state, v)[0].q.copy()
+        self.near, self._start = state.copy(), x.copy()
 
     def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Unknown coordinates, closed state (S,), rates (M,) of the chart; prescribed motion put in."""
@@ -156,8 +211,27 @@ class Chart:
             x[self._columns(held)] = value
         if self._close is None:
             return x, self._unit(x), v
-        self.near = self._close(x, self.near)
-        return x, self.near, v
+        return x, self._closed(x), v
+
+    def led(self, y: np.ndarray) -> np.ndarray:
+        """Values and rates (2, H) of prescribed coordinates, as their rates and accelerations lead them."""
+        held = self.motion.held
+        return np.array([y[self._columns(held)], y[self.places + held]])
+
+    def _closed(self, x: np.ndarray) -> np.ndarray:
+        """The closed state (S,) of some coordinates: from the anchor at once, or in parts of the way."""
+        assert self._close is not None  # for the type checker
+        state, done, part = self.near[None], 0.0, 1.0
+        while part >= _LEAST_PART:
+            share = min(1.0, done + part)
+            there, arrived = self._closure.arrive(state, (self._start + share * (x - self._start))[None])
+            if not arrived[0]:
+                part /= 2
+            elif share == 1.0:
+                return np.asarray(there[0])
+            else:
+                state, done = there, share
+        return self._close(x, self.near)
 
     def _columns(self, held: np.ndarray) -> np.ndarray:
         """Entries of the unknowns that are the values of some coordinates."""
@@ -239,7 +313,9 @@ class Chart:
         motion = self.motion
         if not self.own:
             G = np.concatenate([r[name].G for name in motion.names])
-            return Now(np.concatenate([r[name].value for name in motion.names]), G @ v, state), G
+            q = np.concatenate([r[name].value for name in motion.names])
+            turns = np.round((self.q - q) / (2 * np.pi))
+            return Now(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state), G
         # of a chart of their own the coordinates are unknowns; balls have rotation vectors
         q = phi_of(self._tree, state[None])[0] if self.whole else x
         return Now(q, v, state), None

@@ -106,6 +106,11 @@ class Simulation:
         return self.mechanism._model
 
     @property
+    def tree_rates(self) -> np.ndarray:
+        """Rates (T, columns) of the spanning tree."""
+        return self._arrays["rates"]
+
+    @property
     def configuration(self) -> Configuration:
         """The postures, a batch (T,)."""
         return Configuration(self._model, (len(self.t),), self.state.copy())

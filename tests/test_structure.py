@@ -61,7 +61,7 @@ FLOORS = [
     ["trajectories"],
     ["modelfile"],
     ["motion", "energy", "progress"],
-    ["simulation"],
+    ["simulation", "events"],
     ["running"],
     ["simulate"],
     ["classics"],
