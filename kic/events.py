@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +46,7 @@ class Limit:
         self.__name__ = f"the {'upper' if way > 0 else 'lower'} limit of {name}"
 
     def __call__(self, t: float, now: Now) -> float:
+        """How far the motion is beyond it."""
         return self.way * float(now.q[self.k] - self.bound)
 
     def check(self, now: Now) -> None:
@@ -112,11 +114,15 @@ class Events:
                 if isinstance(event, Limit) and next((x for x in values if x), 0.0) > 0:
                     hits.append((begin, i))
                     continue
-            zeros = crossings(lambda t, e=event: _value(e, t, seen(t)), times, values)
+            zeros = crossings(partial(_of, event, seen), times, values)
             hits += [(t, i) for t, way in zeros if way * getattr(event, "direction", 0) >= 0]
         hits.sort()
         last = next((n for n, (_, i) in enumerate(hits) if self.stops(i)), len(hits))
         return hits[: last + 1]
+
+
+def _of(event: Event, seen: Callable[[float], Now], t: float) -> float:
+    return _value(event, t, seen(t))
 
 
 def _value(event: Event, t: float, now: Now) -> float:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from kic.chart import ACCOUNTS, Chart
 from kic.configuration import Configuration
 from kic.drives import GOOD, least, null_space, ranking
 from kic.errors import PostureError, SimulationError, SingularError
 from kic.events import Events
 from kic.mechanism import Mechanism
-from kic.motion import ACCOUNTS, Chart, Motion
+from kic.motion import Motion
 from kic.progress import Bar
 from kic.simulation import Moments, Simulation
 from kic.tree import PRISMATIC
@@ -26,8 +27,10 @@ BETTER = 1.5
 SHORTER, SHORTEST = 0.1, 1e-13
 # the first such step where none came before it, as a share of the run
 CAREFUL = 1e-3
-# what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so many
-# tolerances
+# so many of them, and loops are closed by all means
+FAILS = 2
+# what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
+# many tolerances
 HONEST, TOLERANCES = 1e-2, 100.0
 
 
@@ -80,9 +83,10 @@ class Run:
         self.steps, self.charts, self.next = 0, 1, 0
         self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
         self.y = self.chart.pack(start.state, start.qd, np.zeros(ACCOUNTS))
-        # the next integrator's first step, if it is known, and the time from which a step led nowhere
+        # the next integrator's first step, if it is known
         self.size: float | None = None
-        self.failed = np.nan
+        # the time from which steps led nowhere, and how many
+        self.failed = np.nan, 0
         # the furthest that prescribed values and rates have been from those at the start
         self.way = np.zeros((2, motion.held.size))
 
@@ -180,17 +184,19 @@ class Run:
             )
 
     def _again(self, error: Exception, solver: Any) -> None:
-        """After a step that led to no posture: in another chart, if a better one is there, or a shorter step."""
+        """After a step that led to no posture: another chart, if there is a better one, or a shorter step."""
         span = float(self.times[-1] - self.times[0])
-        fresh, self.failed = self.failed != self.t, self.t
-        worth = self._worth()
-        if fresh and worth is not None and self._change(BETTER * worth):
+        when, fails = self.failed
+        self.failed = self.t, fails + 1 if when == self.t else 1
+        first, worth = when != self.t, self._worth()
+        if first and worth is not None and self._change(BETTER * worth):
             self.size = None
             return
-        size = getattr(solver, "h_abs", None) or (CAREFUL * span if fresh else self.size) or CAREFUL * span
+        size = getattr(solver, "h_abs", None) or (CAREFUL * span if first else self.size) or CAREFUL * span
         self.size = SHORTER * size
+        self.chart.careful = self.chart.careful or fails >= FAILS
         if self.size < SHORTEST * span:
-            raise SimulationError(self._lost(str(error).rstrip(".")), time=self.t) from None
+            raise SimulationError(self._lost(self.chart.reason(error)), time=self.t) from None
 
     def _lost(self, why: str) -> str:
         """What happened, and where the last good state is."""

@@ -213,8 +213,8 @@ def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) ->
         raise unknown("coordinate", name, "the motion", names)
     if not model.value_rows(name)[1]:
         raise InputError(
-            f"'{name}' has a rate but no value, so that there is none for `{what}`. Take coordinates that have "
-            "values.",
+            f"'{name}' has a rate but no value, so that there is none for `{what}`. Take coordinates that "
+            "have values.",
             name=name,
         )
 

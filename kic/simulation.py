@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import reals
+from kic.chart import Chart, state_rates
 from kic.configuration import Configuration
 from kic.energy import potential_energy
 from kic.errors import InputError, ModelFileError, shown
 from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.modelfile import parsed, written
-from kic.motion import Chart, state_rates
 from kic.rotations import product
 from kic.tables import Sheet
 

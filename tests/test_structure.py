@@ -61,6 +61,7 @@ FLOORS = [
     ["trajectories"],
     ["modelfile"],
     ["motion", "energy", "progress"],
+    ["chart"],
     ["simulation", "events"],
     ["running"],
     ["simulate"],
