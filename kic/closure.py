@@ -73,15 +73,23 @@ class Closure:
         goal[:, : t.first] = target / t.scale[: t.first]
         return goal
 
-    def arrive(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def compiled(self) -> bool:
+        """Whether `arrive` can do anything."""
+        t = self.transfer
+        return not (self._round or self.held or t.tolerance or t.choice is None)
+
+    def arrive(
+        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Closed states (B, S) at targets that are near, and which of them arrived for certain (B,).
 
-        Compiled; it takes no poses, no angles of cut joints, and no rounded dimensions.
+        Rows are those of the drawing, or a choice made elsewhere. Compiled; it takes no poses, no angles of
+        cut joints, and no rounded dimensions.
         """
-        t = self.transfer
-        if self._round or self.held or t.tolerance or t.choice is None:
+        if not self.compiled:
             return start.copy(), np.zeros(len(start), dtype=bool)
-        return t.arrive(start, target)
+        return self.transfer.arrive(start, target, choice)
 
     def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""

@@ -258,8 +258,7 @@ class _Rows:
                 f"Expected a trajectory of {freedoms if square else len(at.labels)} rows of "
                 f"'{mechanism.name}', got {trajectory.size} for {', '.join(at.labels)}."
             )
-        places = np.arange(len(at.labels)) if at.select is None else at.select
-        self.turns = np.isin(places, [row for row, *_ in at.angles])
+        self.turns = at.turns
         self.same = self.names == self.evaluator.coordinates
 
     def gain(self, name: str, value: Any) -> np.ndarray:

@@ -57,6 +57,12 @@ class Rows:
     offsets: tuple[tuple[int, float], ...] = ()
     distances: tuple[str, ...] = ()
 
+    @property
+    def turns(self) -> np.ndarray:
+        """Which rows (P,) have a value that is known but for full turns: angles of cut joints."""
+        places = np.arange(len(self.labels)) if self.select is None else self.select
+        return np.isin(places, [row for row, *_ in self.angles])
+
     def complete(self, values: np.ndarray) -> np.ndarray:
         """Values (..., height) of the table, with those of cut joints put in: angles by sine and cosine."""
         for row, drawn in self.offsets:

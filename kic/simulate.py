@@ -7,19 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import reals, trailing
+from kic.arrays import as_numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
+from kic.events import Event, Events, Limit
 from kic.mechanism import Mechanism
-from kic.motion import Effort, Motion, Now
+from kic.model import Model
+from kic.motion import Effort, Motion
+from kic.posture import phi_of
 from kic.progress import Bar
 from kic.rows import names_of
-from kic.running import Run, Settings
+from kic.running import Run, Settings, Start
 from kic.simulation import Simulation
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # times at which results are wanted where only an end is given
 MOMENTS = 1001
+# the finest relative tolerance that the integrators take
+FINEST = 100 * float(np.finfo(float).eps)
 
 
 def simulate(
@@ -101,30 +106,43 @@ def simulate(
     >>> bool(abs(run.energy.residual).max() < 1e-7)
     True
     """
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(names)
-    if method not in METHODS:
-        raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
     before = start if isinstance(start, Simulation) else None
-    state, rates = _begun(mechanism, start, qd, names)
-    motion = Motion(model, names, _efforts(effort, names), _prescribed(prescribed, names))
+    motion = Motion(model, names, _efforts(effort, names), _prescribed(prescribed, model, names))
+    times = _times(t, before)
+    begun = _begun(mechanism, start, qd, names)
+    motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
     run = Run(
         mechanism,
         motion,
-        _times(t, before),
-        (state, rates),
-        [*_events(events), *_stops(limits, names)],
-        Settings(method, float(rtol), float(atol), int(max_steps)),
+        times,
+        begun,
+        Events([*_events(events), *_limits(limits, model, names)]),
+        _settings(method, rtol, atol, max_steps),
         Bar(progress),
     )
     return run.go(before)
 
 
-def _begun(
-    mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Closed state (S,) and rates (M,) at the start."""
+def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
+    """How to integrate, checked."""
+    if method not in METHODS:
+        raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
+    for name, value, lowest in (("rtol", rtol, FINEST), ("atol", atol, 0.0)):
+        a = reals(value)
+        if a is None or a.ndim or a < lowest:
+            raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
+    if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
+        raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
+    return Settings(method, float(rtol), float(atol), int(max_steps))
+
+
+def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
+    """The start, closed."""
     model = mechanism._model
     if isinstance(start, Simulation):
         if start.mechanism != mechanism or start.coordinates != names:
@@ -133,18 +151,21 @@ def _begun(
             raise InputError(
                 "`qd` was given with an earlier run, which ends with rates of its own. Leave it out."
             )
-        return start.state[-1].copy(), start.qd[-1].copy()
+        return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
     if not isinstance(start, Configuration) or start._model.drawing != mechanism:
         raise InputError(f"Expected `start` to be a posture of '{mechanism.name}', got {shown(start)}.")
     if start.batch or not start.ok.all():
-        raise InputError(f"Expected `start` to be one posture, got a batch {start.batch}.")
+        got = f"a batch {start.batch}" if start.batch else "one that failed"
+        raise InputError(f"Expected `start` to be one posture, got {got}.")
     if start.state.dtype != np.float64:
         raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
     model.closure(names).check(start.state[None])
     rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names))
     if rates.ndim != 1 or rates.dtype != np.float64:
         raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {shown(qd)}.")
-    return start.state, rates.copy()
+    direct = model.direct and names == model.coordinates
+    q = phi_of(model.tree, start.state[None]) if direct else model.values(names, start.state[None])
+    return Start(start.state, q[0], rates)
 
 
 def _times(t: Any, before: Simulation | None) -> np.ndarray:
@@ -174,7 +195,7 @@ def _efforts(effort: Any, names: tuple[str, ...]) -> Effort | None:
     return lambda t, now: a
 
 
-def _prescribed(given: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _prescribed(given: Any, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
@@ -182,33 +203,41 @@ def _prescribed(given: Any, names: tuple[str, ...]) -> dict[str, Any]:
             f"Expected `prescribed` to be a dict of coordinate to function of t, got {shown(given)}."
         )
     for name in given:
-        if name not in names:
-            raise unknown("coordinate", name, "the motion", names)
+        _check_valued("prescribed", name, model, names)
     return dict(given)
 
 
-def _events(events: Any) -> list[Callable[..., float]]:
-    several = [events] if callable(events) else list(events)
+def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) -> None:
+    """Refuse what is no coordinate of the motion, or one that has no value."""
+    if name not in names:
+        raise unknown("coordinate", name, "the motion", names)
+    if not model.value_rows(name)[1]:
+        raise InputError(
+            f"'{name}' has a rate but no value, so that there is none for `{what}`. Take coordinates that "
+            "have values.",
+            name=name,
+        )
+
+
+def _events(events: Any) -> list[Event]:
+    several = [events] if callable(events) else list(events) if isinstance(events, Iterable) else [events]
     if not all(map(callable, several)):
         raise InputError(f"Expected `events` to be functions of (t, now), got {shown(events)}.")
     return several
 
 
-def _stops(limits: Any, names: tuple[str, ...]) -> list[Callable[..., float]]:
-    """Limits of coordinates as events that stop the run."""
-    stops = []
+def _limits(limits: Any, model: Model, names: tuple[str, ...]) -> list[Event]:
+    """Limits of coordinates as events that stop the run; infinite ones are none."""
+    if limits is not None and not isinstance(limits, Mapping):
+        raise InputError(
+            f"Expected `limits` to be a dict of coordinate to (lower, upper), got {shown(limits)}."
+        )
+    stops: list[Event] = []
     for name, pair in (limits or {}).items():
-        if name not in names:
-            raise unknown("coordinate", name, "the motion", names)
-        bounds = reals(pair)
-        if bounds is None or bounds.shape != (2,) or not bounds[0] < bounds[1]:
+        _check_valued("limits", name, model, names)
+        a = as_numbers(pair)
+        if a is None or a.dtype != np.float64 or a.shape != (2,) or not a[0] < a[1]:
             raise InputError(f"Expected `limits` of '{name}' to be (lower, upper), got {shown(pair)}.")
-        for bound, way, side in ((bounds[0], -1, "lower"), (bounds[1], 1, "upper")):
-
-            def stop(t: float, now: Now, k: int = names.index(name), x: float = bound) -> float:
-                return float(now.q[k] - x)
-
-            stop.__name__ = f"the {side} limit of {name}"
-            stop.terminal, stop.direction = True, way  # type: ignore[attr-defined]
-            stops.append(stop)
+        k = names.index(name)
+        stops += [Limit(name, k, float(x), way) for x, way in zip(a, (-1, 1), strict=True) if np.isfinite(x)]
     return stops

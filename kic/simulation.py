@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import reals
+from kic.chart import Chart, state_rates
 from kic.configuration import Configuration
 from kic.energy import potential_energy
 from kic.errors import InputError, ModelFileError, shown
 from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.modelfile import parsed, written
-from kic.motion import Chart, state_rates
 from kic.rotations import product
 from kic.tables import Sheet
 
@@ -104,6 +104,11 @@ class Simulation:
     @property
     def _model(self) -> Model:
         return self.mechanism._model
+
+    @property
+    def tree_rates(self) -> np.ndarray:
+        """Rates (T, columns) of the spanning tree."""
+        return self._arrays["rates"]
 
     @property
     def configuration(self) -> Configuration:

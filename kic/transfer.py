@@ -102,12 +102,14 @@ class Transfer:
         """Values (B, P) of the chosen rows and then all closure rows, and their G^w (B, P, M), unscaled."""
         return values_and_rates(self._own, states)
 
-    def arrive(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def arrive(
+        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Newton from closed states (B, S) to near targets (B, P); where it ends, and who arrived (B,)."""
         goal = np.broadcast_to(self.system.goal, (len(start), self.system.rows.height)).copy()
         goal[:, self.system.picked[: self.first]] += target
         states, arrived = start.copy(), np.empty(len(start))
-        self._own.arrive(states, goal, self.choice, arrived)
+        self._own.arrive(states, goal, self.choice if choice is None else choice, arrived)
         return states, arrived == 1
 
     @cached_property
@@ -132,7 +134,11 @@ class Transfer:
     @cached_property
     def choice(self) -> np.ndarray | None:
         """Rows and order of elimination that serve wherever they are regular: those of the drawing."""
-        G = self.values_and_rates(drawn_states(self.tree))[1][0]
+        return self.choice_at(drawn_states(self.tree))
+
+    def choice_at(self, state: np.ndarray) -> np.ndarray | None:
+        """Those of a closed state (1, S); None where its closure conditions depend on one another."""
+        G = self.values_and_rates(state)[1][0]
         scaled = G / self.system.scale[:, None] * self.system.column_scale
         try:
             use = self._choice(scaled)
