@@ -187,7 +187,8 @@ class Chart:
         rate = np.empty_like(y)
         rate[: self.places] = self._slopes(x, v)
         rate[self.places : self.places + self.size] = a
-        rate[-ACCOUNTS:] = T @ v, r.load @ v, v @ r.damping @ v
+        # one by one: for NumPy to make an array of them takes longer
+        rate[-3], rate[-2], rate[-1] = T @ v, r.load @ v, v @ (r.damping @ v)
         if not np.isfinite(rate).all():
             raise SimulationError(
                 f"The motion of '{self.motion.model.drawing.name}' is no longer finite at t = {t:.9g}.",

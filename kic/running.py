@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.drives import least, null_space, ranking
+from kic.drives import null_space, ranking
 from kic.errors import PostureError, SimulationError, SingularError
 from kic.mechanism import Mechanism
 from kic.motion import ACCOUNTS, Chart, Motion
@@ -99,7 +99,9 @@ class Run:
                         raise SimulationError(self._lost(str(error)), time=self.t) from None
                     stuck, size = self.steps, None
                     break
-                dense, now = solver.dense_output(), self._marks(solver.t, solver.y)
+                # between the ends of a step only where someone looks: it takes evaluations of its own
+                due = bool(self.events) or self.times[self.next] <= solver.t
+                dense, now = solver.dense_output() if due else None, self._marks(solver.t, solver.y)
                 end = self._events(marks, now, dense, solver)
                 self._up_to(end, dense)
                 if end < solver.t:
@@ -107,7 +109,7 @@ class Run:
                     return f"stopped at t = {end:.9g} by {getattr(event, '__name__', 'an event')}"
                 marks, self.t, self.y = now, float(solver.t), solver.y.copy()
                 self.bar.show((self.t - self.times[0]) / (last - self.times[0]))
-                if worth and self._worth() < WORN * worth and self._change(BETTER * self._worth()):
+                if worth and (left := self._worth()) < WORN * worth and self._change(BETTER * left):
                     size = solver.h_abs if hasattr(solver, "h_abs") else None
                     break
         return ""
@@ -199,15 +201,20 @@ class Run:
         """How well the chart drives the mechanism; 0 where none is ever changed."""
         if self.chart.whole or self.motion.held.size:
             return 0.0
-        J, null = self._drives()
-        return float(least(J @ null))
+        # the least that the coordinates move while the mechanism moves by one is one over the most that it
+        # moves while they do
+        t = self.motion.model.closure(self.chart.names).transfer
+        try:
+            B = t.solve(self.chart.near[None], 1).X[0, t.tree.size :].reshape(t.tree.size, t.first)
+        except SingularError:
+            return 0.0
+        return 1 / float(np.linalg.norm(B * t.scale[: t.first] / t.column_scale[:, None], 2))
 
-    def _drives(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled rows of the chart, and the motions that the closure leaves."""
+    def _motions(self) -> np.ndarray:
+        """The motions (M, f) that the closure leaves."""
         closure = self.motion.model.closure(self.chart.names)
         G = closure.rows(self.chart.near[None])[1][0]
-        first = closure.transfer.first
-        return G[:first], null_space(G[first:], self.chart.size)
+        return null_space(G[closure.transfer.first :], self.chart.size)
 
     def _change(self, least_worth: float) -> bool:
         """Go over to the coordinates that drive the mechanism best here, if they are better than so much."""
@@ -215,7 +222,7 @@ class Run:
             return False
         tree = self.motion.model.tree
         _, state, v = self.chart.parts(self.t, self.y)
-        found = ranking(self._drives()[1][None], tree.cols[:, 1] <= PRISMATIC, 1)
+        found = ranking(self._motions()[None], tree.cols[:, 1] <= PRISMATIC, 1)
         if not len(found.picks) or found.measures[0, 0] <= least_worth:
             return False
         names = tuple(tree.columns[n] for n in found.picks[0])

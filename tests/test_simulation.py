@@ -10,6 +10,9 @@ from sampling import mismatch
 from scipy.special import ellipj, ellipk
 
 import kic
+from kic.drives import least, null_space
+from kic.progress import Bar
+from kic.running import Run, Settings
 
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
 
@@ -86,6 +89,27 @@ def test_change_points_are_passed_in_other_coordinates() -> None:
         np.abs(D.qd[:, 0] - (A.configuration.coefficients("D", order=1).G[:, 0, 0] * A.qd[:, 0])).max() < 1e-6
     )
     assert D.closure.max() < 1e-11
+
+
+@pytest.mark.parametrize("name", ["four-bar", "gough-stewart", "stewart-6r"])
+def test_the_worth_of_a_chart_is_the_least_that_it_moves(name: str) -> None:
+    """One over the most that moves while its coordinates do, and the least singular value on the motions."""
+    m = kic.load(name)
+    names, state = m.at().coordinates, m.at().state
+    motion = kic.motion.Motion(m._model, names, None, {})
+    start, settings = (state, np.zeros(len(names))), Settings("RK45", 1e-6, 1e-6, 1)
+    run = Run(m, motion, np.array([0.0, 1.0]), start, [], settings, Bar(False))
+    G = m._model.closure(names).rows(state[None])[1][0]
+    exact = least(G[: len(names)] @ null_space(G[len(names) :], len(names)))
+    assert abs(run._worth() - exact) < 1e-12
+
+
+def test_moments_between_do_not_change_a_run() -> None:
+    """Where no moment is wanted nothing is evaluated between steps; the ends are the same."""
+    m = kic.load("rssr")
+    few, many = (kic.simulate(m, m.at(), t, **TIGHT) for t in ([0.0, 1.0], np.linspace(0, 1, 101)))
+    assert few.steps == many.steps
+    assert mismatch(few.q[-1], many.q[-1]) < 1e-11
 
 
 def test_a_free_body_turns_as_euler_says() -> None:
