@@ -2,7 +2,7 @@
 
 Exudyn integrates bodies and joint forces together, implicitly, to second order, with steps of one size. Of
 its two methods for systems with joints the trapezoidal rule with constraints on rates (`TrapezoidalIndex2`)
-is the more accurate one in these swings at the same number of steps, and no slower.
+is the more accurate one in these swings at the same number of steps, and about as fast.
 """
 
 from __future__ import annotations
