@@ -79,7 +79,11 @@ class Closer:
         """
         if isinstance(near, Configuration):
             near = near.state
-        if not _plain(values, near, self._sizes):
+        if _plain(values, near, self._sizes):  # the hot path
+            states, arrived = self._closure.approach(near[None], values[None])
+            if arrived[0]:
+                return states[0]
+        else:
             values, near = self._real("values", values, 0), self._real("near", near, 1)
         batch = values.shape[:-1]
         if batch != near.shape[:-1]:
@@ -87,7 +91,7 @@ class Closer:
             values = np.broadcast_to(values, (*batch, self._sizes[0]))
             near = np.broadcast_to(near, (*batch, self._sizes[1]))
         start = near.reshape(-1, self._sizes[1])
-        states, arrived = self._closure.arrive(start, values.reshape(-1, self._sizes[0]))
+        states, arrived = self._closure.approach(start, values.reshape(-1, self._sizes[0]))
         if not arrived.all():
             inputs = {name: values[..., k] for k, name in enumerate(self.inputs)}
             return closed(self._model, inputs, Configuration(self._model, batch, start.copy()), "raise").state

@@ -24,6 +24,8 @@ STEPS = 50
 CLOSED = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
 DRIFT = 1e-9
+# equal parts in which a posture is approached that is not near enough, before leaps are measured
+PARTS = (2, 4, 8)
 # places are known to so many units of the last digit of the largest length
 _DIGITS = 16 * float(np.finfo(float).eps)
 
@@ -90,6 +92,26 @@ class Closure:
         if not self.compiled:
             return start.copy(), np.zeros(len(start), dtype=bool)
         return self.transfer.arrive(start, target, choice)
+
+    def approach(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `arrive`, and where that is not certain of its branch, in equal parts of the way, ever more."""
+        states, arrived = self.arrive(start, target)
+        if arrived.all() or not self.compiled:
+            return states, arrived
+        far = np.flatnonzero(~arrived)
+        here = self.transfer.values_and_rates(start[far])[0][:, : self.transfer.first]
+        for parts in PARTS:
+            step = (target[far] - here) / parts
+            between, left = start[far], np.arange(len(far))
+            for k in range(1, parts + 1):
+                between, there = self.arrive(between, (target[far] if k == parts else here + k * step)[left])
+                between, left = between[there], left[there]
+            states[far[left]], arrived[far[left]] = between, True
+            rest = np.setdiff1d(np.arange(len(far)), left)
+            far, here = far[rest], here[rest]
+            if not far.size:
+                break
+        return states, arrived
 
     def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""

@@ -106,11 +106,18 @@ class Transfer:
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Newton from closed states (B, S) to near targets (B, P); where it ends, and who arrived (B,)."""
-        goal = np.broadcast_to(self.system.goal, (len(start), self.system.rows.height)).copy()
-        goal[:, self.system.picked[: self.first]] += target
+        aims, rest, drawn = self._aims
+        goal = np.empty((len(start), len(rest)))
+        goal[:], goal[:, aims] = rest, target + drawn
         states, arrived = start.copy(), np.empty(len(start))
         self._own.arrive(states, goal, self.choice if choice is None else choice, arrived)
         return states, arrived == 1
+
+    @cached_property
+    def _aims(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where the chosen rows stand among all, the goal of all, and that of the chosen for zeros."""
+        aims, goal = self.system.picked[: self.first], self.system.goal
+        return aims, goal, goal[aims]
 
     @cached_property
     def _bent(self) -> TransferQuestion:

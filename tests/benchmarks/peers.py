@@ -18,7 +18,7 @@ import numpy as np
 import kic
 
 
-def _optional(name: str) -> Any:
+def optional(name: str) -> Any:
     """A module, or None where it is not installed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -28,8 +28,8 @@ def _optional(name: str) -> Any:
             return None
 
 
-pinocchio = _optional("pinocchio")
-toolbox = _optional("roboticstoolbox")
+pinocchio = optional("pinocchio")
+toolbox = optional("roboticstoolbox")
 
 
 def missing() -> list[str]:

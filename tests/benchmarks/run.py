@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import loops, operational, peers, redundancy, starts
+from benchmarks import loops, operational, peers, redundancy, starts, swings
 from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
@@ -257,7 +257,7 @@ def header(report: Report) -> None:
     report.say("# Benchmarks")
     report.say()
     report.say(f"- {datetime.date.today().isoformat()}, {_processor()}, {_cores()}")
-    names = ["numpy", "numba", "pin", "roboticstoolbox-python"]
+    names = ["numpy", "numba", "pin", "roboticstoolbox-python", "exudyn"]
     report.say(
         f"- kic {kic.__version__}, Python {platform.python_version()}, {', '.join(map(_version, names))}"
     )
@@ -308,7 +308,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument(
         "--only",
-        choices=["arms", "curves", "loops", "operational", "redundancy", "starts"],
+        choices=["arms", "curves", "loops", "operational", "redundancy", "starts", "swings"],
         help="one part of it",
     )
     given = parser.parse_args()
@@ -338,6 +338,8 @@ def main() -> None:
         operational.table(report, seconds)
     if given.only in (None, "redundancy"):
         redundancy.table(report, seconds)
+    if given.only in (None, "swings"):
+        swings.table(report, seconds)
     if given.only in (None, "starts"):
         starts.table(report)
     if given.output:
