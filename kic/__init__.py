@@ -43,22 +43,16 @@ The differentiating index comes first::
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 """
 
-from kic import controllers, products, trajectories
-from kic.actuators import Drive
-from kic.assemblies import Assemblies
+from kic import products, trajectories
+from kic.bearing.jointforces import JointForces, Wrench
 from kic.closer import Closer
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
-from kic.contactarrays import contact_frames
 from kic.contacts import Contact
-from kic.contactset import ContactSet, grasp_map
 from kic.contributions import Contributions
 from kic.couplings import Coupling
 from kic.dh import DHRow, from_dh
-from kic.distribution import Distribution
 from kic.dynamics import Dynamics
-from kic.ellipsoids import Ellipsoid
-from kic.equilibrium import Equilibrium
 from kic.errors import (
     InertiaError,
     InputError,
@@ -73,29 +67,36 @@ from kic.errors import (
     UnknownNameError,
 )
 from kic.evaluator import Evaluator
-from kic.following import Following
-from kic.forceclosure import GraspClosure, force_closure, form_closure
-from kic.grasp import Grasp
-from kic.graspmotion import GraspMotion
-from kic.gripping import GripForces, grip_forces, largest_load
-from kic.independent import IndependentSet, IndependentSets
-from kic.internalloads import InternalLoads
-from kic.jointforces import JointForces, Wrench
-from kic.linearize import Linearization
+from kic.grasping.contactarrays import contact_frames
+from kic.grasping.contactset import ContactSet, grasp_map
+from kic.grasping.forceclosure import GraspClosure, force_closure, form_closure
+from kic.grasping.grasp import Grasp
+from kic.grasping.graspmotion import GraspMotion
+from kic.grasping.gripping import GripForces, grip_forces, largest_load
+from kic.linear.actuators import Drive
+from kic.linear.equilibrium import Equilibrium
+from kic.linear.linearize import Linearization
+from kic.linear.modes import Modes
+from kic.linear.statespace import StateSpace
 from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
-from kic.modes import Modes
 from kic.motors import Motor
-from kic.operational import OperationalEvaluator, OperationalSpace
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
-from kic.redundancy import ResolutionEvaluator
-from kic.resolution import Resolution
-from kic.secondary import JointLimits, Manipulability, PreferredPosture
-from kic.sensitivity import sensitivity
-from kic.simulate import simulate
-from kic.simulation import Energy, Simulation
-from kic.singularities import Singularities, Singularity
-from kic.statespace import StateSpace
+from kic.questions.assemblies import Assemblies
+from kic.questions.independent import IndependentSet, IndependentSets
+from kic.questions.sensitivity import sensitivity
+from kic.questions.singularities import Singularities, Singularity
+from kic.sharing.distribution import Distribution
+from kic.sharing.internalloads import InternalLoads
+from kic.simulating import controllers
+from kic.simulating.simulate import simulate
+from kic.simulating.simulation import Energy, Simulation
+from kic.tasks.ellipsoids import Ellipsoid
+from kic.tasks.following import Following
+from kic.tasks.operational import OperationalEvaluator, OperationalSpace
+from kic.tasks.redundancy import ResolutionEvaluator
+from kic.tasks.resolution import Resolution
+from kic.tasks.secondary import JointLimits, Manipulability, PreferredPosture
 
 __version__ = "0.1.0"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kic.errors import KicError
-from kic.linear_command import linearize
-from kic.simulate_command import simulate
+from kic.linear.linear_command import linearize
+from kic.simulating.simulate_command import simulate
 from kic.typed import at_terminal as _at_terminal
 from kic.typed import load_model as _load
 from kic.typed import posture_of as _posture

@@ -8,17 +8,17 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import broadcast_batches, check_order
+from kic.bearing.jointforces import JointForces
+from kic.bearing.reactions import joint_forces
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
 from kic.errors import InputError
-from kic.jointforces import JointForces
 from kic.kinematics import ContributionsQuestion
-from kic.linearized import Linearized
+from kic.linear.linearized import Linearized
 from kic.members import spread, surviving
-from kic.reactions import joint_forces
+from kic.questions.singularities import Singularities
 from kic.rows import names_of
-from kic.singularities import Singularities
 from kic.transfer import Transfer
 
 

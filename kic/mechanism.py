@@ -9,19 +9,19 @@ from typing import Any, Literal
 from kic import contacts, couplings
 from kic.checks import STRICT
 from kic.configuration import Configuration
-from kic.equilibrium import Equilibrium
 from kic.errors import InputError
 from kic.evaluator import Evaluator
-from kic.independent import IndependentSets, independent_sets
-from kic.mobility import Mobility
+from kic.linear.equilibrium import Equilibrium
+from kic.linear.resting import find_equilibrium
 from kic.motors import list_motors
-from kic.operational import OperationalEvaluator
 from kic.position import beginning, on_real
 from kic.postures import Postures
-from kic.redundancy import ResolutionEvaluator
-from kic.resting import find_equilibrium
+from kic.questions.independent import IndependentSets, independent_sets
+from kic.questions.mobility import Mobility
 from kic.tables import Sheet
-from kic.weighting import Damping, Law, Weight
+from kic.tasks.operational import OperationalEvaluator
+from kic.tasks.redundancy import ResolutionEvaluator
+from kic.tasks.weighting import Damping, Law, Weight
 
 
 @dataclass(frozen=True, repr=False)

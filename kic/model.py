@@ -15,10 +15,10 @@ from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.items import Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS
-from kic.mobility import Mobility
 from kic.packed import Packed
+from kic.questions.mobility import Mobility
+from kic.questions.steps import SteppedTransfer
 from kic.rows import Rows, make_rows, names_of
-from kic.steps import SteppedTransfer
 from kic.system import TransferQuestion
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import Transfer

@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.actuators import Train
+from kic.bearing.freebodies import FreeBodies
 from kic.drawing import Drawing
 from kic.errors import InputError
-from kic.freebodies import FreeBodies
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ContributionsQuestion, DynamicsQuestion, RowsQuestion
+from kic.linear.actuators import Train
 from kic.masses import Loads, Masses, pack_loads, pack_masses
 from kic.parts import Joint
 from kic.posture import drawn_states

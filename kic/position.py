@@ -14,7 +14,7 @@ from kic.configuration import Configuration
 from kic.continuation import lead
 from kic.errors import InputError, PostureError, placed, shown
 from kic.model import Model
-from kic.steps import SteppedTransfer
+from kic.questions.steps import SteppedTransfer
 from kic.targets import Targets
 
 

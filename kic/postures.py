@@ -11,17 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import check_failures
-from kic.assemblies import Assemblies
-from kic.branches import assembled
 from kic.closer import Closer
 from kic.configuration import Configuration
 from kic.drawing import Drawing
 from kic.errors import InputError, PostureError
-from kic.following import Following, follow
 from kic.model import Model
 from kic.position import along, closed
 from kic.posture import coordinates_of, only_coordinates, states_of
-from kic.weighting import Damping, Weight
+from kic.questions.assemblies import Assemblies
+from kic.questions.branches import assembled
+from kic.tasks.following import Following, follow
+from kic.tasks.weighting import Damping, Weight
 
 
 class Postures(Drawing):

@@ -14,11 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.bifurcation import UNITS, loss
-from kic.drives import loose, possible
 from kic.errors import InputError, SingularError
 from kic.items import Item
 from kic.posture import drawn_states
+from kic.questions.bifurcation import UNITS, loss
+from kic.questions.drives import loose, possible
 from kic.rows import Rows
 from kic.system import (
     LARGEST,

@@ -12,7 +12,7 @@ from sampling import STEP, mismatch
 import kic
 from kic.configuration import Configuration
 from kic.posture import advance
-from kic.programs import least_largest, nearest, reach
+from kic.sharing.programs import least_largest, nearest, reach
 
 E = np.einsum
 OBJECT = ["object.x", "object.y", "object.angle"]

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import kic
 from kic.cli import main
-from kic.finite import definite, extends, extension, obstructions
 from kic.posture import advance
+from kic.questions.finite import definite, extends, extension, obstructions
 
 Z = (0, 0, 1)
 

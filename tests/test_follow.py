@@ -307,7 +307,7 @@ def test_other_coordinates_and_weights() -> None:
 
 
 def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kic import following
+    from kic.tasks import following
 
     c = panda.at(HOME)
     given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kic
-from kic import drives
+from kic.questions import drives
 
 
 def by_hand(

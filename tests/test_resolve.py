@@ -734,8 +734,8 @@ def test_symbols_and_missing_mass() -> None:
 
 
 def test_constants_are_those_of_the_kernel() -> None:
-    from kic import weighting
     from kic.kernels import operational, resolution
+    from kic.tasks import weighting
 
     for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC"):
         assert getattr(weighting, name) == getattr(resolution, name)

@@ -13,9 +13,9 @@ from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 from kic.arrays import stepping
-from kic.dimensions import numbers_of
 from kic.drawing import KINDS
-from kic.sensitivity import STEP
+from kic.questions.dimensions import numbers_of
+from kic.questions.sensitivity import STEP
 
 Z = (0.0, 0.0, 1.0)
 FIELDS = {

@@ -180,7 +180,7 @@ def test_dampers_and_forces_have_their_lines_in_the_account() -> None:
 def test_events_are_found_and_limits_stop() -> None:
     m = pendulum()
 
-    def bottom(t: float, now: kic.motion.Now) -> float:
+    def bottom(t: float, now: kic.simulating.motion.Now) -> float:
         return now.q[0]
 
     bottom.direction = -1
@@ -264,7 +264,7 @@ def test_computed_torque_follows_a_trajectory() -> None:
 
 
 def test_an_interrupted_run_keeps_what_it_had() -> None:
-    def push(t: float, now: kic.motion.Now) -> np.ndarray:
+    def push(t: float, now: kic.simulating.motion.Now) -> np.ndarray:
         if t > 0.5:
             raise KeyboardInterrupt
         return np.zeros(1)
@@ -282,7 +282,7 @@ def test_it_says_why_it_can_not_go_on() -> None:
     m = pendulum()
     start = m.at([1.0])
 
-    def spoilt(t: float, now: kic.motion.Now) -> list[float]:
+    def spoilt(t: float, now: kic.simulating.motion.Now) -> list[float]:
         return [np.nan if t > 0.3 else 0.0]
 
     with pytest.raises(

@@ -96,20 +96,49 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kic":
             parts = node.module.split(".")[1:]
-            found |= {".".join(parts)} if parts else {a.name for a in node.names if a.name in LEVEL}
+            inside = {
+                ".".join([*parts, a.name])
+                for a in node.names
+                if (ROOT / Path(*parts, f"{a.name}.py")).exists()
+            }
+            found |= inside or ({".".join(parts)} if parts else set())
         elif isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("kic.")}
     return found
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*.py")), ids=lambda p: p.stem)
+def floor(module: str) -> str:
+    """What a module is called on its floor: rooms are folders, and no two modules have one name."""
+    parts = module.split(".")
+    return parts[0] if parts[0] in APART else parts[-1]
+
+
+# folders that are one floor, with an order of their own inside
+APART = ("kernels", "classics")
+ROOMS = sorted(
+    p
+    for p in ROOT.rglob("*.py")
+    if p.relative_to(ROOT).parts[0] not in APART and (p.stem != "__init__" or p.parent.name in LEVEL)
+)
+
+
+def called(path: Path) -> str:
+    """Name of a file's module; a folder's own is that of the folder."""
+    return path.parent.name if path.stem == "__init__" else path.stem
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=called)
 def test_imports_point_down(path: Path) -> None:
-    if path.stem == "__init__":
-        return
-    assert path.stem in LEVEL, f"say on which floor {path.stem} stands"
+    name = called(path)
+    assert name in LEVEL, f"say on which floor {name} stands"
     for module in imported(path):
-        below = module.split(".")[0]
-        assert LEVEL[below] < LEVEL[path.stem], f"{path.stem} imports {module}"
+        assert LEVEL[floor(module)] < LEVEL[name], f"{name} imports {module}"
+
+
+def test_names_are_told_once() -> None:
+    names = [called(p) for p in ROOMS]
+    assert len(names) == len(set(names))
+    assert set(names) | set(APART) == set(LEVEL)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.stem)
@@ -123,7 +152,7 @@ def test_kernels_know_only_kernels(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "classics").glob("*.py")), ids=lambda p: p.stem)
 def test_classics_stand_on_the_rest(path: Path) -> None:
     for module in imported(path):
-        assert LEVEL[module.split(".")[0]] <= LEVEL["classics"], f"{path.stem} imports {module}"
+        assert LEVEL[floor(module)] <= LEVEL["classics"], f"{path.stem} imports {module}"
 
 
 def test_files_are_rooms_not_halls() -> None:

@@ -11,9 +11,9 @@ from scipy.optimize import brentq, linprog
 
 import kic
 from kic import trajectories as tr
-from kic.pathlimits import along, gathered
-from kic.quadratics import allowed, united
-from kic.timescaling import grid_of
+from kic.trajectories.pathlimits import along, gathered
+from kic.trajectories.quadratics import allowed, united
+from kic.trajectories.timescaling import grid_of
 
 ARM = kic.load("horn-two-link")
 FREE = replace(ARM, gravity=(0.0, 0.0, 0.0))
@@ -286,7 +286,7 @@ def test_voltages_as_rows() -> None:
 
 
 def test_terms_that_do_not_settle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kic.topp._REPEATS", 0)
+    monkeypatch.setattr("kic.trajectories.topp._REPEATS", 0)
     with pytest.raises(kic.InputError, match="did not settle"):
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
 

@@ -1,0 +1,1 @@
+"""What joints bear: the bodies set free, and the loads that put every joint back."""

@@ -1,0 +1,1 @@
+"""Small motions: stiffness, modes, equilibria, motors, state space."""

@@ -1,0 +1,1 @@
+"""More actuators than freedoms: efforts distributed by a criterion, within limits; internal loads."""

@@ -1,0 +1,1 @@
+"""Motion in time: charts, integrators, runs and their results, controllers."""

@@ -1,0 +1,315 @@
+"""Equations of motion in independent coordinates, as an integrator asks for them.
+
+The unknowns are the independent coordinates themselves, so that loops are closed anew at every evaluation and
+nothing can drift. Of an open chain they are its whole state: quaternions of balls are unknowns like others,
+brought to unit length wherever they are used and never otherwise.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kic.closer import Closer
+from kic.errors import PostureError, SimulationError, SingularError
+from kic.evaluator import Evaluator
+from kic.posture import phi_of
+from kic.rotations import product
+from kic.simulating.motion import Motion, Now
+
+# what is integrated beside the motion: work of efforts, of loads, and of dampers
+ACCOUNTS = 3
+# the way from the last good state to another is walked in parts no smaller than this, before more is tried
+_LEAST_PART = 1 / 64
+
+
+class Chart:
+    """The equations in one set of coordinates, the user's or others.
+
+    Every evaluation is a function of time and unknowns alone: loops are closed from the anchor, the last
+    state that was good, and never from what an integrator only tried.
+
+    Parameters
+    ----------
+    motion : Motion
+        What moves, in the user's coordinates.
+    names : tuple of str
+        The coordinates of the chart.
+    near : (S,)
+        A closed state, the first anchor.
+    q : (M,)
+        The user's coordinates there; angles that are known but for full turns go on from the anchor's.
+
+    Attributes
+    ----------
+    size : int
+        Rates in the chart.
+    careful : bool
+        Whether all is tried where loops do not close at once.
+    """
+
+    def __init__(self, motion: Motion, names: tuple[str, ...], near: np.ndarray, q: np.ndarray) -> None:
+        model = motion.model
+        self.motion, self.names = motion, names
+        self.near, self.q = near.copy(), q.copy()
+        self.whole = model.direct and names == model.coordinates
+        self._tree = model.tree
+        self.own = names == motion.names
+        self._wrt = None if self.whole else names
+        asked = () if self.own else motion.names
+        self._evaluate = Evaluator(model, asked, 1, True, self._wrt)
+        self._results: Any = None
+        self._close = None if self.whole else Closer(model, names)
+        self._closure = model.closure(names)
+        self.careful = False
+        # rows that serve in closing, where those of the drawing do not
+        self._choice: np.ndarray | None = None
+        self.places = model.tree.state_size if self.whole else len(names)
+        self.size = len(names)
+        rows = self._evaluate.layouts[0]
+        # of the user's coordinates, those known but for full turns
+        self._turns = np.zeros(len(q), dtype=bool) if rows is None else rows.rows.turns
+        self._start = np.zeros(0) if self.whole else self._values(near)
+
+    def _values(self, state: np.ndarray) -> np.ndarray:
+        """Values (M,) of the chart's coordinates."""
+        return self.q.copy() if self.own else self.motion.model.values(self.names, state[None])[0]
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """What is one (places + size + ACCOUNTS,) in each unknown.
+
+        A radian, the characteristic length; of energies, what a motion of most inertia has that moves by one
+        of these in a unit of time.
+        """
+        t, cols = self._closure.transfer, self._tree.cols
+        rates = places = t.scale[: t.first]
+        if self.whole:
+            places, valued = np.ones(self.places), cols[:, 3] >= 0
+            places[cols[valued, 3]] = t.column_scale[valued]
+        inertia = np.diag(self._evaluated(self.near).I) * rates**2
+        return np.concatenate([places, rates, np.full(ACCOUNTS, inertia.max(initial=0.0) or 1.0)])
+
+    def pack(self, state: np.ndarray, rates: np.ndarray, accounts: np.ndarray) -> np.ndarray:
+        """Unknowns from a closed state (S,), the anchor, and rates (M,) of the chart."""
+        return np.concatenate([state if self.whole else self._start, rates, accounts])
+
+    def anchor(self, t: float, y: np.ndarray) -> None:
+        """Take a good state for that from which others are closed."""
+        x, state, v = self.parts(t, y)
+        self.q = self._users(self._evaluated(state), x, state, v)[0].q.copy()
+        self.near, self._start = state.copy(), x.copy()
+
+    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Unknown coordinates, closed state (S,), rates (M,) of the chart; prescribed motion put in."""
+        x, v = y[: self.places], y[self.places : self.places + self.size]
+        held = self.motion.held
+        if held.size:
+            value, rate, _ = self.motion.given(t)
+            x, v = x.copy(), v.copy()
+            v[held] = rate
+            x[self._columns(held)] = value
+        if self._close is None:
+            return x, self._unit(x), v
+        return x, self._closed(x), v
+
+    def led(self, y: np.ndarray) -> np.ndarray:
+        """Values and rates (2, H) of prescribed coordinates, as their rates and accelerations lead them."""
+        held = self.motion.held
+        return np.array([y[self._columns(held)], y[self.places + held]])
+
+    def _closed(self, x: np.ndarray) -> np.ndarray:
+        """The closed state (S,) of some coordinates: from the anchor at once, or in parts of the way.
+
+        Where rows chosen elsewhere do not serve any more, they are chosen at the anchor. Where the way ends
+        all the same, a step that was only tried is too long, which is left to shorter ones; unless these
+        failed, and the loops themselves are near singular: there more is tried.
+        """
+        assert self._close is not None  # for the type checker
+        if not self._closure.compiled:
+            return self._close(x, self.near)
+        state, way = self._walked(x)
+        if state is None and (choice := self._closure.transfer.choice_at(self.near[None])) is not None:
+            self._choice = choice
+            state, way = self._walked(x)
+        if state is None and way and not self.careful:
+            raise PostureError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
+        return self._close(x, self.near) if state is None else state
+
+    def _walked(self, x: np.ndarray) -> tuple[np.ndarray | None, float]:
+        """The closed state (S,) at the end of the way from the anchor, or None and the share made of it."""
+        state, done, part = self.near[None], 0.0, 1.0
+        while part >= _LEAST_PART:
+            share = min(1.0, done + part)
+            target = (self._start + share * (x - self._start))[None]
+            there, arrived = self._closure.arrive(state, target, self._choice)
+            if not arrived[0]:
+                part /= 2
+            elif share == 1.0:
+                return there[0], share
+            else:
+                state, done = there, share
+        return None, done
+
+    def reason(self, error: Exception) -> str:
+        """Why a motion that no shorter step continues has no posture there."""
+        values = getattr(error, "values", None)
+        if values is not None and self._close is not None:
+            try:
+                self._close(values, self.near)
+            except PostureError as closer:
+                error = closer
+        return str(error).rstrip(".")
+
+    def _columns(self, held: np.ndarray) -> np.ndarray:
+        """Entries of the unknowns that are the values of some coordinates."""
+        if not self.whole:
+            return held
+        tree = self._tree
+        return np.array([tree.cols[tree.column[self.names[k]], 3] for k in held], dtype=np.intp)
+
+    def _unit(self, state: np.ndarray) -> np.ndarray:
+        """A state with quaternions of length one."""
+        tree = self._tree
+        if not tree.balls:
+            return state
+        state = state.copy()
+        for n in tree.balls:
+            place = tree.cols[n, 3]
+            q = state[place : place + 4]
+            state[place : place + 4] = q / np.sqrt(q @ q)
+        return state
+
+    def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
+        """Rates of the unknowns."""
+        x, state, v = self.parts(t, y)
+        r = self._evaluated(state)
+        now, G = self._users(r, x, state, v)
+        T, a = self._driven(t, r, now, G, v)
+        rate = np.empty_like(y)
+        rate[: self.places] = self._slopes(x, v)
+        rate[self.places : self.places + self.size] = a
+        rate[-ACCOUNTS:] = T @ v, r.load @ v, v @ r.damping @ v
+        if not np.isfinite(rate).all():
+            raise SimulationError(
+                f"The motion of '{self.motion.model.drawing.name}' is no longer finite at t = {t:.9g}.",
+                time=t,
+            )
+        return rate
+
+    def seen(self, t: float, y: np.ndarray) -> Now:
+        """What efforts and events see of the unknowns."""
+        x, state, v = self.parts(t, y)
+        return self._users(self._evaluated(state), x, state, v)[0]
+
+    def moment(self, t: float, y: np.ndarray) -> dict[str, Any]:
+        """What is kept of a moment, its motion in the chart; see `seen_from`."""
+        x, state, v = self.parts(t, y)
+        r = self._evaluated(state)
+        now, G = self._users(r, x, state, v)
+        T, a = self._driven(t, r, now, G, v)
+        return {
+            "t": t,
+            "q": now.q.copy(),
+            "effort": (T if G is None else self.motion.efforts(t, now)).copy(),
+            "state": state.copy(),
+            "kinetic": v @ r.I @ v / 2,
+            "accounts": y[-ACCOUNTS:].copy(),
+            "v": v.copy(),
+            "a": a,
+        }
+
+    def spread(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
+        """Rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
+        user, tree = self.motion.names, self._tree.columns
+        f = Evaluator(self.motion.model, list(dict.fromkeys((*user, *tree))), 2, False, self._wrt)(states)
+        made = {}
+        for first, second, names in (("qd", "qdd", user), ("rates", "second", tree)):
+            G = np.concatenate([f[name].G for name in names], axis=-2)
+            H = np.concatenate([f[name].H for name in names], axis=-3)
+            made[first] = np.einsum("tpn,tn->tp", G, v)
+            made[second] = np.einsum("tpn,tn->tp", G, a) + np.einsum("tpmn,tm,tn->tp", H, v, v)
+        return made
+
+    def _evaluated(self, state: np.ndarray) -> Any:
+        """Dynamics in the chart, and the user's coordinates if they are others."""
+        self._results = self._evaluate(state, self._results)
+        return self._results
+
+    def _users(self, r: Any, x: np.ndarray, state: np.ndarray, v: np.ndarray) -> tuple[Now, Any]:
+        """What the user sees, and the G of the user's coordinates unless they are the chart's."""
+        motion = self.motion
+        if not self.own:
+            G = np.concatenate([r[name].G for name in motion.names])
+            q = np.concatenate([r[name].value for name in motion.names])
+            turns = np.round((self.q - q) / (2 * np.pi))
+            return Now(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state), G
+        # of a chart of their own the coordinates are unknowns; balls have rotation vectors
+        q = phi_of(self._tree, state[None])[0] if self.whole else x
+        return Now(q, v, state), None
+
+    def _driven(self, t: float, r: Any, now: Now, G: Any, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Efforts in the chart, those that hold prescribed motions among them, and accelerations."""
+        motion = self.motion
+        T = motion.efforts(t, now)
+        if G is not None:
+            T = G.T @ T
+        h = (r.P @ v) @ v + r.damping @ v - r.load
+        if not motion.held.size:
+            return T, self._solve(r.I, T - h)
+        free, held = motion.free, motion.held
+        a, T = np.empty(self.size), T.copy()
+        a[held] = motion.given(t)[2]
+        I = r.I[free]
+        a[free] = self._solve(I[:, free], T[free] - h[free] - I[:, held] @ a[held])
+        T[held] = r.I[held] @ a + h[held]
+        return T, a
+
+    def _solve(self, I: np.ndarray, net: np.ndarray) -> np.ndarray:
+        """Accelerations of an inertia that must be positive definite."""
+        if not net.size:  # every motion is given
+            return net
+        _, a, failed = self._cholesky(I, net)
+        if failed:
+            raise SingularError(
+                f"I* of '{self.motion.model.drawing.name}' in {', '.join(self.names)} has no inverse: some "
+                "motion moves no mass. Give every body that moves mass and inertia.",
+                coordinates=self.names,
+            )
+        return np.asarray(a)
+
+    @cached_property
+    def _cholesky(self) -> Any:
+        """LAPACK's solver, called without the checks around it: they cost more than it does."""
+        from scipy.linalg.lapack import dposv
+
+        return dposv
+
+    def _slopes(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Rates of the unknown coordinates."""
+        if not self.whole:
+            return v
+        tree = self._tree
+        order = tree.to_coordinates
+        columns = v
+        if order is not None:
+            columns = np.empty_like(v)
+            columns[order] = v
+        return state_rates(tree, x, columns)
+
+
+def state_rates(tree: Any, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Rates (..., S) of states from those (..., M) of the tree's columns: ½ ω q for the quaternions."""
+    if not tree.balls:
+        return rates
+    slopes = np.empty_like(state)
+    for n in range(tree.size):
+        place = tree.cols[n, 3]
+        if n in tree.balls:
+            turn = np.concatenate([np.zeros_like(rates[..., :1]), rates[..., n : n + 3] / 2], axis=-1)
+            slopes[..., place : place + 4] = product(turn, state[..., place : place + 4])
+        elif place >= 0:
+            slopes[..., place] = rates[..., n]
+    return slopes

@@ -1,0 +1,297 @@
+"""A run: charts and integrators one after the other, and what is found at the times wanted."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.errors import PostureError, SimulationError, SingularError
+from kic.mechanism import Mechanism
+from kic.questions.drives import GOOD, least, null_space, ranking
+from kic.simulating.chart import ACCOUNTS, Chart
+from kic.simulating.events import Events
+from kic.simulating.motion import Motion
+from kic.simulating.progress import Bar
+from kic.simulating.simulation import Moments, Simulation
+from kic.tree import PRISMATIC
+
+# a chart is left where its coordinates move less than this share of what they moved when it was chosen
+WORN = 0.3
+# and for one that moves so much more
+BETTER = 1.5
+# a step that leads to no posture is tried again so much shorter, down to this share of the run
+SHORTER, SHORTEST = 0.1, 1e-13
+# the first such step where none came before it, as a share of the run
+CAREFUL = 1e-3
+# so many of them, and loops are closed by all means
+FAILS = 2
+# what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
+# many tolerances
+HONEST, TOLERANCES = 1e-2, 100.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is integrated."""
+
+    method: str
+    rtol: float
+    atol: float
+    most: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a run starts.
+
+    Attributes
+    ----------
+    state : (S,)
+        Closed state.
+    q, qd : (M,)
+        Values and rates of the user's coordinates.
+    rates : (columns,) or None
+        Rates of the tree, if they are known.
+    """
+
+    state: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    rates: np.ndarray | None = None
+
+
+class Run:
+    """One run: a chart, an integrator, and what was found at the times wanted."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        motion: Motion,
+        times: np.ndarray,
+        start: Start,
+        events: Events,
+        settings: Settings,
+        bar: Bar,
+    ) -> None:
+        self.mechanism, self.motion, self.times = mechanism, motion, times
+        self.start, self.events, self.settings, self.bar = start, events, settings, bar
+        self.moments, self.found = Moments(), list[tuple[float, int]]()
+        self.steps, self.charts, self.next = 0, 1, 0
+        self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
+        self.y = self.chart.pack(start.state, start.qd, np.zeros(ACCOUNTS))
+        # the next integrator's first step, if it is known
+        self.size: float | None = None
+        # the time from which steps led nowhere, and how many
+        self.failed = np.nan, 0
+        # the furthest that prescribed values and rates have been from those at the start
+        self.way = np.zeros((2, motion.held.size))
+
+    def go(self, before: Simulation | None) -> Simulation:
+        """Integrate to the end, or as far as it goes."""
+        stopped = ""
+        try:
+            stopped = self._integrate()
+        except KeyboardInterrupt:
+            if not self.moments.t:
+                raise
+            stopped = f"interrupted, the last moment is t = {self.moments.last:.6g}"
+        except Exception as error:
+            run = self._made(before, str(error)) if self.moments.t else before
+            if isinstance(error, SimulationError):
+                raise SimulationError(error.message, **{**error.numbers, "simulation": run}) from None
+            with suppress(AttributeError, TypeError):  # an error that takes no attributes
+                error.simulation = run  # type: ignore[attr-defined]
+            raise
+        finally:
+            self.bar.close()
+        return self._made(before, stopped)
+
+    def _made(self, before: Simulation | None, stopped: str) -> Simulation:
+        made = Simulation(
+            self.mechanism,
+            self.motion.names,
+            self.moments.arrays(),
+            tuple(self.found),
+            stopped,
+            self.steps,
+            self.charts,
+        )
+        return made if before is None else before.joined(made)
+
+    def _integrate(self) -> str:
+        """Integrate chart by chart; says why it stopped before its time."""
+        worth = self._worth()
+        if worth is not None and worth < GOOD:
+            self._change(BETTER * worth, self.start.rates)
+        self.events.check(self.chart.seen(self.t, self.y))
+        self._keep([self.chart.moment(self.t, self.y)])
+        while self.next < len(self.times):
+            solver, worth = self._solver(), self._worth()
+            while self.next < len(self.times):
+                try:
+                    self._step(solver)
+                    why = self._took(solver)
+                except (PostureError, SingularError) as error:
+                    self._again(error, solver)
+                    break
+                if why:
+                    return why
+                self.bar.show((self.t - self.times[0]) / (self.times[-1] - self.times[0]))
+                now = self._worth()
+                if (
+                    worth is not None
+                    and now is not None
+                    and now < WORN * worth
+                    and self._change(BETTER * now)
+                ):
+                    self.size = getattr(solver, "h_abs", None)
+                    break
+        return ""
+
+    def _solver(self) -> Any:
+        """SciPy's integrator from the present unknowns."""
+        import scipy.integrate
+
+        s, last = self.settings, float(self.times[-1])
+        first = None if self.size is None else min(self.size, last - self.t)
+        kind, atol = getattr(scipy.integrate, s.method), s.atol * self.chart.scale
+        return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
+
+    def _step(self, solver: Any) -> None:
+        """One step of the integrator, or why there is none."""
+        if self.steps >= self.settings.most:
+            raise SimulationError(
+                self._lost(
+                    f"it took {self.steps} steps, as many as `max_steps` allows. Loosen rtol and atol, take "
+                    "method='Radau' if the motion is stiff, or allow more"
+                ),
+                time=self.t,
+            )
+        message = solver.step()
+        self.steps += 1
+        if message is not None or solver.status == "failed":
+            raise SimulationError(
+                self._lost(
+                    f"the steps of {self.settings.method} shrink to nothing ({message or 'it failed'}): the "
+                    "motion blows up, jumps, or is stiff. Look at the last state; method='Radau' takes stiff "
+                    "motions"
+                ),
+                time=self.t,
+            )
+
+    def _again(self, error: Exception, solver: Any) -> None:
+        """After a step that led to no posture: another chart, if there is a better one, or a shorter step."""
+        span = float(self.times[-1] - self.times[0])
+        when, fails = self.failed
+        self.failed = self.t, fails + 1 if when == self.t else 1
+        first, worth = when != self.t, self._worth()
+        if first and worth is not None and self._change(BETTER * worth):
+            self.size = None
+            return
+        size = getattr(solver, "h_abs", None) or (CAREFUL * span if first else self.size) or CAREFUL * span
+        self.size = SHORTER * size
+        self.chart.careful = self.chart.careful or fails >= FAILS
+        if self.size < SHORTEST * span:
+            raise SimulationError(self._lost(self.chart.reason(error)), time=self.t) from None
+
+    def _lost(self, why: str) -> str:
+        """What happened, and where the last good state is."""
+        name = self.motion.model.drawing.name
+        return f"'{name}' stops after t = {self.t:.9g}: {why}. The run up to there is kept as `simulation`."
+
+    def _took(self, solver: Any) -> str:
+        """Find what is wanted within a step and go on to its end; says why if the run stops in it."""
+        wanted = self.times[self.next :][self.times[self.next :] <= solver.t]
+        hits, moments = list[tuple[float, int]](), list[dict[str, Any]]()
+        stop, end = False, float(solver.t)
+        if self.events.all or len(wanted):
+            dense, chart = solver.dense_output(), self.chart
+            first = self.t == self.times[0]
+            hits = self.events.within(lambda t: chart.seen(t, dense(t)), self.t, end, first)
+            stop = bool(hits) and self.events.stops(hits[-1][1])
+            if stop:
+                end = hits[-1][0]
+                wanted = wanted[wanted <= end]
+                if end > max([self.moments.last, *wanted]):
+                    wanted = np.append(wanted, end)
+            for t in wanted.tolist():
+                y = dense(t)
+                self._honest(t, y)
+                moments.append(chart.moment(t, y))
+        if not stop:
+            self.chart.anchor(solver.t, solver.y)
+            self.t, self.y = end, solver.y.copy()
+        self.found += hits
+        self._keep(moments)
+        return f"stopped at t = {end:.9g} by {self.events.name(hits[-1][1])}" if stop else ""
+
+    def _keep(self, moments: list[dict[str, Any]]) -> None:
+        for moment in moments:
+            self.moments.keep(self.chart, moment)
+        self.next += len(moments)
+
+    def _honest(self, t: float, y: np.ndarray) -> None:
+        """Refuse prescribed motions whose rates or accelerations are not the slopes of what stands before."""
+        motion, s = self.motion, self.settings
+        if not motion.held.size:
+            return
+        given = motion.given(t)[:2]
+        self.way = np.maximum(self.way, np.abs(given - motion.given(float(self.times[0]))[:2]))
+        scale = self.chart.scale[self.chart.places + motion.held]
+        allowed = np.maximum(HONEST * self.way, TOLERANCES * (s.atol * scale + s.rtol * np.abs(given)))
+        led = self.chart.led(y)
+        for row, k in np.argwhere(np.abs(led - given) > allowed):
+            slopes, values = (("rates", "values"), ("accelerations", "rates"))[row]
+            raise SimulationError(
+                self._lost(
+                    f"the motion prescribed for '{motion.names[motion.held[k]]}' contradicts itself: its "
+                    f"{slopes} lead to {led[row, k]:.6g} at t = {t:.9g}, where its {values} say "
+                    f"{given[row, k]:.6g}"
+                ),
+                time=t,
+            )
+
+    def _worth(self) -> float | None:
+        """How well the chart drives the mechanism; None where no other is ever taken."""
+        if self.chart.whole or self.motion.held.size:
+            return None
+        J, null = self._drives()
+        return float(least(J @ null))
+
+    def _drives(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled rows of the chart at its anchor, and the motions that the closure leaves."""
+        closure = self.motion.model.closure(self.chart.names)
+        G = closure.rows(self.chart.near[None])[1][0]
+        first = closure.transfer.first
+        return G[:first], null_space(G[first:], self.chart.size)
+
+    def _change(self, least_worth: float, known: np.ndarray | None = None) -> bool:
+        """Go over to the coordinates that drive the mechanism best here, if they are better than so much.
+
+        `known` are the rates of the tree, where those of the chart say less.
+        """
+        tree, chart = self.motion.model.tree, self.chart
+        found = ranking(self._drives()[1][None], tree.cols[:, 1] <= PRISMATIC, 1)
+        if not len(found.picks) or found.measures[0, 0] <= least_worth:
+            return False
+        picks = found.picks[0]
+        names = tuple(tree.columns[n] for n in picks)
+        # turns of balls have no value that could be integrated
+        if set(names) == set(chart.names) or (tree.cols[picks, 1] > PRISMATIC).any():
+            return False
+        rates = known[picks] if known is not None else self._rates(names)
+        self.chart = Chart(self.motion, names, chart.near, chart.q)
+        self.y = self.chart.pack(chart.near, rates, self.y[-ACCOUNTS:])
+        self.charts += 1
+        return True
+
+    def _rates(self, names: tuple[str, ...]) -> np.ndarray:
+        """Rates of other coordinates, from those of the chart."""
+        chart = self.chart
+        here = Configuration(self.motion.model, (), chart.near[None].copy())
+        v = self.y[chart.places : chart.places + chart.size]
+        return here.coefficients(list(names), order=1, wrt=chart.names).G @ v

@@ -1,0 +1,243 @@
+"""Simulation: motion in time from efforts, with loops closed anew at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import as_numbers, reals, trailing
+from kic.configuration import Configuration
+from kic.errors import InputError, shown, unknown
+from kic.mechanism import Mechanism
+from kic.model import Model
+from kic.posture import phi_of
+from kic.rows import names_of
+from kic.simulating.events import Event, Events, Limit
+from kic.simulating.motion import Effort, Motion
+from kic.simulating.progress import Bar
+from kic.simulating.running import Run, Settings, Start
+from kic.simulating.simulation import Simulation
+
+METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
+# times at which results are wanted where only an end is given
+MOMENTS = 1001
+# the finest relative tolerance that the integrators take
+FINEST = 100 * float(np.finfo(float).eps)
+
+
+def simulate(
+    mechanism: Mechanism,
+    start: Configuration | Simulation,
+    t: Any,
+    effort: Effort | Any = None,
+    qd: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    prescribed: Mapping[str, Callable[[float], Any]] | None = None,
+    events: Callable[..., float] | Sequence[Callable[..., float]] = (),
+    limits: Mapping[str, Any] | None = None,
+    method: str = "DOP853",
+    rtol: float = 1e-9,
+    atol: float = 1e-9,
+    max_steps: int = 1_000_000,
+    progress: bool | None = None,
+) -> Simulation:
+    """Motion in time of a mechanism that efforts drive, from a posture and its rates.
+
+    Integrated are independent coordinates alone; everything else follows by closing the loops at each
+    evaluation, to machine precision and without stabilisation. Where the coordinates come near a posture in
+    which they do not drive the mechanism, others take over; the results stay in the user's.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    start : Configuration or Simulation
+        One posture; or an earlier run, which is then continued from its end, and comes back as one.
+    t : (T,) array_like
+        Increasing times at which results are wanted, the first being that of the start; or the end alone,
+        for 1001 times from 0 (from the end of the earlier run).
+    effort : callable or (M,) array_like, optional
+        ``effort(t, now)`` gives the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are their
+        values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or
+        constant ones. None: it moves freely.
+    qd : (M,) array_like, optional
+        Rates at the start; at rest if left out. Not with an earlier run.
+    wrt : str or list of str, optional
+        The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
+    prescribed : dict of str to callable, optional
+        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration. The effort that they
+        take is in the results.
+    events : callable or list of them, optional
+        ``event(t, now)``, a real number whose zeros are found. Attributes as in SciPy: ``terminal`` (True
+        stops the run there), ``direction`` (+1 or -1: only where it rises, or falls).
+    limits : dict of str to (lower, upper), optional
+        Coordinates at whose limits the run stops.
+    method : str
+        Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (the multistep Adams
+        family, which goes over to BDF where the motion is stiff), "Radau", "BDF" (stiff).
+    rtol, atol : float
+        Tolerances of the integrator.
+    max_steps : int
+        A run that takes more is stopped.
+    progress : bool, optional
+        Whether a bar is shown on stderr; by default where that is a terminal and the run is long.
+
+    Returns
+    -------
+    Simulation
+        Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account. A
+        run that was interrupted (Ctrl-C) keeps what it had, and says so in ``stopped``.
+
+    Raises
+    ------
+    InputError
+        For arguments of another shape or kind, or a start that is not closed.
+    SimulationError
+        For a run that can not go on: efforts that are not finite, steps that shrink to nothing, no chart that
+        drives the mechanism. It carries the run so far as ``simulation``.
+
+    Examples
+    --------
+    >>> import kic
+    >>> m = kic.load("four-bar")
+    >>> run = kic.simulate(m, m.at(), 2.0)
+    >>> bool(abs(run.energy.residual).max() < 1e-7)
+    True
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
+    model = mechanism._model
+    names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
+    model.check_number(names)
+    before = start if isinstance(start, Simulation) else None
+    motion = Motion(model, names, _efforts(effort, names), _prescribed(prescribed, model, names))
+    times = _times(t, before)
+    begun = _begun(mechanism, start, qd, names)
+    motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
+    run = Run(
+        mechanism,
+        motion,
+        times,
+        begun,
+        Events([*_events(events), *_limits(limits, model, names)]),
+        _settings(method, rtol, atol, max_steps),
+        Bar(progress),
+    )
+    return run.go(before)
+
+
+def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
+    """How to integrate, checked."""
+    if method not in METHODS:
+        raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
+    for name, value, lowest in (("rtol", rtol, FINEST), ("atol", atol, 0.0)):
+        a = reals(value)
+        if a is None or a.ndim or a < lowest:
+            raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
+    if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
+        raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
+    return Settings(method, float(rtol), float(atol), int(max_steps))
+
+
+def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
+    """The start, closed."""
+    model = mechanism._model
+    if isinstance(start, Simulation):
+        if start.mechanism != mechanism or start.coordinates != names:
+            raise InputError("A run is continued with its own mechanism and coordinates.")
+        if qd is not None:
+            raise InputError(
+                "`qd` was given with an earlier run, which ends with rates of its own. Leave it out."
+            )
+        return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
+    if not isinstance(start, Configuration) or start._model.drawing != mechanism:
+        raise InputError(f"Expected `start` to be a posture of '{mechanism.name}', got {shown(start)}.")
+    if start.batch or not start.ok.all():
+        got = f"a batch {start.batch}" if start.batch else "one that failed"
+        raise InputError(f"Expected `start` to be one posture, got {got}.")
+    if start.state.dtype != np.float64:
+        raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
+    model.closure(names).check(start.state[None])
+    rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names))
+    if rates.ndim != 1 or rates.dtype != np.float64:
+        raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {shown(qd)}.")
+    direct = model.direct and names == model.coordinates
+    q = phi_of(model.tree, start.state[None]) if direct else model.values(names, start.state[None])
+    return Start(start.state, q[0], rates)
+
+
+def _times(t: Any, before: Simulation | None) -> np.ndarray:
+    """Increasing times (T,), the first that of the start."""
+    begin = 0.0 if before is None else float(before.t[-1])
+    a = reals(t)
+    if a is not None and a.ndim == 0 and a > begin:
+        return np.linspace(begin, float(a), MOMENTS)
+    if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
+        raise InputError(
+            f"Expected `t` to be increasing times, two at least, or an end after {begin:g}; got {shown(t)}."
+        )
+    if before is not None and a[0] != begin:
+        raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
+    return a
+
+
+def _efforts(effort: Any, names: tuple[str, ...]) -> Effort | None:
+    if effort is None or callable(effort):
+        return effort
+    a = reals(effort)
+    if a is None or a.shape != (len(names),):
+        raise InputError(
+            f"Expected `effort` to be a function of (t, now) or {len(names)} finite numbers, one for each "
+            f"of {', '.join(names)}; got {shown(effort)}."
+        )
+    return lambda t, now: a
+
+
+def _prescribed(given: Any, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(map(callable, given.values())):
+        raise InputError(
+            f"Expected `prescribed` to be a dict of coordinate to function of t, got {shown(given)}."
+        )
+    for name in given:
+        _check_valued("prescribed", name, model, names)
+    return dict(given)
+
+
+def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) -> None:
+    """Refuse what is no coordinate of the motion, or one that has no value."""
+    if name not in names:
+        raise unknown("coordinate", name, "the motion", names)
+    if not model.value_rows(name)[1]:
+        raise InputError(
+            f"'{name}' has a rate but no value, so that there is none for `{what}`. Take coordinates that "
+            "have values.",
+            name=name,
+        )
+
+
+def _events(events: Any) -> list[Event]:
+    several = [events] if callable(events) else list(events) if isinstance(events, Iterable) else [events]
+    if not all(map(callable, several)):
+        raise InputError(f"Expected `events` to be functions of (t, now), got {shown(events)}.")
+    return several
+
+
+def _limits(limits: Any, model: Model, names: tuple[str, ...]) -> list[Event]:
+    """Limits of coordinates as events that stop the run; infinite ones are none."""
+    if limits is not None and not isinstance(limits, Mapping):
+        raise InputError(
+            f"Expected `limits` to be a dict of coordinate to (lower, upper), got {shown(limits)}."
+        )
+    stops: list[Event] = []
+    for name, pair in (limits or {}).items():
+        _check_valued("limits", name, model, names)
+        a = as_numbers(pair)
+        if a is None or a.dtype != np.float64 or a.shape != (2,) or not a[0] < a[1]:
+            raise InputError(f"Expected `limits` of '{name}' to be (lower, upper), got {shown(pair)}.")
+        k = names.index(name)
+        stops += [Limit(name, k, float(x), way) for x, way in zip(a, (-1, 1), strict=True) if np.isfinite(x)]
+    return stops

@@ -1,0 +1,140 @@
+"""The command `kic simulate`: a motion in time, to read, as JSON, or kept in a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kic.typed import load_model, named_numbers, names_typed, posture_of, width
+
+if TYPE_CHECKING:
+    from kic.simulating.simulation import Simulation
+    from kic.tables import Sheet
+
+
+@click.command()
+@click.argument("model")
+@click.option("--for", "duration", type=float, default=1.0, show_default=True, metavar="TIME",
+              help="How long, in the model's unit of time.")  # fmt: skip
+@click.option("--at", "given", multiple=True, metavar="POSTURE",
+              help="Coordinates at the start, in order or by name; repeatable. Else as drawn.")  # fmt: skip
+@click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
+              help="Rates at the start; the others stand still. Repeatable.")  # fmt: skip
+@click.option("--effort", "efforts", multiple=True, metavar="NAME=NUMBER",
+              help="Constant efforts at these coordinates; the others move freely. Repeatable.")  # fmt: skip
+@click.option("--wrt", "wrt", multiple=True, metavar="NAME[,NAME…]",
+              help="Coordinates of rates, efforts and results; repeatable.")  # fmt: skip
+@click.option("--of", "of", multiple=True, metavar="NAME[,NAME…]",
+              help="Also the values of points, joints, distances or rows of them; repeatable.")  # fmt: skip
+@click.option("--moments", type=click.IntRange(2), default=11, show_default=True,
+              help="At how many moments, evenly from start to end.")  # fmt: skip
+@click.option("--save", "file", type=click.Path(dir_okay=False), help="Keep the run in FILE (.npz).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see below.")
+def simulate(
+    model: str,
+    duration: float,
+    given: tuple[str, ...],
+    rates: tuple[str, ...],
+    efforts: tuple[str, ...],
+    wrt: tuple[str, ...],
+    of: tuple[str, ...],
+    moments: int,
+    file: str | None,
+    as_json: bool,
+) -> None:
+    """Let MODEL, a shipped name or a TOML file, move in time.
+
+    Loops are closed anew at each step. Prints coordinates over time, the energy account and what it misses.
+
+    \b
+      kic simulate four-bar --for 5
+      kic simulate horn-two-link --at "0deg, 30deg" --of tip --moments 6
+      kic simulate four-bar --rate A=6.28 --effort A=0.2 --for 2 --json
+      kic simulate gough-stewart --for 0.2 --save fall.npz
+
+    Rates are in rad or length, or deg, for each unit of time. A file that was saved is read in Python by
+    kic.Simulation.load(file).
+
+    --json prints one object and nothing else: name, units, coordinates; t; q, qd, qdd, effort (a row for each
+    moment); values of what --of asks, by name; energy with kinetic, potential, work, applied, dissipated,
+    residual; stopped; steps.
+    """
+    import numpy as np
+
+    from kic.errors import InputError
+    from kic.simulating.simulate import simulate as run_of
+
+    mechanism = load_model(model)
+    if not duration > 0:
+        raise InputError(f"--for takes a time larger than 0, got {duration:g}.")
+    names = names_typed(wrt, "--wrt") or None
+    asked = names_typed(of, "--of")
+    start = mechanism.at(posture_of(mechanism, given) if given else None)
+    coordinates = mechanism.coordinate_names if names is None else start.dynamics(wrt=names).coordinates
+    for name in asked:
+        start.value(name)  # what has no value is refused before the run
+    run = run_of(
+        mechanism,
+        start,
+        np.linspace(0.0, duration, moments),
+        effort=_efforts(coordinates, efforts),
+        qd=named_numbers(mechanism, coordinates, rates, "--rate"),
+        wrt=names,
+    )
+    if file:
+        run.save(file)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(_data(run, asked), allow_nan=False))
+        return
+    click.echo(_sheet(run, asked).text(width()))
+
+
+def _efforts(coordinates: tuple[str, ...], given: tuple[str, ...]) -> list[float]:
+    """Constant efforts, zero where none is given; their units are those of the model."""
+    from kic.errors import InputError
+
+    values = dict.fromkeys(coordinates, 0.0)
+    for entry in (entry.strip() for text in given for entry in text.split(",")):
+        name, _, text = (part.strip() for part in entry.partition("="))
+        try:
+            values[{c: c for c in coordinates}[name]] = float(text)
+        except (KeyError, ValueError):
+            raise InputError(
+                f"--effort takes NAME=NUMBER of a coordinate, got {entry!r}. The coordinates are "
+                f"{', '.join(coordinates)}."
+            ) from None
+    return list(values.values())
+
+
+def _sheet(run: Simulation, asked: list[str]) -> Sheet:
+    """The account of the run; coordinates, and what was asked, over time."""
+    import numpy as np
+
+    columns, parts = list(run.coordinates), [run.q]
+    for name in asked:
+        values = run[name].reshape(len(run.t), -1)
+        rows = run.configuration.coefficients(name, order=1).rows
+        columns += rows
+        parts.append(values)
+    sheet = run.sheet()
+    sheet.matrix("over time", [f"{t:.5g}" for t in run.t], columns, np.concatenate(parts, axis=1), corner="t")
+    return sheet
+
+
+def _data(run: Simulation, asked: list[str]) -> dict[str, Any]:
+    """The numbers as plain lists."""
+    energy = run.energy
+    lines = ("kinetic", "potential", "work", "applied", "dissipated", "residual")
+    return {
+        "name": run.mechanism.name,
+        "units": vars(run.mechanism.units),
+        "coordinates": list(run.coordinates),
+        **{key: getattr(run, key).tolist() for key in ("t", "q", "qd", "qdd", "effort")},
+        "values": {name: run[name].tolist() for name in asked},
+        "energy": {key: getattr(energy, key).tolist() for key in lines},
+        "stopped": run.stopped,
+        "steps": run.steps,
+    }

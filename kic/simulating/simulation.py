@@ -1,0 +1,361 @@
+"""Results of a simulation: arrays by name, the energy account, interpolation, one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kic.arrays import reals
+from kic.configuration import Configuration
+from kic.errors import InputError, ModelFileError, shown
+from kic.mechanism import Mechanism
+from kic.model import Model
+from kic.modelfile import parsed, written
+from kic.rotations import product
+from kic.simulating.chart import Chart, state_rates
+from kic.simulating.energy import potential_energy
+from kic.tables import Sheet
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Energy:
+    """The energy account of a run, (T,) each.
+
+    Attributes
+    ----------
+    kinetic, potential : (T,)
+        Of the bodies; of their weights and of springs.
+    work : (T,)
+        Done by the efforts since the start, those of prescribed motions included.
+    applied : (T,)
+        Done by the forces and moments of the model.
+    dissipated : (T,)
+        Lost in dampers.
+    """
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+    work: np.ndarray
+    applied: np.ndarray
+    dissipated: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """Kinetic and potential energy (T,)."""
+        return self.kinetic + self.potential
+
+    @property
+    def residual(self) -> np.ndarray:
+        """What the account misses (T,): gain in energy, less the work done, plus what dampers took."""
+        return self.total - self.total[:1] - self.work - self.applied + self.dissipated
+
+
+class Simulation:
+    """A motion in time. Made by `simulate`, or read by `Simulation.load`.
+
+    ``run["tip.x"]`` are the values of anything over time, ``run.configuration`` the postures, of which every
+    question can be asked; ``run.at(t)`` the postures at other times.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        What moved.
+    coordinates : tuple of str
+        The user's coordinates.
+    t : (T,)
+        Times.
+    q, qd, qdd, effort : (T, M)
+        Values, rates, accelerations of the coordinates, and the efforts at them.
+    state : (T, S)
+        States of the spanning tree, closed.
+    events : tuple of (float, int)
+        Zeros of the events: when, and which.
+    stopped : str
+        Why the run ended before its time; '' if it did not.
+    steps, charts : int
+        Steps of the integrator; sets of coordinates in which it ran.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        coordinates: tuple[str, ...],
+        arrays: dict[str, np.ndarray],
+        events: tuple[tuple[float, int], ...] = (),
+        stopped: str = "",
+        steps: int = 0,
+        charts: int = 1,
+    ) -> None:
+        self.mechanism, self.coordinates = mechanism, coordinates
+        self._arrays = arrays
+        self.t, self.state = arrays["t"], arrays["state"]
+        self.q, self.qd, self.qdd = arrays["q"], arrays["qd"], arrays["qdd"]
+        self.effort = arrays["effort"]
+        self.events, self.stopped = events, stopped
+        self.steps, self.charts = steps, charts
+
+    @property
+    def _model(self) -> Model:
+        return self.mechanism._model
+
+    @property
+    def tree_rates(self) -> np.ndarray:
+        """Rates (T, columns) of the spanning tree."""
+        return self._arrays["rates"]
+
+    @property
+    def configuration(self) -> Configuration:
+        """The postures, a batch (T,)."""
+        return Configuration(self._model, (len(self.t),), self.state.copy())
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Values over time (T, ...) of a coordinate, a point, a joint, a distance or one of their rows."""
+        return self.configuration.value(name)
+
+    @property
+    def energy(self) -> Energy:
+        """The energy account."""
+        potential = potential_energy(self.configuration)
+        work, loads, lost = self._arrays["accounts"].T
+        applied = loads + potential - potential[:1]
+        return Energy(self._arrays["kinetic"], potential, work, applied, lost)
+
+    @property
+    def closure(self) -> np.ndarray:
+        """What the loops miss, (T,): the worst closure condition, as a share of its length or in radians."""
+        missing = self._model.closure(()).rows(self.state)[0]
+        return np.abs(missing).max(axis=1, initial=0.0)
+
+    def at(self, t: Any) -> Configuration:
+        """Postures at other times, by interpolation of fifth order, closed.
+
+        Parameters
+        ----------
+        t : (...) array_like
+            Times within the run.
+
+        Returns
+        -------
+        Configuration
+            Of the batch (...).
+
+        Raises
+        ------
+        InputError
+            For times outside of the run.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("horn-two-link")
+        >>> run = kic.simulate(m, m.at([0.0, 0.5]), [0.0, 0.1, 0.2])
+        >>> run.at(0.15).batch
+        ()
+        """
+        times = reals(t)
+        if times is None or ((times < self.t[0]) | (times > self.t[-1])).any():
+            raise InputError(
+                f"Expected times from {self.t[0]:g} to {self.t[-1]:g}, those of the run, got {shown(t)}."
+            )
+        when = times.reshape(-1)
+        k = np.clip(np.searchsorted(self.t, when, side="right") - 1, 0, max(len(self.t) - 2, 0))
+        states = self.state[k] if len(self.t) == 1 else self._between(when, k)
+        return Configuration(self._model, times.shape, self._closed(states))
+
+    def _between(self, when: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """Quintic Hermite interpolation of the states."""
+        first, second = self._slopes()
+        h = (self.t[k + 1] - self.t[k])[:, None]
+        s = (when - self.t[k])[:, None] / h
+        x0, x1 = self.state[k], self.state[k + 1]
+        v0, v1, a0, a1 = first[k] * h, first[k + 1] * h, second[k] * h * h, second[k + 1] * h * h
+        d, e, f = x1 - x0 - v0 - a0 / 2, v1 - v0 - a0, a1 - a0
+        return x0 + s * (
+            v0
+            + s
+            * (
+                a0 / 2
+                + s * (10 * d - 4 * e + f / 2 + s * (-15 * d + 7 * e - f + s * (6 * d - 3 * e + f / 2)))
+            )
+        )
+
+    def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """First and second rates (T, S) of the states."""
+        tree, rates, second = self._model.tree, self._arrays["rates"], self._arrays["second"]
+        first = state_rates(tree, self.state, rates)
+        turned = state_rates(tree, self.state, second)
+        for n in tree.balls:  # q̈ = ½ ω̇ q + ½ ω q̇
+            place = tree.cols[n, 3]
+            w = np.concatenate([np.zeros((len(rates), 1)), rates[:, n : n + 3] / 2], axis=1)
+            turned[:, place : place + 4] += product(w, first[:, place : place + 4])
+        return first, turned
+
+    def _closed(self, states: np.ndarray) -> np.ndarray:
+        """The closed states beside some that nearly are."""
+        tree = self._model.tree
+        for n in tree.balls:
+            place = tree.cols[n, 3]
+            q = states[:, place : place + 4]
+            states[:, place : place + 4] = q / np.linalg.norm(q, axis=1, keepdims=True)
+        if tree.open or not len(states):
+            return states
+        closure = self._model.closure(())
+        return closure.newton(states, closure.goal(np.zeros((len(states), 0))))[0]
+
+    def joined(self, later: Simulation) -> Simulation:
+        """This run with its continuation."""
+        more = dict(later._arrays)
+        more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]
+        arrays = {key: np.concatenate([a, more[key][1:]]) for key, a in self._arrays.items()}
+        return Simulation(
+            self.mechanism,
+            self.coordinates,
+            arrays,
+            self.events + later.events,
+            later.stopped,
+            self.steps + later.steps,
+            self.charts + later.charts - 1,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run, its mechanism included, to one file (NumPy's npz).
+
+        Parameters
+        ----------
+        path : path
+            File to write; one that is there is replaced.
+
+        Raises
+        ------
+        ModelFileError
+            If it can not be written.
+
+        Examples
+        --------
+        >>> import kic, tempfile, pathlib
+        >>> m = kic.load("horn-two-link")
+        >>> run = kic.simulate(m, m.at([0.0, 0.5]), [0.0, 0.1])
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "swing.npz"
+        >>> run.save(file)
+        >>> kic.Simulation.load(file).q.shape
+        (2, 2)
+        """
+        told = {
+            "format": _FORMAT,
+            "coordinates": self.coordinates,
+            "events": self.events,
+            "stopped": self.stopped,
+            "steps": self.steps,
+            "charts": self.charts,
+        }
+        try:
+            with Path(path).open("wb") as file:
+                texts = {"model": np.array(written(self.mechanism)), "told": np.array(json.dumps(told))}
+                np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
+        except OSError as error:
+            raise ModelFileError(f"{path}: can not be written: {error.strerror}.", path=path) from None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Simulation:
+        """Read a run that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Simulation
+
+        Raises
+        ------
+        ModelFileError
+            If it can not be read, or holds no run.
+        """
+        try:
+            with np.load(Path(path), allow_pickle=False) as file:
+                arrays = {key: file[key] for key in file.files}
+            told = json.loads(str(arrays.pop("told")))
+            text = str(arrays.pop("model"))
+            if told["format"] != _FORMAT:
+                raise ModelFileError(f"{path}: holds a run of format {told['format']}, known is {_FORMAT}.")
+        except OSError as error:
+            raise ModelFileError(f"{path}: can not be read: {error.strerror}.", path=path) from None
+        except (KeyError, ValueError, EOFError):
+            raise ModelFileError(f"{path}: holds no run that kic saved.", path=path) from None
+        events = tuple((float(t), int(i)) for t, i in told["events"])
+        mechanism = parsed(text, Path(path))
+        return cls(
+            mechanism,
+            tuple(told["coordinates"]),
+            arrays,
+            events,
+            told["stopped"],
+            told["steps"],
+            told["charts"],
+        )
+
+    def sheet(self) -> Sheet:
+        """Account of the run, to print or to show."""
+        sheet = Sheet(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} moments")
+        if self.stopped:
+            sheet.say(self.stopped)
+        several = f" in {self.charts} sets of coordinates" if self.charts > 1 else ""
+        sheet.say(f"{self.steps} steps{several}")
+        ends = np.stack([self.q[0], self.q[-1], self.q.min(axis=0), self.q.max(axis=0)], axis=1)
+        sheet.matrix("coordinates", self.coordinates, ["start", "end", "least", "most"], ends)
+        e = self.energy
+        rows = {"kinetic": e.kinetic, "potential": e.potential, "work of efforts": e.work}
+        if self.mechanism.forces or self.mechanism.moments:
+            rows["work of forces"] = e.applied
+        if np.abs(e.dissipated).max(initial=0.0):
+            rows["dissipated"] = e.dissipated
+        table = np.array([[x[0], x[-1]] for x in rows.values()])
+        sheet.matrix("energy", list(rows), ["start", "end"], table)
+        sheet.say(f"account misses at most {np.abs(e.residual).max():.1e}, loops {self.closure.max():.1e}")
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+class Moments:
+    """What is kept at each of the times wanted, chart by chart."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[Chart, list[dict[str, Any]]]] = []
+
+    @property
+    def t(self) -> list[float]:
+        """The times so far."""
+        return [moment["t"] for _, moments in self._kept for moment in moments]
+
+    @property
+    def last(self) -> float:
+        """The last of them."""
+        return float(self._kept[-1][1][-1]["t"])
+
+    def keep(self, chart: Chart, moment: dict[str, Any]) -> None:
+        """Add a moment of a chart."""
+        if not self._kept or self._kept[-1][0] is not chart:
+            self._kept.append((chart, []))
+        self._kept[-1][1].append(moment)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All moments, the time axis first."""
+        parts = []
+        for chart, moments in self._kept:
+            part = {key: np.array([moment[key] for moment in moments]) for key in moments[0]}
+            parts.append(part | chart.spread(part["state"], part.pop("v"), part.pop("a")))
+        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -1,0 +1,1 @@
+"""Fewer rows than freedoms: operational space, ellipsoids, resolution of redundancy, following."""

@@ -1,0 +1,347 @@
+"""Ellipsoids of velocity, force, inertia and acceleration, and the measures that are read off them."""
+
+from __future__ import annotations
+
+from math import gamma, pi
+from typing import Any, Literal
+
+import numpy as np
+
+from kic.arrays import broadcast_batches, trailing
+from kic.errors import InputError
+from kic.tables import Sheet, member
+from kic.tasks.manipulability import FLAT
+
+Kind = Literal["velocity", "force", "inertia", "acceleration"]
+# what each is, in its sheet
+KINDS = {
+    "velocity": "u̇ = G q̇ of rates with Σ (q̇/limit)² ≤ 1",
+    "force": "F whose efforts T = GᵀF have Σ (T/limit)² ≤ 1",
+    "inertia": "u̇ᵀ Λ u̇ ≤ 1",
+    "acceleration": "ü of efforts with Σ (T/limit)² ≤ 1",
+}
+# in a collapsed ellipsoid, what a direction has less of than this across it is round-off
+ACROSS = 1e-12
+
+
+class Ellipsoid:
+    """What a task can do, in every direction, for a unit of what the coordinates do.
+
+    With M coordinates, P task rows, limits ℓ (1 by default) and R = diag ℓ, all four are images of a ball::
+
+        velocity      u̇ = G q̇,  |R⁻¹q̇| ≤ 1                  Yoshikawa's manipulability ellipsoid (1985)
+        force         T = GᵀF,  |R⁻¹T| ≤ 1                  its dual: loads that the actuators can hold
+        inertia       u̇ᵀ Λ u̇ ≤ 1, Λ = (G I*⁻¹Gᵀ)⁻¹          Asada's generalized inertia ellipsoid (1983)
+        acceleration  ü = G I*⁻¹(T − bias) + q̇ᵀH q̇,         Yoshikawa's dynamic manipulability (1985)
+                      |R⁻¹T| ≤ 1
+
+    The norm is the Euclidean one of coordinates as shares of their limits; an ellipsoid lies within what the
+    coordinates can do if each may go to its limit. Where the task is singular, those of velocity, inertia and
+    acceleration are flat (a semi-axis is 0), that of force has no bound (it is inf).
+
+    Attributes
+    ----------
+    kind : {"velocity", "force", "inertia", "acceleration"}
+        What it is of.
+    task, coordinates : tuple of str
+        Names of the P rows and of the M coordinates.
+    limits : (M,)
+        Of the rates or of the efforts.
+    length : float or None
+        By which angular rows were multiplied (and moments divided).
+    axes : (..., P, P)
+        Directions of the principal axes: orthonormal columns, the largest entry of each positive.
+    semi_axes : (..., P)
+        Their lengths, the longest first. Of "inertia" they are 1/√mass: the longest is the lightest.
+    center : (..., P)
+        Middle: 0 but of "acceleration", where it is what the task does without effort.
+    matrix : (..., P, P)
+        E of (x − center)ᵀ E⁻¹ (x − center) ≤ 1; of "force" it is Q of FᵀQ F ≤ 1. Finite also where the task
+        is singular: G R² Gᵀ, G R⁻² Gᵀ, Λ⁻¹ and G I*⁻¹R² I*⁻¹Gᵀ.
+
+    Examples
+    --------
+    >>> import kic
+    >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
+    >>> e.semi_axes.round(3), e.manipulability.round(3), e.condition.round(3)
+    (array([1.669, 0.598]), np.float64(0.997), np.float64(2.791))
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        task: tuple[str, ...],
+        coordinates: tuple[str, ...],
+        image: np.ndarray,
+        center: np.ndarray,
+        limits: np.ndarray,
+        length: float | None,
+    ) -> None:
+        self.kind, self.task, self.coordinates = kind, task, coordinates
+        self.limits, self.length, self.center = limits, length, center
+        self.matrix = image @ np.swapaxes(image, -1, -2)
+        self.axes, self._singular = _principal(image)
+        self.semi_axes = self._singular
+        if kind == "force":  # the shortest of the ball's image is the direction that is held best
+            self.axes, s = self.axes[..., ::-1], self._singular[..., ::-1]
+            self.semi_axes = _over(s)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.semi_axes.shape[:-1]
+
+    @property
+    def rank(self) -> np.ndarray:
+        """How many directions the task can move in, (...) int; 0 for members without posture."""
+        return (self._singular > 0).sum(axis=-1)
+
+    @property
+    def manipulability(self) -> np.ndarray:
+        """Product of the semi-axes, (...).
+
+        Of "velocity" it is Yoshikawa's w = √det(G R² Gᵀ), of "acceleration" his dynamic measure, of "inertia"
+        1/√det Λ, of "force" 1/w.
+        """
+        return self.semi_axes.prod(axis=-1)
+
+    @property
+    def volume(self) -> np.ndarray:
+        """Volume, (...): the product of the semi-axes times that of the unit ball, in P dimensions."""
+        half = len(self.task) / 2
+        return pi**half / gamma(half + 1) * self.manipulability
+
+    @property
+    def isotropy(self) -> np.ndarray:
+        """Shortest by longest semi-axis, (...): 1 of a ball, 0 where the task is singular.
+
+        Of "velocity" it is the conditioning index; its mean over postures spread evenly over a workspace is
+        Gosselin and Angeles' global one (1991).
+        """
+        s = self._singular
+        return s[..., -1] / np.where(s[..., 0] == 0, 1.0, s[..., 0])
+
+    @property
+    def condition(self) -> np.ndarray:
+        """Longest by shortest semi-axis, (...): 1 of a ball, inf where the task is singular."""
+        return _over(self.isotropy)
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Principal masses, (..., P): eigenvalues of Λ, lightest first; inf where the task can not move.
+
+        Raises
+        ------
+        InputError
+            Of another kind than "inertia".
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 1.5])
+        >>> c.ellipsoid("inertia", ["tip.x", "tip.y"]).masses.round(4)
+        array([0.3332, 1.3368])
+        """
+        if self.kind != "inertia":
+            raise InputError(f"Masses are those of the ellipsoid of 'inertia'; this is of '{self.kind}'.")
+        return _over(self.semi_axes**2)
+
+    def along(self, direction: Any) -> np.ndarray:
+        """How far it reaches from its center along a direction, when nothing goes across.
+
+        Parameters
+        ----------
+        direction : (..., P) array_like
+            In the task's rows, angular ones times `length`; need not have unit length.
+
+        Returns
+        -------
+        (...,)
+            1/√(dᵀE⁻¹d) of the unit vector d: 0 off a flat one, inf where there is no bound. Of "inertia",
+            1/√(dᵀΛd).
+
+        Raises
+        ------
+        InputError
+            For another shape, entries that are not finite, or a direction of no length.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([[0.0, 1.5], [0.0, 0.0]])
+        >>> c.ellipsoid("velocity", ["tip.x", "tip.y"]).along([1.0, 0.0]).round(3)
+        array([0.93, 0.  ])
+        """
+        return _over(np.sqrt(self._level(self._unit(direction))))
+
+    def support(self, direction: Any) -> np.ndarray:
+        """Largest component along a direction, from the center, whatever goes across.
+
+        Parameters
+        ----------
+        direction : (..., P) array_like
+            As in `along`.
+
+        Returns
+        -------
+        (...,)
+            √(dᵀE d) of the unit vector d. Of "inertia" it is 1/√mass with the effective mass of
+            `OperationalSpace.mass`.
+
+        Raises
+        ------
+        InputError
+            As `along`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 1.5])
+        >>> e = c.ellipsoid("inertia", ["tip.x", "tip.y"])
+        >>> (1 / e.support([1, 0]) ** 2).round(4)  # the mass that a force along x accelerates
+        np.float64(0.3341)
+        """
+        y = self._components(self._unit(direction))
+        return np.sqrt(((np.where(y == 0, 1.0, self.semi_axes) * y) ** 2).sum(axis=-1))
+
+    def level(self, x: Any) -> np.ndarray:
+        """(x − center)ᵀ E⁻¹ (x − center): below 1 within, 1 on the surface, above 1 outside.
+
+        Parameters
+        ----------
+        x : (..., P) array_like
+            Velocities, forces or accelerations of the task; angular rows times `length`.
+
+        Returns
+        -------
+        (...,)
+            inf off a flat one.
+
+        Raises
+        ------
+        InputError
+            For another shape or entries that are not finite.
+        """
+        x = trailing("x", x, len(self.task))
+        broadcast_batches(ellipsoid=self.batch, x=x.shape[:-1])
+        return self._level(x - self.center)
+
+    def surface(self, unit: Any) -> np.ndarray:
+        """Points of the surface, to draw it: where those of a unit sphere go.
+
+        Parameters
+        ----------
+        unit : (K, P) array_like
+            Points of the sphere, such as cos and sin of K angles; need not have unit length.
+
+        Returns
+        -------
+        (..., K, P)
+            center + axes · (semi_axes × unit); NaN for members that have no bound.
+
+        Raises
+        ------
+        InputError
+            For another shape, entries that are not finite, or a point without direction.
+
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
+        >>> angle = np.linspace(0, 2 * np.pi, 100)
+        >>> e.surface(np.stack([np.cos(angle), np.sin(angle)], axis=1)).shape
+        (100, 2)
+        """
+        v = trailing("unit", unit, len(self.task))
+        if v.ndim != 2:
+            raise InputError(f"Expected `unit` to have shape (K, {len(self.task)}), got {v.shape}.")
+        v = _normal("unit", v)
+        bounded = np.where(np.isfinite(self.semi_axes).all(axis=-1, keepdims=True), self.semi_axes, np.nan)
+        return self.center[..., None, :] + (bounded[..., None, :] * v) @ np.swapaxes(self.axes, -1, -2)
+
+    def _unit(self, direction: Any) -> np.ndarray:
+        """A direction of unit length whose batch goes with this."""
+        d = trailing("direction", direction, len(self.task))
+        broadcast_batches(ellipsoid=self.batch, direction=d.shape[:-1])
+        return _normal("direction", d)
+
+    def _components(self, x: np.ndarray) -> np.ndarray:
+        """Along the principal axes, (..., P); what is round-off across a collapsed one is none."""
+        y = np.einsum("...pk,...p->...k", self.axes, x)
+        collapsed = (self._singular == 0).any(axis=-1, keepdims=True)
+        size = np.sqrt((x**2).sum(axis=-1, keepdims=True))
+        return np.where(collapsed & (np.abs(y) <= ACROSS * size), 0.0, y)
+
+    def _level(self, x: np.ndarray) -> np.ndarray:
+        """xᵀE⁻¹x of what lies so far from the center."""
+        y = self._components(x)
+        flat = self.semi_axes == 0
+        shares = np.where(flat, np.where(y == 0, 0.0, np.inf), y / np.where(flat, 1.0, self.semi_axes))
+        return (shares**2).sum(axis=-1)
+
+    def sheet(self) -> Sheet:
+        """Labelled tables, to print or to show."""
+        sheet = Sheet(f"{self.kind} ellipsoid of {', '.join(self.task)}")
+        sheet.say(KINDS[self.kind])
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if index is None:
+            return sheet
+        if self.length is not None:
+            sheet.say(f"angular rows times {self.length:g}")
+        if self.kind != "inertia" and (self.limits != 1).any():
+            sheet.matrix("limits", self.coordinates, [""], self.limits[:, None])
+        lengths = {"semi-axis": self.semi_axes}
+        if self.kind == "inertia":
+            lengths["mass"] = self.masses
+        sizes = np.stack([a[index] for a in lengths.values()], axis=-1)
+        names = [f"axis {k + 1}" for k in range(len(self.task))]
+        sheet.matrix("semi-axes, longest first", names, list(lengths), sizes)
+        sheet.matrix("axes (columns)", self.task, names, self.axes[index])
+        if self.center[index].any():
+            sheet.matrix("center", self.task, [""], self.center[index][:, None])
+        measures = {x: getattr(self, x)[index] for x in ("manipulability", "condition", "isotropy")}
+        # each on its own scale: they are no parts of one thing
+        sheet.matrix("measures", list(measures), [""], np.array(list(measures.values()))[:, None], largest=0)
+        rank = int(self.rank[index])
+        if rank < len(self.task) and np.isfinite(self.center[index]).all():
+            how = "has no bound" if self.kind == "force" else "is flat"
+            many = len(self.task)
+            sheet.say(
+                f"\nThe task is singular: it moves in {rank} of {many} directions. The ellipsoid {how}."
+            )
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+def _over(x: np.ndarray) -> np.ndarray:
+    """1/x, of 0 inf."""
+    with np.errstate(divide="ignore"):
+        return 1.0 / x
+
+
+def _normal(name: str, d: np.ndarray) -> np.ndarray:
+    """Directions (..., P) of unit length."""
+    size = np.sqrt((d**2).sum(axis=-1, keepdims=True))
+    if not size.all():
+        raise InputError(f"Expected `{name}` to have a length, got zeros.")
+    return d / size
+
+
+def _principal(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Left singular vectors (..., P, P) and P singular values of images (..., P, M), the largest first."""
+    P, M = image.shape[-2:]
+    known = np.isfinite(image).all(axis=(-1, -2))[..., None]
+    axes, some, _ = np.linalg.svd(np.where(known[..., None], image, 0.0), full_matrices=P > M)
+    s = np.zeros(image.shape[:-1])
+    s[..., : min(P, M)] = some
+    s[s <= FLAT * s[..., :1]] = 0.0
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=-2, keepdims=True), axis=-2)
+    return np.where(known[..., None], axes * np.sign(largest), np.nan), np.where(known, s, np.nan)
