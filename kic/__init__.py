@@ -45,10 +45,10 @@ The differentiating index comes first::
 Rooms
 -----
 The files beside this one lead from a drawing to an answer: parts, tree, rows, closure, transfer,
-configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about a
-mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`, `bearing`
-(forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`, and the closed
-forms of `classics`.
+configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about
+a mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`,
+`bearing` (forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`,
+and the closed forms of `classics`.
 """
 
 from kic import products, trajectories
