@@ -215,7 +215,7 @@ def test_a_run_goes_on_where_it_ended() -> None:
 
 def test_a_file_keeps_a_run(tmp_path) -> None:
     m = kic.load("rssr")
-    run = kic.simulate(m, m.at(), np.linspace(0, 0.5, 6), limits={"crank": (-9, 9)})
+    run = kic.simulate(m, m.at(), np.linspace(0, 0.5, 26), limits={"crank": (-9, 9)})
     run.save(tmp_path / "run.npz")
     again = kic.Simulation.load(tmp_path / "run.npz")
     assert again.mechanism == m

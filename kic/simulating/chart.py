@@ -18,6 +18,7 @@ from kic.evaluator import Evaluator
 from kic.posture import phi_of
 from kic.rotations import product
 from kic.simulating.motion import Motion, Now
+from kic.tree import Tree
 
 # what is integrated beside the motion: work of efforts, of loads, and of dampers
 ACCOUNTS = 3
@@ -84,11 +85,9 @@ class Chart:
         A radian, the characteristic length; of energies, what a motion of most inertia has that moves by one
         of these in a unit of time.
         """
-        t, cols = self._closure.transfer, self._tree.cols
-        rates = places = t.scale[: t.first]
-        if self.whole:
-            places, valued = np.ones(self.places), cols[:, 3] >= 0
-            places[cols[valued, 3]] = t.column_scale[valued]
+        t = self._closure.transfer
+        rates = t.scale[: t.first]
+        places = state_scale(self._tree, t.column_scale) if self.whole else rates
         inertia = np.diag(self._evaluated(self.near).I) * rates**2
         return np.concatenate([places, rates, np.full(ACCOUNTS, inertia.max(initial=0.0) or 1.0)])
 
@@ -300,7 +299,14 @@ class Chart:
         return state_rates(tree, x, columns)
 
 
-def state_rates(tree: Any, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
+def state_scale(tree: Tree, columns: np.ndarray) -> np.ndarray:
+    """Scales (S,) of states from those (M,) of the tree's columns; 1 for quaternions."""
+    scale, places = np.ones(tree.state_size), tree.cols[:, 3]
+    scale[places[places >= 0]] = columns[places >= 0]
+    return scale
+
+
+def state_rates(tree: Tree, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Rates (..., S) of states from those (..., M) of the tree's columns: ½ ω q for the quaternions."""
     if not tree.balls:
         return rates

@@ -17,11 +17,15 @@ from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.modelfile import parsed, written
 from kic.rotations import product
-from kic.simulating.chart import Chart, state_rates
+from kic.simulating.chart import Chart, state_rates, state_scale
 from kic.simulating.energy import potential_energy
 from kic.tables import Sheet
 
 _FORMAT = 1
+_ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
+# between moments a state is interpolated if cubic and quintic agree to so much (rad, or shares of a length);
+# the quintic errs by much less
+_AGREE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class Simulation:
         return np.abs(missing).max(axis=1, initial=0.0)
 
     def at(self, t: Any) -> Configuration:
-        """Postures at other times, by interpolation of fifth order, closed.
+        """Postures at other times, by interpolation of fifth order between the moments of the run, closed.
 
         Parameters
         ----------
@@ -149,7 +153,7 @@ class Simulation:
         Raises
         ------
         InputError
-            For times outside of the run.
+            For times outside of the run, or between moments too far apart.
 
         Examples
         --------
@@ -166,8 +170,9 @@ class Simulation:
             )
         when = times.reshape(-1)
         k = np.clip(np.searchsorted(self.t, when, side="right") - 1, 0, max(len(self.t) - 2, 0))
-        states = self.state[k] if len(self.t) == 1 else self._between(when, k)
-        return Configuration(self._model, times.shape, self._closed(states))
+        if len(self.t) == 1 or not len(when):
+            return Configuration(self._model, times.shape, self.state[k])
+        return Configuration(self._model, times.shape, self._closed(self._between(when, k), when))
 
     def _between(self, when: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Quintic Hermite interpolation of the states."""
@@ -176,6 +181,12 @@ class Simulation:
         s = (when - self.t[k])[:, None] / h
         x0, x1 = self.state[k], self.state[k + 1]
         v0, v1, a0, a1 = first[k] * h, first[k + 1] * h, second[k] * h * h, second[k + 1] * h * h
+        # what cubic and quintic differ by in the middle
+        apart = np.abs((v0 - v1) / 32 + (a0 + a1) / 64)
+        scale = state_scale(self._model.tree, self._model.closure(()).transfer.column_scale)
+        rough = ((s > 0) & (s < 1) & (apart > _AGREE * scale)).any(axis=1)
+        if rough.any():
+            self._too_far(when[rough][0])
         d, e, f = x1 - x0 - v0 - a0 / 2, v1 - v0 - a0, a1 - a0
         return x0 + s * (
             v0
@@ -184,6 +195,13 @@ class Simulation:
                 a0 / 2
                 + s * (10 * d - 4 * e + f / 2 + s * (-15 * d + 7 * e - f + s * (6 * d - 3 * e + f / 2)))
             )
+        )
+
+    def _too_far(self, when: float) -> None:
+        raise InputError(
+            f"The moments of the run around t = {when:.9g} are too far apart to interpolate between them. "
+            "Simulate with more times `t`.",
+            time=float(when),
         )
 
     def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -197,17 +215,20 @@ class Simulation:
             turned[:, place : place + 4] += product(w, first[:, place : place + 4])
         return first, turned
 
-    def _closed(self, states: np.ndarray) -> np.ndarray:
+    def _closed(self, states: np.ndarray, when: np.ndarray) -> np.ndarray:
         """The closed states beside some that nearly are."""
         tree = self._model.tree
         for n in tree.balls:
             place = tree.cols[n, 3]
             q = states[:, place : place + 4]
             states[:, place : place + 4] = q / np.linalg.norm(q, axis=1, keepdims=True)
-        if tree.open or not len(states):
+        if tree.open:
             return states
         closure = self._model.closure(())
-        return closure.newton(states, closure.goal(np.zeros((len(states), 0))))[0]
+        states, left = closure.newton(states, closure.goal(np.zeros((len(states), 0))))
+        if (left > closure.limit).any():
+            self._too_far(when[np.argmax(left > closure.limit)])
+        return states
 
     def joined(self, later: Simulation) -> Simulation:
         """This run with its continuation."""
@@ -259,8 +280,9 @@ class Simulation:
             with Path(path).open("wb") as file:
                 texts = {"model": np.array(written(self.mechanism)), "told": np.array(json.dumps(told))}
                 np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
-        except OSError as error:
-            raise ModelFileError(f"{path}: can not be written: {error.strerror}.", path=path) from None
+        except (OSError, TypeError) as error:  # of the place, of the path
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Simulation:
@@ -280,28 +302,25 @@ class Simulation:
         ModelFileError
             If it can not be read, or holds no run.
         """
+        from zipfile import BadZipFile
+
         try:
-            with np.load(Path(path), allow_pickle=False) as file:
-                arrays = {key: file[key] for key in file.files}
+            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                arrays = {key: file[key] for key in (*_ARRAYS, "model", "told")}
             told = json.loads(str(arrays.pop("told")))
             text = str(arrays.pop("model"))
             if told["format"] != _FORMAT:
                 raise ModelFileError(f"{path}: holds a run of format {told['format']}, known is {_FORMAT}.")
+            events = tuple((float(t), int(i)) for t, i in told["events"])
+            coordinates, said = tuple(told["coordinates"]), [told[k] for k in ("stopped", "steps", "charts")]
+            mechanism = parsed(text, Path(path))
         except OSError as error:
             raise ModelFileError(f"{path}: can not be read: {error.strerror}.", path=path) from None
-        except (KeyError, ValueError, EOFError):
+        except ModelFileError:
+            raise
+        except (KeyError, ValueError, TypeError, EOFError, BadZipFile):
             raise ModelFileError(f"{path}: holds no run that kic saved.", path=path) from None
-        events = tuple((float(t), int(i)) for t, i in told["events"])
-        mechanism = parsed(text, Path(path))
-        return cls(
-            mechanism,
-            tuple(told["coordinates"]),
-            arrays,
-            events,
-            told["stopped"],
-            told["steps"],
-            told["charts"],
-        )
+        return cls(mechanism, coordinates, arrays, events, *said)
 
     def sheet(self) -> Sheet:
         """Account of the run, to print or to show."""
