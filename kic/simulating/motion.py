@@ -98,16 +98,25 @@ class Motion:
             rows.append(a.reshape(3))
         return np.array(rows).reshape(-1, 3).T
 
-    def begun(self, t: float, q: np.ndarray, qd: np.ndarray | None) -> None:
-        """Refuse a start (M,), or rates at it, that are not those prescribed."""
+    def begun(self, t: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
+        """Rates (M,) at the start, those prescribed among them; zero where none are given.
+
+        Raises
+        ------
+        InputError
+            For a start (M,), or rates at it, that are not those prescribed.
+        """
         given = self.given(t)
-        for which, at, of in (("values", q, given[0]), ("rates", qd, given[1])):
-            if at is None:
-                continue
-            for k, wanted in zip(self.held, of, strict=True):
-                if abs(at[k] - wanted) > _SAME * max(1.0, abs(wanted)):
-                    raise InputError(
-                        f"The motion prescribed for '{self.names[k]}' begins with {wanted:.9g}, but the "
-                        f"{which} of the start are {at[k]:.9g} there. Start where it begins.",
-                        name=self.names[k],
-                    )
+        rates = np.zeros(len(self.names)) if qd is None else qd.copy()
+        for what, at, of in (("values", q, given[0]), ("rates", rates, given[1])):
+            off = np.abs(at[self.held] - of) > _SAME * np.maximum(1.0, np.abs(of))
+            if off.any() and (what == "values" or qd is not None):
+                k = int(np.argmax(off))
+                name = self.names[self.held[k]]
+                raise InputError(
+                    f"The motion prescribed for '{name}' begins with {of[k]:.9g}, but the {what} of the "
+                    f"start are {at[self.held[k]]:.9g} there. Start where it begins.",
+                    name=name,
+                )
+        rates[self.held] = given[1]
+        return rates

@@ -249,8 +249,8 @@ class Run:
             raise SimulationError(
                 self._lost(
                     f"the motion prescribed for '{motion.names[motion.held[k]]}' contradicts itself: its "
-                    f"{slopes} lead to {led[row, k]:.6g} at t = {t:.9g}, where its {values} say "
-                    f"{given[row, k]:.6g}"
+                    f"{slopes} lead to {led[row, k]:.9g} at t = {t:.9g}, where its {values} say "
+                    f"{given[row, k]:.9g}"
                 ),
                 time=t,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,22 +64,25 @@ def simulate(
         values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or
         constant ones. None: it moves freely.
     qd : (M,) array_like, optional
-        Rates at the start; at rest if left out. Not with an earlier run.
+        Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
     wrt : str or list of str, optional
         The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
+        Angles of joints that close a loop are slow to integrate.
     prescribed : dict of str to callable, optional
-        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration. The effort that they
-        take is in the results.
+        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration, which must be each
+        other's slopes and begin where the start is. The effort that they take is in the results. No other
+        coordinates can take over then.
     events : callable or list of them, optional
-        ``event(t, now)``, a real number whose zeros are found. Attributes as in SciPy: ``terminal`` (True
-        stops the run there), ``direction`` (+1 or -1: only where it rises, or falls).
+        ``event(t, now)``, a real number whose zeros are found, those that it only touches too. Attributes as
+        in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where it rises, or
+        falls). A zero at the start does not count, so that a run goes on from where one stopped it.
     limits : dict of str to (lower, upper), optional
-        Coordinates at whose limits the run stops.
+        Coordinates at whose limits the run stops; at once, if it starts at one and goes beyond it.
     method : str
         Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (the multistep Adams
         family, which goes over to BDF where the motion is stiff), "Radau", "BDF" (stiff).
     rtol, atol : float
-        Tolerances of the integrator.
+        Tolerances of the integrator; of lengths, `atol` is a share of the mechanism's characteristic length.
     max_steps : int
         A run that takes more is stopped.
     progress : bool, optional
@@ -95,8 +99,13 @@ def simulate(
     InputError
         For arguments of another shape or kind, or a start that is not closed.
     SimulationError
-        For a run that can not go on: efforts that are not finite, steps that shrink to nothing, no chart that
-        drives the mechanism. It carries the run so far as ``simulation``.
+        For a run that can not go on: efforts or events that are no numbers, prescribed motions that
+        contradict themselves, steps that shrink to nothing, loops that are singular or come apart.
+
+    Notes
+    -----
+    Once it is under way, every error carries the run so far as ``simulation``: also those that the user's
+    functions raise, which come through as they are. It can be saved, and continued.
 
     Examples
     --------
@@ -115,12 +124,12 @@ def simulate(
     motion = Motion(model, names, _efforts(effort, names), _prescribed(prescribed, model, names))
     times = _times(t, before)
     begun = _begun(mechanism, start, qd, names)
-    motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
+    rates = motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
     run = Run(
         mechanism,
         motion,
         times,
-        begun,
+        replace(begun, qd=rates),
         Events([*_events(events), *_limits(limits, model, names)]),
         _settings(method, rtol, atol, max_steps),
         Bar(progress),

@@ -25,7 +25,7 @@ _FORMAT = 1
 _ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
 # between moments a state is interpolated if cubic and quintic agree to so much (rad, or shares of a length);
 # the quintic errs by much less
-_AGREE = 1e-2
+_AGREE = 1e-3
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,109 @@
+"""Events and limits of runs: what is found, what stops, how it goes on, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ellipk
+from test_simulation import TIGHT, pendulum
+
+import kic
+from kic.simulating.events import crossings
+
+PERIOD = 4 * ellipk(np.sin(0.6) ** 2) / np.sqrt(9.81)
+
+
+def test_zeros_of_a_polynomial_are_found_with_their_ways() -> None:
+    roots = [0.3, 1.1, 1.9]
+    f = np.poly1d(np.poly(roots))
+    times = np.linspace(0, 2, 6).tolist()
+    found = crossings(lambda t: float(f(t)), times, [float(f(t)) for t in times])
+    assert np.allclose([t for t, _ in found], roots, atol=1e-14)
+    assert [way for _, way in found] == [1, -1, 1]
+
+
+@pytest.mark.parametrize("depth", [1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("middle", [0.02, 0.35, 0.5, 0.8, 0.99])
+def test_what_is_only_touched_between_looks_is_found(depth: float, middle: float) -> None:
+    def f(t: float) -> float:
+        return 1.0 - depth - np.cos(3 * (t - middle))
+
+    times = [0.0, 1e-3, 1 / 3, 2 / 3, 1 - 1e-3, 1.0]
+    found = crossings(f, times, [f(t) for t in times])
+    half = np.arccos(1 - depth) / 3
+    exact = [t for t in (middle - half, middle + half) if 0 < t < 1]
+    assert np.allclose([t for t, _ in found], exact, atol=1e-7)
+
+
+def test_what_comes_near_and_turns_is_no_zero() -> None:
+    times = np.linspace(0, 1, 6).tolist()
+    f = [1e-9 + (t - 0.45) ** 2 for t in times]
+    assert crossings(lambda t: 1e-9 + (t - 0.45) ** 2, times, f) == []
+
+
+def test_a_limit_that_is_only_just_passed_stops_the_run() -> None:
+    m = pendulum()
+    for depth in (1e-3, 1e-5):
+        run = kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-1.2 + depth, 3)}, **TIGHT)
+        assert "the lower limit of A" in run.stopped
+        assert run.q[-1, 0] == pytest.approx(-1.2 + depth, abs=1e-12)
+        assert run.t[-1] < PERIOD / 2
+    assert not kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-1.2 - 1e-6, 3)}, **TIGHT).stopped
+
+
+def test_limits_hold_at_the_start() -> None:
+    m = pendulum()
+    # it falls from its lower limit, and would come back to it
+    out = kic.simulate(m, m.at([1.2]), 1.0, limits={"A": (1.2, 3)})
+    assert out.stopped == "stopped at t = 0 by the lower limit of A"
+    assert len(out.t) == 1
+    into = kic.simulate(m, m.at([1.2]), 1.0, limits={"A": (-2.0, 1.2)})
+    assert not into.stopped
+    with pytest.raises(
+        kic.InputError, match=r"starts beyond the lower limit of A, at 1\.2; the limit is 1\.5"
+    ):
+        kic.simulate(m, m.at([1.2]), 1.0, limits={"A": (1.5, 3)})
+    endless = kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-0.5, np.inf)})
+    again = kic.simulate(m, endless, 6.0, limits={"A": (-0.5, np.inf)})
+    assert again.t[-1] == endless.t[-1]
+    assert "the lower limit of A" in again.stopped
+
+
+def test_a_run_goes_on_from_where_an_event_stopped_it() -> None:
+    m = pendulum()
+
+    def bottom(t: float, now: kic.simulating.motion.Now) -> float:
+        return now.q[0]
+
+    bottom.terminal = True
+    run = kic.simulate(m, m.at([1.2]), 6.0, events=bottom, **TIGHT)
+    for _ in range(3):
+        run = kic.simulate(m, run, 6.0, events=bottom, **TIGHT)
+    assert np.allclose([t for t, _ in run.events], PERIOD * (0.25 + np.arange(4) / 2), atol=1e-9)
+    assert np.abs(run.energy.residual).max() < 1e-9
+
+
+def test_several_events_of_a_step_come_in_order() -> None:
+    m = kic.load("five-bar")
+    when = (0.05, 0.06, 0.055)
+    events = [lambda t, now, x=x: t - x for x in when]
+    run = kic.simulate(m, m.at(), [0, 0.1, 0.2], events=events)
+    assert [i for _, i in run.events] == [0, 2, 1]
+    assert np.allclose([t for t, _ in run.events], sorted(when), atol=1e-14)
+    events[2].terminal = True
+    stop = kic.simulate(m, m.at(), [0, 0.1, 0.2], events=events)
+    assert [i for _, i in stop.events] == [0, 2]
+    assert np.allclose(stop.t, [0, 0.055], atol=1e-14)
+
+
+def test_events_must_be_numbers() -> None:
+    m, start = pendulum(), pendulum().at([1.0])
+    with pytest.raises(kic.SimulationError, match=r"returned nan at t = .*q = \[.*qd = \[") as caught:
+        kic.simulate(m, start, 1.0, events=lambda t, now: np.nan if t > 0.3 else 1.0)
+    assert 0 < caught.value.simulation.t[-1] <= caught.value.time
+    with pytest.raises(kic.InputError, match="to return a real number, got None at t = 0"):
+        kic.simulate(m, start, 1.0, events=lambda t, now: None)
+    with pytest.raises(kic.InputError, match="Expected `events` to be functions"):
+        kic.simulate(m, start, 1.0, events=5)
+    with pytest.raises(kic.InputError, match="Expected `limits` to be a dict"):
+        kic.simulate(m, start, 1.0, limits=[(0, 1)])

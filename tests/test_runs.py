@@ -1,0 +1,225 @@
+"""Runs where they are hard: singular charts, prescribed motions, interruptions, units, files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sampling import mismatch
+from test_simulation import TIGHT, pendulum, top
+
+import kic
+
+
+def test_what_is_looked_at_does_not_change_the_run() -> None:
+    """A run is a matter of its start: the times at which results are wanted change nothing."""
+    m = kic.load("gough-stewart")
+    few, many = (kic.simulate(m, m.at(), np.linspace(0, 0.6, n), rtol=1e-10) for n in (3, 301))
+    assert few.charts > 1
+    assert np.abs(few.state[-1] - many.state[-1]).max() < 1e-10
+
+
+@pytest.mark.parametrize("beside", [0.0, 1e-9, 1e-3])
+def test_a_run_goes_on_from_a_dead_centre(beside: float) -> None:
+    """There the rocker's rate is zero, whatever the crank's is: the run knows more than its coordinate."""
+    from scipy.optimize import brentq
+
+    m = kic.load("four-bar")
+    ratio = m.at().coefficients("D", order=1).G[0, 0]
+    free = kic.simulate(m, m.at(), np.linspace(0, 3, 3001), qd=[6.0], **TIGHT)
+    G = free.configuration.coefficients("D", order=1).G[:, 0, 0]
+    k = int(np.flatnonzero(np.diff(np.sign(G)))[0])
+    dead = brentq(lambda t: free.at(t).coefficients("D", order=1).G[0, 0], free.t[k], free.t[k + 1])
+    half = kic.simulate(m, m.at(), [0, dead + beside], qd=[6 * ratio], wrt="D", **TIGHT)
+    rest = kic.simulate(m, half, [dead + beside, 3.0], wrt="D", **TIGHT)
+    assert np.abs(rest["tip"][-1] - free["tip"][-1]).max() < 1e-9
+
+
+def test_an_angle_of_a_joint_that_closes_the_loop_goes_on_after_full_turns() -> None:
+    four = kic.load("four-bar")
+    m = replace(four, coordinates=("D",), joints=tuple(reversed(four.joints)))
+    t = np.linspace(0, 1, 51)
+    free = kic.simulate(four, four.at(), t, qd=[6.0])
+    run = kic.simulate(m, m.at(), t, qd=[6.0], wrt="A")
+    assert np.ptp(run.q) > 2 * np.pi
+    assert np.ptp(run["A"]) < 2 * np.pi
+    assert mismatch(run.q, free.q) < 1e-7
+    half = kic.simulate(m, m.at(), t[:31], qd=[6.0], wrt="A")
+    assert mismatch(kic.simulate(m, half, t[30:], wrt="A").q, run.q) < 1e-7
+    end = run.q[0, 0] + 7.0
+    stop = kic.simulate(m, m.at(), t, qd=[6.0], wrt="A", limits={"A": (-30, end)})
+    assert stop.q[-1, 0] == pytest.approx(end, abs=1e-9)
+
+
+def test_efforts_at_a_point_pass_where_the_point_can_not_drive_the_arm() -> None:
+    m, F, t = kic.load("horn-two-link"), np.array([1.0, -2.0]), np.linspace(0, 2, 41)
+    f = m.prepare(of=["tip"], order=1)
+    user = kic.simulate(m, m.at([0.1, 0.3]), t, wrt=["tip.x", "tip.y"], effort=F, **TIGHT)
+    own = kic.simulate(m, m.at([0.1, 0.3]), t, effort=lambda t, now: f(now.state).tip.G[:2].T @ F, **TIGHT)
+    assert user.charts > 1
+    assert np.abs(user.q - own["tip"][:, :2]).max() < 1e-8
+    assert np.abs(user.effort - F).max() == 0
+    G = own.configuration.coefficients("tip", order=1).G[:, :2]
+    assert np.abs(user.qd - np.einsum("tpn,tn->tp", G, own.qd)).max() < 1e-7
+    assert np.abs(user.energy.residual).max() < 1e-8
+
+
+def test_momentum_of_two_free_bodies_stays() -> None:
+    bodies = [
+        kic.Body("a", mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.2, 0.25), at=(0, 0, 0)),
+        kic.Body("b", mass=2.0, com=(1, 0, 0), inertia=(0.3, 0.2, 0.25), at=(1, 0, 0)),
+    ]
+    joints = [
+        kic.Joint("f", "free", ("ground", "a"), at=(0, 0, 0)),
+        kic.Joint("s", "spherical", ("a", "b"), at=(0.5, 0, 0)),
+    ]
+    m = kic.Mechanism("pair", bodies=bodies, joints=joints)
+    run = kic.simulate(m, m.at(), np.linspace(0, 5, 51), qd=np.random.default_rng(0).normal(size=9), **TIGHT)
+    c, P, L = run.configuration, 0.0, 0.0
+    for body in bodies:
+        u = np.einsum("tpn,tn->tp", c.coefficients(body.name, order=1).G, run.qd)
+        R = c.pose(body.name).rotation.as_matrix()
+        x = np.stack([c.value(f"{body.name}.{k}") for k in "xyz"], axis=-1)
+        p = body.mass * u[:, :3]
+        I = R @ np.diag(body.inertia[:3]) @ R.transpose(0, 2, 1)
+        P, L = P + p, L + np.cross(x, p) + np.einsum("tij,tj->ti", I, u[:, 3:])
+    assert np.ptp(P, axis=0).max() < 1e-8
+    assert np.ptp(L, axis=0).max() < 1e-8
+
+
+@pytest.mark.parametrize("name", ["four-bar", "slider-crank", "five-bar", "spatial-slider-crank"])
+def test_springs_and_dampers_in_joints_that_close_loops_are_in_the_account(name: str) -> None:
+    drawn = kic.load(name)
+    laws = {"stiffness": 20.0, "damping": 0.3, "rest": 0.1}
+    plain = ("revolute", "prismatic")
+    m = replace(drawn, joints=tuple(replace(j, **laws) if j.type in plain else j for j in drawn.joints))
+    run = kic.simulate(m, m.at(), np.linspace(0, 0.3, 31), **TIGHT)
+    e = run.energy
+    assert e.dissipated[-1] > 0.1
+    assert np.abs(e.residual).max() < 1e-8 * np.abs(e.total).max()
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e3])
+def test_tolerances_go_with_the_units(size: float) -> None:
+    m = kic.Mechanism(
+        "slide",
+        bodies=[kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))],
+        joints=[kic.Joint("x", "prismatic", ("ground", "b"), at=(0, 0, 0), axis=(1, 0, 0), stiffness=4.0)],
+        points=[kic.Point("p", "b", at=(size, 0, 0))],
+    )
+    run = kic.simulate(m, m.at([size]), np.linspace(0, 10, 11))
+    assert np.abs(run.q[:, 0] / size - np.cos(2 * run.t)).max() < 1e-8
+    assert np.abs(run.energy.residual).max() < 1e-8 * run.energy.potential[0]
+
+
+def test_prescribed_motions_begin_at_the_start_with_their_rates() -> None:
+    m = kic.load("four-bar")
+    start = m.at()
+    a = float(start.value("A"))
+    steady = kic.simulate(m, start, [0, 0.5, 1.0], prescribed={"A": lambda t: (a + t, 1.0, 0.0)})
+    assert mismatch(steady.qd, np.ones((3, 1))) < 1e-14
+    assert mismatch(steady.effort, steady.configuration.dynamics().effort(steady.qd, steady.qdd)) < 1e-10
+    assert np.abs(steady.energy.residual).max() < 1e-7
+    with pytest.raises(kic.InputError, match=r"begins with 0, but the values of the start are"):
+        kic.simulate(m, m.at({"A": a + 0.1}), 1.0, prescribed={"A": lambda t: (0.0, 0.0, 0.0)})
+    with pytest.raises(kic.InputError, match=r"begins with 1, but the rates of the start are 5 there"):
+        kic.simulate(m, start, 1.0, qd=[5.0], prescribed={"A": lambda t: (a + t, 1.0, 0.0)})
+
+
+def test_prescribed_motions_must_not_contradict_themselves() -> None:
+    m = pendulum()
+    for way, what in (
+        (lambda t: (1.0 + t * t, t, 1.0), "its rates lead to"),
+        (lambda t: (1.0 + t * t, 2 * t, 1.0), "its accelerations lead to"),
+    ):
+        with pytest.raises(kic.SimulationError, match=f"contradicts itself: {what}") as caught:
+            kic.simulate(m, m.at([1.0]), 1.0, prescribed={"A": way})
+        assert len(caught.value.simulation.t) >= 1
+
+
+def test_turns_of_balls_are_neither_prescribed_nor_limited() -> None:
+    m = top((0.3, 0.4, 0.5))
+    with pytest.raises(kic.InputError, match=r"'hold\.4' has a rate but no value.*`prescribed`"):
+        kic.simulate(m, m.at(), 1.0, prescribed={"hold.4": lambda t: (t, 1, 0)})
+    with pytest.raises(kic.InputError, match=r"'hold\.6' has a rate but no value.*`limits`"):
+        kic.simulate(m, m.at(), 1.0, limits={"hold.6": (-1, 1)})
+    run = kic.simulate(m, m.at(), [0, 1.0], prescribed={"hold.1": lambda t: (t * t, 2 * t, 2.0)})
+    assert run.effort[-1] == pytest.approx([3, 0, 0, 0, 0, 0])
+
+
+def test_errors_of_the_users_functions_come_through_with_the_run() -> None:
+    m = pendulum()
+
+    class Mine(Exception):
+        pass
+
+    def broken(t: float, now: kic.simulating.motion.Now) -> list[float]:
+        if t > 0.5:
+            raise Mine("no current")
+        return [0.0]
+
+    with pytest.raises(Mine, match="no current") as caught:
+        kic.simulate(m, m.at([1.0]), np.linspace(0, 2, 201), effort=broken)
+    part = caught.value.simulation
+    assert 0.2 < part.t[-1] <= 0.5
+    whole = kic.simulate(m, m.at([1.0]), np.linspace(0, 2, 201))
+    assert mismatch(part.q, whole.q[: len(part.q)]) < 1e-12
+    # what is left of the times, and the run goes on
+    rest = kic.simulate(m, part, whole.t[len(part.t) - 1 :])
+    assert np.array_equal(rest.t, whole.t)
+    assert np.abs(rest.q - whole.q).max() < 1e-7
+
+
+def test_where_motions_of_the_loops_meet_a_run_says_so() -> None:
+    m = kic.load("sarrus")
+    with pytest.raises(
+        kic.SimulationError, match=r"'sarrus' stops after t = .*where several motions meet"
+    ) as x:
+        kic.simulate(m, m.at(), np.linspace(0, 3, 301), qd=[0.5], max_steps=2000)
+    run = x.value.simulation
+    assert run.closure.max() < 1e-11
+    assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
+
+
+def test_moments_too_far_apart_are_not_interpolated() -> None:
+    m = pendulum()
+    with pytest.raises(kic.InputError, match=r"moments of the run around t = 5 are too far apart"):
+        kic.simulate(m, m.at([1.2]), [0, 10.0]).at(5.0)
+    assert kic.simulate(m, m.at([1.2]), [0, 10.0]).at([0.0, 10.0]).batch == (2,)
+    assert kic.simulate(m, m.at([1.2]), [0, 10.0]).at(np.zeros((0, 2))).batch == (0, 2)
+
+
+@pytest.mark.parametrize("what", ["cut", "foreign", "empty told", "list told", "npy"])
+def test_files_that_hold_no_run_are_told(tmp_path, what: str) -> None:
+    file, m = tmp_path / "run.npz", pendulum()
+    kic.simulate(m, m.at([1.0]), [0, 0.1]).save(file)
+    if what == "cut":
+        file.write_bytes(file.read_bytes()[:600])
+    elif what == "npy":
+        with file.open("wb") as f:
+            np.save(f, np.zeros(3))
+    else:
+        told = {"foreign": "", "empty told": '{"format": 1}', "list told": "[1]"}[what]
+        np.savez(file, told=told, model="x")
+    with pytest.raises(kic.ModelFileError, match="holds no run that kic saved"):
+        kic.Simulation.load(file)
+
+
+WRONG = [
+    ({"rtol": -1}, "Expected `rtol` to be a number"),
+    ({"rtol": "fine"}, "Expected `rtol` to be a number"),
+    ({"atol": np.nan}, "Expected `atol` to be a number"),
+    ({"max_steps": 0}, "Expected `max_steps` to be a positive integer"),
+    ({"max_steps": True}, "Expected `max_steps` to be a positive integer"),
+    ({"t": []}, "two at least"),
+    ({"t": [0.0]}, "two at least"),
+    ({"mechanism": "four-bar"}, "Expected `mechanism` to be a Mechanism"),
+]
+
+
+@pytest.mark.parametrize(("what", "message"), WRONG, ids=lambda x: str(x)[:30])
+def test_settings_are_looked_at(what: dict, message: str) -> None:
+    m = pendulum()
+    with pytest.raises(kic.InputError, match=message):
+        kic.simulate(**{"mechanism": m, "start": m.at([1.0]), "t": 1.0, **what})
