@@ -49,6 +49,7 @@ FLOORS = [
     ["model", "continuation", "locating", "linearize"],
     ["placement", "reactions", "singularities", "results", "touching", "taskpath", "stiffness", "plant"],
     ["evaluator", "softness"],
+    ["tasktables"],
     ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
     ["distribution", "resolving"],
     ["actuation"],

@@ -9,11 +9,10 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError, SingularError
-from kic.evaluator import Evaluator
 from kic.kinematics import Table, kernel, over_batch
-from kic.rows import names_of
 from kic.tables import Sheet, member
 from kic.tasks.softness import softness
+from kic.tasks.tasktables import task_tables
 from kic.tasks.weighting import LEAST_SHARE, Weighting
 
 if TYPE_CHECKING:
@@ -218,30 +217,13 @@ class OperationalEvaluator:
     def __init__(
         self, model: Model, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
     ) -> None:
-        names = names_of(task, "task")
-        if not names:
-            raise InputError("Expected at least one row in `task`, got none.")
-        self._model = model
-        self._evaluator = Evaluator(model, names, 2, True, wrt)
-        rows, table = self._evaluator.layouts
-        assert rows is not None  # for the type checker: a task has rows
-        self._rows = rows.rows
-        picked = np.arange(rows.rows.height) if rows.rows.select is None else rows.rows.select
-        self.task, self.coordinates = tuple(rows.rows.labels), self._evaluator.coordinates
+        tables = task_tables(model, task, 2, True, wrt)
+        self._model, self._evaluator, self._rows = model, tables.evaluator, tables.rows
+        self._plan = tables.plan
+        self.task, self.coordinates = tuple(tables.rows.labels), tables.evaluator.coordinates
         P, M = len(self.task), len(self.coordinates)
-        if P > M:
-            raise InputError(
-                f"'{model.drawing.name}' has {M} freedoms, but the task has {P} rows: "
-                f"{', '.join(self.task)}. Name at most as many as there are freedoms.",
-                rows=P,
-                freedoms=M,
-            )
-        columns = model.tree.to_coordinates if wrt is None and model.direct else None
-        places = [rows.places[1][0], rows.places[2][0], *(start for start, _ in table.places)]
-        order = range(M) if columns is None else columns
-        self._plan = np.array([M, P, columns is None, *places, *picked, *order])
         least = Weighting("minimum kinetic energy", "consistent", None, M)
-        self._soft = softness(model, rows.rows, least, wrt, M)[0]
+        self._soft = softness(model, tables.rows, least, wrt, M)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
         self._answer = Table([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 

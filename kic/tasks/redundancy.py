@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError, SingularError, shown
-from kic.evaluator import Evaluator
 from kic.kinematics import Table, kernel, over_batch
-from kic.rows import names_of
 from kic.tasks.resolution import Resolution
 from kic.tasks.softness import softness
+from kic.tasks.tasktables import task_tables
 from kic.tasks.weighting import GIVEN_METRIC, INERTIA_METRIC, LEAST_SHARE, Damping, Law, Weight, Weighting
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ class ResolutionEvaluator:
         effort: bool = False,
         order: int = 2,
     ) -> None:
-        names = names_of(task, "task")
         inertia = isinstance(weight, str) and weight == "minimum kinetic energy"
         if type(order) is not int or order not in (1, 2):
             raise InputError(f"Expected `order` to be 1 or 2, got {shown(order)}.")
@@ -67,36 +65,18 @@ class ResolutionEvaluator:
         self._effort, self._order = effort, order
         if effort and order < 2:
             raise InputError("Efforts need accelerations; prepare order 2.")
-        self._model = model
-        if not names:
-            raise InputError("Expected at least one row in `task`, got none.")
-        self._evaluator = Evaluator(
-            model, names, order, True if effort else "inertia" if inertia else False, wrt
-        )
-        rows, table = self._evaluator.layouts
-        assert rows is not None  # for the type checker: a task has rows
-        self._rows = rows.rows
-        self.task, self.coordinates = tuple(rows.rows.labels), self._evaluator.coordinates
+        dynamics: bool | Literal["inertia"] = True if effort else "inertia" if inertia else False
+        tables = task_tables(model, task, order, dynamics, wrt)
+        self._model, self._evaluator, self._rows = model, tables.evaluator, tables.rows
+        self._plan = tables.plan
+        self.task, self.coordinates = tuple(tables.rows.labels), tables.evaluator.coordinates
         P, M = len(self.task), len(self.coordinates)
-        if P > M:
-            raise InputError(
-                f"'{model.drawing.name}' has {M} freedoms, but the task has {P} rows: "
-                f"{', '.join(self.task)}. Name at most as many as there are freedoms.",
-                rows=P,
-                freedoms=M,
-            )
         self.weighting = Weighting(weight, law, damping, M)
         if self.weighting.largest:
             model.only_real("Damping", "It is measured by the size of the drawing. Leave `damping` out.")
-        picked = np.arange(rows.rows.height) if rows.rows.select is None else rows.rows.select
-        columns = model.tree.to_coordinates if wrt is None and model.direct else None
-        places = [rows.places[1][0], rows.places[2][0] if order > 1 else 0]
-        places += [start for start, _ in table.places] + [0] * (4 - len(table.places))
-        in_order = range(M) if columns is None else columns
-        self._plan = np.array([M, P, columns is None, *places, *picked, *in_order])
         asked = [order, self.weighting.metric, self.weighting.consistent]
         self._asked = np.array([*asked, False, self._effort]), np.array([*asked, True, self._effort])
-        self.soft = softness(model, rows.rows, self.weighting, wrt, M)
+        self.soft = softness(model, tables.rows, self.weighting, wrt, M)
         given = self.weighting.metric == GIVEN_METRIC
         self._matrix = self.weighting.matrix.reshape(prod(self.weighting.batch), M * M if given else 0)
         self._numbers = np.empty((len(self.soft), 2 + P))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from kic.rows import names_of
 from kic.tasks.manipulability import manipulability
 
 
-class Objective:
+class Objective(ABC):
     """A function of the posture that motion in the null space is to lessen or to raise.
 
     Its rates are z = ∓gain · ∂h/∂q, of which only the part counts that leaves the task as it is; the gain
@@ -31,13 +32,13 @@ class Objective:
             raise InputError(f"Expected `gain` to be a number, got {shown(gain)}.")
         self.gain = float(found)
 
+    @abstractmethod
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
         """Rates z (..., M) at a posture."""
-        raise NotImplementedError
 
+    @abstractmethod
     def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
         """Their change ż (..., M) along rates (..., M) of the coordinates."""
-        raise NotImplementedError
 
 
 class _OfRows(Objective):
