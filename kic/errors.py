@@ -46,6 +46,10 @@ class UnknownNameError(KicError, LookupError):
     """A name that the mechanism does not have; carries `name` and `candidates`."""
 
 
+class MissingExtraError(KicError, ImportError):
+    """A package that kic can do without is asked for and not installed; carries `extra`, which brings it."""
+
+
 class InputError(KicError, ValueError):
     """An argument of the wrong shape, kind or content."""
 

@@ -16,7 +16,8 @@ ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays", "programs", "conic"],
+    ["arrays", "programs", "extras", "progress"],
+    ["conic", "figures"],
     [
         "checks",
         "members",
@@ -71,7 +72,7 @@ FLOORS = [
     ["topp"],
     ["trajectories"],
     ["modelfile"],
-    ["motion", "energy", "progress"],
+    ["motion", "energy"],
     ["chart"],
     ["simulation", "events"],
     ["running"],

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import KicError, SingularError
+from kic.errors import SingularError
+from kic.extras import needed
 
 # a margin no larger than this, in a program of numbers of order one, can not be told from none
 BRINK = 1e-7
@@ -137,13 +138,7 @@ def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def solver() -> Any:
     """Clarabel, or what to install."""
-    try:
-        import clarabel
-    except ImportError:
-        raise KicError(
-            "Friction cones in space and least squares need the solver Clarabel: pip install 'kic[solver]'."
-        ) from None
-    return clarabel
+    return needed("clarabel", "solver", "Friction cones in space and least squares need the solver Clarabel")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from kic.arrays import broadcast_batches, numbers
 from kic.coefficients import Coefficients, expect, tensor
 from kic.errors import InputError, shown
+from kic.extras import needed
 from kic.tables import Sheet, member
 
 METHODS = ("zoh", "foh", "impulse", "euler", "backward_diff", "bilinear")
@@ -253,16 +254,13 @@ class StateSpace:
 
         Raises
         ------
+        MissingExtraError
+            If python-control is not installed.
         InputError
-            If python-control is not installed, or for a batch.
+            For a batch.
         """
         self._single("to_control()")
-        try:
-            import control
-        except ImportError:
-            raise InputError(
-                "to_control() needs python-control: install it with pip install 'kic[control]'."
-            ) from None
+        control = needed("control", "control", "to_control() needs python-control")
         names = {kind: _plain_names(getattr(self, kind)) for kind in ("states", "inputs", "outputs")}
         return control.ss(self.A, self.B, self.C, self.D, 0 if self.dt is None else self.dt, **names)
 

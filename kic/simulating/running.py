@@ -11,11 +11,11 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.errors import PostureError, SimulationError, SingularError
 from kic.mechanism import Mechanism
+from kic.progress import Bar
 from kic.questions.drives import GOOD, least, null_space, ranking
 from kic.simulating.chart import ACCOUNTS, Chart
 from kic.simulating.events import Events
 from kic.simulating.motion import Motion
-from kic.simulating.progress import Bar
 from kic.simulating.simulation import Moments, Simulation
 from kic.tree import PRISMATIC
 

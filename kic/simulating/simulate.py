@@ -14,10 +14,10 @@ from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.posture import phi_of
+from kic.progress import Bar
 from kic.rows import names_of
 from kic.simulating.events import Event, Events, Limit
 from kic.simulating.motion import Effort, Motion
-from kic.simulating.progress import Bar
 from kic.simulating.running import Run, Settings, Start
 from kic.simulating.simulation import Simulation
 

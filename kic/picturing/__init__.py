@@ -1,0 +1,1 @@
+"""What people see: drawings, animations, plots over time, maps; all by Matplotlib, an extra."""

@@ -1,0 +1,109 @@
+"""Matplotlib as every picture of kic uses it: figures without a screen, one style, what to install."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kic.errors import InputError
+from kic.extras import needed
+
+# Okabe and Ito's colours, told apart by all eyes; ink first
+INK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#1a1a1a", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
+)  # fmt: skip
+# inches: a journal's column, and both columns
+COLUMN, PAGE = 3.5, 7.2
+FORMATS = ("png", "svg", "pdf")
+STYLE = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": INK,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "svg.hashsalt": "kic",  # the same picture is the same file
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """Matplotlib in kic's style, the user's settings back afterwards; hands over the module."""
+    matplotlib = needed("matplotlib", "plot", "Pictures need Matplotlib")
+    cycler = needed("cycler", "plot", "Pictures need Matplotlib").cycler
+    colours = cycler(color=[BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK])
+    with matplotlib.rc_context({**STYLE, "axes.prop_cycle": colours}):
+        yield matplotlib
+
+
+def new_figure(width: float = COLUMN, height: float = COLUMN) -> Any:
+    """A Matplotlib figure of its own: not pyplot's, so no window opens and nothing is left behind."""
+    with style():
+        return needed("matplotlib.figure", "plot", "Pictures need Matplotlib").Figure(
+            figsize=(width, height), layout="constrained"
+        )
+
+
+class Picture:
+    """A figure that kic drew; a notebook shows it, `save` writes it.
+
+    Attributes
+    ----------
+    figure : matplotlib.figure.Figure
+    axes : matplotlib.axes.Axes
+        Where it is drawn: anything may be added to it before it is saved.
+    """
+
+    def __init__(self, figure: Any, axes: Any) -> None:
+        self.figure, self.axes = figure, axes
+
+    def save(self, file: str | Path, dpi: float = 200) -> Path:
+        """Write the picture; the ending of the name says how: png, svg or pdf.
+
+        Parameters
+        ----------
+        file : str or Path
+        dpi : float
+            Dots an inch of a png.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            Another ending.
+        """
+        path = Path(file)
+        kind = path.suffix.lower().removeprefix(".")
+        if kind not in FORMATS:
+            raise InputError(
+                f"A picture is saved as {', '.join(FORMATS)}, by the ending of the name; got {path.name!r}.",
+                formats=FORMATS,
+            )
+        path.write_bytes(self._bytes(kind, dpi))
+        return path
+
+    def svg(self) -> str:
+        """The picture as an SVG element, to stand in a page."""
+        text = self._bytes("svg", 72).decode()
+        return text[text.index("<svg") :]
+
+    def _bytes(self, kind: str, dpi: float) -> bytes:
+        held = io.BytesIO()
+        # no date inside: the same picture is the same file
+        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+        with style():
+            self.figure.savefig(held, format=kind, dpi=dpi, metadata=dated)
+        return held.getvalue()
+
+    def _repr_png_(self) -> bytes:
+        return self._bytes("png", 150)
