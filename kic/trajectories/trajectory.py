@@ -18,6 +18,8 @@ from kic.trajectories.piecewise import Piecewise
 
 # an instant this share of the duration outside is one of the ends, rounded
 _ROUNDED = 1e-9
+# times outside of these have third powers that are no numbers
+_SHORTEST, _LONGEST = 1e-60, 1e60
 
 
 class Motion(NamedTuple):
@@ -53,6 +55,14 @@ class Trajectory:
 
     pieces: Piecewise
     naming: Naming
+
+    def __post_init__(self) -> None:
+        h = self.pieces.lengths
+        if not np.isfinite(self.pieces.coefficients).all() or not ((h >= _SHORTEST) & (h <= _LONGEST)).all():
+            raise InputError(
+                f"Expected positions that are far from the largest number, and pieces that last from "
+                f"{_SHORTEST:g} to {_LONGEST:g}, got some of {h.min():g}."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,6 +167,8 @@ class Trajectory:
         >>> course.configuration.batch, course.of("tip").qdd.shape
         ((5,), (5, 3))
         """
+        if not isinstance(mechanism, Mechanism):
+            raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
         if isinstance(t, int | np.integer) and not isinstance(t, bool):
             if t < 2:
                 raise InputError(f"Expected at least 2 times, got {t}.")
@@ -193,13 +205,11 @@ class Trajectory:
         >>> trajectories.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
         [1.875]
         """
-        if order not in (0, 1, 2, 3):
-            raise InputError(f"Expected `order` to be 0, 1, 2 or 3, got {shown(order)}.")
-        return self.pieces.extremes(int(order))
+        return self.pieces.extremes(_order(order))
 
     def jumps(self, order: int) -> np.ndarray:
-        """How far a derivative jumps (K − 1, M) at the knots between its ends."""
-        start, end = self.pieces.limits(order)
+        """How far the position, rate, acceleration or jerk jumps (K − 1, M) at the knots between its ends."""
+        start, end = self.pieces.limits(_order(order))
         return start[1:] - end[:-1]
 
     def scaled(self, factor: float) -> Trajectory:
@@ -327,9 +337,17 @@ class Course:
         return f"course of '{self.configuration.name}' in {names}, {len(self.t)} times"
 
 
+def _order(order: Any) -> int:
+    """Which derivative, or an error."""
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= 3:
+        raise InputError(f"Expected `order` to be 0, 1, 2 or 3, got {shown(order)}.")
+    return int(order)
+
+
 def positive(name: str, value: Any, what: str = "a positive number") -> float:
     """A positive finite number, or an error."""
     a = reals(value)
-    if a is None or a.shape != () or not a > 0:
-        raise InputError(f"Expected `{name}` to be {what}, got {shown(value)}.", name=name)
+    if a is None or a.shape != () or not _SHORTEST <= a <= _LONGEST:
+        span = f" from {_SHORTEST:g} to {_LONGEST:g}" if a is not None and a.shape == () and a > 0 else ""
+        raise InputError(f"Expected `{name}` to be {what}{span}, got {shown(value)}.", name=name)
     return float(a)
