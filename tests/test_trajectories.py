@@ -351,6 +351,28 @@ def test_holding_beyond_the_ends() -> None:
     assert mismatch(t(t.duration * (1 + 1e-12)).qd, SIX[1]) < 1e-9
 
 
+def test_courses_by_name() -> None:
+    t = tr.quintic({"A": 0.0, "p": [1.0, 2.0]}, {"A": 1.0, "p": [0.0, 3.0]}, 2.0)
+    course = t.courses()
+    assert list(course) == ["A", "p"]
+    times = np.array([0.3, 1.0])
+    for order in range(4):
+        assert np.array_equal(course["A"](times)[order], t(times)[order][:, 0])
+        assert np.array_equal(course["p"](0.3)[order], t(0.3)[order][1:])
+    # at rest at both ends, it stays there
+    assert t.rests
+    assert course["A"](5.0).q == 1.0
+    assert not any(x.any() for x in course["p"](-1.0)[1:])
+    line = tr.line([0.0, 1.0], [1.0, 1.0])
+    assert not line.rests
+    assert list(line.courses(["A", "E"])) == ["A", "E"]
+    with pytest.raises(kic.InputError, match="from 0 to 1"):
+        line.courses(["A", "E"])["E"](1.5)
+    with pytest.raises(kic.InputError, match="2 coordinates without names, for 0: none"):
+        line.courses()
+    assert tr.trapezoid(START, START, 1.0, 1.0).rests
+
+
 ONE = tr.quintic([0.0], [1.0], 1.0)
 ERRORS = {
     "from 0 to 1": lambda: ONE(1.5),

@@ -4,6 +4,7 @@
 `quintic`, `septic`     one polynomial between two states of motion
 `hermite`               polynomials through points with given rates, accelerations, jerks
 `through`               a spline through points, smooth up to the acceleration or the jerk; with stops
+`rotation`              orientations, with angular velocities, accelerations and jerks
 `line`                  a straight path at constant rate, to be timed
 `trapezoid`, `s_curve`  the fastest straight way within velocity, acceleration and jerk
 `concatenate`           one after the other
@@ -25,13 +26,15 @@ import numpy as np
 
 from kic.errors import InputError, shown
 from kic.trajectories import piecewise, profiles
+from kic.trajectories.course import Course, Motion
 from kic.trajectories.naming import Naming, naming
 from kic.trajectories.pathlimits import Along, Rows
 from kic.trajectories.piecewise import Piecewise
 from kic.trajectories.splines import hermite, through
 from kic.trajectories.timescaling import uniform
 from kic.trajectories.topp import TimeOptimal, fastest
-from kic.trajectories.trajectory import Course, Motion, Trajectory, positive
+from kic.trajectories.trajectory import Trajectory, positive
+from kic.trajectories.turning import Turning, Turns, rotation
 
 __all__ = [
     "Along",
@@ -40,11 +43,14 @@ __all__ = [
     "Rows",
     "TimeOptimal",
     "Trajectory",
+    "Turning",
+    "Turns",
     "concatenate",
     "fastest",
     "hermite",
     "line",
     "quintic",
+    "rotation",
     "s_curve",
     "septic",
     "through",

@@ -5,7 +5,7 @@ Phases of constant acceleration or jerk; those that a short way leaves no time f
 
 from __future__ import annotations
 
-from math import cbrt, factorial, inf, sqrt
+from math import cbrt, factorial, inf, log2, sqrt
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from kic.trajectories.piecewise import Piecewise
 
 # ramps shorter than this share of the whole are lost in the rounding of times
 _SHORTEST = 1e-8
+# an acceleration that is never reached where the jerk is near 1
+_NEVER = 1e9
 # a phase of this share of the whole is one that is not there, rounded
 _NONE = 1e-15
 
@@ -22,25 +24,29 @@ def trapezoid(velocity: float, acceleration: float) -> Piecewise | None:
 
     None where its ramps are too short to be told from jumps.
     """
-    # in a time unit that makes the acceleration 1
-    unit = 1 / sqrt(acceleration)
-    v = velocity * unit
-    lengths = [1.0, 0.0, 1.0] if v >= 1 else [v, 1 / v - v, v]
-    return _integrated(lengths, [1.0, 0.0, -1.0], 2, unit)
+    unit = _unit(1 / sqrt(acceleration))
+    v, a = velocity * unit, acceleration * unit * unit
+    lengths = [1 / sqrt(a), 0.0, 1 / sqrt(a)] if v * v >= a else [v / a, 1 / v - v / a, v / a]
+    return _integrated(lengths, [a, 0.0, -a], 2, unit)
 
 
 def s_curve(velocity: float, acceleration: float, jerk: float) -> Piecewise | None:
     """The fastest way from 0 to 1 with limited jerk, in seven phases at most; None as for `trapezoid`."""
-    # in a time unit that makes the jerk 1
-    unit = 1 / cbrt(jerk)
-    a, limit = acceleration * unit * unit, velocity * unit
+    unit = _unit(1 / cbrt(jerk))
+    limit, j = velocity * unit, jerk * unit**3
+    a = min(acceleration * unit * unit, _NEVER)
     # the peak of the velocity were there no limit to it
-    peak = 2 / (a + sqrt(a * a + 4 / a)) if 2 ** (1 / 3) * a <= 1 else 0.25 ** (1 / 3)
+    peak = 2 / (a / j + sqrt((a / j) ** 2 + 4 / a)) if 2 * a**3 <= j**2 else (j / 4) ** (1 / 3)
     v = min(peak, limit)
-    change, even = (a, v / a - a) if sqrt(v) >= a else (sqrt(v), 0.0)
+    change, even = (a / j, v / a - a / j) if v * j >= a * a else (sqrt(v / j), 0.0)
     cruise = 1 / v - 2 * change - even if limit < peak else 0.0
     lengths = [change, even, change, cruise, change, even, change]
-    return _integrated(lengths, [1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0], 3, unit)
+    return _integrated(lengths, [j, 0.0, -j, 0.0, -j, 0.0, j], 3, unit)
+
+
+def _unit(time: float) -> float:
+    """A power of 2 near to a time: in this unit numbers are near 1, and not rounded."""
+    return 2.0 ** round(log2(time))
 
 
 def _integrated(lengths: list[float], constants: list[float], order: int, unit: float) -> Piecewise | None:

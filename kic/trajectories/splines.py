@@ -174,6 +174,11 @@ def _spread(q: np.ndarray, duration: float) -> np.ndarray:
     """Times (K,) that a centripetal way takes; each coordinate is measured by its range."""
     extent = np.ptp(q, axis=0)
     way = np.linalg.norm(np.diff(q / np.where(extent > 0, extent, 1.0), axis=0), axis=1)
+    return centripetal(way, duration)
+
+
+def centripetal(way: np.ndarray, duration: float) -> np.ndarray:
+    """Times (K,), spread over a duration as the square roots of the ways (K − 1,) between points."""
     if (way == 0).any():
         k = int(np.argmin(way))
         raise InputError(
