@@ -402,6 +402,8 @@ ERRORS = {
     "at t = .* the effort of shoulder is .* at rest already": lambda: tr.uniform(
         tr.quintic(VIA[0], VIA[1], 1.0), ARM, effort=[5.0, 20.0]),
     "No speed meets the limits, however slow": lambda: tr.uniform(STRAIGHT, velocity=[[-1.0], [0.0]]),
+    "meets the limits, however slow. Allow": lambda: tr.uniform(
+        tr.quintic([0.0], [1.0], 1.0), acceleration=[[0.0], [1.0]]),
     "no speed leads on to the end with ṡ = 5": lambda: tr.fastest(
         STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0),
     "leave no speed at all between": lambda: tr.fastest(STRAIGHT, acceleration=1.0, rows=lambda of: tr.Rows(

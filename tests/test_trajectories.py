@@ -420,6 +420,9 @@ ERRORS = {
     "No coordinate 'B' in 'limits of velocity'": lambda: tr.trapezoid({"A": 0}, {"A": 1}, {"B": 1}, 1),
     "trajectories to concatenate": lambda: tr.concatenate([]),
     "in the same coordinates": lambda: tr.concatenate([ONE, tr.line({"A": 1.0}, {"A": 0.0})]),
+    "A piece that lasts 1e-06 is lost in the rounding of times at 1e.09": lambda: tr.concatenate(
+        [tr.line([0.0], [0.0], 1e9), tr.quintic([0.0], [1.0], 1e-6)]),
+    "holds it, got 0 in shares": lambda: tr.trapezoid([0.0], [1.0], 1.0, [[0.0], [1.0]]),
     "positions to meet": lambda: tr.concatenate([ONE, ONE]),
     "rates to meet": lambda: tr.concatenate([ONE, tr.line([1.0], [2.0])]),
     "`order` to be 0, 1, 2 or 3": lambda: ONE.extremes(4),

@@ -283,7 +283,7 @@ def _share(bounds: tuple[np.ndarray, np.ndarray], way: np.ndarray, one_way: bool
     """Limits (M,) in shares of the way; of rates only the side that is gone to counts."""
     lower, upper = bounds
     ahead = np.where(way > 0, upper, -lower)
-    size = ahead if one_way else np.minimum(upper, -lower)
+    size = np.abs(ahead if one_way else np.minimum(upper, -lower))
     with np.errstate(over="ignore"):
         return np.where(way == 0, np.inf, size / np.where(way == 0, 1.0, np.abs(way)))
 
@@ -304,7 +304,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     Raises
     ------
     InputError
-        If there is none, coordinates differ, or positions or rates jump.
+        If there is none, coordinates differ, positions or rates jump, or times are so long that pieces are
+        lost in their rounding.
 
     Examples
     --------
@@ -334,4 +335,14 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
                     f"{start[n]:g} between trajectories {k} and {k + 1}.",
                     part=k,
                 )
-    return Trajectory(piecewise.joined([part.pieces for part in given]), first.naming)
+    made = piecewise.joined([part.pieces for part in given])
+    before = np.concatenate([np.diff(part.pieces.knots) for part in given if part.duration] or [np.zeros(1)])
+    off = np.abs(np.diff(made.knots) - before) > _MEET * before
+    if off.any():
+        k = int(np.argmax(off))
+        raise InputError(
+            f"A piece that lasts {before[k]:.3g} is lost in the rounding of times at {made.knots[k]:.9g}, so "
+            "long after the start. Keep the trajectories apart.",
+            piece=k,
+        )
+    return Trajectory(made, first.naming)

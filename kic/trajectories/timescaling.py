@@ -112,7 +112,8 @@ def _quadratics(made: Rows) -> list[list[np.ndarray]]:
 
 def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.ndarray]) -> float:
     """The largest share of bounds that is reached; what is only rounding reaches nothing."""
-    out, most = np.array([-reach[0], reach[1]]), np.array([-bounds[0], bounds[1]])
+    # a limit of −0 would let everything pass
+    out, most = np.array([-reach[0], reach[1]]), np.abs([bounds[0], bounds[1]])
     moves = out > ROUNDOFF * np.abs(reach).max(initial=0.0)
     with np.errstate(divide="ignore"):
         return float(np.max(out[moves] / most[moves], initial=0.0))
