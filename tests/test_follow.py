@@ -461,6 +461,12 @@ def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
     edge = kic.trajectories.trapezoid(home, home + np.array([0.1, 0.0, 0.0]), 0.1, 0.2)
     f = panda.follow({"flange": lambda x: edge(x)[:2]}, np.linspace(0, edge.duration, 5), near=c)
     assert np.abs(f.error).max() < 1e-12
+    # what stands still but for rounding, or for the noise of a calculation, is not refused either
+    noise = np.random.default_rng(0)
+    many = np.linspace(0, 1, 51)
+    for size in (0.0, 1e-16, 1e-13):
+        still = lambda x, size=size: (home + size * noise.normal(size=3), np.zeros(3), 1e-18 * np.ones(3))  # noqa: E731
+        assert np.abs(panda.follow({"flange": still}, many, near=c).qd).max() < 1e-12
     # one row, of shape ()
     with pytest.raises(
         kic.InputError, match=r"for flange\.x at t = .* it says 1, where .* change by 0 per unit"

@@ -14,9 +14,10 @@ Told = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 
 # how many intervals between times are looked into, where, and how far the difference reaches in each
 _LOOKS = 6
-_PLACE, _REACH = 0.382, 1e-3
-# rates may be off by this share of their size, and by so many roundings of the values
-_SHARE, _ROUNDINGS = 1e-5, 16 * float(np.finfo(float).eps)
+_PLACE, _REACH = 0.382, 5e-3
+# rates may be off by this share of their size, by what would move the values by so little of theirs in the
+# whole time, and by so many of their roundings
+_SHARE, _DRIFT, _ROUNDINGS = 1e-5, 1e-8, 16 * float(np.finfo(float).eps)
 
 
 def check_rates(name: str, labels: tuple[str, ...], told: Callable[[float], Told], t: np.ndarray) -> None:
@@ -47,19 +48,21 @@ def check_rates(name: str, labels: tuple[str, ...], told: Callable[[float], Told
     middle = [told(x) for x in times.tolist()]
     # narrow and wide pairs around each
     around = [[(told(x - w * r), told(x + w * r)) for x, r in zip(times, h, strict=True)] for w in (0.5, 1.0)]
+    slow = 0.0
     stated = [[m[2] for m in middle], [m[3] for m in middle if m[3] is not None]]
     for order, (word, below) in enumerate((("rate", "values"), ("acceleration", "rates"))):
         if not stated[order]:
             break
         said = np.stack(stated[order])
-        size = np.stack([_size(m, order) for m in middle])
+        size = max(slow, *(_size(m, order) for m in middle))
+        slow = _DRIFT * size / float(t[-1] - t[0])
         wide = np.broadcast_to(h.reshape(-1, *[1] * (said.ndim - 1)), said.shape)
         one, two = (
             np.stack([_change(a, b, order) for a, b in pairs]) / (w * wide)
             for w, pairs in zip((1.0, 2.0), around, strict=True)
         )
         slope = (4 * one - two) / 3
-        allowed = 4 * np.abs(one - two) + _ROUNDINGS * size / wide
+        allowed = 4 * np.abs(one - two) + _ROUNDINGS * size / wide + slow
         allowed = allowed + _SHARE * np.maximum(np.abs(said), np.abs(slope)).max(axis=0)
         off = np.abs(slope - said) - allowed
         if off.max(initial=-1.0) > 0:
@@ -87,9 +90,9 @@ def _change(before: Told, after: Told, order: int) -> np.ndarray:
     return np.concatenate([moved, vector_from_matrix(after[1] @ before[1].swapaxes(-1, -2))], axis=-1)
 
 
-def _size(told: Told, order: int) -> np.ndarray:
+def _size(told: Told, order: int) -> float:
     """How large the numbers are of which differences are taken."""
     value, turn, rate, _ = told
     if order:
-        return np.abs(rate)
-    return np.abs(value) if turn is None else np.concatenate([np.abs(value), np.ones(3)], axis=-1)
+        return float(np.abs(rate).max(initial=0.0))
+    return max(float(np.abs(value).max(initial=0.0)), 0.0 if turn is None else 1.0)
