@@ -467,6 +467,13 @@ def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
     for size in (0.0, 1e-16, 1e-13):
         still = lambda x, size=size: (home + size * noise.normal(size=3), np.zeros(3), 1e-18 * np.ones(3))  # noqa: E731
         assert np.abs(panda.follow({"flange": still}, many, near=c).qd).max() < 1e-12
+    # paths side by side with one rate, and one path with rates side by side
+    side = home + 0.01 * np.arange(4)[:, None] * np.array([0.0, 1.0, 0.0])
+    step = np.array([0.0, 0.0, -0.02])
+    f = panda.follow({"flange": lambda x: (side + step * x, step)}, [0.0, 0.5, 1.0], near=c)
+    assert f.batch == (3, 4)
+    with pytest.raises(kic.InputError, match=r"for flange\.y at"):
+        panda.follow({"flange": lambda x: (home + step * x, step + side - home)}, [0.0, 0.5, 1.0], near=c)
     # one row, of shape ()
     with pytest.raises(
         kic.InputError, match=r"for flange\.x at t = .* it says 1, where .* change by 0 per unit"

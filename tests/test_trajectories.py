@@ -282,6 +282,25 @@ def test_together() -> None:
         assert mismatch(t(t.duration).q, end) < 1e-12
 
 
+def test_profiles_of_any_limits() -> None:
+    """Ways and limits of many sizes: ends met at rest, limits kept, nothing jumps, "ends" never later."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        start, way = rng.normal(size=3), rng.normal(size=3) * 10.0 ** rng.uniform(-5, 2, 3)
+        limits = 10.0 ** rng.uniform(-1.5, 1.5, (3, 3))
+        for make, given in ((tr.trapezoid, limits[:2]), (tr.s_curve, limits)):
+            line, each = (make(start, start + way, *given, together=x) for x in ("line", "ends"))
+            assert each.duration <= line.duration * (1 + 1e-12)
+            for t in (line, each):
+                assert mismatch(t(t.duration).q, start + way) < 1e-12
+                for order, limit in enumerate(given, start=1):
+                    reach = np.abs(t.extremes(order)).max(axis=0)
+                    assert (reach <= limit * (1 + 1e-8)).all()
+                    if order < len(given):
+                        last = t.pieces.limits(order)[1][-1]
+                        assert (np.abs([*t.jumps(order), last]) <= 1e-8 * reach).all()
+
+
 def test_limits_one_sided_and_by_name() -> None:
     up = tr.trapezoid({"A": 0.0, "B": 1.0}, {"A": 3.0, "B": 1.0}, {"A": (-0.1, 1.0)}, {"A": (-2.0, 4.0)})
     assert up.duration == pytest.approx(

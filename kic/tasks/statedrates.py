@@ -53,12 +53,14 @@ def check_rates(name: str, labels: tuple[str, ...], told: Callable[[float], Told
     for order, (word, below) in enumerate((("rate", "values"), ("acceleration", "rates"))):
         if not stated[order]:
             break
-        said = np.stack(stated[order])
+        # a batch of values may have rates in common, or the other way round
+        shape = np.broadcast_shapes(stated[order][0].shape, _change(*around[0][0], order).shape)
+        said = np.stack([np.broadcast_to(a, shape) for a in stated[order]])
         size = max(slow, *(_size(m, order) for m in middle))
         slow = _DRIFT * size / float(t[-1] - t[0])
         wide = np.broadcast_to(h.reshape(-1, *[1] * (said.ndim - 1)), said.shape)
         one, two = (
-            np.stack([_change(a, b, order) for a, b in pairs]) / (w * wide)
+            np.stack([np.broadcast_to(_change(a, b, order), shape) for a, b in pairs]) / (w * wide)
             for w, pairs in zip((1.0, 2.0), around, strict=True)
         )
         slope = (4 * one - two) / 3
