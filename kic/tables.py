@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,21 +80,37 @@ class Table:
         return "  ".join([label.ljust(first), *placed]).rstrip()
 
     def html(self) -> str:
-        """For a notebook."""
-        head = "".join(f"<th>{escape(t)}</th>" for t in [self.corner, *self.columns])
-        head = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
-        body = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th>"
-            + "".join(
-                f"<td style='text-align:left'>{escape(t)}</td>"
-                if k in self.words
-                else f"<td>{escape(t.strip())}</td>"
-                for k, t in enumerate(line)
-            )
-            + "</tr>"
+        """For a notebook or a page.
+
+        A number carries as ``data-pad`` the digits that it has fewer than the longest of its column, so that
+        a style sheet can bring decimal points below each other.
+        """
+        heads = "".join(f'<th scope="col">{escape(t)}</th>' for t in [self.corner, *self.columns])
+        head = f"<thead><tr>{heads}</tr></thead>" if any(self.columns) else ""
+        lines = (
+            f'<tr><th scope="row" style="text-align:left">{escape(label)}</th>{self._cells(line)}</tr>'
             for label, line in zip(self.rows, self.cells, strict=True)
         )
-        return f"<p>{escape(self.caption)}</p><table>{head}<tbody>{body}</tbody></table>"
+        caption = f'<caption style="caption-side:top;text-align:left">{escape(self.caption.strip())}</caption>'
+        return f"<table>{caption}{head}<tbody>{''.join(lines)}</tbody></table>"
+
+    def _cells(self, line: list[str]) -> str:
+        """The cells of a row but its label."""
+        return "".join(
+            f'<td style="text-align:left">{escape(text.strip())}</td>'
+            if k in self.words
+            else f"<td{_pad(text)}>{escape(text.strip())}</td>"
+            for k, text in enumerate(line)
+        )
+
+
+def _pad(text: str) -> str:
+    """What a number lacks at its right end, where `column` put blanks."""
+    short = len(text) - len(text.rstrip())
+    if not short or not text[: len(text) - short][-1:].isdigit():
+        return ""
+    lacks = "0" * short if "." in text else "." + "0" * (short - 1)
+    return f' data-pad="{lacks}"'
 
 
 def _blocks(widths: list[int], room: int) -> list[list[int]]:
@@ -126,6 +143,11 @@ class Sheet:
     def __init__(self, title: str) -> None:
         self.title = title
         self._parts: list[Table | str] = []
+        self._marks: list[tuple[str, int]] = []
+
+    def chapter(self, title: str) -> None:
+        """Begin a chapter, for pages that have headings; `text` goes on without."""
+        self._marks.append((title, len(self._parts)))
 
     def say(self, text: str) -> None:
         """Add a line of prose."""
@@ -201,9 +223,19 @@ class Sheet:
 
     def html(self) -> str:
         """For a notebook."""
-        out = [f"<p><b>{escape(self.title)}</b></p>"]
-        out += [f"<p>{escape(p)}</p>" if isinstance(p, str) else p.html() for p in self._parts]
-        return "".join(out)
+        return f"<p><b>{escape(self.title)}</b></p>" + "".join(html(part) for part in self._parts)
+
+    def chapters(self) -> list[tuple[str, list[Table | str]]]:
+        """The parts below the headings under which they stand; those before the first below ""."""
+        marks = [*self._marks, ("", len(self._parts))]
+        found = [("", self._parts[: marks[0][1]])]
+        found += [(title, self._parts[start:end]) for (title, start), (_, end) in pairwise(marks)]
+        return [(title, parts) for title, parts in found if parts]
+
+
+def html(part: Table | str) -> str:
+    """A table or a line of prose of a sheet as HTML."""
+    return f"<p>{escape(part.strip())}</p>" if isinstance(part, str) else part.html()
 
 
 def member(batch: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:
