@@ -11,7 +11,7 @@ from kic.checks import GROUND
 from kic.configuration import Configuration
 from kic.errors import InputError
 from kic.mechanism import Mechanism
-from kic.reporting.account import Account, dynamics_or_reason, gravity_load
+from kic.reporting.account import Account, coordinate_values, dynamics_or_reason, gravity_load
 from kic.tables import Sheet
 from kic.units import coordinate_units, row_unit
 
@@ -68,6 +68,7 @@ def report(
     u = mechanism.units
     sheet.say(f"\n{summary(mechanism)} Units: {u.length}, {u.mass}, {u.time}, {u.force}; angles in rad.")
     if not mechanism._model.tree.open:
+        sheet.chapter("Mobility")
         sheet.say(f"\n{mechanism.mobility()}")
     page = Account(mechanism, configuration, sheet, chosen)
     sheet.chapter("Posture")
@@ -135,7 +136,7 @@ def report_data(
         "mobility": mechanism.mobility().text(),
         "coordinates": list(configuration.coordinates),
         "coordinate_units": [units[c] for c in configuration.coordinates],
-        "phi": plain(_values(configuration)),
+        "phi": plain(coordinate_values(configuration)),
         "gravity": list(mechanism.gravity),
         "points": {p.name: plain(configuration.value(p.name)) for p in mechanism.points},
         "poses": {b.name: plain(configuration.displacement(b.name)) for b in mechanism.bodies},
@@ -216,16 +217,3 @@ def _columns(configuration: Configuration, chosen: list[str] | None) -> list[str
     if chosen is None:
         return list(configuration.coordinates)
     return list(configuration.coefficients(chosen, 1, chosen).columns)
-
-
-def _values(configuration: Configuration) -> np.ndarray:
-    """Values (M,) of the mechanism's coordinates; NaN where a ball in a loop has none."""
-    if configuration._model.tree.open:
-        return configuration.phi
-    found = []
-    for name in configuration.coordinates:
-        try:
-            found.append(float(configuration.value(name)))
-        except InputError:
-            found.append(np.nan)
-    return np.array(found)

@@ -15,6 +15,8 @@ import numpy as np
 ROUNDOFF = 1e-14
 # wider tables are broken into blocks, longer prose into lines
 WIDTH = 100
+# head and cells of a column that is a rule between others
+BAR = "|"
 
 
 def cell(x: Any, largest: float) -> str:
@@ -85,7 +87,9 @@ class Table:
         A number carries as ``data-pad`` the digits that it has fewer than the longest of its column, so that
         a style sheet can bring decimal points below each other.
         """
-        heads = "".join(f'<th scope="col">{escape(t)}</th>' for t in [self.corner, *self.columns])
+        heads = f'<th scope="col">{escape(self.corner)}</th>' + "".join(
+            f'<th scope="col"{self._styled(k)}>{escape(self.columns[k])}</th>' for k in self._seen
+        )
         head = f"<thead><tr>{heads}</tr></thead>" if any(self.columns) else ""
         lines = (
             f'<tr><th scope="row" style="text-align:left">{escape(label)}</th>{self._cells(line)}</tr>'
@@ -94,13 +98,23 @@ class Table:
         caption = f'<caption style="caption-side:top;text-align:left">{escape(self.caption.strip())}</caption>'
         return f"<table>{caption}{head}<tbody>{''.join(lines)}</tbody></table>"
 
+    @property
+    def _seen(self) -> list[int]:
+        """Columns but those of bars, in whose place lines are ruled."""
+        return [k for k in range(len(self.columns)) if self.columns[k] != BAR]
+
+    def _styled(self, k: int) -> str:
+        """How a column stands."""
+        left = "text-align:left" if k in self.words else ""
+        ruled = "border-left:1px solid" if k and self.columns[k - 1] == BAR else ""
+        styles = ";".join(filter(None, (left, ruled)))
+        return f' style="{styles}"' if styles else ""
+
     def _cells(self, line: list[str]) -> str:
         """The cells of a row but its label."""
         return "".join(
-            f'<td style="text-align:left">{escape(text.strip())}</td>'
-            if k in self.words
-            else f"<td{_pad(text)}>{escape(text.strip())}</td>"
-            for k, text in enumerate(line)
+            f"<td{self._styled(k)}{'' if k in self.words else _pad(line[k])}>{escape(line[k].strip())}</td>"
+            for k in self._seen
         )
 
 

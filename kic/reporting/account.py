@@ -11,12 +11,12 @@ from kic import contacts, couplings
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.dynamics import Dynamics
-from kic.errors import KicError
+from kic.errors import InputError, KicError
 from kic.mechanism import Mechanism
 from kic.motors import list_motors
 from kic.parts import Distance, Joint, Point
 from kic.rotations import vector_from_matrix
-from kic.tables import ROUNDOFF, Sheet, column, largest_of
+from kic.tables import BAR, ROUNDOFF, Sheet, column, largest_of
 from kic.units import coordinate_units, row_unit
 
 # of larger mechanisms the planes of P* are printed on request only
@@ -30,6 +30,19 @@ def _triple(v: Sequence[float]) -> str:
 
 def _known(texts: Sequence[str], otherwise: str = "") -> list[str]:
     return [otherwise if text.strip() == "nan" else text for text in texts]
+
+
+def coordinate_values(configuration: Configuration) -> np.ndarray:
+    """Values (M,) of the mechanism's coordinates; NaN where a ball in a loop has none."""
+    if configuration._model.tree.open:
+        return configuration.phi
+    found = []
+    for name in configuration.coordinates:
+        try:
+            found.append(float(configuration.value(name)))
+        except InputError:
+            found.append(np.nan)
+    return np.array(found)
 
 
 def dynamics_or_reason(
@@ -181,7 +194,7 @@ class Account:
         one = units[0] if len(set(units)) == 1 else ""
         top = max(largest_of(c.G), self.size)
         values = np.asarray(c.values)
-        cells = [[value, "|"] for value in _known(column(values, max(largest_of(values), self.size)))]
+        cells = [[value, BAR] for value in _known(column(values, max(largest_of(values), self.size)))]
         # of many columns those are left out that the dependent does not feel
         felt = [n for n in range(len(units)) if len(units) <= MANY or largest_of(c.G[:, n]) > ROUNDOFF * top]
         for n in felt:
@@ -189,10 +202,10 @@ class Account:
                 line.append(entry)
         labels = [f"{row} ({unit})" for row, unit in zip(c.rows, rows, strict=True)]
         if not one:
-            labels, cells = ["", *labels], [["", "|", *(f"/{units[n]}" for n in felt)], *cells]
+            labels, cells = ["", *labels], [["", BAR, *(f"/{units[n]}" for n in felt)], *cells]
         name = ", ".join(names)
         caption = f"{name} ({self._what(part)}): value | G = ∂u/∂q" + (f", per {one}" if one else "")
-        sheet.texts(caption, labels, ["value", "|", *(c.columns[n] for n in felt)], cells)
+        sheet.texts(caption, labels, ["value", BAR, *(c.columns[n] for n in felt)], cells)
         if len(felt) < len(units):
             zero = [q for n, q in enumerate(c.columns) if n not in felt]
             sheet.say(f"  G = 0 for {', '.join(zero)}")
