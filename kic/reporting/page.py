@@ -169,11 +169,12 @@ def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, st
     ]
     for k, span in enumerate(shown):
         ends = "" if span.whole else _ends(span)
-        content = _figures(over(span, rows, mechanism), f"move-{k}") or "<p>Nothing changes.</p>"
+        content = _figures(over(span, rows, mechanism), f"move-{k}") or "<p>Nothing that is asked changes.</p>"
         parts.append(f"<h3>Moving {escape(span.name)}</h3>{ends}{content}")
     sections = [("One coordinate at a time", "\n".join(parts))]
-    drawn = _figures(curves(mechanism, shown, rows), "curve")
-    return sections + [("Where points go", drawn)] * bool(drawn)
+    drawn = _figures(curves(mechanism, shown, rows), "curve", "plots curves")
+    said = "<p>The ways of the points asked about in these motions, in equal scales.</p>"
+    return sections + [("Where points go", said + drawn)] * bool(drawn)
 
 
 def _ends(span: Range) -> str:
@@ -200,10 +201,10 @@ def _tables(parts: Sequence[Table | str]) -> str:
     return "\n".join(out)
 
 
-def _figures(plots: Sequence[Plot], prefix: str) -> str:
+def _figures(plots: Sequence[Plot], prefix: str, kind: str = "plots") -> str:
     """Figures side by side where there is room."""
     made = "".join(_figure(plot, f"{prefix}-{k}") for k, plot in enumerate(plots))
-    return f'<div class="plots">{made}</div>' if made else ""
+    return f'<div class="{kind}">{made}</div>' if made else ""
 
 
 def _figure(plot: Plot, prefix: str, kind: str = "") -> str:

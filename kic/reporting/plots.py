@@ -25,8 +25,8 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
 MOST = 6
 # near singular postures numbers grow without bound: the frame ends at so many times the usual one
 FRAME = 8.0
-# what changes by less, beside the largest of its kind, does not
-ROUNDING = 1e-9
+# what changes by less, beside the largest of its kind, does not; what by less of the frame is a level line
+ROUNDING, VISIBLE = 1e-9, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Plot:
 
 
 def over(span: Range, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
-    """What is asked, effective inertia and holding efforts that change while one coordinate moves.
+    """What is asked, effective inertias and the holding effort, as they change while one coordinate moves.
 
     Parameters
     ----------
@@ -53,8 +53,9 @@ def over(span: Range, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
     Returns
     -------
     list of Plot
-        One for each unit among the rows that change, then among the inertias I*_kk and the efforts −Tᴸ, as
-        far as there are masses and loads. The inertia of an open chain does not depend on its own coordinate.
+        One for each unit among the rows that change, then among the inertias I*_kk, then the coordinate's own
+        effort −Tᴸ, as far as there are masses and loads. In an open chain a coordinate changes the inertia
+        of those before it, not its own.
     """
     u, values = mechanism.units, {row: _values(span.configuration, row) for row in rows if row != span.name}
     known = {row: y for row, y in values.items() if y is not None}
@@ -65,27 +66,32 @@ def over(span: Range, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
     except KicError:  # no masses, or springs whose ends meet: the table of the report says so
         return plots
     names = dynamics.coordinates
-    turns = [row_unit(mechanism, q) == "rad" for q in names]
+    turns = {q: row_unit(mechanism, q) == "rad" for q in names}
     inertia = {q: dynamics.I[:, k, k] for k, q in enumerate(names)}
-    effort = {q: -dynamics.load[:, k] for k, q in enumerate(names)}
-    per = {q: f"{u.mass} {u.length}²" if turn else u.mass for q, turn in zip(names, turns, strict=True)}
-    plots += _grouped(span, inertia, per, "effective inertia of ")
-    per = {q: f"{u.force} {u.length}" if turn else u.force for q, turn in zip(names, turns, strict=True)}
-    return plots + _grouped(span, effort, per, "holding effort of ")
+    per = {q: f"{u.mass} {u.length}²" if turn else u.mass for q, turn in turns.items()}
+    plots += _grouped(span, inertia, per, "effective inertia of ", from_zero=True)
+    effort = {span.name: -dynamics.load[:, names.index(span.name)]}
+    per = {span.name: f"{u.force} {u.length}" if turns[span.name] else u.force}
+    return plots + _grouped(span, effort, per, "effort that holds ")
 
 
-def _grouped(span: Range, lines: dict[str, np.ndarray], units: dict[str, str], what: str) -> list[Plot]:
-    """One panel for each unit among the lines that change; of many lines those that change most."""
+def _grouped(
+    span: Range, lines: dict[str, np.ndarray], units: dict[str, str], what: str, from_zero: bool = False
+) -> list[Plot]:
+    """One panel for each unit among the lines that change; of many lines those that change most.
+
+    A line that starts at zero must change so much that it is seen.
+    """
     plots = []
     for unit in dict.fromkeys(units.values()):
         alike = {name: y for name, y in lines.items() if units[name] == unit}
         size = max(map(largest_of, alike.values()))
-        own = {name: y for name, y in alike.items() if _changes(y, size)}
+        own = {name: y for name, y in alike.items() if _changes(y, size, VISIBLE if from_zero else ROUNDING)}
         first = sorted(own, key=lambda name: -float(np.ptp(own[name][np.isfinite(own[name])])))[:MOST]
         shown = {name: (np.degrees(y) if unit == "°" else y) for name, y in own.items() if name in first}
         more = f" and {len(own) - MOST} more that change less" if len(own) > MOST else ""
         if shown:
-            plots.append(_panel(span, shown, unit, f"{what}{_listed(shown)}{more}", "inertia" in what))
+            plots.append(_panel(span, shown, unit, f"{what}{_listed(shown)}{more}", from_zero))
     return plots
 
 
@@ -97,9 +103,9 @@ def _values(configuration: Configuration, row: str) -> np.ndarray | None:
         return None
 
 
-def _changes(y: np.ndarray, size: float) -> bool:
-    """Whether numbers differ by more than rounding, beside the size of what they stand with."""
-    return bool(np.nanmax(y) - np.nanmin(y) > ROUNDING * size)
+def _changes(y: np.ndarray, size: float, share: float = ROUNDING) -> bool:
+    """Whether numbers differ by more than a share of the size of what they stand with."""
+    return bool(np.nanmax(y) - np.nanmin(y) > share * size)
 
 
 def _panel(
@@ -211,7 +217,7 @@ def _curve(
         if len(ways) > 1:
             figure.legend(loc="outside upper left", ncols=3, fontsize=7, handlelength=2.2)
     plane = f"{'xyz'[a]}{'xyz'[b]}"
-    caption = f"Where {name} goes, seen in the {plane} plane; the dot is the posture."
+    caption = f"{name} in the {plane} plane"
     ends = "; ".join(
         f"moving {q} it spans {_span(way[:, a])} in {'xyz'[a]} and {_span(way[:, b])} in {'xyz'[b]}"
         for q, way in ways.items()
