@@ -96,6 +96,7 @@ from kic.questions.assemblies import Assemblies
 from kic.questions.independent import IndependentSet, IndependentSets
 from kic.questions.sensitivity import sensitivity
 from kic.questions.singularities import Singularities, Singularity
+from kic.reporting.page import report_page
 from kic.sharing.distribution import Distribution
 from kic.sharing.internalloads import InternalLoads
 from kic.simulating import controllers
@@ -185,6 +186,7 @@ __all__ = [
     "load",
     "model_names",
     "products",
+    "report_page",
     "save",
     "schema",
     "sensitivity",

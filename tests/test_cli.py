@@ -201,7 +201,7 @@ def test_list_has_a_line_for_each_model():
 
 def test_list_is_wrapped_at_a_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
-    monkeypatch.setattr("kic.cli._at_terminal", lambda: True)
+    monkeypatch.setattr("kic.commands.list_command.at_terminal", lambda: True)
     lines = run("list").splitlines()
     assert max(map(len, lines)) <= 70
     assert len(lines) > 1 + len(kic.model_names())

@@ -89,7 +89,9 @@ def report_page(
     rows = list(configuration.coefficients(names, 1).rows) if names else []
     sections = [_drawing(configuration), ("About", _tables(prose[1]))]
     pictured = {"Mobility": conditions(mechanism, configuration)}
-    sections += [(title, _tables(parts) + _figures(pictured.get(title, []), title)) for title, parts in chapters]
+    sections += [
+        (title, _tables(parts) + _figures(pictured.get(title, []), title)) for title, parts in chapters
+    ]
     sections += _moving(configuration, rows)
     text = written(mechanism) if source is None else source
     sections.append(("Model file", f'<pre tabindex="0"><code>{_coloured(text)}</code></pre>'))
@@ -169,7 +171,9 @@ def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, st
     ]
     for k, span in enumerate(shown):
         ends = "" if span.whole else _ends(span)
-        content = _figures(over(span, rows, mechanism), f"move-{k}") or "<p>Nothing that is asked changes.</p>"
+        content = (
+            _figures(over(span, rows, mechanism), f"move-{k}") or "<p>Nothing that is asked changes.</p>"
+        )
         parts.append(f"<h3>Moving {escape(span.name)}</h3>{ends}{content}")
     sections = [("One coordinate at a time", "\n".join(parts))]
     drawn = _figures(curves(mechanism, shown, rows), "curve", "plots curves")
@@ -191,7 +195,9 @@ def _tables(parts: Sequence[Table | str]) -> str:
     for part in [*parts, ""]:
         if isinstance(part, Table):
             label = escape(part.caption.strip(), quote=True)
-            group.append(f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{html(part)}</div>')
+            group.append(
+                f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{html(part)}</div>'
+            )
             continue
         if group:
             out.append(f'<div class="tables">{"".join(group)}</div>')
@@ -222,5 +228,3 @@ def _coloured(text: str) -> str:
         out.append(f'<span class="{found.lastgroup}">{escape(found[0], quote=False)}</span>')
         last = found.end()
     return "".join([*out, escape(text[last:], quote=False)])
-
-

@@ -108,9 +108,7 @@ def _changes(y: np.ndarray, size: float, share: float = ROUNDING) -> bool:
     return bool(np.nanmax(y) - np.nanmin(y) > share * size)
 
 
-def _panel(
-    span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from_zero: bool = False
-) -> Plot:
+def _panel(span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from_zero: bool = False) -> Plot:
     """Lines over the coordinate, with a dot at the posture."""
     figure = new_figure(*PANEL)
     factor, sign = (np.degrees(1.0), "°") if span.unit == "rad" else (1.0, f" {span.unit}")
@@ -141,7 +139,9 @@ def _degrees(span: Range) -> Any:
     from matplotlib.ticker import MultipleLocator
 
     low, high = np.degrees(span.reached)
-    return MultipleLocator(next(step for step in (5, 15, 30, 45, 90) if step == 90 or (high - low) < 5 * step))
+    return MultipleLocator(
+        next(step for step in (5, 15, 30, 45, 90) if step == 90 or (high - low) < 5 * step)
+    )
 
 
 def _frame(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
