@@ -95,9 +95,8 @@ class Table:
             f'<tr><th scope="row" style="text-align:left">{escape(label)}</th>{self._cells(line)}</tr>'
             for label, line in zip(self.rows, self.cells, strict=True)
         )
-        caption = (
-            f'<caption style="caption-side:top;text-align:left">{escape(self.caption.strip())}</caption>'
-        )
+        top = '<caption style="caption-side:top;text-align:left">'
+        caption = f"{top}{escape(self.caption.strip())}</caption>"
         return f"<table>{caption}{head}<tbody>{''.join(lines)}</tbody></table>"
 
     @property

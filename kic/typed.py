@@ -32,10 +32,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 def posture_options(command: Any) -> Any:
     """``--at`` and ``--near`` of a command."""
-    near = click.option("--near", "near", multiple=True, metavar="POSTURE", shell_complete=completing.coordinates,
-                        help="From where that posture is led, so that its assembly is kept; as --at.")  # fmt: skip
-    at = click.option("--at", "given", multiple=True, metavar="POSTURE", shell_complete=completing.coordinates,
-                      help="Coordinates, in order or by name; repeatable. As drawn if left out.")  # fmt: skip
+    about: dict[str, Any] = {"multiple": True, "metavar": "POSTURE", "shell_complete": completing.coordinates}
+    said = "Coordinates, in order or by name; repeatable. As drawn if left out."
+    at = click.option("--at", "given", help=said, **about)
+    said = "From where that posture is led, so that its assembly is kept; as --at."
+    near = click.option("--near", "near", help=said, **about)
     return at(near(command))
 
 

@@ -18,12 +18,20 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0
 # the protocol is spoken on the descriptors 3 and 4 of the browser
-_LAUNCH = "import os, sys; [os.dup2(int(fd), k) for k, fd in ((3, sys.argv[1]), (4, sys.argv[2]))]; os.execv(sys.argv[3], sys.argv[3:])"
-_FLAGS = """
---headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
---disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe
---font-render-hinting=none
-""".split()
+_LAUNCH = """
+import os, sys
+for fd, place in zip(sys.argv[1:3], (3, 4)):
+    os.dup2(int(fd), place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+_FLAGS = [
+    f"--{flag}"
+    for flag in (
+        "headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "hide-scrollbars",
+        "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage",
+        "remote-debugging-pipe", "font-render-hinting=none",
+    )
+]  # fmt: skip
 
 
 def found() -> str | None:

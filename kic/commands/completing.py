@@ -43,7 +43,8 @@ def _outline(ctx: click.Context) -> Outline:
     """Names in the model of this line; none if there is no such model."""
     from kic.modelfile import find, model_names
 
-    model = ctx.params.get("model")
+    # of a line that ends in an option without its value the parser leaves all words over
+    model = ctx.params.get("model") or next(iter(ctx.args), None)
     if not model:
         return Outline()
     try:

@@ -30,9 +30,9 @@ def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json:
       kic mobility four-bar --at A=70deg
 
     --json prints one object and nothing else: name, text (the account in words); freedoms, first_order,
-    tree_coordinates; conditions (of each part that closes a loop), redundant; shares (what each condition adds,
-    best first, as a share of the best); regular, finite (null where that is open), extends (null where that
-    is no question); idle, each with bodies, coordinates, text.
+    tree_coordinates; conditions (of each part that closes a loop), redundant; shares (what each condition
+    adds, best first, as a share of the best); regular, finite (null where that is open), extends (null where
+    that is no question); idle, each with bodies, coordinates, text.
     """
     mechanism = load_model(model)
     account = mechanism.mobility(configuration_of(mechanism, given, near) if given or near else None)

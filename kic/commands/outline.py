@@ -1,4 +1,4 @@
-"""Names in a model file, straight from its text: for lists and completion, which can not wait for a schema."""
+"""Names in a model file, straight from its text: lists and completion can not wait for a schema."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def outline(path: Path) -> Outline:
     ('A',)
     """
     data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    joints = {str(name): components for name, components in map(_joint, _rows(data))}
+    joints = dict(map(_joint, _rows(data)))
     named = data.get("coordinates", [name for name, components in joints.items() if components])
     coordinates = tuple(c for name in named for c in joints.get(name, (name,)))
     parts = dict(joints)
@@ -72,6 +72,6 @@ def _rows(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _joint(row: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     """Name and coordinates of a joint."""
-    name = row.get("name", row.get("joint"))
+    name = str(row.get("name", row.get("joint")))
     count = FREEDOMS.get(row.get("type", "revolute"), 1)
     return name, (name,) if count == 1 else tuple(f"{name}.{k + 1}" for k in range(count))

@@ -32,10 +32,10 @@ POSTURES = 49
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
               help="Where to; the ending says how: .png, .svg or .pdf.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO",
-              help="Postures in a fan: this coordinate from one value to another, the others staying.")  # fmt: skip
+              help="Postures in a fan: this coordinate moves, the others stay.")  # fmt: skip
 @click.option("--names", is_flag=True, help="Write the names of joints, bodies and points beside them.")
 @click.option("--view", metavar="VIEW",
-              help="top, front, side, or AZIMUTH,ELEVATION in degrees of who looks; else a good one.")  # fmt: skip
+              help="top, front, side, or from where, AZIMUTH,ELEVATION in degrees.")  # fmt: skip
 @click.option("--dpi", type=click.IntRange(20, 2000), default=200, show_default=True,
               help="Dots an inch of a png.")  # fmt: skip
 def draw(
@@ -80,9 +80,8 @@ def _view(text: str | None) -> Any:
     try:
         azimuth, elevation = (float(part) for part in text.split(","))
     except ValueError:
-        raise misuse(
-            f"{text!r} is no view. Give {', '.join(VIEWS)} or two numbers: 40,20.", "--view"
-        ) from None
+        rule = f"{text!r} is no view. Give {', '.join(VIEWS)} or two angles in degrees, such as 40,20."
+        raise misuse(rule, "--view") from None
     return azimuth, elevation
 
 
@@ -98,7 +97,7 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
     name, first, last = (part.strip() for part in found.groups())
     names = mechanism.coordinate_names
     named_numbers(mechanism, names, (f"{name}={first}",), "--move")  # the name is a coordinate
-    ends = [number_of(mechanism, name, end, "--move") for end in (first, last)]
+    start, end = (number_of(mechanism, name, text, "--move") for text in (first, last))
     way = np.tile(coordinate_values(configuration), (POSTURES, 1))
-    way[:, names.index(name)] = np.linspace(*ends, POSTURES)
+    way[:, names.index(name)] = np.linspace(start, end, POSTURES)
     return mechanism.path(dict(zip(names, way.T, strict=True)), near=configuration)

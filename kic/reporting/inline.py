@@ -1,4 +1,4 @@
-"""Pictures inside a page: names of their own, words for those who do not see them, colours for light and dark."""
+"""Pictures inside a page: names of their own, words that say what they show, colours for light and dark."""
 
 from __future__ import annotations
 
@@ -60,8 +60,6 @@ def dark(colour: str) -> str:
     if r == g == b == 1.0:
         return PAPER
     hue, light, saturation = rgb_to_hls(r, g, b)
-    if light > _PALE or max(r, g, b) - min(r, g, b) < _GREY:
-        light = 0.9 - 0.8 * light
-    else:
-        light = max(light, _SEEN)
+    flips = light > _PALE or max(r, g, b) - min(r, g, b) < _GREY
+    light = 0.9 - 0.8 * light if flips else max(light, _SEEN)
     return "#" + "".join(f"{round(255 * x):02x}" for x in hls_to_rgb(hue, light, saturation))

@@ -1,4 +1,4 @@
-"""The report as one page: drawing, tables, plots and the model's source; no scripts, nothing from elsewhere."""
+"""The report as one page: drawing, tables, plots, the model's source; no scripts, nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from math import degrees
 from pathlib import Path
 
 from kic.configuration import Configuration
+from kic.mechanism import Mechanism
 from kic.modelfile import written
 from kic.report import report, summary
 from kic.reporting.inline import inline
@@ -82,22 +83,32 @@ def report_page(
     """
     from kic import __version__
 
-    mechanism = configuration._model.drawing
+    mechanism = _mechanism(configuration)
     sheet = report(mechanism, configuration, of, order, wrt)
     prose, *chapters = sheet.chapters()
     names = [of] if isinstance(of, str) else list(of)
     rows = list(configuration.coefficients(names, 1).rows) if names else []
     sections = [_drawing(configuration), ("About", _tables(prose[1]))]
     pictured = {"Mobility": conditions(mechanism, configuration)}
-    sections += [
-        (title, _tables(parts) + _figures(pictured.get(title, []), title)) for title, parts in chapters
-    ]
+    gap = (
+        "The gap between conditions that count and those that follow says how sure the number of freedoms is."
+    )
+    for title, parts in chapters:
+        figures = _figures(pictured.get(title, []), title)
+        sections.append((title, _tables([*parts, gap] if figures else parts) + figures))
     sections += _moving(configuration, rows)
     text = written(mechanism) if source is None else source
     sections.append(("Model file", f'<pre tabindex="0"><code>{_coloured(text)}</code></pre>'))
     made = f"Made by kic {escape(__version__)}."
     made += f" Again: <code>{escape(repeat)}</code>" * bool(repeat)
     return _page(mechanism.name, mechanism.title, sections, made)
+
+
+def _mechanism(configuration: Configuration) -> Mechanism:
+    """What the posture is one of."""
+    drawing = configuration._model.drawing
+    assert isinstance(drawing, Mechanism)  # for the type checker: only mechanisms make postures
+    return drawing
 
 
 def _page(name: str, title: str, sections: list[tuple[str, str]], made: str) -> str:
@@ -146,8 +157,9 @@ def _drawing(configuration: Configuration) -> tuple[str, str]:
     """The mechanism as an engineer draws it."""
     from kic.picturing.draw import draw
 
-    mechanism = configuration._model.drawing
-    caption = f"{mechanism.name} in the posture of this report."
+    mechanism = _mechanism(configuration)
+    driven = ", ".join(configuration.coordinates)
+    caption = f"The posture of this report. Vermilion: joints of the coordinates {driven}."
     picture = draw(configuration, names=True)
     plot = Plot(picture, caption, f"Drawing of {mechanism.name}: {summary(mechanism)}")
     return "Drawing", _figure(plot, "drawing", "drawing")
@@ -155,7 +167,7 @@ def _drawing(configuration: Configuration) -> tuple[str, str]:
 
 def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, str]]:
     """One coordinate at a time, and where points go."""
-    mechanism = configuration._model.drawing
+    mechanism = _mechanism(configuration)
     spans = moved_alone(mechanism, configuration)
     if not spans:
         return []
@@ -171,10 +183,10 @@ def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, st
     ]
     for k, span in enumerate(shown):
         ends = "" if span.whole else _ends(span)
-        content = (
-            _figures(over(span, rows, mechanism), f"move-{k}") or "<p>Nothing that is asked changes.</p>"
+        figures = _figures(over(span, rows, mechanism), f"move-{k}")
+        parts.append(
+            f"<h3>Moving {escape(span.name)}</h3>{ends}{figures or '<p>Nothing that is asked changes.</p>'}"
         )
-        parts.append(f"<h3>Moving {escape(span.name)}</h3>{ends}{content}")
     sections = [("One coordinate at a time", "\n".join(parts))]
     drawn = _figures(curves(mechanism, shown, rows), "curve", "plots curves")
     said = "<p>The ways of the points asked about in these motions, in equal scales.</p>"
@@ -195,9 +207,8 @@ def _tables(parts: Sequence[Table | str]) -> str:
     for part in [*parts, ""]:
         if isinstance(part, Table):
             label = escape(part.caption.strip(), quote=True)
-            group.append(
-                f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{html(part)}</div>'
-            )
+            region = f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">'
+            group.append(f"{region}{html(part)}</div>")
             continue
         if group:
             out.append(f'<div class="tables">{"".join(group)}</div>')

@@ -27,6 +27,8 @@ MOST = 6
 FRAME = 8.0
 # what changes by less, beside the largest of its kind, does not; what by less of the frame is a level line
 ROUNDING, VISIBLE = 1e-9, 0.02
+# shares of conditions below this are drawn there
+FLOOR = 1e-17
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +141,7 @@ def _degrees(span: Range) -> Any:
     from matplotlib.ticker import MultipleLocator
 
     low, high = np.degrees(span.reached)
-    return MultipleLocator(
-        next(step for step in (5, 15, 30, 45, 90) if step == 90 or (high - low) < 5 * step)
-    )
+    return MultipleLocator(next((step for step in (1, 5, 15, 30, 45) if high - low < 5 * step), 90))
 
 
 def _frame(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
@@ -247,32 +247,27 @@ def conditions(mechanism: Mechanism, configuration: Configuration) -> list[Plot]
         return []
     account = mechanism.mobility(configuration)
     shares, kept = account.shares, account.coordinates - account.first_order
-    least = 1e-17
-    y, n = np.maximum(shares, least), np.arange(1, len(shares) + 1)
-    figure = new_figure(2 * PANEL[0], PANEL[1])
+    y, n = np.maximum(shares, FLOOR), np.arange(1, len(shares) + 1)
+    figure = new_figure(*PANEL)
     with style():
         axes = figure.add_subplot()
-        axes.vlines(n, least, y, color=INK, linewidth=0.8, alpha=0.4)
+        axes.vlines(n, FLOOR, y, color=INK, linewidth=0.8, alpha=0.4)
         axes.plot(n[:kept], y[:kept], "o", markersize=4, label=f"{kept} independent")
         if kept < len(shares):
-            axes.plot(
-                n[kept:], y[kept:], "o", markersize=4, markerfacecolor="white",
-                label=f"{len(shares) - kept} that follow from them",
-            )  # fmt: skip
+            said = f"{len(shares) - kept} that follow"
+            axes.plot(n[kept:], y[kept:], "o", markersize=4, markerfacecolor="white", label=said)
         axes.set_yscale("log")
-        axes.set_ylim(least, 5.0)
+        axes.set_ylim(FLOOR, 5.0)
+        axes.set_yticks([1.0, 1e-4, 1e-8, 1e-12, 1e-16])
+        axes.set_xlim(0.5, len(shares) + 0.5)
         axes.set_xlabel("condition, the best first")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(0.0, 0.4))
+        axes.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0.0, 0.1))
     alt = f"{kept} conditions are independent, the weakest worth {shares[kept - 1]:.2g} of the best"
     if kept < len(shares):
         alt += f"; {len(shares) - kept} follow from them, the strongest worth {shares[kept]:.2g}"
-    caption = (
-        "Worth of each closure condition at this posture, as a share of the best. The gap between those that "
-        "count and those that follow from them says how sure the number of freedoms is."
-    )
-    return [Plot(Picture(figure, axes), caption, f"{alt}.")]
+    return [Plot(Picture(figure, axes), "worth of each closure condition, as a share of the best", f"{alt}.")]
 
 
 def _listed(names: Any) -> str:

@@ -29,7 +29,7 @@ from kic.typed import (
 @names_option("--of", "of", "Points, bodies, joints, distances or rows of them (tool.x); repeatable. "
                             "By default the last point.")  # fmt: skip
 @names_option(
-    "--wrt", "wrt", "Other coordinates of coefficients and dynamics; repeatable. As many as freedoms."
+    "--wrt", "wrt", "Other coordinates of coefficients and dynamics, as many as freedoms; repeatable."
 )
 @click.option("--order", type=click.IntRange(1, 3), default=1, show_default=True,
               help="1: G. 2: also H, and P* of every size. 3: also D.")  # fmt: skip
