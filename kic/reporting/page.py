@@ -197,7 +197,7 @@ def _ends(span: Range) -> str:
     """Where a coordinate can go no further."""
     factor, unit = (degrees(1.0), "°") if span.unit == "rad" else (1.0, f" {span.unit}")
     low, high = (f"{factor * value:.4g}{unit}" for value in span.reached)
-    return f'<p class="soft">On this branch the loops close from {low} to {high}.</p>'
+    return f'<p class="soft">On this branch it goes from {low} to {high}.</p>'
 
 
 def _tables(parts: Sequence[Table | str]) -> str:
