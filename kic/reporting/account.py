@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,8 +36,13 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
     """Values (M,) of the mechanism's coordinates; NaN where a ball in a loop has none."""
     if configuration._model.tree.open:
         return configuration.phi
+    return _values(configuration, configuration.coordinates)
+
+
+def _values(configuration: Configuration, names: Iterable[str]) -> np.ndarray:
+    """Values (n,) of single rows, NaN where there is none."""
     found = []
-    for name in configuration.coordinates:
+    for name in names:
         try:
             found.append(float(configuration.value(name)))
         except InputError:
@@ -112,12 +117,12 @@ class Account:
                 c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]
             ]
             names = (*names, *(c for c in follow if c not in names))
-            phi = np.array([float(self.configuration.value(c)) for c in names])
+            phi = _values(self.configuration, names)
         wide = max(len(self.units[c]) for c in names)
-        values = dict(zip(names, column(phi), strict=True))
+        values = dict(zip(names, _known(column(phi), "–"), strict=True))
         turns = [c for c in names if self.units[c] == "rad"]
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
-        degrees = dict(zip(turns, column(angles), strict=True))
+        degrees = dict(zip(turns, _known(column(angles)), strict=True))
         owner = {c: joint for joint in joints for c in joint.components}
         owner = {c: owner[c] for c in names} | {j.name: j for j in joints if not j.freedoms}
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}

@@ -196,8 +196,9 @@ def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, st
 def _ends(span: Range) -> str:
     """Where a coordinate can go no further."""
     factor, unit = (degrees(1.0), "°") if span.unit == "rad" else (1.0, f" {span.unit}")
-    low, high = (f"{factor * value:.4g}{unit}" for value in span.reached)
-    return f'<p class="soft">On this branch it goes from {low} to {high}.</p>'
+    step = span.values[1] - span.values[0]
+    low, high, step = (f"{factor * value:.4g}{unit}" for value in (*span.reached, step))
+    return f'<p class="soft">On this branch it goes from {low} to {high}, tried in steps of {step}.</p>'
 
 
 def _tables(parts: Sequence[Table | str]) -> str:

@@ -73,10 +73,10 @@ def over(span: Range, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
     turns = {q: row_unit(mechanism, q) == "rad" for q in names}
     inertia = {q: dynamics.I[:, k, k] for k, q in enumerate(names)}
     per = {q: f"{u.mass} {u.length}²" if turn else u.mass for q, turn in turns.items()}
-    plots += _grouped(span, inertia, per, "effective inertia of ", from_zero=True)
+    plots += _grouped(span, inertia, per, "effective inertia", from_zero=True)
     effort = {span.name: -dynamics.load[:, names.index(span.name)]}
     per = {span.name: f"{u.force} {u.length}" if turns[span.name] else u.force}
-    return plots + _grouped(span, effort, per, "effort that holds ")
+    return plots + _grouped(span, effort, per, "holding effort")
 
 
 def _grouped(
@@ -95,7 +95,8 @@ def _grouped(
         shown = {name: (np.degrees(y) if unit == "°" else y) for name, y in own.items() if name in first}
         more = f" and {len(own) - MOST} more that change less" if len(own) > MOST else ""
         if shown:
-            plots.append(_panel(span, shown, unit, f"{what}{_listed(shown)}{more}", from_zero))
+            said = what if what and len(shown) > 1 else " of ".join(filter(None, (what, _listed(shown))))
+            plots.append(_panel(span, shown, unit, said + more, from_zero))
     return plots
 
 
@@ -143,7 +144,7 @@ def _panel(span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from
         beyond = _frame(axes, np.array(list(lines.values())), from_zero)
     first, last = (f"{factor * value:.4g}{sign}" for value in span.reached)
     said = "; ".join(f"{name} from {np.nanmin(y):.4g} to {np.nanmax(y):.4g}" for name, y in lines.items())
-    caption = f"{what} ({unit})" + ", cut off where it grows beyond" * beyond
+    caption = f"{what} ({unit})" + ", cut off where large" * beyond
     alt = f"{what} in {unit} over {span.name} from {first} to {last}: {said}"
     return Plot(Picture(figure, axes), caption, f"{alt}.")
 
