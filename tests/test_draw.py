@@ -52,7 +52,8 @@ def test_every_model_is_drawn_whole(name: str) -> None:
     for shape in picture.shapes:
         assert np.isfinite(shape.xy).all()
         # lines have a width, which the margin has room for
-        assert (shape.xy > low).all() and (shape.xy < high).all()
+        assert (shape.xy > low).all()
+        assert (shape.xy < high).all()
         assert shape.edge is None or shape.width >= 0.5
     assert picture.axes.get_aspect() == 1.0
     size = picture.figure.get_size_inches()
@@ -172,7 +173,10 @@ def test_names_do_not_overlap(name: str) -> None:
     boxes = [t.get_window_extent(renderer) for t in texts]
     width, height = picture.figure.bbox.size
     for box in boxes:
-        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= width
+        assert box.y1 <= height
     for one, other in combinations(boxes, 2):
         across = min(one.x1, other.x1) - max(one.x0, other.x0)
         along = min(one.y1, other.y1) - max(one.y0, other.y0)
@@ -203,7 +207,8 @@ def test_members_without_posture_are_left_out() -> None:
     m = kic.load("slider-crank")
     reach = np.array([0.1, 5.0, 0.2])
     c = m.at({"piston": reach}, failures="mask")
-    assert c.ok.any() and not c.ok.all()
+    assert c.ok.any()
+    assert not c.ok.all()
     picture = draw(c)
     assert len(of(picture, "piston")) == c.ok.sum()
 
@@ -244,8 +249,10 @@ def test_axes_of_the_user_keep_what_is_theirs() -> None:
     (line,) = left.plot([0, 1], [0, 1])
     c = drawn("four-bar")
     picture = draw(c, ax=left).velocity([1.0])
-    assert picture.axes is left and picture.figure is figure
-    assert line in left.lines and not right.collections
+    assert picture.axes is left
+    assert picture.figure is figure
+    assert line in left.lines
+    assert not right.collections
     count = len(left.collections)
     picture.velocity([1.0])
     assert len(left.collections) == count  # its own were taken away before they were painted anew
@@ -363,7 +370,7 @@ def test_what_ellipsoids_can_not_be_drawn() -> None:
     c = kic.load("puma560").at([0.1, 0.4, -2.0, 0.6, 0.7, -0.3])
     with pytest.raises(InputError, match="rows must be x, y, z of one point"):
         draw(c).ellipsoid(c.ellipsoid("velocity", "link6", length=0.3))
-    with pytest.raises(InputError, match="needs what Configuration.ellipsoid gives"):
+    with pytest.raises(InputError, match="needs what Configuration"):
         draw(c).ellipsoid(np.eye(3))
     straight = kic.load("horn-two-link").at([0.0, 0.0])
     with pytest.raises(InputError, match="has no bound"):
@@ -415,6 +422,82 @@ def test_springs_dampers_rods_belts_and_contacts_have_their_signs() -> None:
     assert {"touch", "plate"} <= {s.of for s in draw(drawn("three-finger-hand")).shapes}
     assert {"telescope", "universal", "spherical"} <= {s.of for s in draw(drawn("gough-stewart")).shapes}
     assert {"guide", "prismatic"} <= {s.of for s in draw(drawn("scotch-yoke")).shapes}
+
+
+Z = (0, 0, 1)
+
+
+def test_a_cylinder_in_a_plane_is_a_telescope() -> None:
+    m = kic.Mechanism(
+        "lift",
+        [kic.Body("cylinder"), kic.Body("piston"), kic.Body("arm")],
+        [
+            kic.Joint("A", "revolute", ("ground", "cylinder"), at=(0, 0, 0), axis=Z),
+            kic.Joint("P", "prismatic", ("cylinder", "piston"), axis=(1, 1, 0), value=2**0.5),
+            kic.Joint("B", "revolute", ("piston", "arm"), at=(1, 1, 0), axis=Z),
+            kic.Joint("C", "revolute", ("ground", "arm"), at=(2, 0, 0), axis=Z),
+        ],
+        coordinates=["P"],
+    )
+    c = m.at({"P": 1.5})
+    picture = draw(c)
+    (barrel,) = of(picture, "P")
+    assert barrel.of == "telescope"
+    along = place(c, "B")[:2] / 1.5
+    np.testing.assert_allclose(middle(barrel) @ [-along[1], along[0]], 0, atol=1e-9)
+    # the force in it acts on its line, though the joint was drawn without a place
+    load = kic.Force("f", "end", (0, -1, 0))
+    loaded = kic.Mechanism(
+        "lift", m.bodies, m.joints, [kic.Point("end", "arm", (1, 1, 0))], forces=[load], coordinates=["P"]
+    )
+    c = loaded.at({"P": 1.5})
+    ((start, _),) = arrows(draw(c).forces(c.joint_forces()["P"]), "F =")
+    np.testing.assert_allclose(start, 0.75 * along, atol=1e-9)
+
+
+def test_sliders_without_a_place_are_seen_where_they_go() -> None:
+    m = kic.Mechanism(
+        "gantry",
+        [kic.Body("x"), kic.Body("y"), kic.Body("z")],
+        [
+            kic.Joint("X", "prismatic", ("ground", "x"), axis=(1, 0, 0)),
+            kic.Joint("Y", "prismatic", ("x", "y"), axis=(0, 1, 0)),
+            kic.Joint("Z", "prismatic", ("y", "z"), axis=(0, 0, 1)),
+        ],
+        points=[kic.Point("tool", "z", at=(0, 0, -0.3))],
+    )
+    picture = draw(m.at([0.3, 0.4, 0.1]))
+    found = {mark.name: mark.places[0] for mark in picture._marks if mark.kind == "prismatic"}
+    np.testing.assert_allclose([found[n] for n in "XYZ"], [[0.3, 0, 0], [0.3, 0.4, 0], [0.3, 0.4, -0.2]])
+
+
+def test_a_body_without_any_size_is_drawn() -> None:
+    m = kic.Mechanism(
+        "bare", [kic.Body("b")], [kic.Joint("A", "revolute", ("ground", "b"), at=(5, 0, 0), axis=Z)]
+    )
+    picture = draw(m.at([0.0]), names=True)
+    assert len(of(picture, "A")) == 1
+    assert 1 < np.ptp(picture.axes.get_xlim()) < 10
+
+
+@pytest.mark.parametrize("view", [None, (-60, 30)])
+def test_dampers_lifted_feet_and_welds_have_their_signs(view) -> None:
+    m = kic.Mechanism(
+        "odds",
+        [kic.Body("link", at=(0, 0, 0)), kic.Body("tip", at=(2, 0, 0))],
+        [
+            kic.Joint("A", "revolute", ("ground", "link"), at=(0, 0, 0), axis=Z),
+            kic.Joint("W", "fixed", ("link", "tip"), at=(1, 0, 0)),
+        ],
+        points=[kic.Point("end", "tip", (2, 0.2, 0)), kic.Point("wall", "ground", (2, 1.5, 0))],
+        springs=[kic.Spring("damper", ("end", "wall"), damping=2.0)],
+        contacts=[
+            kic.Contact("foot", "friction", ("tip", "ground"), (2, 0, 0), (0, -1, 0), 0.5, closed=False)
+        ],
+    )
+    picture = draw(m.at([0.1]), view=view, names=True)
+    assert {"dashpot", "lifted", "fixed", "anchor"} <= {s.of for s in picture.shapes}
+    assert {"damper", "foot", "W"} <= {t.get_text() for t in picture.axes.texts}
 
 
 def test_importing_kic_does_not_import_matplotlib() -> None:

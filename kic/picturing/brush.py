@@ -28,6 +28,7 @@ from kic.picturing.views import View
 
 _INK = rgba(INK)
 _RIM = 0.6
+_PIECES = 60
 _BAR = 0.42
 _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
@@ -87,7 +88,7 @@ class SolidBrush:
             return
         along = d / length
         across = radius * beside(along)
-        pieces = max(1, int(np.ceil(length / (3 * self.size))))
+        pieces = int(np.clip(np.ceil(length / (3 * self.size)), 1, _PIECES))
         t = np.linspace(0, 1, pieces + 1)
         over = 0.02 * length / pieces * along
         for k in range(pieces):

@@ -103,9 +103,12 @@ class Canvas:
         self.axes.add_collection(made, autolim=False)
         self.made.append(made)
 
-    def text(self, at: np.ndarray, words: str, **how: Any) -> None:
-        """Words at a place."""
+    def text(self, at: np.ndarray, words: str, halo: bool = False, **how: Any) -> None:
+        """Words at a place; with a halo they are legible on lines."""
         given = {"ha": "center", "va": "center", "color": INK, "fontsize": SMALL, **how}
+        if halo:
+            effects = needed("matplotlib.patheffects", "plot", NEEDED)
+            given["path_effects"] = [effects.withStroke(linewidth=1.4, foreground="white", alpha=0.8)]
         with style():
             self.made.append(self.axes.text(*at, words, **given))
 
@@ -171,20 +174,27 @@ def _line(xy: np.ndarray) -> Shape:
     return Shape(xy, None, rgba(INK), LINE, False, (0.0,))
 
 
+def _corners(shapes: list[Shape], least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of shapes and of what is seen of them without symbols."""
+    low, high = extent(shapes)
+    return np.minimum(low, least), np.maximum(high, most)
+
+
 def settle(
     canvas: Canvas, low: np.ndarray, high: np.ndarray, make: Callable[[float], list[Shape]], extra: float
 ) -> list[Shape]:
     """Shapes whose symbols have their size on the page: scale and shapes in turn until they fit."""
+    least, most = low, high
     points = canvas.fitting(low, high, 12.0)
     shapes = make(points)
     for _ in range(3):
-        low, high = extent(shapes)
+        low, high = _corners(shapes, least, most)
         fitted = canvas.fitting(low, high, extra)
         if abs(fitted / points - 1) < 0.01:
             break
         points = fitted
         shapes = make(points)
-    low, high = extent(shapes)
+    low, high = _corners(shapes, least, most)
     points = min(points, canvas.fitting(low, high, extra))
     pad = extra / points
     canvas.frame(low - pad, high + pad, points)

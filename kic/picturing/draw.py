@@ -119,7 +119,8 @@ class MechanismPicture(Picture):
         found = [of] if isinstance(of, Wrench) else [of[name] for name in of]
         starts, vectors = [], []
         for wrench in found:
-            starts.append(self._drawn("forces", wrench.point))
+            seen = self._scene.shown_at(wrench.name)
+            starts.append(self._drawn("forces", wrench.point) if seen is None else seen)
             force = wrench.force
             if view.flat:
                 right, up = (wrench.along(d)[0] for d in (view.right, view.up))
@@ -332,7 +333,7 @@ class MechanismPicture(Picture):
                 start = middle - np.clip(middle - label.at, -label.size / 2, label.size / 2)
                 led = np.stack([start, label.at]) / pt
                 canvas.paint([Shape(led, None, rgba(INK, 0.4), FINE, False, (0.0,))], zorder=1.5)
-            canvas.text(middle / pt, label.text, style=how)
+            canvas.text(middle / pt, label.text, halo=True, style=how)
 
 
 def draw(

@@ -10,6 +10,7 @@ from kic.checks import GROUND
 from kic.configuration import Configuration
 from kic.errors import InputError
 from kic.picturing.flat import FlatPen
+from kic.picturing.sites import Sites
 from kic.picturing.sketch import Mark, Sketch, posed
 from kic.picturing.solid import SolidPen
 from kic.picturing.symbols import Shape
@@ -59,6 +60,8 @@ class Scene:
         self.few = Configuration(self.model, (len(self.members),), states[self.members])
         self.where = self._displacements()
         self.normal = self.model.tree.planar_normal
+        # where sliding pairs are does not depend on the size of symbols, nor do welds
+        self._sites = Sites(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
         self.anchors = self._anchors()
         self.view = view_of(view, self.normal, np.array(self.drawing.gravity, float), self.anchors[0])
         self.down = self._down()
@@ -72,6 +75,8 @@ class Scene:
         """Places (members, n, 3) of all joints, points and contacts."""
         d = self.drawing
         held = [(body, j.at) for j in d.joints if j.at is not None for body in j.bodies]
+        slides = self._sites.slides.values()
+        held += [(body, tuple(s.place)) for s in slides for body in (s.guide, s.slider)]
         self._joints = len(held)
         held += [(p.body, p.at) for p in d.points] + [(body, c.at) for c in d.contacts for body in c.bodies]
         counts = {b.name: sum(b.name == body for body, _ in held) for b in d.bodies}
@@ -95,11 +100,28 @@ class Scene:
         height = (self.anchors - np.array(base, float).mean(axis=0)) @ -down
         return -down if height.max() + height.min() < -0.5 * np.ptp(height) else down
 
+    def shown_at(self, joint: str) -> np.ndarray | None:
+        """Places (members, 3) at which a joint that was drawn without `at` is shown; None of all others."""
+        part = next((j for j in self.drawing.joints if j.name == joint), None)
+        if part is None or part.at is not None:
+            return None
+        slide = self._sites.slides.get(joint)
+        ends = (
+            [(part.bodies[1], self._sites.places[joint])] if slide is None else [(slide.slider, slide.place)]
+        )
+        if slide is not None and slide.telescopic:
+            ends.append((slide.guide, slide.foot))
+        found = [self.where[body][:, :3, :3] @ p + self.where[body][:, :3, 3] for body, p in ends]
+        return np.mean(found, axis=0)
+
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
         """Corners of what is drawn, without the size of symbols."""
         seen = self.view.project(self.anchors).reshape(-1, 2)
-        return seen.min(axis=0), seen.max(axis=0)
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        if (high - low).max() < 1e-6 * self.model.length:  # all in one place: something has to be seen
+            return low - self.model.length / 2, high + self.model.length / 2
+        return low, high
 
     def radius(self, points: float) -> float:
         """Radius of a joint in units of length, where so many points are a unit."""

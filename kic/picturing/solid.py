@@ -62,7 +62,7 @@ class SolidPen(SolidBrush):
         reach = float((p[1] - p[0]) @ axis)
         end = reach + np.copysign(4 * self.size, reach)
         start = -end if mark.sizes[0] else 0.0
-        self._bar(mark, p[0] + start * axis, p[0] + end * axis, 0.3, self._colour(mark))
+        self._bar(mark, p[0] + start * axis, p[0] + end * axis, _BAR, self._colour(mark))
 
     def _telescope(self, mark: Mark, p: np.ndarray) -> None:
         """A cylinder, the piston rod that comes out of it, and the drive's colour where there is one."""
