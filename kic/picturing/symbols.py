@@ -68,7 +68,9 @@ class Shape:
         def pale(c: Colour | None) -> Colour | None:
             return c and (*(x + (1 - x) * white for x in c[:3]), c[3])  # type: ignore[return-value]
 
-        return replace(self, face=pale(self.face), edge=pale(self.edge), width=max(self.width, FINE))
+        if self.of in ("plate", "solid") and self.closed:  # a face would hide the postures behind it
+            return replace(self, face=None, edge=pale(self.edge), width=FINE)
+        return replace(self, face=pale(self.face), edge=pale(self.edge))
 
 
 def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.ndarray:
@@ -83,7 +85,7 @@ def beside(d: np.ndarray) -> np.ndarray:
     return np.array([-d[1], d[0]])
 
 
-def zigzag(a: np.ndarray, b: np.ndarray, half: float, turns: int = 6) -> np.ndarray:
+def zigzag(a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
     """A coil spring from a to b: straight ends, and turns of some half width between."""
     d = b - a
     length = float(np.linalg.norm(d))
@@ -91,6 +93,7 @@ def zigzag(a: np.ndarray, b: np.ndarray, half: float, turns: int = 6) -> np.ndar
         return np.stack([a, b])
     along, across = d / length, beside(d / length)
     lead = min(0.2 * length, 2 * half)
+    turns = int(np.clip(round((length - 2 * lead) / (1.6 * half)), 4, 24))
     x = np.linspace(lead, length - lead, 2 * turns + 2)
     y = half * np.where(np.arange(2 * turns + 2) % 2, 1.0, -1.0)
     y[[0, -1]] = 0
