@@ -321,16 +321,17 @@ def test_curves_are_ways_of_points() -> None:
     assert "xz plane" in front.caption
 
 
-def test_conditions_are_those_of_the_account() -> None:
-    m = kic.load("bricard")
+@pytest.mark.parametrize("name", ["bricard", "five-bar", "peaucellier"])
+def test_conditions_are_those_of_the_account(name: str) -> None:
+    m = kic.load(name)
     c = m.at()
     (plot,) = conditions(m, c)
     account = m.mobility(c)
     kept = account.coordinates - account.first_order
     shown = lines(plot)
     assert np.array_equal(shown[f"{kept} independent"][1], account.shares[:kept])
-    follow = len(account.shares) - kept
-    assert len(shown[f"{follow} that follow"][0]) == follow
+    follow = sum(account.conditions.values()) - kept
+    assert len(shown[f"{follow} that follow"][0]) == follow == account.redundant
     assert f"{kept} conditions are independent" in plot.alt
     arm = kic.load("puma560")
     assert conditions(arm, arm.at()) == []

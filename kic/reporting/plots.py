@@ -259,7 +259,9 @@ def conditions(mechanism: Mechanism, configuration: Configuration) -> list[Plot]
     if mechanism._model.tree.open:
         return []
     account = mechanism.mobility(configuration)
-    shares, kept = account.shares, account.coordinates - account.first_order
+    kept, total = account.coordinates - account.first_order, sum(account.conditions.values())
+    shares = np.zeros(total)  # of more conditions than coordinates the last add nothing
+    shares[: len(account.shares)] = account.shares
     y, n = np.maximum(shares, FLOOR), np.arange(1, len(shares) + 1)
     with style():
         figure, axes = _axes()
