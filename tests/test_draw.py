@@ -448,7 +448,12 @@ def test_a_cylinder_in_a_plane_is_a_telescope() -> None:
     # the force in it acts on its line, though the joint was drawn without a place
     load = kic.Force("f", "end", (0, -1, 0))
     loaded = kic.Mechanism(
-        "lift", m.bodies, m.joints, [kic.Point("end", "arm", (1, 1, 0))], forces=[load], coordinates=["P"]
+        "lift",
+        [kic.Body(b.name, mass=1.0, com=(1, 0.5, 0), inertia=(1, 1, 1)) for b in m.bodies],
+        m.joints,
+        [kic.Point("end", "arm", (1, 1, 0))],
+        forces=[load],
+        coordinates=["P"],
     )
     c = loaded.at({"P": 1.5})
     ((start, _),) = arrows(draw(c).forces(c.joint_forces()["P"]), "F =")

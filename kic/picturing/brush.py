@@ -29,6 +29,8 @@ from kic.picturing.views import View
 _INK = rgba(INK)
 _RIM = 0.6
 _PIECES = 60
+# symbols lie so many radii before their place, so that bars seem to end in them
+_FRONT = 1.8
 _BAR = 0.42
 _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
@@ -115,7 +117,7 @@ class SolidBrush:
 
     def _ball(self, mark: Mark, centre: np.ndarray, radius: float, named: bool = False) -> None:
         flat, r = self.view.project(centre), radius * self.size
-        near = float(self.view.depth(centre)) + 0.6 * self.size
+        near = float(self.view.depth(centre)) + _FRONT * self.size
         self._put(mark, flat + r * circle(), near, rgba(STEEL), named=named)
         self._put(
             mark, flat + r * (0.42 * circle(24) + np.array([-0.3, 0.32])), near, rgba(WHITE), None, sub=1
@@ -137,7 +139,7 @@ class SolidBrush:
         ends = [centre - half * r * axis, centre + half * r * axis]
         if axis @ self.view.toward < 0:
             ends = ends[::-1]
-        near = float(self.view.depth(centre)) + 0.6 * r
+        near = float(self.view.depth(centre)) + _FRONT * r
         outline = hull(self.view.project(np.concatenate([ends[0] + ring, ends[1] + ring])))
         self._put(mark, outline, near, colour, named=named)
         light = tuple(0.5 * c + 0.5 for c in colour[:3])
@@ -148,7 +150,7 @@ class SolidBrush:
     ) -> None:
         """The three sides of a box that are seen, each in its light."""
         corners = centre + (_CUBE * half * self.size) @ axes
-        near = float(self.view.depth(centre)) + 0.6 * self.size
+        near = float(self.view.depth(centre)) + _FRONT * self.size
         named = True
         for k, s in _SIDES:
             facing = s * float(axes[k] @ self.view.toward)

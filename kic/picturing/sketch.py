@@ -185,11 +185,12 @@ class Sketch:
             name in (slide.guide, slide.slider) for slide in self.sites.slides.values() if slide.telescopic
         ):
             spare = None  # what slides in one another is shown as such
-        # a point of the body where a joint was drawn, before that was set apart, needs no stem of its own
-        met = [np.array(j.at, float) for j in self.drawing.joints if name in j.bodies and j.at is not None]
-        ends = self.ends[name]
-        if sum(end.bearing for end in ends) > 1:
-            ends = [e for e in ends if e.bearing or distinct(e.place, met, 0.5 * self.size, self.normal)]
+        # a point where some joint was drawn, before that was set apart, needs no stem
+        met = [np.array(j.at, float) for j in self.drawing.joints if j.at is not None]
+        ends = [
+            e for e in self.ends[name] if e.bearing or distinct(e.place, met, 0.1 * self.size, self.normal)
+        ]
+        ends = ends if len(ends) > 1 else self.ends[name]
         for kind, places in links(ends, spare, self.size, self.normal, self.serial):
             self._add(kind, name, name, places)
         mine = [j for j in self.drawing.joints if name in j.bodies]
@@ -199,7 +200,7 @@ class Sketch:
             side = np.eye(3)[np.argmin(np.abs(axis))]
             side = unit_of(side - (side @ axis) * axis)
             ways = np.stack([side, np.cross(axis, side), axis])
-            at = self.sites.places.get(mine[0].name, np.zeros(3))
+            at = np.array(mine[0].at or (0.0, 0.0, 0.0))
             tip = max(tips, key=lambda p: float(np.linalg.norm(np.array(p.at) - at)))
             self._add("frame", tip.name, name, [tip.at], way_carriers=(name,) * 3, ways=ways)
 
