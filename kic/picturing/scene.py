@@ -124,8 +124,9 @@ class Scene:
         every: list[Shape] = []
         marks = []
         last = len(self.members) - 1
+        drawn = [posture(k) for k in range(last + 1)]
         for k in [*range(1, last), *dict.fromkeys((0, last))]:
-            shapes, there = posture(k)
+            shapes, there = drawn[k]
             faint = 0 < k < last
             if faint:
                 every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
