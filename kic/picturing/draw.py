@@ -138,7 +138,7 @@ class MechanismPicture(Picture):
         return self._forces(starts, vectors)
 
     def ellipsoid(self, ellipsoid: Ellipsoid) -> Self:
-        """An ellipsoid of `Configuration.ellipsoid`, at the point that it is of; of a batch the first and last.
+        """An ellipsoid of `Configuration.ellipsoid`, at its point; of a batch the first and the last.
 
         Parameters
         ----------

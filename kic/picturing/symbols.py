@@ -68,7 +68,7 @@ class Shape:
             return c and (*(x + (1 - x) * white for x in c[:3]), c[3])  # type: ignore[return-value]
 
         if self.of in ("plate", "solid") and self.closed:  # a face would hide the postures behind it
-            return replace(self, face=None, edge=pale(self.edge), width=FINE)
+            return replace(self, face=None, edge=pale(rgba(INK)), width=FINE)
         return replace(self, face=pale(self.face), edge=pale(self.edge))
 
 
