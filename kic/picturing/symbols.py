@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kic.picturing.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from kic.picturing.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 
 WHITE, STEEL, FLOOR = "#ffffff", "#d4d7da", "#e4e4e4"
 DRIVEN = VERMILION
