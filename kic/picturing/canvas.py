@@ -1,0 +1,182 @@
+"""Paper: shapes on Matplotlib axes of equal scale, with a bar that says how long a unit is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kic.extras import needed
+from kic.picturing.figures import COLUMN, INK, new_figure, style
+from kic.picturing.symbols import LINE, Shape, extent, head, rgba
+from kic.picturing.views import View
+
+# inches: around the drawing, below it for scale bar and axes, and how high a picture may be
+_MARGIN, _FOOT = 0.1, 0.36
+_LOWEST, _HIGHEST = 1.5, 4.4
+SMALL = 6.5
+_NEEDED = "Pictures need Matplotlib"
+
+
+class Canvas:
+    """Axes on which everything is in units of length.
+
+    Attributes
+    ----------
+    figure, axes : Matplotlib's
+    points : float
+        Points of the page in a unit of length.
+    """
+
+    def __init__(self, axes: Any = None) -> None:
+        self.own = axes is None
+        if axes is None:
+            self.figure = new_figure(COLUMN, COLUMN)
+            self.figure.set_layout_engine("none")
+            self.axes = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        else:
+            self.axes, self.figure = axes, axes.figure
+        self.axes.set_axis_off()
+        self.points = 1.0
+        self.made: list[Any] = []
+
+    def size(self) -> tuple[float, float]:
+        """Width and greatest height in inches that there are."""
+        if self.own:
+            return COLUMN, _HIGHEST
+        box = self.axes.get_window_extent()
+        dpi = self.axes.figure.get_dpi()
+        return box.width / dpi, box.height / dpi
+
+    def fitting(self, low: np.ndarray, high: np.ndarray, extra: float = 0.0) -> float:
+        """Points in a unit of length so that corners fit, with some points around."""
+        width, height = self.size()
+        span = np.maximum(high - low, 1e-9 * max(1.0, np.abs([low, high]).max()))
+        free = np.array([width - 2 * _MARGIN, height - 2 * _MARGIN - _FOOT]) * 72 - 2 * extra
+        return float((np.maximum(free, 10.0) / span).min())
+
+    def clear(self) -> None:
+        """Take away what was drawn here, and nothing else."""
+        for artist in self.made:
+            artist.remove()
+        self.made = []
+
+    def frame(self, low: np.ndarray, high: np.ndarray, points: float) -> None:
+        """Limits of the axes around some corners, with room for the bar below."""
+        self.points = points
+        width, height = self.size()
+        span = (high - low) * points / 72
+        if self.own:
+            height = float(np.clip(span[1] + 2 * _MARGIN + _FOOT, _LOWEST, _HIGHEST))
+            self.figure.set_size_inches(width, height)
+        self.foot = float(low[1] - _MARGIN * 72 / points)
+        middle = (low + high) / 2
+        half = width * 72 / points / 2
+        top_free = height - _FOOT - span[1]
+        bottom = low[1] - (_FOOT + top_free / 2) * 72 / points
+        self.foot = float(bottom + 0.22 * 72 / points)
+        self.left, self.right = float(middle[0] - half), float(middle[0] + half)
+        self.axes.set_xlim(self.left, self.right)
+        self.axes.set_ylim(bottom, bottom + height * 72 / points)
+        self.axes.set_aspect("equal", adjustable="datalim")
+
+    def paint(self, shapes: Sequence[Shape], zorder: float = 2.0) -> None:
+        """Shapes in their order."""
+        if not shapes:
+            return
+        Path = needed("matplotlib.path", "plot", _NEEDED).Path
+        PathCollection = needed("matplotlib.collections", "plot", _NEEDED).PathCollection
+        none = (0.0, 0.0, 0.0, 0.0)
+        with style():
+            made = PathCollection(
+                [
+                    Path(np.concatenate([s.xy, s.xy[:1]]) if s.closed else s.xy, closed=s.closed)
+                    for s in shapes
+                ],
+                facecolors=[s.face or none for s in shapes],
+                edgecolors=[s.edge or none for s in shapes],
+                linewidths=[s.width if s.edge else 0.0 for s in shapes],
+                capstyle="round",
+                joinstyle="round",
+                zorder=zorder,
+            )
+        self.axes.add_collection(made, autolim=False)
+        self.made.append(made)
+
+    def text(self, at: np.ndarray, words: str, size: float = SMALL, **how: Any) -> Any:
+        """Words at a place."""
+        with style():
+            made = self.axes.text(
+                *at, words, fontsize=size, color=INK, **{"ha": "center", "va": "center", **how}
+            )
+        self.made.append(made)
+        return made
+
+    def bar(self, unit: str) -> None:
+        """A scale bar at the lower right."""
+        length = nice(0.28 * (self.right - self.left))
+        pt = 1 / self.points
+        b = np.array([self.right - 9 * pt, self.foot - 6 * pt])
+        a = b - [length, 0.0]
+        tick = np.array([0.0, 2.2 * pt])
+        lines = [np.stack([a, b]), np.stack([a - tick, a + tick]), np.stack([b - tick, b + tick])]
+        self.paint([_line(xy) for xy in lines])
+        self.text((a + b) / 2 + [0, 2.5 * pt], f"{length:g} {unit}", va="bottom")
+
+    def triad(self, view: View) -> None:
+        """World axes at the lower left."""
+        pt = 1 / self.points
+        ways = view.project(np.eye(3))
+        length = 15 * pt
+        low = length * np.minimum(ways.min(axis=0), 0.0)
+        start = np.array([self.left + 8 * pt, self.foot - 12 * pt]) - [low[0], low[1]]
+        shapes, names = [], []
+        for name, d, depth in sorted(
+            zip("xyz", ways, view.depth(np.eye(3)), strict=True), key=lambda axis: axis[2]
+        ):
+            size = float(np.linalg.norm(d))
+            if size < 0.25:
+                continue
+            tip = start + length * d
+            shapes.append(_line(np.stack([start, tip - 2 * pt * d / size])))
+            shapes.append(Shape(head(tip, d, 4 * pt), rgba(INK), None, 0.0, True, (0.0,)))
+            names.append((tip + 4.5 * pt * d / size, name))
+        self.paint(shapes)
+        for at, name in names:
+            self.text(at, name, style="italic")
+
+    def renderer(self) -> Any:
+        """What measures words."""
+        agg = needed("matplotlib.backends.backend_agg", "plot", _NEEDED)
+        return agg.RendererAgg(*self.figure.get_size_inches() * 72, 72)
+
+
+def nice(most: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten up to some number."""
+    power = 10.0 ** np.floor(np.log10(most))
+    return float(max(k for k in (1.0, 2.0, 5.0) if k * power <= most * (1 + 1e-12)) * power)
+
+
+def _line(xy: np.ndarray) -> Shape:
+    return Shape(xy, None, rgba(INK), LINE, False, (0.0,))
+
+
+def settle(
+    canvas: Canvas, low: np.ndarray, high: np.ndarray, make: Callable[[float], list[Shape]], extra: float
+) -> list[Shape]:
+    """Shapes whose symbols have their size on the page: scale and shapes in turn until they fit."""
+    points = canvas.fitting(low, high, 12.0)
+    shapes = make(points)
+    for _ in range(3):
+        low, high = extent(shapes)
+        fitted = canvas.fitting(low, high, extra)
+        if abs(fitted / points - 1) < 0.01:
+            break
+        points = fitted
+        shapes = make(points)
+    low, high = extent(shapes)
+    points = min(points, canvas.fitting(low, high, extra))
+    pad = extra / points
+    canvas.frame(low - pad, high + pad, points)
+    return shapes

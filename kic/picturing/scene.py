@@ -1,0 +1,125 @@
+"""A posture, or a fan of them, as shapes seen from one side."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from kic.checks import GROUND
+from kic.configuration import Configuration
+from kic.errors import InputError
+from kic.picturing.flat import FlatPen
+from kic.picturing.sketch import Mark, Sketch, posed
+from kic.picturing.solid import SolidPen
+from kic.picturing.symbols import Shape
+from kic.picturing.views import ViewName, view_of
+
+# postures of a batch that are drawn at most
+FAN = 12
+_FAINT = 0.72
+# radius of a joint in points where there is room, and where there is none
+_RADIUS, _LEAST = 3.5, 1.7
+
+
+class Scene:
+    """What is to be seen of a configuration.
+
+    Attributes
+    ----------
+    members : (n,) int
+        Members of the batch that are drawn, by their flat index.
+    view : View
+    normal : (3,) or None
+        Of a planar mechanism.
+    """
+
+    def __init__(self, configuration: Configuration, view: ViewName | None) -> None:
+        self.configuration = configuration
+        self.model = configuration._model
+        self.model.only_real("A drawing", "Draw the posture without it.")
+        states = configuration._states
+        if states.dtype != np.float64:
+            raise InputError(f"draw() needs real numbers; this posture holds {states.dtype}.")
+        good = np.flatnonzero(configuration.ok)
+        if not len(good):
+            what = "the batch is empty" if not configuration.ok.size else "no member has a posture"
+            raise InputError(f"There is nothing of '{configuration.name}' to draw: {what}.")
+        self.good = good
+        self.members = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), FAN)).round().astype(int))]
+        self.drawing = self.model.drawing
+        self.where = self.displacements(self.members)
+        self.normal = self.model.tree.planar_normal
+        self.anchors = self._anchors()
+        self.view = view_of(view, self.normal, np.array(self.drawing.gravity, float), self.anchors[0])
+        self.down = self._down()
+
+    def displacements(self, members: np.ndarray) -> dict[str, np.ndarray]:
+        """Of every body, ground too, as matrices (n, 4, 4) for some members."""
+        one = Configuration(self.model, (len(members),), self.configuration._states[members])
+        found = {body.name: one.displacement(body.name) for body in self.drawing.bodies}
+        return {GROUND: np.broadcast_to(np.eye(4), (len(members), 4, 4)), **found}
+
+    def _anchors(self) -> np.ndarray:
+        """Places (members, n, 3) of all joints, points and contacts."""
+        d = self.drawing
+        held = [(body, j.at) for j in d.joints if j.at is not None for body in j.bodies]
+        held += [(p.body, p.at) for p in d.points] + [(body, c.at) for c in d.contacts for body in c.bodies]
+        counts = {b.name: sum(b.name == body for body, _ in held) for b in d.bodies}
+        held += [(b.name, b.reference) for b in d.bodies if counts[b.name] < 2 and b.reference is not None]
+        if not held:
+            held = [(GROUND, (0.0, 0.0, 0.0))]
+        T = np.stack([self.where[body] for body, _ in held], axis=1)
+        p = np.array([at for _, at in held], dtype=float)
+        return np.einsum("bnij,nj->bni", T[..., :3, :3], p) + T[..., :3, 3]
+
+    def _down(self) -> np.ndarray:
+        """Where ground is below spatial mechanisms; those that hang have it above."""
+        gravity = np.array(self.drawing.gravity, float)
+        k = int(np.argmax(np.abs(gravity))) if gravity.any() else 2
+        down = -np.eye(3)[k]
+        base = [
+            j.at for j in self.drawing.joints if GROUND in j.bodies and j.at is not None and j.type != "free"
+        ]
+        if not base:
+            return down
+        height = (self.anchors - np.array(base, float).mean(axis=0)) @ -down
+        return -down if height.mean() < -0.2 * max(np.ptp(height), 1e-12) else down
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Corners of what is drawn, without the size of symbols."""
+        seen = self.view.project(self.anchors).reshape(-1, 2)
+        return seen.min(axis=0), seen.max(axis=0)
+
+    def radius(self, points: float) -> float:
+        """Radius of a joint in units of length, where so many points are a unit."""
+        seen = self.view.project(self.anchors[0])
+        pairs = np.array(list(combinations(range(len(seen)), 2)), dtype=int).reshape(-1, 2)
+        apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1)
+        apart = np.sort(apart[apart > 2 * _LEAST / points])
+        room = float(apart[len(apart) // 50]) if len(apart) else np.inf
+        return float(np.clip(0.24 * room * points, _LEAST, _RADIUS)) / points
+
+    def shapes(self, points: float) -> tuple[list[Shape], list[list[Mark]], float]:
+        """Shapes of all members in the order of painting, their marks, and the radius of joints."""
+        size = self.radius(points)
+        flat = self.normal if self.view.flat else None
+        sketch = Sketch(self.model, size, flat)
+        order = {body.name: k for k, body in enumerate(self.drawing.bodies)}
+        pen = (
+            FlatPen(self.view, size, points, order)
+            if self.view.flat
+            else SolidPen(self.view, size, points, order, self.down)
+        )
+        every: list[Shape] = []
+        marks = []
+        last = len(self.members) - 1
+        for k in [*range(1, last), *dict.fromkeys((0, last))]:
+            there = posed(sketch.marks, {body: T[k] for body, T in self.where.items()})
+            shapes = sorted(pen.draw(there), key=lambda s: s.key)
+            faint = 0 < k < last
+            every += [s.faded(_FAINT) for s in shapes] if faint else shapes
+            if not faint:
+                marks.append(there)
+        return every, marks, size
