@@ -20,7 +20,13 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-WARNINGS_FAIL = "import warnings\n\nwarnings.simplefilter('error')"
+# the kernel's own do not count: an error in them would keep it from ending
+WARNINGS_FAIL = """
+import warnings
+
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", module="ipykernel|IPython|jupyter_client|tornado|traitlets|zmq")
+"""
 # a path of one machine: its root, its home or its drive at the start of a word
 OWN_PATH = re.compile(r"""(?:^|[\s"'(`=])(?:/(?:[a-z]+/)[\w.]|~/|[A-Z]:[\\/]|file:)""", flags=re.MULTILINE)
 
@@ -43,7 +49,8 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    (tmp_path / "run").mkdir()
+    for folder in ("run", "settings"):
+        (tmp_path / folder).mkdir()
     return tmp_path
 
 
