@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from kic.extras import needed
+from kic.picturing.arrows import arrow
 from kic.picturing.figures import COLUMN, INK, new_figure, style
-from kic.picturing.symbols import LINE, Shape, extent, head, rgba
+from kic.picturing.symbols import LINE, Shape, extent, rgba
 from kic.picturing.views import View
 
 # inches: around the drawing, below it for scale bar and axes, and how high a picture may be
-_MARGIN, _FOOT = 0.1, 0.36
+_MARGIN, _FOOT, _LINE = 0.1, 0.36, 0.22
 _LOWEST, _HIGHEST = 1.5, 4.4
 SMALL = 6.5
-_NEEDED = "Pictures need Matplotlib"
+NEEDED = "Pictures need Matplotlib"
 
 
 class Canvas:
@@ -66,27 +67,25 @@ class Canvas:
         """Limits of the axes around some corners, with room for the bar below."""
         self.points = points
         width, height = self.size()
-        span = (high - low) * points / 72
         if self.own:
-            height = float(np.clip(span[1] + 2 * _MARGIN + _FOOT, _LOWEST, _HIGHEST))
+            height = float(np.clip((high - low)[1] * points / 72 + 2 * _MARGIN + _FOOT, _LOWEST, _HIGHEST))
             self.figure.set_size_inches(width, height)
-        self.foot = float(low[1] - _MARGIN * 72 / points)
-        middle = (low + high) / 2
-        half = width * 72 / points / 2
-        top_free = height - _FOOT - span[1]
-        bottom = low[1] - (_FOOT + top_free / 2) * 72 / points
-        self.foot = float(bottom + 0.22 * 72 / points)
-        self.left, self.right = float(middle[0] - half), float(middle[0] + half)
+        inch = 72 / points
+        spare = height - _FOOT - float((high - low)[1]) / inch
+        self.bottom = float(low[1]) - (_FOOT + max(spare, 0.0) / 2) * inch
+        self.foot, self.top = self.bottom + _LINE * inch, self.bottom + height * inch
+        middle = float(low[0] + high[0]) / 2
+        self.left, self.right = middle - width * inch / 2, middle + width * inch / 2
         self.axes.set_xlim(self.left, self.right)
-        self.axes.set_ylim(bottom, bottom + height * 72 / points)
+        self.axes.set_ylim(self.bottom, self.top)
         self.axes.set_aspect("equal", adjustable="datalim")
 
     def paint(self, shapes: Sequence[Shape], zorder: float = 2.0) -> None:
         """Shapes in their order."""
         if not shapes:
             return
-        Path = needed("matplotlib.path", "plot", _NEEDED).Path
-        PathCollection = needed("matplotlib.collections", "plot", _NEEDED).PathCollection
+        Path = needed("matplotlib.path", "plot", NEEDED).Path
+        PathCollection = needed("matplotlib.collections", "plot", NEEDED).PathCollection
         none = (0.0, 0.0, 0.0, 0.0)
         with style():
             made = PathCollection(
@@ -104,14 +103,11 @@ class Canvas:
         self.axes.add_collection(made, autolim=False)
         self.made.append(made)
 
-    def text(self, at: np.ndarray, words: str, size: float = SMALL, **how: Any) -> Any:
+    def text(self, at: np.ndarray, words: str, **how: Any) -> None:
         """Words at a place."""
+        given = {"ha": "center", "va": "center", "color": INK, "fontsize": SMALL, **how}
         with style():
-            made = self.axes.text(
-                *at, words, fontsize=size, color=INK, **{"ha": "center", "va": "center", **how}
-            )
-        self.made.append(made)
-        return made
+            self.made.append(self.axes.text(*at, words, **given))
 
     def bar(self, unit: str) -> None:
         """A scale bar at the lower right."""
@@ -129,27 +125,40 @@ class Canvas:
         pt = 1 / self.points
         ways = view.project(np.eye(3))
         length = 15 * pt
-        low = length * np.minimum(ways.min(axis=0), 0.0)
-        start = np.array([self.left + 8 * pt, self.foot - 12 * pt]) - [low[0], low[1]]
-        shapes, names = [], []
-        for name, d, depth in sorted(
-            zip("xyz", ways, view.depth(np.eye(3)), strict=True), key=lambda axis: axis[2]
-        ):
+        # what points left or down stays on the paper, with its name
+        start = (
+            np.array([self.left, self.bottom])
+            + 5 * pt
+            - np.minimum((length + 8 * pt) * ways, 0.0).min(axis=0)
+        )
+        for name, d in zip("xyz", ways, strict=True):
             size = float(np.linalg.norm(d))
-            if size < 0.25:
-                continue
-            tip = start + length * d
-            shapes.append(_line(np.stack([start, tip - 2 * pt * d / size])))
-            shapes.append(Shape(head(tip, d, 4 * pt), rgba(INK), None, 0.0, True, (0.0,)))
-            names.append((tip + 4.5 * pt * d / size, name))
-        self.paint(shapes)
-        for at, name in names:
-            self.text(at, name, style="italic")
+            if size > 0.25:
+                self.paint(arrow(start, length * d, rgba(INK), self.points, "axes", LINE, 4.0))
+                self.text(start + (length + 4.5 * pt / size) * d, name, style="italic")
 
-    def renderer(self) -> Any:
-        """What measures words."""
-        agg = needed("matplotlib.backends.backend_agg", "plot", _NEEDED)
-        return agg.RendererAgg(*self.figure.get_size_inches() * 72, 72)
+    def legend(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
+        """Below the drawing, for each kind of vector (what, unit, colour, scale): how long so much is."""
+        pt = 1 / self.points
+        left, right = self.left + 42 * pt, self.right - 14 * pt - 0.28 * (self.right - self.left)
+        for k, (what, unit, colour, scale) in enumerate(rows):
+            value = nice(0.3 * (right - left) / scale)
+            length = value * scale
+            words = f"{what} {value:g} {unit}"
+            y = self.foot + (1 - 9 * k) * pt
+            width = length + 4 * pt + measure(words, SMALL)[0] * pt
+            x = max(left, (left + right - width) / 2)
+            self.paint(arrow(np.array([x, y]), np.array([length, 0.0]), rgba(colour), self.points, what))
+            self.text(np.array([x + length + 4 * pt, y]), words, ha="left", va="center_baseline")
+
+
+def measure(words: str, size: float, italic: bool = False) -> np.ndarray:
+    """Width and height of words in points; lines are all of one height."""
+    with style():
+        font = needed("matplotlib.font_manager", "plot", NEEDED)
+        prop = font.FontProperties(size=size, style="italic" if italic else "normal")
+        box = needed("matplotlib.textpath", "plot", NEEDED).TextPath((0, 0), words, prop=prop).get_extents()
+    return np.array([box.width, 1.15 * size])
 
 
 def nice(most: float) -> float:

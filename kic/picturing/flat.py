@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from kic.picturing.views import View
 
 _INK = rgba(INK)
 # what lies on what, whatever the depth
-_GROUND, _WHEEL, _BODY, _ROD, _BLOCK, _JOINT, _DOT, _SIGN = range(8)
+_WHEEL, _GROUND, _BODY, _ROD, _BLOCK, _JOINT, _DOT, _SIGN = range(8)
 # a pedestal stands down if it can, and else where links leave most room
 _DOWN = np.array([[0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
 _BAR = 0.52  # half width of a link in radii of a joint
@@ -60,7 +61,7 @@ class FlatPen:
             if mark.kind in ("link", "plate", "solid", "guide", "rod", "telescope"):
                 p = self.view.project(mark.places)
                 closing = [(p[-1], p[0])] if mark.kind == "plate" else []
-                self._ways += [*zip(p[:-1], p[1:], strict=True), *closing]
+                self._ways += [*pairwise(p), *closing]
         for mark in marks:
             getattr(self, f"_{mark.kind}", self._nothing)(mark, self.view.project(mark.places))
         return self._shapes
@@ -116,11 +117,9 @@ class FlatPen:
         """A cylinder and its piston rod."""
         middle = p[0] + 0.55 * (p[1] - p[0])
         self._put(mark, np.stack([p[0], p[1]]), _ROD, None, width=BOLD, closed=False)
-        width = 1.3 * self.size * self.points
-        colour = rgba(DRIVEN) if mark.driven else rgba(FLOOR)
+        colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
         start = p[0] + 0.12 * (p[1] - p[0])
         self._put(mark, self._strip(start, middle, 0.75), _BLOCK, colour, width=LINE, named=True)
-        del width
 
     def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
         d = (b - a) / np.linalg.norm(b - a)
@@ -210,20 +209,22 @@ class FlatPen:
         nearest = np.maximum(nearest, 0.2)  # beyond some room more is no better
         return ways[int(np.argmin(np.round(nearest, 6)))]
 
-    def _pedestal(self, mark: Mark, p: np.ndarray) -> None:
+    def _pedestal(self, mark: Mark, p: np.ndarray, down: np.ndarray | None = None) -> None:
         """A triangle on hatched ground."""
         r = self.size
-        down = self._room(p, _DOWN)
+        down = self._room(p, _DOWN) if down is None else down
         across = beside(down)
         foot = p + 2.6 * r * down
         corners = np.stack(
             [p + 0.7 * r * across, foot + 1.5 * r * across, foot - 1.5 * r * across, p - 0.7 * r * across]
         )
-        self._put(mark, corners, _ROD - 0.5 if False else _GROUND + 0.5, rgba(WHITE))
+        self._put(mark, corners, _GROUND + 0.5, rgba(WHITE))
         self._hatch(mark, foot, down, 2.3)
 
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
-        self._pedestal(mark, p[0])
+        """Ground at the end of a spring or a rod: it stands away from the other end."""
+        away = p[0] - p[1]
+        self._pedestal(mark, p[0], _DOWN[int(np.argmax(_DOWN @ away))])
 
     def _hatch(
         self, mark: Mark, middle: np.ndarray, down: np.ndarray, half: float, line: bool = True
@@ -240,7 +241,7 @@ class FlatPen:
             self._put(mark, np.stack([a, b]), _GROUND, None, closed=False, width=FINE)
 
     def _coil(self, mark: Mark, p: np.ndarray) -> None:
-        self._put(mark, zigzag(p[0], p[1], 0.9 * self.size), _ROD, None, closed=False)
+        self._put(mark, zigzag(p[0], p[1], 1.2 * self.size), _ROD, None, closed=False)
 
     def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
         a, b = p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0])

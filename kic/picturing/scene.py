@@ -30,6 +30,10 @@ class Scene:
     members : (n,) int
         Members of the batch that are drawn, by their flat index.
     view : View
+    few : Configuration
+        These members alone.
+    where : dict of str to (n, 4, 4)
+        Displacement of every body from the drawing.
     normal : (3,) or None
         Of a planar mechanism.
     """
@@ -45,20 +49,20 @@ class Scene:
         if not len(good):
             what = "the batch is empty" if not configuration.ok.size else "no member has a posture"
             raise InputError(f"There is nothing of '{configuration.name}' to draw: {what}.")
-        self.good = good
         self.members = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), FAN)).round().astype(int))]
         self.drawing = self.model.drawing
-        self.where = self.displacements(self.members)
+        # indexing copies: kernels want the members one behind the other
+        self.few = Configuration(self.model, (len(self.members),), states[self.members])
+        self.where = self._displacements()
         self.normal = self.model.tree.planar_normal
         self.anchors = self._anchors()
         self.view = view_of(view, self.normal, np.array(self.drawing.gravity, float), self.anchors[0])
         self.down = self._down()
 
-    def displacements(self, members: np.ndarray) -> dict[str, np.ndarray]:
-        """Of every body, ground too, as matrices (n, 4, 4) for some members."""
-        one = Configuration(self.model, (len(members),), self.configuration._states[members])
-        found = {body.name: one.displacement(body.name) for body in self.drawing.bodies}
-        return {GROUND: np.broadcast_to(np.eye(4), (len(members), 4, 4)), **found}
+    def _displacements(self) -> dict[str, np.ndarray]:
+        """Of every body, ground too, as matrices (n, 4, 4) for the members that are drawn."""
+        found = {body.name: self.few.displacement(body.name) for body in self.drawing.bodies}
+        return {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4)), **found}
 
     def _anchors(self) -> np.ndarray:
         """Places (members, n, 3) of all joints, points and contacts."""
@@ -84,7 +88,7 @@ class Scene:
         if not base:
             return down
         height = (self.anchors - np.array(base, float).mean(axis=0)) @ -down
-        return -down if height.mean() < -0.2 * max(np.ptp(height), 1e-12) else down
+        return -down if height.max() + height.min() < -0.5 * np.ptp(height) else down
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
@@ -105,7 +109,7 @@ class Scene:
         """Shapes of all members in the order of painting, their marks, and the radius of joints."""
         size = self.radius(points)
         flat = self.normal if self.view.flat else None
-        sketch = Sketch(self.model, size, flat)
+        sketch = Sketch(self.model, size, flat, self.down)
         order = {body.name: k for k, body in enumerate(self.drawing.bodies)}
         pen = (
             FlatPen(self.view, size, points, order)

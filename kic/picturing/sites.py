@@ -16,6 +16,8 @@ _ROTARY = ("revolute", "universal", "spherical", "cylindrical")
 # joints that share a place are set apart by so many radii along their axes
 _APART = 3.6
 _NEAR = 2.2
+_STEPS = (0, 1, -1, 2, -2, 3, -3)
+_FEW = 3
 
 
 def unit_of(v: Any) -> np.ndarray:
@@ -49,8 +51,8 @@ class Sites:
         Sliding pairs.
     """
 
-    def __init__(self, model: Model, size: float, normal: np.ndarray | None) -> None:
-        self.drawing, self.size, self.normal = model.drawing, size, normal
+    def __init__(self, model: Model, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
+        self.drawing, self.size, self.down = model.drawing, size, down
         joints = self.drawing.joints
         self.axes = {j.name: unit_of(j.axis) for j in joints if j.axis is not None}
         self.places = {
@@ -58,6 +60,7 @@ class Sites:
         }
         self.slides = {j.name: self._slide(j) for j in joints if j.type == "prismatic"}
         self.places |= {name: slide.place for name, slide in self.slides.items()}
+        self.places |= {j.name: self._weld(j) for j in joints if j.type == "fixed" and j.at is None}
         if normal is None:
             self._spread()
 
@@ -72,10 +75,12 @@ class Sites:
 
     def _anchors(self, body: str, but: Joint) -> list[tuple[np.ndarray, bool, bool]]:
         """What else a body is held by: place, whether it is a rotary joint, whether a sliding one."""
+        if body == GROUND:
+            return []
         found = [
             (np.array(j.at, float), j.type in _ROTARY, j.type == "prismatic")
             for j in self.drawing.joints
-            if body in j.bodies and j is not but and j.at is not None
+            if body in j.bodies and j is not but and j.at is not None and j.type not in ("free", "planar")
         ]
         found += [(np.array(c.at, float), False, False) for c in self.drawing.contacts if body in c.bodies]
         found += [(np.array(p.at, float), False, False) for p in self.drawing.points if p.body == body]
@@ -87,7 +92,7 @@ class Sites:
     def _slide(self, joint: Joint) -> Slide:
         guide, slider = joint.bodies if joint.bodies[1] != GROUND else joint.bodies[::-1]
         axis = self.axes[joint.name]
-        mine, theirs = self._anchors(slider, joint), self._anchors(guide, joint) if guide != GROUND else []
+        mine, theirs = self._anchors(slider, joint), self._anchors(guide, joint)
         if joint.at is not None:
             base, rotary = np.array(joint.at, float), any(r and np.allclose(joint.at, p) for p, r, _ in mine)
         elif mine:
@@ -103,11 +108,23 @@ class Sites:
             d = place - base
             return float(np.linalg.norm(d - (d @ axis) * axis))
 
-        held, turning, sliding = min(theirs, key=lambda anchor: off(anchor[0]))
+        # of what lies on the line, joints come before mere points
+        held, turning, sliding = min(
+            theirs, key=lambda anchor: (round(off(anchor[0]) / self.size), not anchor[1], not anchor[2])
+        )
         foot = base + ((held - base) @ axis) * axis
         along = float(np.linalg.norm(foot - base))
         telescopic = rotary and turning and off(held) < self.size and along > 6 * self.size
         return Slide(guide, slider, foot, base, telescopic, sliding)
+
+    def _weld(self, joint: Joint) -> np.ndarray:
+        """Where two bodies that are fixed to one another come nearest, at a joint rather than a point."""
+        one, two = (self._anchors(body, joint) for body in joint.bodies)
+        pairs = [(a, b) for a in one or two for b in two or one]
+        if not pairs:
+            return np.zeros(3)
+        a, b = min(pairs, key=lambda ab: float(np.linalg.norm(ab[0][0] - ab[1][0])))
+        return a[0] if a[1] or not b[1] else b[0]
 
     def _spread(self) -> None:
         """Set revolutes that share a place apart along their axes, in the direction of their links."""
@@ -125,8 +142,12 @@ class Sites:
             done |= {j.name for j in group}
             others = [p for name, p in self.places.items() if name in fixed]
             near = [p for p in others if np.linalg.norm(p - self.places[joint.name]) < _NEAR * self.size]
-            if len(group) + len(near) > 1 and len(group) <= 5:
-                self._set_apart(group, near)
+            # few at a time: all ways of setting them apart are compared
+            for k in range(0, len(group), _FEW):
+                few = group[k : k + _FEW]
+                if len(few) + len(near) > 1:
+                    self._set_apart(few, near)
+                near += [self.places[j.name] for j in few]
 
     def _set_apart(self, group: list[Joint], near: list[np.ndarray]) -> None:
         """The way of setting a few joints apart that moves least, and along links rather than off them."""
@@ -141,12 +162,12 @@ class Sites:
             ]
             reach = _APART * self.size
             costs[j.name] = {0: 0.0}
-            for k in (-2, -1, 1, 2):
+            for k in _STEPS[1:]:
                 led = any(np.sign(k) * d > (abs(k) + 0.6) * reach for d in outward)
-                based = GROUND in j.bodies and not led
-                costs[j.name][k] = abs(k) * (0.5 if led else 1.0 if based else 2.5) + (abs(k) > 1) * 0.6
+                based = GROUND in j.bodies and k * float(self.axes[j.name] @ self.down) > 0.5
+                costs[j.name][k] = abs(k) * (0.5 if led or based else 2.5) + (abs(k) > 1) * 0.6
         best, least = (0,) * len(group), np.inf
-        for steps in product((0, 1, -1, 2, -2), repeat=len(group)):
+        for steps in product(_STEPS, repeat=len(group)):
             moved = [
                 start[j.name] + k * _APART * self.size * self.axes[j.name]
                 for j, k in zip(group, steps, strict=True)

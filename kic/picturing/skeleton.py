@@ -32,7 +32,7 @@ def distinct(
 
 
 def links(
-    ends: list[End], spare: np.ndarray | None, size: float, normal: np.ndarray | None
+    ends: list[End], spare: np.ndarray | None, size: float, normal: np.ndarray | None, serial: bool
 ) -> list[tuple[str, np.ndarray]]:
     """Rods ("link"), faces ("plate") and hulls ("solid") of a body, as kinds with places (n, 3).
 
@@ -46,6 +46,8 @@ def links(
         Radius of a joint.
     normal : (3,) or None
         Of a planar mechanism seen flat.
+    serial : bool
+        Whether it is an open chain in space, whose links have elbows and whose points stand on stems.
     """
     near = 0.5 * size
     bearing: list[End] = []
@@ -57,20 +59,20 @@ def links(
         if not end.bearing and distinct(end.place, [*(e.place for e in bearing), *loose], near, normal):
             loose.append(end.place)
     held = [e.place for e in bearing]
-    if len(held) < 2 and not loose and held and spare is not None:
-        loose = [spare] if distinct(spare, held, 2 * size, normal) else []
+    if len(held) == 1 and not loose and spare is not None and _aside(spare, bearing[0], normal) > 2 * size:
+        loose = [spare]
     if len(held) < 2:
         if len(held) + len(loose) >= 3 and normal is not None:
             return _face([*held, *loose], size)
         start = held[0] if held else loose[0] if loose else None
         return [("link", np.stack([start, p])) for p in loose if p is not start and start is not None]
     if len(held) == 2:
-        path = _elbow(bearing[0], bearing[1], size, normal)
+        path = _elbow(bearing[0], bearing[1], size) if serial else np.stack(held)
         off = [p for p in loose if _beside(p, path)[1] > near]
-        if normal is not None and off:
+        if not serial and off:
             return _face([*held, *off], size)
         return [("link", path), *(("stem", np.stack([_beside(p, path)[0], p])) for p in off)]
-    made = _face(held, size)
+    made = _face(_level(bearing), size)
     for p in loose:
         foot, apart = _on(p, made)
         if apart > near:
@@ -78,13 +80,31 @@ def links(
     return made
 
 
-def _elbow(one: End, two: End, size: float, normal: np.ndarray | None) -> np.ndarray:
-    """The rod between two joints; between axes that it would meet obliquely it follows their common normal."""
+def _aside(p: np.ndarray, end: End, normal: np.ndarray | None) -> float:
+    """How far a place is from the axis of a joint, where it has one: a shaft needs no rod."""
+    d = p - end.place
+    for axis in (end.axis, normal):
+        if axis is not None:
+            d = d - (d @ axis) * axis
+    return float(np.linalg.norm(d))
+
+
+def _level(ends: list[End]) -> list[np.ndarray]:
+    """Places of joints with parallel axes, along which they may slide, on one level; others as they are."""
+    first = ends[0].axis
+    if first is None or any(e.axis is None or np.linalg.norm(np.cross(e.axis, first)) > 1e-6 for e in ends):
+        return [e.place for e in ends]
+    level = float(np.median([e.place @ first for e in ends]))
+    return [e.place + (level - e.place @ first) * first for e in ends]
+
+
+def _elbow(one: End, two: End, size: float) -> np.ndarray:
+    """The rod between two joints; axes that it would meet obliquely it joins along their common normal."""
     p, q = one.place, two.place
     w = q - p
     length = float(np.linalg.norm(w))
     straight = np.stack([p, q])
-    if normal is not None or one.axis is None or two.axis is None:
+    if one.axis is None or two.axis is None:
         return straight
     u, v = one.axis, two.axis
     oblique = [abs(float(w @ a)) / length for a in (u, v)]

@@ -1,4 +1,4 @@
-"""A mechanism as a list of marks: rods, plates, pairs and what else an engineer would draw, without a picture.
+"""A mechanism as a list of marks: rods, plates, pairs and what else an engineer draws, without a picture.
 
 Marks are made once, of the drawing, and say which body carries each of their places; `posed` moves them.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from kic.checks import GROUND
 from kic.model import Model
-from kic.parts import Joint
+from kic.parts import Distance, Joint, Spring
 from kic.picturing.sites import Sites, unit_of
 from kic.picturing.skeleton import End, distinct, links
 
@@ -87,6 +88,8 @@ class Sketch:
         Radius of a joint, in units of length: what is nearer than that is one place.
     normal : (3,) or None
         Normal of a planar mechanism that is seen flat; offsets along it do not show.
+    down : (3,)
+        Where ground is.
 
     Attributes
     ----------
@@ -95,9 +98,9 @@ class Sketch:
         What each body has to hold together.
     """
 
-    def __init__(self, model: Model, size: float, normal: np.ndarray | None) -> None:
+    def __init__(self, model: Model, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
         self.drawing, self.size, self.normal = model.drawing, size, normal
-        self.sites = Sites(model, size, normal)
+        self.sites = Sites(model, size, normal, down)
         self.points = {p.name: p for p in self.drawing.points}
         closed = not model.tree.open
         driven = self.drawing.named_coordinates if self.drawing.coordinates or not closed else ()
@@ -117,7 +120,7 @@ class Sketch:
         self._dots()
 
     def _add(
-        self, kind: str, name: str, body: str, places: Iterable, carriers: tuple[str, ...] = (), **more
+        self, kind: str, name: str, body: str, places: Iterable, carriers: tuple[str, ...] = (), **more: Any
     ) -> None:
         placed = np.array(list(places), dtype=float).reshape(-1, 3)
         self.marks.append(Mark(kind, name, body, carriers or (body,) * len(placed), placed, **more))
@@ -159,7 +162,7 @@ class Sketch:
         """What every body has to hold: its joints, contacts, ends of rods and springs; then its points."""
         for joint in self.drawing.joints:
             place = self.sites.places.get(joint.name)
-            if place is None or joint.name in self.sites.slides:
+            if place is None or joint.name in self.sites.slides or joint.type in ("free", "planar"):
                 continue
             turning = joint.type in ("revolute", "cylindrical")
             for body in joint.bodies:
@@ -178,7 +181,11 @@ class Sketch:
         """Rods and faces of a body."""
         body = next(b for b in self.drawing.bodies if b.name == name)
         spare = None if body.reference is None else np.array(body.reference, float)
-        for kind, places in links(self.ends[name], spare, self.size, self.normal):
+        if any(
+            name in (slide.guide, slide.slider) for slide in self.sites.slides.values() if slide.telescopic
+        ):
+            spare = None  # what slides in one another is shown as such
+        for kind, places in links(self.ends[name], spare, self.size, self.normal, self.serial):
             self._add(kind, name, name, places)
         mine = [j for j in self.drawing.joints if name in j.bodies]
         tips = [p for p in self.drawing.points if p.body == name]
@@ -228,7 +235,7 @@ class Sketch:
                 apart = apart - (apart @ axes[0]) * axes[0]
                 between = float(np.linalg.norm(apart))
                 centres[1] = centres[0] + apart
-                # what meshes fills the distance of the axles; a belt's pulleys are in length or only in proportion
+                # what meshes fills the distance of the axles; pulleys are in length, or only in proportion
                 fill = between / abs(one + two)
                 if coupling.belt and one + two < between:
                     fill = 1.0
@@ -257,14 +264,16 @@ class Sketch:
 
     def _between_points(self) -> None:
         """Rods, springs and dampers; on ground their ends are held."""
-        kinds = [(d, "rod") for d in self.drawing.distances if d.fixed]
+        kinds: list[tuple[Distance | Spring, str]] = [(d, "rod") for d in self.drawing.distances if d.fixed]
         kinds += [(s, "coil" if s.stiffness or not s.damping else "dashpot") for s in self.drawing.springs]
         for part, kind in kinds:
             ends = [self.points[name] for name in part.points]
             self._add(kind, part.name, "", [p.at for p in ends], tuple(p.body for p in ends))
             for p in ends:
                 if p.body == GROUND:
-                    self._add("anchor", "", GROUND, [p.at], grounded=True)
+                    other = ends[0] if p is ends[1] else ends[1]
+                    held = (GROUND, other.body)
+                    self._add("anchor", "", GROUND, [p.at, other.at], held, grounded=True)
 
     def _touches(self) -> None:
         for contact in self.drawing.contacts:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from kic.picturing.brush import SolidBrush
 from kic.picturing.figures import BLUE, GREEN, INK, VERMILION
-from kic.picturing.skeleton import hull
 from kic.picturing.sketch import Mark
 from kic.picturing.symbols import (
     BOLD,
@@ -17,9 +17,7 @@ from kic.picturing.symbols import (
     LINE,
     STEEL,
     WHITE,
-    Colour,
     Shape,
-    beside,
     circle,
     frame_about,
     head,
@@ -27,35 +25,16 @@ from kic.picturing.symbols import (
     tint,
     zigzag,
 )
-from kic.picturing.views import View
 
 _INK = rgba(INK)
+_RIM = 0.6
 _BAR = 0.42
 _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 
 
-class SolidPen:
-    """Draws marks as shapes seen from one side, the furthest first.
-
-    Parameters
-    ----------
-    view : View
-    size : float
-        Radius of a joint, in units of length.
-    points : float
-        Points of the page in a unit of length.
-    order : mapping of str to int
-        Bodies in their order.
-    down : (3,)
-        Where ground is.
-    """
-
-    def __init__(
-        self, view: View, size: float, points: float, order: Mapping[str, int], down: np.ndarray
-    ) -> None:
-        self.view, self.size, self.points, self.order, self.down = view, size, points, order, down
-        self._shapes: list[Shape] = []
+class SolidPen(SolidBrush):
+    """Draws marks as shapes seen from one side, the furthest first; see `SolidBrush`."""
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
         """Shapes of all marks of one posture."""
@@ -66,63 +45,6 @@ class SolidPen:
 
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:
         """Marks that have no sign of their own."""
-
-    def _put(
-        self,
-        mark: Mark,
-        places: np.ndarray,
-        near: float,
-        face: Colour | None = None,
-        edge: Colour | None = _INK,
-        width: float = LINE,
-        closed: bool = True,
-        named: bool = False,
-        sub: float = 0.0,
-    ) -> None:
-        """A shape of places (n, 3), or (n, 2) where they are projected already."""
-        xy = self.view.project(places) if places.shape[1] == 3 else places
-        self._shapes.append(
-            Shape(xy, face, edge, width, closed, (near, sub), mark.kind, mark.name if named else "")
-        )
-
-    def _colour(self, mark: Mark) -> Colour:
-        return tint(self.order.get(mark.body, 0))
-
-    def _bar(self, mark: Mark, a: np.ndarray, b: np.ndarray, half: float, colour: Colour) -> None:
-        """A round bar, in pieces that are sorted each for itself."""
-        flat = self.view.project(np.stack([a, b]))
-        d = flat[1] - flat[0]
-        length, radius = float(np.linalg.norm(d)), half * self.size
-        near = self.view.depth(np.stack([a, b]))
-        if length < 0.05 * self.size:
-            self._put(mark, flat[0] + radius * circle(24), float(near.max()), colour, width=FINE)
-            return
-        along = d / length
-        across = radius * beside(along)
-        pieces = max(1, int(np.ceil(length / (3 * self.size))))
-        t = np.linspace(0, 1, pieces + 1)
-        over = 0.02 * length / pieces * along
-        for k in range(pieces):
-            p, q = flat[0] + t[k] * d, flat[0] + t[k + 1] * d
-            depth = float(near[0] + 0.5 * (t[k] + t[k + 1]) * (near[1] - near[0]))
-            strip = np.stack([p + across - over, q + across + over, q - across + over, p - across - over])
-            self._put(mark, strip, depth, colour, None)
-            for side in (across, -across):
-                self._put(
-                    mark, np.stack([p + side, q + side]), depth, None, width=FINE + 0.1, closed=False, sub=1
-                )
-
-    def _path(self, mark: Mark, p: np.ndarray, half: float, colour: Colour) -> None:
-        for a, b in zip(p[:-1], p[1:], strict=True):
-            self._bar(mark, a, b, half, colour)
-        for corner in p[1:-1]:
-            self._put(
-                mark,
-                self.view.project(corner) + half * self.size * circle(24),
-                float(self.view.depth(corner)) + 0.1 * self.size,
-                colour,
-                width=FINE + 0.1,
-            )
 
     def _link(self, mark: Mark, p: np.ndarray) -> None:
         self._path(mark, p, _BAR, self._colour(mark))
@@ -162,7 +84,7 @@ class SolidPen:
                 end + ring,
                 depth + 0.3 * self.size,
                 rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR),
-                width=FINE + 0.1,
+                width=_RIM,
                 named=end is near,
             )
 
@@ -198,36 +120,6 @@ class SolidPen:
                     LINE if seen else FINE,
                     False,
                 )
-
-    def _cylinder(
-        self,
-        mark: Mark,
-        centre: np.ndarray,
-        axis: np.ndarray,
-        radius: float,
-        half: float,
-        colour: Colour,
-        named: bool = True,
-    ) -> None:
-        r = self.size
-        one, two = frame_about(axis)
-        ring = radius * r * circle(40) @ np.stack([one, two])
-        ends = [centre - half * r * axis, centre + half * r * axis]
-        if axis @ self.view.toward < 0:
-            ends = ends[::-1]
-        near = float(self.view.depth(centre)) + 0.6 * r
-        outline = hull(self.view.project(np.concatenate([ends[0] + ring, ends[1] + ring])))
-        self._put(mark, outline, near, colour, named=named)
-        light = tuple(0.5 * c + 0.5 for c in colour[:3])
-        self._put(mark, ends[1] + ring, near, (*light, 1.0), width=FINE + 0.1, sub=1)  # type: ignore[arg-type]
-
-    def _ball(self, mark: Mark, centre: np.ndarray, radius: float, named: bool = False) -> None:
-        flat, r = self.view.project(centre), radius * self.size
-        near = float(self.view.depth(centre)) + 0.6 * self.size
-        self._put(mark, flat + r * circle(), near, rgba(STEEL), named=named)
-        self._put(
-            mark, flat + r * (0.42 * circle(24) + np.array([-0.3, 0.32])), near, rgba(WHITE), None, sub=1
-        )
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.ways[0]  # type: ignore[index]
@@ -268,7 +160,7 @@ class SolidPen:
             self._pedestal(mark, p[0], None)
         ways = mark.ways
         colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
-        for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[type-var,arg-type]
+        for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
@@ -283,7 +175,8 @@ class SolidPen:
         if mark.grounded:
             ends = p[0] + np.outer([-6 * r, 6 * r], axis)
             self._bar(mark, ends[0], ends[1], 0.3, rgba(STEEL))
-            for end in ends:
+            upright = abs(float(axis @ self.down)) > 0.5
+            for end in sorted(ends, key=lambda p: float(p @ self.down))[1 if upright else 0 :]:
                 self._pedestal(mark, end, axis, 1.0)
         colour = rgba(DRIVEN, 0.2) if mark.driven else self._colour(mark)
         self._box(mark, p[0], np.stack([axis, one, two]), np.array([1.7, 1.0, 1.0]), colour)
@@ -297,50 +190,17 @@ class SolidPen:
             self._put(mark, flat, depth, None, rgba(DRIVEN), LINE + 0.1, False)
             self._put(mark, head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
 
-    def _box(
-        self, mark: Mark, centre: np.ndarray, axes: np.ndarray, half: np.ndarray, colour: Colour
-    ) -> None:
-        """The three sides of a box that are seen, each in its light."""
-        corners = centre + (_CUBE * half * self.size) @ axes
-        near = float(self.view.depth(centre)) + 0.6 * self.size
-        named = True
-        for k, s in _SIDES:
-            facing = s * float(axes[k] @ self.view.toward)
-            if facing > 1e-6:
-                side = corners[_CUBE[:, k] == s]
-                flat = hull(self.view.project(side))
-                light = 0.45 * facing
-                shade = tuple(c + (1 - c) * light for c in colour[:3])
-                self._put(mark, flat, near, (*shade, 1.0), width=FINE + 0.1, named=named)  # type: ignore[arg-type]
-                named = False
-
-    def _pedestal(self, mark: Mark, p: np.ndarray, axis: np.ndarray | None, reach: float = 2.4) -> None:
-        """A hatched plate on the ground below, and what holds the joint on it."""
-        r, down = self.size, self.down
-        upright = axis is not None and abs(float(axis @ down)) > 0.9
-        foot = p + (1.3 if upright else reach) * r * down
-        if not upright:
-            self._bar(mark, p, foot, 0.5, rgba(STEEL))
-        one, two = frame_about(down)
-        plate = foot + 1.9 * r * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
-        depth = float(self.view.depth(foot)) - 1.5 * r
-        self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
-        for x in (-0.5, 0.0, 0.5):  # strokes from side to side of the square, all one way
-            a = np.array(
-                [[max(-1.0, -1 + 2 * x), max(-1.0, -1 - 2 * x)], [min(1.0, 1 + 2 * x), min(1.0, 1 - 2 * x)]]
-            )
-            self._put(
-                mark, foot + 1.9 * r * a @ np.stack([one, two]), depth, None, width=FINE, closed=False, sub=1
-            )
-
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
-        self._pedestal(mark, p[0], None)
+        """Ground at the end of a spring or a rod: it stands away from the other end."""
+        away = p[1] - p[0]
+        up = float(away @ self.down) > 0.7 * float(np.linalg.norm(away))
+        self._pedestal(mark, p[0], None, down=-self.down if up else self.down)
 
     def _coil(self, mark: Mark, p: np.ndarray) -> None:
         flat = self.view.project(p)
         self._put(
             mark,
-            zigzag(flat[0], flat[1], 0.9 * self.size, 8),
+            zigzag(flat[0], flat[1], 1.2 * self.size),
             float(self.view.depth(p).mean()),
             None,
             closed=False,
@@ -377,22 +237,7 @@ class SolidPen:
         depth = float(self.view.depth(p[0]))
         self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
         if mark.grounded:
-            for x in (-0.5, 0.0, 0.5):
-                a = np.array(
-                    [
-                        [max(-1.0, -1 + 2 * x), max(-1.0, -1 - 2 * x)],
-                        [min(1.0, 1 + 2 * x), min(1.0, 1 - 2 * x)],
-                    ]
-                )
-                self._put(
-                    mark,
-                    p[0] + side * a @ np.stack([one, two]),
-                    depth - self.size,
-                    None,
-                    width=FINE,
-                    closed=False,
-                    sub=1,
-                )
+            self._strokes(mark, p[0], side * np.stack([one, two]), depth - self.size)
         self._put(
             mark, self.view.project(p[0]) + 0.5 * self.size * circle(), depth + self.size, _INK, named=True
         )

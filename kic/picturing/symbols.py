@@ -83,7 +83,7 @@ def beside(d: np.ndarray) -> np.ndarray:
     return np.array([-d[1], d[0]])
 
 
-def zigzag(a: np.ndarray, b: np.ndarray, half: float, turns: int = 6) -> np.ndarray:
+def zigzag(a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
     """A coil spring from a to b: straight ends, and turns of some half width between."""
     d = b - a
     length = float(np.linalg.norm(d))
@@ -91,6 +91,7 @@ def zigzag(a: np.ndarray, b: np.ndarray, half: float, turns: int = 6) -> np.ndar
         return np.stack([a, b])
     along, across = d / length, beside(d / length)
     lead = min(0.2 * length, 2 * half)
+    turns = int(np.clip(round((length - 2 * lead) / (1.6 * half)), 4, 24))
     x = np.linspace(lead, length - lead, 2 * turns + 2)
     y = half * np.where(np.arange(2 * turns + 2) % 2, 1.0, -1.0)
     y[[0, -1]] = 0
