@@ -15,7 +15,7 @@ from kic.errors import InputError, shown
 from kic.picturing.arrows import Oval, Vectors, path
 from kic.picturing.canvas import SMALL, Canvas, measure, settle
 from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture
-from kic.picturing.labels import LED, Label, inked, place
+from kic.picturing.labels import LED, Ink, Label, place
 from kic.picturing.scene import Scene
 from kic.picturing.sketch import Mark
 from kic.picturing.symbols import FINE, Shape, rgba
@@ -91,6 +91,7 @@ class MechanismPicture(Picture):
         """
         names, motion = self._motion(of, 2)
         rates = self._rates("qd", qd)
+        assert motion.H is not None  # for the type checker: second order was asked for
         values = form(motion.G, self._rates("qdd", qdd)) + form(motion.H, rates, rates)
         return self._arrows("a =", f"{self._units.length}/{self._units.time}²", PURPLE, names, values)
 
@@ -164,7 +165,7 @@ class MechanismPicture(Picture):
         name, rows = owners.pop(), [_XYZ.index(letter) for letter in letters]
         count = len(self._scene.members)
         image = np.zeros((count, 3, len(rows)))
-        image[:, rows] = self._drawn("ellipsoid", ellipsoid.axes * ellipsoid.semi_axes[..., None, :])
+        image[:, rows] = self._drawn("ellipsoid", ellipsoid.axes * ellipsoid.semi_axes[..., None, :], 2)
         centre = np.zeros((count, 3))
         centre[:, rows] = self._drawn("ellipsoid", ellipsoid.center)
         speed = f"{self._units.length}/{self._units.time}"
@@ -212,11 +213,10 @@ class MechanismPicture(Picture):
         self._paint()
         return self
 
-    def _drawn(self, what: str, value: np.ndarray) -> np.ndarray:
-        """Of a batch (..., K) that goes with the posture, the members that are drawn."""
-        batch, core = self._scene.configuration.batch, value.ndim
-        width = value.shape[-1:] if what != "ellipsoid" or core == len(batch) + 1 else value.shape[-2:]
-        given = value.shape[: core - len(width)]
+    def _drawn(self, what: str, value: np.ndarray, core: int = 1) -> np.ndarray:
+        """Of a batch (..., K) that goes with the posture, the members that are drawn; K are the last axes."""
+        batch = self._scene.configuration.batch
+        given, width = value.shape[:-core], value.shape[-core:]
         if broadcast_batches(**{what: given, "posture": batch}) != batch:
             raise InputError(f"Expected `{what}` to have the batch {batch} of the posture, got {given}.")
         whole = np.broadcast_to(value, (*batch, *width)).reshape(-1, *width)
@@ -295,7 +295,7 @@ class MechanismPicture(Picture):
                 scale = kinds.get((one.kind, one.unit, one.colour), 0.0)
                 if scale > 0:
                     shapes = [*shapes, *one.shapes(scene.view, scale, points)]
-            return [*curves, *shapes] if scene.view.flat else [*shapes, *curves]
+            return [*shapes, *curves]
 
         self.shapes = settle(canvas, low, high, make, 8.0 if self._names else 0.0)
         canvas.paint(self.shapes)
@@ -325,7 +325,7 @@ class MechanismPicture(Picture):
         low = np.array([canvas.left * pt + 2, canvas.foot * pt + 10])
         high = np.array([canvas.right * pt - 2, canvas.top * pt - 2])
         for label, how, middle in zip(
-            labels, styles, place(labels, inked(self.shapes, pt), low, high), strict=True
+            labels, styles, place(labels, Ink(self.shapes, pt, low, high), low, high), strict=True
         ):
             gap = np.maximum(np.abs(middle - label.at) - label.size / 2, 0.0)
             if np.linalg.norm(gap) > label.radius + LED:

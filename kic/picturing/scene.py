@@ -19,7 +19,11 @@ from kic.picturing.views import ViewName, view_of
 FAN = 12
 _FAINT = 0.72
 # radius of a joint in points where there is room, and where there is none
-_RADIUS, _LEAST = 3.5, 1.7
+_RADIUS, _LEAST = 3.5, 2.1
+# of the distance of near joints
+_SHARE = 0.26
+# of faint postures nothing else is shown: no ground, no signs
+_FAINT_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "coil", "dashpot")
 
 
 class Scene:
@@ -68,6 +72,7 @@ class Scene:
         """Places (members, n, 3) of all joints, points and contacts."""
         d = self.drawing
         held = [(body, j.at) for j in d.joints if j.at is not None for body in j.bodies]
+        self._joints = len(held)
         held += [(p.body, p.at) for p in d.points] + [(body, c.at) for c in d.contacts for body in c.bodies]
         counts = {b.name: sum(b.name == body for body, _ in held) for b in d.bodies}
         held += [(b.name, b.reference) for b in d.bodies if counts[b.name] < 2 and b.reference is not None]
@@ -98,12 +103,12 @@ class Scene:
 
     def radius(self, points: float) -> float:
         """Radius of a joint in units of length, where so many points are a unit."""
-        seen = self.view.project(self.anchors[0])
+        seen = self.view.project(self.anchors[0][: self._joints])
         pairs = np.array(list(combinations(range(len(seen)), 2)), dtype=int).reshape(-1, 2)
-        apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1)
-        apart = np.sort(apart[apart > 2 * _LEAST / points])
-        room = float(apart[len(apart) // 50]) if len(apart) else np.inf
-        return float(np.clip(0.24 * room * points, _LEAST, _RADIUS)) / points
+        apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1) * points
+        apart = np.sort(apart[apart > 2 * _LEAST])  # what is nearer is not told apart anyhow
+        room = float(apart[len(apart) // 30]) if len(apart) else np.inf
+        return float(np.clip(_SHARE * room, _LEAST, _RADIUS)) / points
 
     def shapes(self, points: float) -> tuple[list[Shape], list[list[Mark]], float]:
         """Shapes of all members in the order of painting, their marks, and the radius of joints."""
@@ -123,7 +128,9 @@ class Scene:
             there = posed(sketch.marks, {body: T[k] for body, T in self.where.items()})
             shapes = sorted(pen.draw(there), key=lambda s: s.key)
             faint = 0 < k < last
-            every += [s.faded(_FAINT) for s in shapes] if faint else shapes
-            if not faint:
+            if faint:
+                every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
+            else:
+                every += shapes
                 marks.append(there)
         return every, marks, size
