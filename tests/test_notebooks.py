@@ -28,7 +28,7 @@ warnings.simplefilter("error")
 warnings.filterwarnings("ignore", module="ipykernel|IPython|jupyter_client|tornado|traitlets|zmq")
 """
 # a path of one machine: its root, its home or its drive at the start of a word
-OWN_PATH = re.compile(r"""(?:^|[\s"'(`=])(?:/(?:[a-z]+/)[\w.]|~/|[A-Z]:[\\/]|file:)""", flags=re.MULTILINE)
+OWN_PATH = re.compile(r"""(?:^|[\s"'(`=])(?:/(?:[a-z]+/)[\w.]|~/|[A-Z]:[\\/]|file://)""", flags=re.MULTILINE)
 
 for package in ("nbformat", "nbclient", "ipykernel", "matplotlib"):
     pytest.importorskip(package, reason=f"{package} is missing: pip install 'kic[notebooks]'")
