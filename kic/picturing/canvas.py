@@ -158,7 +158,7 @@ def measure(words: str, size: float, italic: bool = False) -> np.ndarray:
         font = needed("matplotlib.font_manager", "plot", NEEDED)
         prop = font.FontProperties(size=size, style="italic" if italic else "normal")
         box = needed("matplotlib.textpath", "plot", NEEDED).TextPath((0, 0), words, prop=prop).get_extents()
-    return np.array([box.width, 1.15 * size])
+    return np.array([box.width + 1.5, 1.15 * size])
 
 
 def nice(most: float) -> float:

@@ -352,7 +352,8 @@ def draw(
     names : bool
         Whether names of joints, points and (in italics) bodies are written beside them.
     view : str or (2,) floats, optional
-        "top", "front" or "side", or azimuth and elevation in degrees of who looks; by default a good one.
+        "top", "front" (x to the right) or "side"; or azimuth about the vertical, from x on, and elevation, in
+        degrees, of who looks. What stands against gravity is up, z without it. By default a good one.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default a figure of its own, a column wide.
 

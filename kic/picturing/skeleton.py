@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# joints were set apart along their axes by so many radii at most
+_APART = 11.0
+
 
 @dataclass(frozen=True)
 class End:
@@ -72,7 +75,7 @@ def links(
         if not serial and off:
             return _face([*held, *off], size)
         return [("link", path), *(("stem", np.stack([_beside(p, path)[0], p])) for p in off)]
-    made = _face(_level(bearing), size)
+    made = _face(_level(bearing, size), size)
     for p in loose:
         foot, apart = _on(p, made)
         if apart > near:
@@ -89,12 +92,15 @@ def _aside(p: np.ndarray, end: End, normal: np.ndarray | None) -> float:
     return float(np.linalg.norm(d))
 
 
-def _level(ends: list[End]) -> list[np.ndarray]:
-    """Places of joints with parallel axes, along which they may slide, on one level; others as they are."""
+def _level(ends: list[End], size: float) -> list[np.ndarray]:
+    """Places of joints with parallel axes, on one level where they were but set apart along these."""
     first = ends[0].axis
     if first is None or any(e.axis is None or np.linalg.norm(np.cross(e.axis, first)) > 1e-6 for e in ends):
         return [e.place for e in ends]
-    level = float(np.median([e.place @ first for e in ends]))
+    levels = [float(e.place @ first) for e in ends]
+    if np.ptp(levels) > _APART * size:
+        return [e.place for e in ends]
+    level = float(np.median(levels))
     return [e.place + (level - e.place @ first) * first for e in ends]
 
 

@@ -185,7 +185,12 @@ class Sketch:
             name in (slide.guide, slide.slider) for slide in self.sites.slides.values() if slide.telescopic
         ):
             spare = None  # what slides in one another is shown as such
-        for kind, places in links(self.ends[name], spare, self.size, self.normal, self.serial):
+        # a point of the body where a joint was drawn, before that was set apart, needs no stem of its own
+        met = [np.array(j.at, float) for j in self.drawing.joints if name in j.bodies and j.at is not None]
+        ends = self.ends[name]
+        if sum(end.bearing for end in ends) > 1:
+            ends = [e for e in ends if e.bearing or distinct(e.place, met, 0.5 * self.size, self.normal)]
+        for kind, places in links(ends, spare, self.size, self.normal, self.serial):
             self._add(kind, name, name, places)
         mine = [j for j in self.drawing.joints if name in j.bodies]
         tips = [p for p in self.drawing.points if p.body == name]

@@ -68,9 +68,9 @@ class Shape:
         def pale(c: Colour | None) -> Colour | None:
             return c and (*(x + (1 - x) * white for x in c[:3]), c[3])  # type: ignore[return-value]
 
-        # faces would hide the postures behind them
-        face = None if self.of in ("plate", "solid") and self.closed else pale(self.face)
-        return replace(self, face=face, edge=pale(self.edge))
+        if self.of in ("plate", "solid") and self.closed:  # a face would hide the postures behind it
+            return replace(self, face=None, edge=pale(self.edge), width=FINE)
+        return replace(self, face=pale(self.face), edge=pale(self.edge))
 
 
 def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.ndarray:

@@ -19,6 +19,13 @@ _CLEARLY = 1.12
 # of more places than these only some are compared
 _MANY = 60
 
+# what takes the place of x, y and z where another axis stands up; where y does, x stays to the right
+_STANDING = {
+    0: np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]]),
+    1: np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]]),
+    2: np.eye(3),
+}
+
 ViewName = str | Sequence[float]
 
 
@@ -91,7 +98,7 @@ def view_of(
             )
         angles = float(pair[0]), float(pair[1])
     view = _seen_from(angles, vertical)
-    view.flat = normal is not None and abs(normal @ view.toward) > 1 - 1e-9
+    view.flat = normal is not None and bool(abs(normal @ view.toward) > 1 - 1e-9)
     return view
 
 
@@ -112,11 +119,10 @@ def _vertical(gravity: np.ndarray) -> int:
 def _seen_from(angles: tuple[float, float], vertical: int) -> View:
     """The view from an azimuth about the vertical and an elevation above the level, both in degrees."""
     az, el = np.radians(angles)
-    turn = vertical - 2  # axes in their cyclic order, so that the vertical comes last
-    toward = np.roll([np.cos(el) * np.cos(az), np.cos(el) * np.sin(az), np.sin(el)], turn)
+    toward = np.array([np.cos(el) * np.cos(az), np.cos(el) * np.sin(az), np.sin(el)])
     # the way the camera's head points, defined also when it looks straight down
-    up = np.roll([-np.sin(el) * np.cos(az), -np.sin(el) * np.sin(az), np.cos(el)], turn)
-    return View(toward, up)
+    up = np.array([-np.sin(el) * np.cos(az), -np.sin(el) * np.sin(az), np.cos(el)])
+    return View(toward @ _STANDING[vertical], up @ _STANDING[vertical])
 
 
 def _best(vertical: int, places: np.ndarray) -> View:
