@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from kic.errors import InputError, ModelFileError, shown
 from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.modelfile import parsed, written
+from kic.picturing.figures import Picture
 from kic.rotations import product
 from kic.simulating.chart import Chart, state_rates, state_scale
 from kic.simulating.energy import potential_energy
@@ -321,6 +323,34 @@ class Simulation:
         except (KeyError, ValueError, TypeError, EOFError, BadZipFile):
             raise ModelFileError(f"{path}: holds no run that kic saved.", path=path) from None
         return cls(mechanism, coordinates, arrays, events, *said)
+
+    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+        """Panels over time above one another, one unit in each; events are thin lines across.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Of the coordinates "values", "rates", "accelerations", "efforts"; the account "energy", with what
+            it misses; and anything that has a value, such as "tip", "tip.x" or "A", of a part with several
+            rows those that move. By default values, rates and, where there are any, efforts.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there or have no value.
+        MissingExtraError
+            Without Matplotlib.
+        """
+        from kic.simulating.runplots import plot_run
+
+        return plot_run(self, names, width)
 
     def sheet(self) -> Sheet:
         """Account of the run, to print or to show."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,16 +25,17 @@ class Answered(NamedTuple):
 
     Attributes
     ----------
-    values : dict of str to (n, ...) ndarray
-        By name; NaN where there is no answer.
+    values : dict of (str, str) to (n, ...) ndarray
+        By question and name of the value; NaN where there is no answer. Of a question that none answered it
+        is not known what it would have returned.
     sides : dict of (str, str) to (n,) ndarray
-        For an answer and what it depends on ("inputs", "outputs"), a determinant that changes its sign where
-        that is singular.
+        For an answer and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
+        where they are singular.
     reasons : list of str
         Why a posture has no answer; '' for those that have.
     """
 
-    values: dict[str, np.ndarray]
+    values: dict[tuple[str, str], np.ndarray]
     sides: dict[tuple[str, str], np.ndarray]
     reasons: list[str]
 
@@ -67,21 +69,22 @@ class Desk:
 
     def answer(self, states: np.ndarray) -> Answered:
         """What closed states (n, S) answer."""
-        values: dict[str, np.ndarray] = {}
+        values: dict[tuple[str, str], np.ndarray] = {}
         sides: dict[tuple[str, str], np.ndarray] = {}
         reasons = [""] * len(states)
         for name, question in self.answers.items():
             found, refused = self._asked(name, question, states)
-            twice = sorted(found.keys() & values.keys())
+            twice = sorted(found.keys() & {key for _, key in values})
             if twice:
                 raise InputError(f"Two answers of the sweep are called '{twice[0]}'. Call one otherwise.")
-            values |= found
+            values |= {(name, key): value for key, value in found.items()}
             reasons = [a or b for a, b in zip(reasons, refused, strict=True)]
             if isinstance(question, Ready):
                 for kind, rows in question.singular.items():
+                    rows = self.mechanism.coordinate_names if rows is None else rows
                     side = self._side(rows, states)
                     if side is not None:
-                        sides[name, kind] = side
+                        sides[name, f"{kind} {', '.join(rows)}"] = side
         return Answered(values, sides, reasons)
 
     def _asked(
@@ -102,7 +105,7 @@ class Desk:
                     reasons[k] = self._why(question, states[k : k + 1], error)
                 good = np.delete(good, failed)
         else:
-            return {name: np.full(len(states), np.nan)}, reasons
+            return {}, reasons
         several = found if isinstance(found, Mapping) else {name: found}
         values = {}
         for key, value in several.items():
@@ -126,15 +129,15 @@ class Desk:
             question(Configuration(self.mechanism._model, (1,), state))
         except MemberError as error:
             among = error
-        return among.message.split(". ")[0].rstrip(".")
+        # what stands in brackets are numbers of this posture
+        return re.sub(r" \([^()]*\)", "", among.message.split(". ")[0].rstrip("."))
 
-    def _side(self, rows: tuple[str, ...] | None, states: np.ndarray) -> np.ndarray | None:
+    def _side(self, rows: tuple[str, ...], states: np.ndarray) -> np.ndarray | None:
         """Determinant (n,) of rows with respect to what the grid gives; None where there is none.
 
         The grid's own rows stay regular along a branch, so that its sign changes where the rows are singular.
         """
         model = self.mechanism._model
-        rows = model.coordinates if rows is None else rows
         if self.held or set(rows) == set(self.names):
             return None
         c = Configuration(model, (len(states),), states)

@@ -178,18 +178,21 @@ class _Job:
         self, mechanism: Mechanism, cells: Grid, names: list[str], units: dict[str, str], stopped: str
     ) -> Sweep:
         """What there is so far."""
-        values: dict[str, np.ndarray] = {}
+        found: dict[tuple[str, str], np.ndarray] = {}
         sides: dict[tuple[str, str], np.ndarray] = {}
         reasons = np.array(self.spread.reasons, dtype=object)
         reached = self.spread.ok
         for at, answered in self.parts:
-            for found, whole in ((answered.values, values), (answered.sides, sides)):
-                for key, part in found.items():
-                    a = whole.setdefault(key, np.full((cells.size, *part.shape[1:]), np.nan))  # type: ignore
-                    a[at] = part
+            for some, whole in ((answered.values, found), (answered.sides, sides)):
+                for key, part in some.items():
+                    if key not in whole:
+                        whole[key] = np.full((cells.size, *part.shape[1:]), np.nan)
+                    whole[key][at] = part
             reasons[at] = answered.reasons
-        for name in names if not values else ():
-            values[name] = np.full(cells.size, np.nan)
+        values: dict[str, np.ndarray] = {}
+        for question in names:
+            own = {key: a for (asked, key), a in found.items() if asked == question}
+            values |= own or {question: np.full(cells.size, np.nan)}
         for name, a in values.items():
             empty = np.isnan(a).reshape(cells.size, -1).any(axis=1) & self.asked & (reasons == "")
             reasons[empty] = f"'{name}' has no value there"

@@ -37,7 +37,8 @@ class Sweep:
     reasons : (...) of str
         Why a cell has no posture, or an answer is missing; '' for all others.
     sides : dict of (str, str) to (...) ndarray
-        For an answer and "inputs" or "outputs", a determinant that changes its sign where these are singular.
+        For an answer and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
+        where they are singular.
     stopped : str
         Why the sweep ended before its time; '' if it did not.
 
@@ -169,7 +170,7 @@ class Sweep:
     def _singular(self, name: str, where: tuple[Any, ...]) -> dict[str, np.ndarray]:
         """What to call each curve on which an answer is singular, with the determinant that vanishes there."""
         return {
-            f"{kind} singular": side[where] for (answer, kind), side in self.sides.items() if answer == name
+            f"{rows} singular": side[where] for (answer, rows), side in self.sides.items() if answer == name
         }
 
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:

@@ -12,6 +12,9 @@ from kic.arrays import broadcast_batches, reals
 from kic.configuration import Configuration
 from kic.errors import InputError, PostureError, SingularError, shown
 from kic.model import Model
+from kic.picturing.figures import Picture
+from kic.picturing.panels import motion_panels, one_line, part_panels
+from kic.picturing.plots import Panel, draw_plots
 from kic.position import beginning
 from kic.posture import advance, way
 from kic.tables import Sheet, member
@@ -127,6 +130,40 @@ class Following:
         if tree.to_coordinates is not None:
             moved = moved[:, tree.to_coordinates]
         return moved.reshape(cycles, *self.batch[1:], tree.size)
+
+    def plot(self, member: Any = None, width: float = 3.5) -> Picture:
+        """The task and its error, the coordinates and their rates over time, above one another.
+
+        Parameters
+        ----------
+        member : int or tuple of int, optional
+            Of a batch of paths, which.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+
+        Raises
+        ------
+        InputError
+            For a batch without a member, or a member that is not there.
+        MissingExtraError
+            Without Matplotlib.
+        """
+        c = self.configuration
+        drawing, which = c._model.drawing, (slice(None), *one_line(self.batch[1:], member))
+        here = Configuration(c._model, (len(self.t),), c.state[which])
+        # turns have no values: their rows are seen in the error alone
+        valued = [row for row in self.task if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
+        error = motion_panels(drawing, self.task, self.error[which])
+        panels = part_panels(drawing, here, valued)
+        panels += [Panel("error", one.unit, one.lines) for one in error]
+        panels += part_panels(drawing, here, self.coordinates)
+        panels += motion_panels(drawing, self.coordinates, self.qd[which], 1)
+        return draw_plots(self.t, panels, drawing.units.time, width=width)
 
     def sheet(self) -> Sheet:
         """Labelled account, to print or to show."""
