@@ -48,7 +48,7 @@ The files beside this one lead from a drawing to an answer: parts, tree, rows, c
 configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about
 a mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`,
 `bearing` (forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`,
-and the closed forms of `classics`.
+`sweeping` (answers over grids), and the closed forms of `classics`. `picturing` draws what they find.
 """
 
 from kic import products, trajectories
@@ -100,6 +100,9 @@ from kic.sharing.internalloads import InternalLoads
 from kic.simulating import controllers
 from kic.simulating.simulate import simulate
 from kic.simulating.simulation import Energy, Simulation
+from kic.sweeping import answers
+from kic.sweeping.sweep import sweep
+from kic.sweeping.swept import Sweep
 from kic.tasks.ellipsoids import Ellipsoid
 from kic.tasks.following import Following
 from kic.tasks.operational import OperationalEvaluator, OperationalSpace
@@ -168,9 +171,11 @@ __all__ = [
     "Singularity",
     "Spring",
     "StateSpace",
+    "Sweep",
     "Units",
     "UnknownNameError",
     "Wrench",
+    "answers",
     "contact_frames",
     "controllers",
     "force_closure",
@@ -186,5 +191,6 @@ __all__ = [
     "schema",
     "sensitivity",
     "simulate",
+    "sweep",
     "trajectories",
 ]

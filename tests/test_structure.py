@@ -27,6 +27,10 @@ FLOORS = [
         "weighting",
         "contactarrays",
         "manipulability",
+        "plots",
+        "maps",
+        "grids",
+        "crews",
     ],
     ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse", "contactset"],
     ["parts", "coefficients", "jointforces", "ellipsoids", "graspmotion", "onegrasp", "modes"],
@@ -39,7 +43,7 @@ FLOORS = [
     ["items", "masses", "posture", "drives", "actuators"],
     ["cuts"],
     ["rows", "units"],
-    ["kinematics", "targets", "scales"],
+    ["kinematics", "targets", "scales", "panels"],
     ["system"],
     ["transfer", "freebodies"],
     ["packed"],
@@ -59,21 +63,22 @@ FLOORS = [
     ["holding"],
     ["linearized"],
     ["configuration"],
-    ["equilibrium"],
+    ["equilibrium", "answers", "course"],
     ["position", "independent"],
     ["assemblies", "closer", "following", "resting"],
-    ["branches"],
+    ["branches", "spreading"],
     ["postures"],
     ["mechanism"],
-    ["dh", "dimensions"],
-    ["sensitivity", "trajectory"],
+    ["dh", "dimensions", "desk", "swept"],
+    ["sensitivity", "trajectory", "sweep"],
     ["splines", "pathlimits", "controllers"],
     ["timescaling"],
     ["topp"],
     ["trajectories"],
     ["modelfile"],
     ["motion", "energy"],
-    ["chart"],
+    ["chart", "runplots"],
+    ["moments"],
     ["simulation", "events"],
     ["running"],
     ["simulate"],
@@ -171,7 +176,7 @@ def test_public_names() -> None:
         for name, value in vars(kic).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
     }
-    assert public | {"controllers", "products", "trajectories"} == set(kic.__all__)
+    assert public | {"answers", "controllers", "products", "trajectories"} == set(kic.__all__)
     for name in kic.__all__:
         assert getattr(kic, name).__doc__, f"{name} has no docstring"
 

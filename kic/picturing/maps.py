@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.picturing.figures import BLUE, INK, ORANGE, VERMILION, Picture, new_figure, style
 from kic.extras import needed
+from kic.picturing.figures import BLUE, INK, ORANGE, VERMILION, Picture, new_figure, style
 
 # of values that run away, so many percent at either end do not count for the colours; and they run away if
 # all of them span so many times what the others do
@@ -110,14 +110,14 @@ def draw_map(
             levels = levels[(levels > low) & (levels < high)]
             if len(levels):
                 masked = np.ma.masked_invalid(values)
-                axes.contour(
-                    x.values, y.values, masked.T, levels, colors="white", linewidths=0.5, alpha=0.7
-                )
+                axes.contour(x.values, y.values, masked.T, levels, colors="white", linewidths=0.5, alpha=0.7)
                 bar.add_lines(levels, ["white"] * len(levels), [0.5] * len(levels))
         for (name, side), colour, dash in zip(singular.items(), CURVES, ("-", "--"), strict=False):
             if crossing(side):
                 masked = np.ma.masked_invalid(side)
-                axes.contour(x.values, y.values, masked.T, [0.0], colors=colour, linewidths=1.6, linestyles=dash)
+                axes.contour(
+                    x.values, y.values, masked.T, [0.0], colors=colour, linewidths=1.6, linestyles=dash
+                )
                 legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=name))
         axes.set_xlim(np.sort(x.edges[[0, -1]]))
         axes.set_ylim(np.sort(y.edges[[0, -1]]))
@@ -183,8 +183,8 @@ def colour_bounds(known: np.ndarray, asked: tuple[float, float] | None) -> tuple
             span = inner[1] - inner[0]
             low = float(inner[0]) if inner[0] - least > (RUNNING - 1) / 2 * span else least
             high = float(inner[1]) if most - inner[1] > (RUNNING - 1) / 2 * span else most
-    beyond = (least < low, most > high)
-    return low, high, {(False, False): "neither", (True, False): "min", (False, True): "max"}.get(beyond, "both")
+    below, above = least < low, most > high
+    return low, high, "both" if below and above else "min" if below else "max" if above else "neither"
 
 
 def crossing(side: np.ndarray) -> bool:

@@ -18,7 +18,9 @@ ORDERS = ("value", "rate", "acceleration", "jerk")
 STILL = 1e-12
 
 
-def motion_panels(drawing: Drawing, names: Sequence[str], values: np.ndarray, order: int = 0) -> list[Panel]:
+def motion_panels(
+    drawing: Drawing, names: Sequence[str], values: np.ndarray, order: int = 0, what: str = ""
+) -> list[Panel]:
     """Values (T, n) of rows, or their derivatives in time: a panel for each unit.
 
     Parameters
@@ -31,9 +33,11 @@ def motion_panels(drawing: Drawing, names: Sequence[str], values: np.ndarray, or
         Columns.
     order : {0, 1, 2, 3}
         Which derivative.
+    what : str
+        What they are called, if not after their order.
     """
     units = [rate_unit(row_unit(drawing, name), drawing.units.time, order) for name in names]
-    return by_unit(ORDERS[order], units, names, values)
+    return by_unit(what or ORDERS[order], units, names, values)
 
 
 def effort_panels(drawing: Drawing, names: Sequence[str], efforts: np.ndarray) -> list[Panel]:
@@ -41,16 +45,17 @@ def effort_panels(drawing: Drawing, names: Sequence[str], efforts: np.ndarray) -
     return by_unit("effort", [effort_unit(drawing, name) for name in names], names, efforts)
 
 
-def part_panels(drawing: Drawing, configuration: Any, names: Sequence[str]) -> list[Panel]:
-    """Values of named points, joints, distances or rows at postures (T,): a panel for each unit of each name.
+def part_panels(drawing: Drawing, configuration: Any, names: Sequence[str], which: Any = ...) -> list[Panel]:
+    """Values of points, joints, distances or rows at postures, of which an index takes (T,): some panels.
 
-    Rows of a part that stand still while others of it move are left out, such as z in a plane.
+    Names of single rows come first, a panel for each unit; then each part with several. Rows of a part that
+    stand still while others of it move are left out, such as z in a plane.
     """
     panels: list[Panel] = []
     plain: list[str] = []
     columns: list[np.ndarray] = []
     for name in names:
-        values = configuration.value(name)
+        values = configuration.value(name)[which]
         if values.ndim == 1:
             plain.append(name)
             columns.append(values)
@@ -64,7 +69,7 @@ def part_panels(drawing: Drawing, configuration: Any, names: Sequence[str]) -> l
     return panels
 
 
-def one_line(batch: tuple[int, ...], member: Any) -> tuple[int, ...]:
+def one_line(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
     """Index of one course in a batch of courses (beside time).
 
     Raises

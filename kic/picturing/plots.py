@@ -103,8 +103,8 @@ def draw_plots(
     crowded = [panel for panel in panels if len(panel.lines) > MOST]
     if crowded:
         raise InputError(
-            f"{len(crowded[0].lines)} lines in one panel ({crowded[0].label}) can not be told apart; {MOST} at "
-            "most. Name fewer."
+            f"{len(crowded[0].lines)} lines in one panel ({crowded[0].label}) can not be told apart; {MOST} "
+            "at most. Name fewer."
         )
     heights = [max(PANEL, NAME * (len(panel.lines) + 1)) for panel in panels]
     with style():
@@ -124,7 +124,7 @@ def draw_plots(
             axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-3, 4))
             _name_lines(axes, height)
         all_axes[0].set_title(title)
-        all_axes[-1].set_xlabel(f"t ({unit})")
+        all_axes[-1].set_xlabel(f"t ({unit})" if unit else "t")
         figure.align_ylabels(all_axes)
     return Picture(figure, tuple(all_axes))
 

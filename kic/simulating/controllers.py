@@ -25,7 +25,8 @@ from kic.arrays import reals
 from kic.errors import InputError, SingularError, shown
 from kic.mechanism import Mechanism
 from kic.rows import names_of
-from kic.trajectories.trajectory import Motion, Trajectory
+from kic.trajectories.course import Motion
+from kic.trajectories.trajectory import Trajectory
 
 __all__ = ["computed_torque", "pd_gravity", "resolved_acceleration", "resolved_jerk", "resolved_rate"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,13 @@ from kic.picturing.plots import Panel, draw_plots
 from kic.rows import names_of
 from kic.units import energy_unit
 
-if TYPE_CHECKING:
-    from kic.simulating.simulation import Simulation
-
+# of the energies, what counts as none: an account that misses as little is a good one
+NOTHING = 1e-6
 # what a run has beside the rows of its mechanism; a part of the same name is meant first
 ACCOUNTS = ("values", "rates", "accelerations", "efforts", "energy")
 
 
-def plot_run(run: Simulation, names: str | Iterable[str] | None, width: float) -> Picture:
+def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Picture:
     """Panels of a run; see `Simulation.plot`."""
     drawing = run.mechanism
     if names is None:
@@ -38,7 +37,7 @@ def plot_run(run: Simulation, names: str | Iterable[str] | None, width: float) -
     return draw_plots(run.t, panels, drawing.units.time, [when for when, _ in run.events], width)
 
 
-def _account(run: Simulation, name: str) -> list[Panel]:
+def _account(run: Any, name: str) -> list[Panel]:
     """Panels of what a run has beside its rows."""
     drawing = run.mechanism
     if name == "efforts":
@@ -52,8 +51,8 @@ def _account(run: Simulation, name: str) -> list[Panel]:
 def energy_panels(energy: Any, unit: str) -> list[Panel]:
     """The energy account, and below it what it misses."""
     lines = {"kinetic": energy.kinetic, "potential": energy.potential, "total": energy.total}
-    others = {"work": energy.work, "of forces": energy.applied, "lost": energy.dissipated}
+    others = {"work": energy.work, "work of forces": energy.applied, "dissipated": energy.dissipated}
     size = max(np.abs(y).max(initial=0.0) for y in lines.values())
     # what is rounding beside the rest is no line
-    lines |= {name: y for name, y in others.items() if np.abs(y).max(initial=0.0) > 1e-9 * size}
+    lines |= {name: y for name, y in others.items() if np.abs(y).max(initial=0.0) > NOTHING * size}
     return [Panel("energy", unit, lines), Panel("missed", unit, {"residual": energy.residual})]

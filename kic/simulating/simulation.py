@@ -19,8 +19,9 @@ from kic.model import Model
 from kic.modelfile import parsed, written
 from kic.picturing.figures import Picture
 from kic.rotations import product
-from kic.simulating.chart import Chart, state_rates, state_scale
+from kic.simulating.chart import state_rates, state_scale
 from kic.simulating.energy import potential_energy
+from kic.simulating.runplots import plot_run
 from kic.tables import Sheet
 
 _FORMAT = 1
@@ -348,8 +349,6 @@ class Simulation:
         MissingExtraError
             Without Matplotlib.
         """
-        from kic.simulating.runplots import plot_run
-
         return plot_run(self, names, width)
 
     def sheet(self) -> Sheet:
@@ -377,34 +376,3 @@ class Simulation:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-class Moments:
-    """What is kept at each of the times wanted, chart by chart."""
-
-    def __init__(self) -> None:
-        self._kept: list[tuple[Chart, list[dict[str, Any]]]] = []
-
-    @property
-    def t(self) -> list[float]:
-        """The times so far."""
-        return [moment["t"] for _, moments in self._kept for moment in moments]
-
-    @property
-    def last(self) -> float:
-        """The last of them."""
-        return float(self._kept[-1][1][-1]["t"])
-
-    def keep(self, chart: Chart, moment: dict[str, Any]) -> None:
-        """Add a moment of a chart."""
-        if not self._kept or self._kept[-1][0] is not chart:
-            self._kept.append((chart, []))
-        self._kept[-1][1].append(moment)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All moments, the time axis first."""
-        parts = []
-        for chart, moments in self._kept:
-            part = {key: np.array([moment[key] for moment in moments]) for key in moments[0]}
-            parts.append(part | chart.spread(part["state"], part.pop("v"), part.pop("a")))
-        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -220,9 +220,7 @@ def holding(coordinate: str | None = None, wrt: Names | None = None) -> Ready:
     """
     given = _given(wrt)
     name = f"holding effort of {coordinate}" if coordinate else "largest holding effort"
-    return Ready(
-        name, _holding, {"coordinate": coordinate, "wrt": given}, _unit_of_effort, {"inputs": given}
-    )
+    return Ready(name, _holding, {"coordinate": coordinate, "wrt": given}, _unit_of_effort, {"inputs": given})
 
 
 def force(

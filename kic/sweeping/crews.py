@@ -1,4 +1,4 @@
-"""Crews: who does the work of a sweep. Chunks go to an executor, or are done here; the answers are the same."""
+"""Crews: who does the work of a sweep: an executor, or this process. The answers are the same."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def packed(shared: Any) -> bytes:
         return pickle.dumps(shared)
     except Exception as error:
         raise InputError(
-            f"What an executor's processes are to answer must be importable there, and {shown(shared.answers)} "
-            f"can not be pickled ({error}). Write it as a function at the top of a module, take one of "
-            "kic.answers, or leave `executor` out; threads take anything."
+            "What an executor's processes are to answer must be importable there, and "
+            f"{shown(shared.answers)} can not be pickled ({error}). Write it as a function at the top of a "
+            "module, take one of kic.answers, or leave `executor` out; threads take anything."
         ) from None
 
 

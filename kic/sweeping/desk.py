@@ -63,9 +63,9 @@ class Desk:
     def _closure(self) -> Closure:
         return self.mechanism._model.closure(self.names, self.held)
 
-    def lead(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    def lead(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
         """See `led`."""
-        return led(self._closure, start, target)
+        return led(self._closure, start, target, step)
 
     def answer(self, states: np.ndarray) -> Answered:
         """What closed states (n, S) answer."""
@@ -121,9 +121,7 @@ class Desk:
             values[key] = whole
         return values, reasons
 
-    def _why(
-        self, question: Callable[[Configuration], Any], state: np.ndarray, among: MemberError
-    ) -> str:
+    def _why(self, question: Callable[[Configuration], Any], state: np.ndarray, among: MemberError) -> str:
         """Why one posture has no answer, in a sentence that knows of no others."""
         try:
             question(Configuration(self.mechanism._model, (1,), state))
@@ -150,12 +148,11 @@ class Desk:
         return side
 
 
-def lead_cells(desk: Desk, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def lead_cells(desk: Desk, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
     """`Desk.lead`, as a function that can be sent."""
-    return desk.lead(start, target)
+    return desk.lead(start, target, step)
 
 
 def answer_cells(desk: Desk, states: np.ndarray) -> Answered:
     """`Desk.answer`, as a function that can be sent."""
     return desk.answer(states)
-

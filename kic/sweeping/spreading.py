@@ -2,13 +2,14 @@
 
 From the start a first cell is reached, and from every cell that is closed its neighbours, wave by wave. A
 cell is closed by the first neighbour from which a watched way leads to it (see `kic.continuation`): no dead
-centre is stepped over. Which neighbour that is depends on the grid alone, not on who does the work.
+centre is stepped over. First all are tried that one step reaches for certain; only where that comes to an end
+the others are led, in leaps, which takes long where there is no posture. Which neighbour closes a cell
+depends on the grid alone, not on who does the work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -22,14 +23,17 @@ from kic.questions.assemblies import ROUND_OFF, beyond_limits
 from kic.sweeping.grids import Grid
 from kic.targets import Targets
 
-# leads members (B, S) to targets (B, P): states (B, S), and why some failed
-Lead = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, list[str]]]
+# leads members (B, S) to targets (B, P), by one step alone or all the way: states (B, S), and why some failed
+Lead = Callable[[np.ndarray, np.ndarray, bool], tuple[np.ndarray, list[str]]]
 # the first cell is looked for among so many, and so many times more if none of them is reached
 FIRST, MORE = 1, 8
 
 
-def led(closure: Closure, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def led(closure: Closure, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
     """Closed states (B, S) at targets (B, P), and the reasons of those that failed."""
+    if step:
+        states, arrived = closure.arrive(start, target)
+        return states, ["" if there else "not in one step" for there in arrived]
     outcome = lead(closure, start, target)
     return outcome.states, outcome.reasons
 
@@ -72,23 +76,27 @@ class Spread:
         PostureError
             If no cell can be reached from the start.
         """
-        first = self._first(near, lead)
+        new = np.array([self._first(near, lead)])
         beside = self.grid.neighbours()
-        tried = beside < 0
-        new = np.array([first])
+        # from which neighbours each cell was tried by a step, and led
+        tried = {True: beside < 0, False: beside < 0}
         waiting = np.empty(0, dtype=np.intp)
         while True:
-            # who might be closed now: who is beside a new cell, and who failed from another one
+            # who might be closed now: who is beside a new cell, and who was not closed from another one
             waiting = np.union1d(waiting, beside[new].ravel())
             waiting = waiting[(waiting >= 0) & self._able[waiting]]
             waiting = waiting[~self.ok[waiting]]
-            ready = ~tried[waiting] & self.ok[beside[waiting]]
-            able = ready.any(axis=1)
-            cells, way = waiting[able], ready[able].argmax(axis=1)
-            if not cells.size:
+            for step in (True, False):
+                ready = ~tried[step][waiting] & self.ok[beside[waiting]]
+                able = ready.any(axis=1)
+                if able.any():
+                    break
+            else:
                 break
-            tried[cells, way] = True
-            self._put(cells, *lead(self.states[beside[cells, way]], self.values[cells]))
+            cells, way = waiting[able], ready[able].argmax(axis=1)
+            tried[step][cells, way] = True
+            states, reasons = lead(self.states[beside[cells, way]], self.values[cells], step)
+            self._put(cells, states, reasons)
             new = cells[self.ok[cells]]
             tell(self.done.mean())
         for cell in np.flatnonzero(~self.done):
@@ -128,7 +136,9 @@ class Spread:
         while begin < len(order):
             cells = order[begin : begin + count]
             begin, count = begin + count, count * MORE
-            self._put(cells, *lead(np.repeat(start.reshape(1, -1), len(cells), axis=0), self.values[cells]))
+            self._put(
+                cells, *lead(np.repeat(start.reshape(1, -1), len(cells), axis=0), self.values[cells], False)
+            )
             reached = np.flatnonzero(self.ok[cells])
             if reached.size:
                 # the others of this round wait for a neighbour, as all do

@@ -166,11 +166,11 @@ class _Job:
             self.asked[pieces[k]] = True
             self.bar.show(begun + (1 - begun) * self.asked.sum() / max(len(reached), 1))
 
-    def _lead(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    def _lead(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
         """Postures led by the crew."""
         pieces = self.crew.chunks(len(start))
         states, reasons = np.full(start.shape, np.nan), [""] * len(start)
-        for k, (some, why) in self.crew.work(lead_cells, [(start[p], target[p]) for p in pieces]):
+        for k, (some, why) in self.crew.work(lead_cells, [(start[p], target[p], step) for p in pieces]):
             states[pieces[k]], reasons[pieces[k]] = some, why
         return states, reasons
 
@@ -225,7 +225,9 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
             question = _question(one)
             name = question.name if isinstance(question, Ready) else getattr(question, "__name__", "answer")
             if name in found:
-                raise InputError(f"Two answers of the sweep are called '{name}'. Give them in a dict of names.")
+                raise InputError(
+                    f"Two answers of the sweep are called '{name}'. Give them in a dict of names."
+                )
             found[name] = question
     if not found:
         raise InputError("Expected at least one `answer`, got none.")

@@ -50,7 +50,7 @@ class Sweep:
     >>> s = kic.sweep(kic.load("horn-two-link"), {"tip.x": x, "tip.y": 0.3}, "elbow",
     ...               near=kic.load("horn-two-link").at([0.3, 1.0]))
     >>> s["elbow"].round(3).tolist(), s.reached.tolist()
-    ([2.78, 2.094, 1.014, nan], [True, True, True, False])
+    ([2.779, 2.043, 0.843, nan], [True, True, True, False])
     """
 
     def __init__(
@@ -83,9 +83,7 @@ class Sweep:
     def configuration(self) -> Configuration:
         """The postures, a batch of the grid's shape; members that were not reached are masked."""
         ok = self.reached
-        return Configuration(
-            self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok
-        )
+        return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Values of an answer, of the grid's shape."""
@@ -143,22 +141,21 @@ class Sweep:
         values = self[name]
         if values.ndim != len(self.shape):
             raise InputError(
-                f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows one "
-                "number. Let the answer return several, by name."
+                f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
+                "one number. Let the answer return several, by name."
             )
         where, said = self._cut(at)
         shown_axes = [axis for axis, index in zip(self.axes, where, strict=True) if isinstance(index, slice)]
         if len(shown_axes) not in (1, 2):
             raise InputError(
                 f"A picture shows one or two axes, and {len(shown_axes)} are left: "
-                f"{', '.join(shown_axes) or 'none'}. Cut with `at`, as at={{'{next(iter(self.axes))}': value}}.",
+                f"{', '.join(shown_axes) or 'none'}. Cut with `at`, as "
+                f"at={{'{next(iter(self.axes))}': value}}.",
                 axes=tuple(shown_axes),
             )
         if not np.isfinite(values[where]).any():
             raise InputError(f"'{name}' has no value in any cell that would be shown; see `reasons`.")
-        axes = [
-            Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes
-        ]
+        axes = [Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes]
         label = f"{name} ({self.units[name]})" if self.units.get(name) else name
         reached, singular = self.reached[where], self._singular(name, where)
         if len(axes) == 1:
@@ -168,7 +165,7 @@ class Sweep:
         )
 
     def _singular(self, name: str, where: tuple[Any, ...]) -> dict[str, np.ndarray]:
-        """What to call each curve on which an answer is singular, with the determinant that vanishes there."""
+        """What to call each curve where an answer is singular, with the determinant that vanishes there."""
         return {
             f"{rows} singular": side[where] for (answer, rows), side in self.sides.items() if answer == name
         }

@@ -14,7 +14,7 @@ from kic.errors import InputError, PostureError, SingularError, shown
 from kic.model import Model
 from kic.picturing.figures import Picture
 from kic.picturing.panels import motion_panels, one_line, part_panels
-from kic.picturing.plots import Panel, draw_plots
+from kic.picturing.plots import draw_plots
 from kic.position import beginning
 from kic.posture import advance, way
 from kic.tables import Sheet, member
@@ -153,15 +153,13 @@ class Following:
         MissingExtraError
             Without Matplotlib.
         """
-        c = self.configuration
-        drawing, which = c._model.drawing, (slice(None), *one_line(self.batch[1:], member))
-        here = Configuration(c._model, (len(self.t),), c.state[which])
+        c, which = self.configuration, (slice(None), *one_line(self.batch[1:], member))
+        drawing = c._model.drawing
         # turns have no values: their rows are seen in the error alone
         valued = [row for row in self.task if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
-        error = motion_panels(drawing, self.task, self.error[which])
-        panels = part_panels(drawing, here, valued)
-        panels += [Panel("error", one.unit, one.lines) for one in error]
-        panels += part_panels(drawing, here, self.coordinates)
+        panels = part_panels(drawing, c, valued, which)
+        panels += motion_panels(drawing, self.task, self.error[which], what="error")
+        panels += part_panels(drawing, c, self.coordinates, which)
         panels += motion_panels(drawing, self.coordinates, self.qd[which], 1)
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 

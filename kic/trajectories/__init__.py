@@ -25,13 +25,14 @@ import numpy as np
 
 from kic.errors import InputError, shown
 from kic.trajectories import piecewise, profiles
+from kic.trajectories.course import Course, Motion
 from kic.trajectories.naming import Naming, naming
 from kic.trajectories.pathlimits import Along, Rows
 from kic.trajectories.piecewise import Piecewise
 from kic.trajectories.splines import hermite, through
 from kic.trajectories.timescaling import uniform
 from kic.trajectories.topp import TimeOptimal, fastest
-from kic.trajectories.trajectory import Course, Motion, Trajectory, positive
+from kic.trajectories.trajectory import Trajectory, positive
 
 __all__ = [
     "Along",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,24 +12,16 @@ from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
 from kic.picturing.figures import Picture
-from kic.picturing.panels import ORDERS, motion_panels
+from kic.picturing.panels import ORDERS
 from kic.picturing.plots import by_unit, draw_plots
 from kic.tables import Sheet
+from kic.trajectories.course import Course, Motion
 from kic.trajectories.naming import Naming
 from kic.trajectories.piecewise import Piecewise
 from kic.units import rate_unit, row_unit
 
 # an instant this share of the duration outside is one of the ends, rounded
 _ROUNDED = 1e-9
-
-
-class Motion(NamedTuple):
-    """Positions (..., M) and their derivatives in time, to unpack: ``q, qd, qdd, qddd = trajectory(t)``."""
-
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    qddd: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -281,8 +272,8 @@ class Trajectory:
         rows = [row for name in names for row in mechanism._model.rows(name, 1).answer.rows.labels]
         if len(rows) != self.size:
             raise InputError(
-                f"This trajectory has {self.size} coordinates, and '{mechanism.name}' has {len(rows)} rows of "
-                f"{', '.join(names)}. Plot it without a mechanism."
+                f"This trajectory has {self.size} coordinates, and '{mechanism.name}' has {len(rows)} rows "
+                f"of {', '.join(names)}. Plot it without a mechanism."
             )
         return [row_unit(mechanism, row) for row in rows]
 
@@ -304,106 +295,6 @@ class Trajectory:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Course:
-    """A mechanism on its way along a trajectory; made by `Trajectory.on`.
-
-    Attributes
-    ----------
-    t : (T,)
-        Times.
-    configuration : Configuration
-        The postures (T,), with all that can be asked of them.
-    motion : Motion
-        q, q̇, q̈, q⃛ (T, M) of the coordinates.
-    wrt : tuple of str or None
-        The coordinates, for `wrt` in other questions; None for the mechanism's own.
-    """
-
-    t: np.ndarray
-    configuration: Configuration
-    motion: Motion
-    wrt: tuple[str, ...] | None
-
-    def of(self, names: str | Iterable[str]) -> Motion:
-        """Values, velocities, accelerations and jerks (T, P) of anything that moves with it.
-
-        Values of angular velocities are NaN.
-
-        Examples
-        --------
-        >>> import kic
-        >>> arm = kic.load("horn-two-link")
-        >>> reach = kic.trajectories.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
-        >>> course = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
-        >>> course.of("tip").qd[0].round(12).tolist()
-        [0.5, 0.0, 0.0]
-        """
-        _, qd, qdd, qddd = self.motion
-        c = self.configuration.coefficients(names, order=3, wrt=self.wrt)
-        assert c.values is not None  # for the type checker
-        return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
-
-    def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
-        """Efforts that the motion takes (eq 2-198).
-
-        Parameters
-        ----------
-        actuators : str or list of str, optional
-            Coordinates at which they act, as many as freedoms; by default those of the trajectory.
-
-        Returns
-        -------
-        (T, M)
-
-        Raises
-        ------
-        InertiaError, SingularError
-            As `Configuration.dynamics`.
-
-        Examples
-        --------
-        >>> import kic
-        >>> arm = kic.load("horn-two-link")
-        >>> hold = kic.trajectories.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
-        >>> hold.effort()[0].tolist()
-        [19.62, 4.905]
-        """
-        if actuators is None:
-            return self.configuration.dynamics(wrt=self.wrt).effort(self.motion.qd, self.motion.qdd)
-        moved = self.of(actuators)
-        return self.configuration.dynamics(wrt=actuators).effort(moved.qd, moved.qdd)
-
-    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
-        """Values, velocities, accelerations and jerks over time, above one another.
-
-        Parameters
-        ----------
-        names : str or list of str, optional
-            Anything that moves, as in `of`; by default the coordinates.
-        width : float
-            In inches.
-
-        Returns
-        -------
-        Picture
-            Its ``axes`` are a tuple, one for each panel.
-        """
-        drawing = self.configuration._model.drawing
-        names = names or self.wrt or self.configuration.coordinates
-        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
-        panels = [
-            panel
-            for order, values in enumerate(self.of(names))
-            for panel in motion_panels(drawing, rows, values, order)
-        ]
-        return draw_plots(self.t, panels, drawing.units.time, width=width)
-
-    def __repr__(self) -> str:
-        names = ", ".join(self.wrt or self.configuration.coordinates)
-        return f"course of '{self.configuration.name}' in {names}, {len(self.t)} times"
 
 
 def positive(name: str, value: Any, what: str = "a positive number") -> float:
