@@ -199,5 +199,12 @@ def _name_lines(axes: Any, height: float) -> None:
             color=line.get_color(),
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "lw": 0.5, "color": line.get_color(), "shrinkA": 1, "shrinkB": 0},
+            arrowprops={
+                "arrowstyle": "-",
+                "lw": 0.5,
+                "color": line.get_color(),
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0.0, 0.5),
+            },
         )
