@@ -1,4 +1,4 @@
-"""Sweeps: values beside direct answers, reach beside geometry, one branch, executors, failures, interrupts."""
+"""Sweeps: values beside direct answers, reach beside geometry, one branch, executors, failures."""
 
 from __future__ import annotations
 
@@ -189,6 +189,17 @@ def cross(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
 
 
+def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
+    """Half way from (12, -1) to (12, 1) the first leg is folded, at 12 from its pivot: exactly, in numbers."""
+    s = kic.sweep(FIVE, {"tip.x": np.linspace(12, 24, 7), "tip.y": np.linspace(-17, 5, 12)}, "A")
+    for side, begun in zip(elbows(s.configuration), elbows(FIVE.at()), strict=True):
+        assert (np.sign(side[s.reached]) == np.sign(begun)).all()
+    start = FIVE.at({"tip.x": 18.0, "tip.y": -15.0})
+    below = FIVE.at({"tip.x": 12.0, "tip.y": -1.0}, near=start)
+    with pytest.raises(kic.PostureError, match="dead centre"):
+        FIVE.at({"tip.x": 12.0, "tip.y": 1.0}, near=below)
+
+
 @pytest.mark.parametrize("assembly", [0, 1, 2, 3])
 def test_a_map_keeps_its_assembly(assembly: int) -> None:
     """Each leg keeps the side of its elbow all over the map, whichever posture it begins with."""
@@ -286,7 +297,7 @@ def test_processes(plain: kic.Sweep) -> None:
         ):
             kic.sweep(FIVE, WIDE, lambda c: c.value("tip.x"), executor=pool)
         # errors come home
-        with pytest.raises(kic.UnknownNameError, match="'tipp'|No .*tipp"):
+        with pytest.raises(kic.UnknownNameError, match="tipp"):
             kic.sweep(FIVE, WIDE, "tipp.x", executor=pool)
 
 
@@ -294,7 +305,7 @@ def test_what_a_process_does_not_find() -> None:
     import pickle
 
     sent = pickle.dumps(sweeping.height).replace(b"height", b"heigth")
-    with pytest.raises(kic.InputError, match="does not find what to answer.*heigth"):
+    with pytest.raises(kic.InputError, match=r"does not find what to answer.*heigth"):
         _unpacked(len, sent)
 
 

@@ -225,9 +225,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
             question = _question(one)
             name = question.name if isinstance(question, Ready) else getattr(question, "__name__", "answer")
             if name in found:
-                raise InputError(
-                    f"Two answers of the sweep are called '{name}'. Give them in a dict of names."
-                )
+                raise InputError(f"Two answers of the sweep are called '{name}'. Name them in a dict.")
             found[name] = question
     if not found:
         raise InputError("Expected at least one `answer`, got none.")
