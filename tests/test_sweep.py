@@ -190,7 +190,7 @@ def cross(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
-    """Half way from (12, -1) to (12, 1) the first leg is folded, at 12 from its pivot: exactly, in numbers."""
+    """Half way from (12, -1) to (12, 1) the first leg is folded: exactly at 12 from its pivot."""
     s = kic.sweep(FIVE, {"tip.x": np.linspace(12, 24, 7), "tip.y": np.linspace(-17, 5, 12)}, "A")
     for side, begun in zip(elbows(s.configuration), elbows(FIVE.at()), strict=True):
         assert (np.sign(side[s.reached]) == np.sign(begun)).all()

@@ -193,7 +193,7 @@ def crossing(side: np.ndarray) -> bool:
 
 
 def zeros(x: np.ndarray, side: np.ndarray) -> np.ndarray:
-    """Where a determinant (n,) over x (n,) changes its sign, by straight lines between neighbours.
+    """Where a determinant (n,) over x (n,) vanishes: at a cell, or between neighbours of other signs.
 
     Examples
     --------
@@ -202,7 +202,8 @@ def zeros(x: np.ndarray, side: np.ndarray) -> np.ndarray:
     """
     a, b = side[:-1], side[1:]
     k = np.flatnonzero(a * b < 0)
-    return x[k] + (x[k + 1] - x[k]) * a[k] / (a[k] - b[k])
+    between = x[k] + (x[k + 1] - x[k]) * a[k] / (a[k] - b[k])
+    return np.sort(np.concatenate([between, x[side == 0]]))
 
 
 def runs(held: np.ndarray) -> list[tuple[int, int]]:
