@@ -265,9 +265,6 @@ def force(
     return Ready("force margin", _force, arguments, _unit_of_force, {"inputs": given})
 
 
-# ------------------------------------------------------------------------------------- what they ask
-
-
 def _value(c: Configuration, row: str) -> np.ndarray:
     found = c.value(row)
     if found.shape != c.batch:
@@ -327,9 +324,6 @@ def _force(
     return np.where((high >= low) & np.isfinite(room).all(axis=-1), high, np.nan)
 
 
-# ----------------------------------------------------------------------------------------- their units
-
-
 def _no_unit(drawing: Drawing, **arguments: Any) -> str:
     return ""
 
@@ -364,9 +358,6 @@ def _unit_of_effort(drawing: Drawing, coordinate: str | None, wrt: Any) -> str:
 
 def _unit_of_force(drawing: Drawing, of: tuple[str, ...], length: Any, **rest: Any) -> str:
     return effort_unit(drawing, of[0]) if length is None else drawing.units.force
-
-
-# ------------------------------------------------------------------------------------------- arguments
 
 
 def _rows(what: str, of: tuple[str, ...]) -> tuple[str, ...]:
