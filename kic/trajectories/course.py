@@ -1,4 +1,4 @@
-"""Course: a mechanism on its way along a trajectory, and what that takes."""
+"""What a mechanism does on its way along a trajectory."""
 
 from __future__ import annotations
 
