@@ -309,7 +309,9 @@ def test_every_model_rests_or_says_why(name: str) -> None:
 
 @pytest.mark.parametrize("name", NOWHERE)
 def test_models_that_never_rest_say_why(name: str) -> None:
-    with pytest.raises(kic.PostureError, match=rf"No equilibrium of '{name}' was found near the start: ") as e:
+    with pytest.raises(
+        kic.PostureError, match=rf"No equilibrium of '{name}' was found near the start: "
+    ) as e:
         kic.load(name).find_equilibrium()
     assert re.search(NOWHERE[name], str(e.value))
     reached = e.value.reached

@@ -85,6 +85,7 @@ FLOORS = [
     ["motion", "energy"],
     ["chart"],
     ["simulation", "events"],
+    ["watch"],
     ["running"],
     ["simulate"],
     ["classics"],

@@ -183,7 +183,8 @@ class JointForces:
         Names of the K closed contacts, which hold either way here, whatever they can.
     pulling, slipping : (..., K) bool
         Contacts that would have to pull, and those that push but need more friction than they have, as in
-        `GraspMotion`; none that the model leaves open, of which `feasible` knows.
+        `GraspMotion`: those that do for certain, where loads are open. Whether such are possible together
+        `feasible` tells.
 
     Examples
     --------
@@ -239,9 +240,11 @@ class JointForces:
         self._touch, self._touch_play = touch, np.where(open_[..., None], touch_play, 0.0)
         # loads at a standstill in free fall are round-off of its weight and its inertia
         self._size = np.maximum(np.abs(touch).max(axis=-1, initial=0.0), size)
-        known = pressing.parts(np.where(open_, np.nan, touch))
-        self.pulling, self.slipping = pressing.judge(np.where(open_, np.nan, touch), SMALL * self._size)
-        self._normal = np.where(np.abs(known[0]) > SMALL * self._size[..., None], known[0], 0.0)
+        # who slips without its open loads across does so with them
+        sure = np.where(open_, np.where(pressing.along, np.nan, 0.0), touch)
+        self.pulling, self.slipping = pressing.judge(sure, SMALL * self._size)
+        normal = sure[..., pressing.along]
+        self._normal = np.where(np.abs(normal) > SMALL * self._size[..., None], normal, 0.0)
 
     @property
     def force(self) -> np.ndarray:

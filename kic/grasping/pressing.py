@@ -78,6 +78,8 @@ class Pressing:
     ----------
     rows : int
         Loads of all contacts, R: along the normal, two tangents, about the normal, as they have them.
+    along : (R,) bool
+        Which of them are along normals.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Pressing:
         ends = np.cumsum(widths, dtype=np.intp).tolist()
         self.rows = ends[-1] if ends else 0
         self._first = np.array([end - width for end, width in zip(ends, widths, strict=True)], dtype=np.intp)
+        self.along = np.isin(np.arange(self.rows), self._first)
         self._spans = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
     def parts(self, load: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,7 +112,7 @@ class Pressing:
         """Which contacts (..., K) have to pull, and which slip; `small` (...) can not be told from none."""
         return judged(*self.parts(load), self.bounds, self.pinned, small[..., None])
 
-    def most(self, load: np.ndarray, play: np.ndarray, size: float) -> tuple[float, list[int]]:
+    def most(self, load: np.ndarray, play: np.ndarray, size: float) -> tuple[float, np.ndarray, list[int]]:
         """The largest least margin that any loads have, as a share of a size, and who is in its way.
 
         Parameters
@@ -123,6 +126,8 @@ class Pressing:
         -------
         margin : float
             At most 1; negative where no such loads are possible.
+        best : (R,)
+            Loads that have it.
         who : list of int
             Contacts that pull or slip; where loads can be chosen, those that are in one another's way.
 
@@ -134,7 +139,7 @@ class Pressing:
         sure = self.margins(load) / size
         least = float(sure.min(initial=1.0))
         if least >= 0 or not play.any():
-            return least, np.flatnonzero(sure < 0).tolist()
+            return least, load, np.flatnonzero(sure < 0).tolist()
         unit = np.ones(self.rows)
         for k, span in enumerate(self._spans):
             if not self.pinned[k]:
@@ -153,4 +158,5 @@ class Pressing:
         )
         middle = centre(program)
         weight = middle.z[program.starts]
-        return middle.margin, who[weight > IN_THE_WAY * weight.max()].tolist()
+        best = load + size * (play @ middle.x)
+        return middle.margin, best, who[weight > IN_THE_WAY * weight.max()].tolist()

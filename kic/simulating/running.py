@@ -17,6 +17,7 @@ from kic.simulating.chart import ACCOUNTS, Chart
 from kic.simulating.events import Events
 from kic.simulating.motion import Motion
 from kic.simulating.simulation import Moments, Simulation
+from kic.simulating.watch import Watch
 from kic.tree import PRISMATIC
 
 # a chart is left where its coordinates move less than this share of what they moved when it was chosen
@@ -76,9 +77,11 @@ class Run:
         events: Events,
         settings: Settings,
         bar: Bar,
+        watch: Watch | None,
     ) -> None:
         self.mechanism, self.motion, self.times = mechanism, motion, times
         self.start, self.events, self.settings, self.bar = start, events, settings, bar
+        self.watch = watch
         self.moments, self.found = Moments(), list[tuple[float, int]]()
         self.steps, self.charts, self.next = 0, 1, 0
         self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
@@ -129,6 +132,8 @@ class Run:
             self._change(BETTER * worth, self.start.rates)
         self.events.check(self.chart.seen(self.t, self.y))
         self._keep([self.chart.moment(self.t, self.y)])
+        if self.watch is not None and self.watch.margin(self.chart, self.t, self.y) < 0:
+            return self._off(self.t, self.y)
         while self.next < len(self.times):
             solver, worth = self._solver(), self._worth()
             while self.next < len(self.times):
@@ -207,14 +212,19 @@ class Run:
         """Find what is wanted within a step and go on to its end; says why if the run stops in it."""
         wanted = self.times[self.next :][self.times[self.next :] <= solver.t]
         hits, moments = list[tuple[float, int]](), list[dict[str, Any]]()
-        stop, end = False, float(solver.t)
-        if self.events.all or len(wanted):
+        stop, end = "", float(solver.t)
+        if self.events.all or len(wanted) or self.watch is not None:
             dense, chart = solver.dense_output(), self.chart
             first = self.t == self.times[0]
             hits = self.events.within(lambda t: chart.seen(t, dense(t)), self.t, end, first)
-            stop = bool(hits) and self.events.stops(hits[-1][1])
-            if stop:
+            if hits and self.events.stops(hits[-1][1]):
                 end = hits[-1][0]
+                stop = f"stopped at t = {end:.9g} by {self.events.name(hits[-1][1])}"
+            off = None if self.watch is None else self.watch.broken(chart, self.t, end, dense)
+            if off is not None:
+                end, stop = off, self._off(off, dense(off))
+                hits = [hit for hit in hits if hit[0] <= off]
+            if stop:
                 wanted = wanted[wanted <= end]
                 if end > max([self.moments.last, *wanted]):
                     wanted = np.append(wanted, end)
@@ -227,7 +237,12 @@ class Run:
             self.t, self.y = end, solver.y.copy()
         self.found += hits
         self._keep(moments)
-        return f"stopped at t = {end:.9g} by {self.events.name(hits[-1][1])}" if stop else ""
+        return stop
+
+    def _off(self, t: float, y: np.ndarray) -> str:
+        """Why the run stops where contacts can not hold."""
+        assert self.watch is not None  # for the type checker
+        return f"stopped at t = {t:.9g}: {self.watch.said(self.chart, t, y)}"
 
     def _keep(self, moments: list[dict[str, Any]]) -> None:
         for moment in moments:
