@@ -313,7 +313,7 @@ class Run:
         return float(least(J @ null))
 
     def _drives(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled rows of the chart that may be others, at its anchor, and the motions that all else leaves."""
+        """Scaled rows of the chart that may be others, and the motions at its anchor that all else leaves."""
         chart = self.chart
         closure = self.motion.model.closure(chart.names)
         G = closure.rows(chart.near[None])[1][0]
