@@ -259,7 +259,7 @@ class Chart:
     def _driven(
         self, t: float, r: Any, now: Now, G: Any, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Efforts and accelerations in the chart; the user's efforts, those of prescribed motions included."""
+        """Efforts and accelerations in the chart; the efforts of the user and of prescribed motions."""
         motion, held, free = self.motion, self.held, self.free
         effort = motion.efforts(t, now)
         h = (r.P @ v) @ v + r.damping @ v - r.load
