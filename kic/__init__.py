@@ -48,7 +48,7 @@ The files beside this one lead from a drawing to an answer: parts, tree, rows, c
 configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about
 a mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`,
 `bearing` (forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`,
-and the closed forms of `classics`.
+`picturing`, and the closed forms of `classics`.
 """
 
 from kic import products, trajectories
@@ -91,10 +91,13 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.motors import Motor
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.picturing.animate import Animation, animate
+from kic.picturing.draw import MechanismPicture, draw
 from kic.questions.assemblies import Assemblies
 from kic.questions.independent import IndependentSet, IndependentSets
 from kic.questions.sensitivity import sensitivity
 from kic.questions.singularities import Singularities, Singularity
+from kic.reporting.page import report_page
 from kic.sharing.distribution import Distribution
 from kic.sharing.internalloads import InternalLoads
 from kic.simulating import controllers
@@ -110,6 +113,7 @@ from kic.tasks.secondary import JointLimits, Manipulability, PreferredPosture
 __version__ = "0.1.0"
 
 __all__ = [
+    "Animation",
     "Assemblies",
     "Body",
     "Closer",
@@ -148,6 +152,7 @@ __all__ = [
     "LoopError",
     "Manipulability",
     "Mechanism",
+    "MechanismPicture",
     "MissingExtraError",
     "ModelError",
     "ModelFileError",
@@ -171,8 +176,10 @@ __all__ = [
     "Units",
     "UnknownNameError",
     "Wrench",
+    "animate",
     "contact_frames",
     "controllers",
+    "draw",
     "force_closure",
     "form_closure",
     "from_dh",
@@ -182,6 +189,7 @@ __all__ = [
     "load",
     "model_names",
     "products",
+    "report_page",
     "save",
     "schema",
     "sensitivity",

@@ -1,4 +1,4 @@
-"""Controllers as plain functions of time and state, for open and closed mechanisms.
+"""Controllers as functions of time and state, for open and closed mechanisms.
 
 =======================  ============================  ================================================
 `computed_torque`        f(t, state, qd) → efforts     follows a trajectory of any rows, exactly linearised
@@ -11,7 +11,8 @@
 States (..., S) are closed ones, as `Configuration.state` has them; rates and what comes back are of the
 coordinates (..., M), the mechanism's own or those of `wrt`. Beyond its ends a trajectory rests. Gains are
 numbers, (P,) or (P, P) arrays for the P coordinates of the trajectory; errors of angles that are known but
-for full turns go the shorter way. The functions keep no memory and may be called from many threads.
+for full turns go the shorter way. The functions keep no memory and may be called from many threads. Those of
+efforts may be given to `kic.simulate` as they are: ``effort=computed_torque(…)``.
 """
 
 from __future__ import annotations
@@ -25,14 +26,48 @@ from kic.arrays import reals
 from kic.errors import InputError, SingularError, shown
 from kic.mechanism import Mechanism
 from kic.rows import names_of
-from kic.trajectories.trajectory import Motion, Trajectory
+from kic.trajectories.course import Motion
+from kic.trajectories.trajectory import Trajectory
 
 __all__ = ["computed_torque", "pd_gravity", "resolved_acceleration", "resolved_jerk", "resolved_rate"]
 
 # a system of rates worse than this has no digit left in what it resolves
 _WORST_CONDITION = 1e12
 
-Control = Callable[..., np.ndarray]
+
+class Control:
+    """A controller: a function of time and state, or of time and what `kic.simulate` shows of a moment.
+
+    Attributes
+    ----------
+    gives : str
+        What comes back: "efforts", "rates", "accelerations" or "jerks".
+    coordinates : tuple of str
+        Names of the M coordinates that it gives them for, and whose rates it takes.
+    """
+
+    def __init__(self, gives: str, coordinates: tuple[str, ...], law: Callable[..., np.ndarray]) -> None:
+        self.gives, self.coordinates, self._law = gives, coordinates, law
+
+    def __call__(self, t: Any, state: Any, *rates: Any) -> np.ndarray:
+        """(..., M) at a time, for a closed state (..., S) and rates (..., M) as the law takes them."""
+        if not rates and hasattr(state, "state"):  # a moment of a run
+            return self._law(t, state.state, state.qd)
+        return self._law(t, state, *rates)
+
+    def check(self, gives: str, coordinates: tuple[str, ...]) -> None:
+        """Refuse a controller of something else, or in other coordinates."""
+        if self.gives != gives:
+            raise InputError(f"Expected a controller that gives {gives}, got one of {self.gives}.")
+        if self.coordinates != coordinates:
+            raise InputError(
+                f"Expected a controller in the coordinates {', '.join(coordinates)}, got one in "
+                f"{', '.join(self.coordinates)}. Give both the same `wrt`.",
+                coordinates=self.coordinates,
+            )
+
+    def __repr__(self) -> str:
+        return f"controller that gives {self.gives} of {', '.join(self.coordinates)}"
 
 
 def computed_torque(
@@ -59,7 +94,7 @@ def computed_torque(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd) → (..., M).
 
     Raises
@@ -88,7 +123,7 @@ def computed_torque(
         r = now.results
         return np.einsum("...kn,...n->...k", r.I, qdd) + _bias(r, v)
 
-    return effort
+    return Control("efforts", rows.evaluator.coordinates, effort)
 
 
 def pd_gravity(
@@ -111,7 +146,7 @@ def pd_gravity(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd) → (..., M).
 
     Examples
@@ -131,7 +166,7 @@ def pd_gravity(
         force = _times(p, now.error) + _times(d, rate)
         return np.einsum("...pn,...p->...n", now.G, force) - now.results.load
 
-    return effort
+    return Control("efforts", rows.evaluator.coordinates, effort)
 
 
 def resolved_rate(
@@ -143,7 +178,7 @@ def resolved_rate(
 
     Returns
     -------
-    callable
+    Control
         f(t, state) → (..., M).
     """
     rows = _Rows(mechanism, trajectory, wrt, 1)
@@ -153,7 +188,7 @@ def resolved_rate(
         now = rows(t, state)
         return rows.solve(now, now.wanted.qd + _times(p, now.error))
 
-    return rate
+    return Control("rates", rows.evaluator.coordinates, rate)
 
 
 def resolved_acceleration(
@@ -169,7 +204,7 @@ def resolved_acceleration(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd) → (..., M).
     """
     rows = _Rows(mechanism, trajectory, wrt, 2)
@@ -178,7 +213,7 @@ def resolved_acceleration(
     def acceleration(t: Any, state: Any, qd: Any) -> np.ndarray:
         return rows.accelerated(rows(t, state), np.asarray(qd), p, d)
 
-    return acceleration
+    return Control("accelerations", rows.evaluator.coordinates, acceleration)
 
 
 def resolved_jerk(
@@ -196,7 +231,7 @@ def resolved_jerk(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd, qdd) → (..., M).
     """
     rows = _Rows(mechanism, trajectory, wrt, 3)
@@ -212,7 +247,7 @@ def resolved_jerk(
         force = _times(a, want.qdd - acceleration) + _times(d, want.qd - rate) + _times(p, now.error)
         return rows.solve(now, want.qddd + force - bias)
 
-    return jerk
+    return Control("jerks", rows.evaluator.coordinates, jerk)
 
 
 class _Now(NamedTuple):

@@ -16,11 +16,13 @@ from kic.model import Model
 from kic.posture import phi_of
 from kic.progress import Bar
 from kic.rows import names_of
+from kic.simulating.controllers import Control
 from kic.simulating.events import Event, Events, Limit
 from kic.simulating.motion import Effort, Motion
 from kic.simulating.running import Run, Settings, Start
 from kic.simulating.simulation import Simulation
 from kic.simulating.watch import Watch
+from kic.trajectories.trajectory import Trajectory
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # times at which results are wanted where only an end is given
@@ -36,7 +38,7 @@ def simulate(
     effort: Effort | Any = None,
     qd: Any = None,
     wrt: str | Iterable[str] | None = None,
-    prescribed: Mapping[str, Callable[[float], Any]] | None = None,
+    prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
     events: Callable[..., float] | Sequence[Callable[..., float]] = (),
     limits: Mapping[str, Any] | None = None,
     method: str = "DOP853",
@@ -63,8 +65,8 @@ def simulate(
         for 1001 times from 0 (from the end of the earlier run).
     effort : callable or (M,) array_like, optional
         ``effort(t, now)`` gives the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are their
-        values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or
-        constant ones. None: it moves freely.
+        values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or a
+        controller of `kic.controllers` that gives efforts at them, or constant ones. None: it moves freely.
     qd : (M,) array_like, optional
         Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
     wrt : str or list of str, optional
@@ -73,6 +75,12 @@ def simulate(
         Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration, which must be each
         other's slopes and begin where the start is. The effort that they take is in the results, in place of
         what `effort` says there. They stay where others of the coordinates are taken.
+        Angles of joints that close a loop are slow to integrate.
+    prescribed : Trajectory or dict of str to callable, optional
+        Coordinates whose motion is given: a trajectory of `kic.trajectories`; or by name, ``f(t)`` returns
+        value, rate and acceleration, which must be each other's slopes, or is a trajectory of one. They begin
+        where the start is. The effort that they take is in the results. No other coordinates can take over
+        then. A trajectory goes on beyond its ends only if it rests there.
     events : callable or list of them, optional
         ``event(t, now)``, a real number whose zeros are found, those that it only touches too. Attributes as
         in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where it rises, or
@@ -207,6 +215,8 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
 
 
 def _efforts(effort: Any, names: tuple[str, ...]) -> Effort | None:
+    if isinstance(effort, Control):
+        effort.check("efforts", names)
     if effort is None or callable(effort):
         return effort
     a = reals(effort)
@@ -221,9 +231,12 @@ def _efforts(effort: Any, names: tuple[str, ...]) -> Effort | None:
 def _prescribed(given: Any, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
     if given is None:
         return {}
+    if isinstance(given, Trajectory):
+        given = given.courses(names)
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
         raise InputError(
-            f"Expected `prescribed` to be a dict of coordinate to function of t, got {shown(given)}."
+            "Expected `prescribed` to be a dict of coordinate to function of t, or a Trajectory, got "
+            f"{shown(given)}."
         )
     for name in given:
         _check_valued("prescribed", name, model, names)
