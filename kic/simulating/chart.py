@@ -69,6 +69,9 @@ class Chart:
         self._choice: np.ndarray | None = None
         self.places = model.tree.state_size if self.whole else len(names)
         self.size = len(names)
+        # the prescribed coordinates, which are in every chart, and the others
+        self.held = np.array([names.index(motion.names[k]) for k in motion.held], dtype=np.intp)
+        self.free = np.setdiff1d(np.arange(len(names)), self.held)
         rows = self._evaluate.layouts[0]
         # of the user's coordinates, those known but for full turns
         self._turns = np.zeros(len(q), dtype=bool) if rows is None else rows.rows.turns
@@ -76,7 +79,11 @@ class Chart:
 
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Values (M,) of the chart's coordinates."""
-        return self.q.copy() if self.own else self.motion.model.values(self.names, state[None])[0]
+        if self.own:
+            return self.q.copy()
+        values = self.motion.model.values(self.names, state[None])[0]
+        values[self.held] = self.q[self.motion.held]  # full turns included
+        return values
 
     @cached_property
     def scale(self) -> np.ndarray:
@@ -104,7 +111,7 @@ class Chart:
     def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Unknown coordinates, closed state (S,), rates (M,) of the chart; prescribed motion put in."""
         x, v = y[: self.places], y[self.places : self.places + self.size]
-        held = self.motion.held
+        held = self.held
         if held.size:
             value, rate, _ = self.motion.given(t)
             x, v = x.copy(), v.copy()
@@ -116,7 +123,7 @@ class Chart:
 
     def led(self, y: np.ndarray) -> np.ndarray:
         """Values and rates (2, H) of prescribed coordinates, as their rates and accelerations lead them."""
-        held = self.motion.held
+        held = self.held
         return np.array([y[self._columns(held)], y[self.places + held]])
 
     def _closed(self, x: np.ndarray) -> np.ndarray:
@@ -186,7 +193,7 @@ class Chart:
         x, state, v = self.parts(t, y)
         r = self._evaluated(state)
         now, G = self._users(r, x, state, v)
-        T, a = self._driven(t, r, now, G, v)
+        T, a, _ = self._driven(t, r, now, G, v)
         rate = np.empty_like(y)
         rate[: self.places] = self._slopes(x, v)
         rate[self.places : self.places + self.size] = a
@@ -208,11 +215,11 @@ class Chart:
         x, state, v = self.parts(t, y)
         r = self._evaluated(state)
         now, G = self._users(r, x, state, v)
-        T, a = self._driven(t, r, now, G, v)
+        _, a, effort = self._driven(t, r, now, G, v)
         return {
             "t": t,
             "q": now.q.copy(),
-            "effort": (T if G is None else self.motion.efforts(t, now)).copy(),
+            "effort": effort.copy(),
             "state": state.copy(),
             "kinetic": v @ r.I @ v / 2,
             "accounts": y[-ACCOUNTS:].copy(),
@@ -249,22 +256,27 @@ class Chart:
         q = phi_of(self._tree, state[None])[0] if self.whole else x
         return Now(q, v, state), None
 
-    def _driven(self, t: float, r: Any, now: Now, G: Any, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Efforts in the chart, those that hold prescribed motions among them, and accelerations."""
-        motion = self.motion
-        T = motion.efforts(t, now)
-        if G is not None:
-            T = G.T @ T
+    def _driven(
+        self, t: float, r: Any, now: Now, G: Any, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Efforts and accelerations in the chart; the efforts of the user and of prescribed motions."""
+        motion, held, free = self.motion, self.held, self.free
+        effort = motion.efforts(t, now)
         h = (r.P @ v) @ v + r.damping @ v - r.load
-        if not motion.held.size:
-            return T, self._solve(r.I, T - h)
-        free, held = motion.free, motion.held
-        a, T = np.empty(self.size), T.copy()
+        if not held.size:
+            T = effort if G is None else G.T @ effort
+            return T, self._solve(r.I, T - h), effort
+        effort = effort.copy()
+        effort[motion.held] = 0.0
+        T = effort.copy() if G is None else G.T @ effort
+        a = np.empty(self.size)
         a[held] = motion.given(t)[2]
         I = r.I[free]
         a[free] = self._solve(I[:, free], T[free] - h[free] - I[:, held] @ a[held])
-        T[held] = r.I[held] @ a + h[held]
-        return T, a
+        # a prescribed coordinate moves nothing else of the chart: what it takes is its own effort
+        effort[motion.held] = r.I[held] @ a + h[held] - T[held]
+        T[held] += effort[motion.held]
+        return T, a, effort
 
     def _solve(self, I: np.ndarray, net: np.ndarray) -> np.ndarray:
         """Accelerations of an inertia that must be positive definite."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kic.simulating.events import Event, Events, Limit
 from kic.simulating.motion import Effort, Motion
 from kic.simulating.running import Run, Settings, Start
 from kic.simulating.simulation import Simulation
+from kic.simulating.watch import Watch
 from kic.trajectories.trajectory import Trajectory
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
@@ -44,6 +45,7 @@ def simulate(
     rtol: float = 1e-9,
     atol: float = 1e-9,
     max_steps: int = 1_000_000,
+    contacts: Literal["stop", "hold"] = "stop",
     progress: bool | None = None,
 ) -> Simulation:
     """Motion in time of a mechanism that efforts drive, from a posture and its rates.
@@ -69,6 +71,10 @@ def simulate(
         Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
     wrt : str or list of str, optional
         The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
+    prescribed : dict of str to callable, optional
+        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration, which must be each
+        other's slopes and begin where the start is. The effort that they take is in the results, in place of
+        what `effort` says there. They stay where others of the coordinates are taken.
         Angles of joints that close a loop are slow to integrate.
     prescribed : Trajectory or dict of str to callable, optional
         Coordinates whose motion is given: a trajectory of `kic.trajectories`; or by name, ``f(t)`` returns
@@ -88,6 +94,10 @@ def simulate(
         Tolerances of the integrator; of lengths, `atol` is a share of the mechanism's characteristic length.
     max_steps : int
         A run that takes more is stopped.
+    contacts : {"stop", "hold"}
+        What becomes of a run in which a closed contact would have to pull, or needs more friction than it
+        has: it stops at that moment, and ``stopped`` says which contact; or contacts hold whatever comes.
+        Where loads are open, it is enough that some are possible.
     progress : bool, optional
         Whether a bar is shown on stderr; by default where that is a terminal and the run is long.
 
@@ -136,6 +146,7 @@ def simulate(
         Events([*_events(events), *_limits(limits, model, names)]),
         _settings(method, rtol, atol, max_steps),
         Bar(progress),
+        _watch(contacts, model, names),
     )
     return run.go(before)
 
@@ -151,6 +162,14 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
     if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
         raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
     return Settings(method, float(rtol), float(atol), int(max_steps))
+
+
+def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:
+    """The watch over contacts, where there are some that may come off or slip."""
+    if contacts not in ("stop", "hold") or not isinstance(contacts, str):
+        raise InputError(f"Expected `contacts` to be 'stop' or 'hold', got {shown(contacts)}.")
+    some = any(contact.type != "pinned" for contact in model.drawing.touching)
+    return Watch(model, names) if some and contacts == "stop" else None
 
 
 def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:

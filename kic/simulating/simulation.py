@@ -87,7 +87,7 @@ class Simulation:
     stopped : str
         Why the run ended before its time; '' if it did not.
     steps, charts : int
-        Steps of the integrator; sets of coordinates in which it ran.
+        Steps of the integrator; sets of coordinates that it took, the user's included.
     """
 
     def __init__(
