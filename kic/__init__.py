@@ -98,8 +98,9 @@ from kic.questions.singularities import Singularities, Singularity
 from kic.sharing.distribution import Distribution
 from kic.sharing.internalloads import InternalLoads
 from kic.simulating import controllers
+from kic.simulating.energy import Energy
 from kic.simulating.simulate import simulate
-from kic.simulating.simulation import Energy, Simulation
+from kic.simulating.simulation import Simulation
 from kic.tasks.ellipsoids import Ellipsoid
 from kic.tasks.following import Following
 from kic.tasks.operational import OperationalEvaluator, OperationalSpace

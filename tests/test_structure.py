@@ -73,6 +73,7 @@ FLOORS = [
     ["trajectories"],
     ["modelfile"],
     ["motion", "energy"],
+    ["motoring"],
     ["chart"],
     ["simulation", "events"],
     ["running"],
