@@ -89,6 +89,10 @@ class Train:
         """Voltages (..., K) of steady currents, R i + k_e u̇ (2-240); NaN of plain sources of torque."""
         return self.resistance * current + self.speed_constant * speed
 
+    def stored(self, current: np.ndarray) -> np.ndarray:
+        """Energy (...) in the inductances, ½ L i²."""
+        return np.asarray((self.inductance * np.where(self.slow, current, 0.0) ** 2).sum(axis=-1) / 2)
+
     @property
     def slow(self) -> np.ndarray:
         """Motors (K,) bool with inductance, whose currents take time to follow their voltages."""

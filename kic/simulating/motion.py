@@ -152,7 +152,8 @@ def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Now) ->
         n = int(np.flatnonzero(~np.isfinite(a))[0])
         raise SimulationError(
             f"`{what}(t, now)` returned {a[n]} for '{names[n]}' at t = {t:.9g}, where q = "
-            f"{shown(now.q.tolist())} and qd = {shown(now.qd.tolist())}. {what.capitalize()}s must be finite.",
+            f"{shown(now.q.tolist())} and qd = {shown(now.qd.tolist())}. {what.capitalize()}s must be "
+            "finite.",
             time=t,
             q=now.q,
             qd=now.qd,

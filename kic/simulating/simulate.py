@@ -102,7 +102,8 @@ def simulate(
     -------
     Simulation
         Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account; of
-        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, and says so in ``stopped``.
+        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, and says
+        so in ``stopped``.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def simulate(
 
     Notes
     -----
-    A circuit is quick: with L/R far below what the motion takes, `method` "Radau" or "LSODA" makes longer steps;
+    A circuit is quick: where L/R is far below what the motion takes, "Radau" and "LSODA" make longer steps;
     or leave the inductance out, ``replace(motor, inductance=0.0)``, and the current follows at once.
 
     Once it is under way, every error carries the run so far as ``simulation``: also those that the user's
@@ -237,8 +238,8 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
         raise InputError(
             "The earlier run was driven by voltages. Give `voltage`: 0 of all motors lets them brake."
             if train is None
-            else "The earlier run had no voltages, so that its motors did not count. Go on without `voltage`, or "
-            "start anew at run.at(run.t[-1]) with qd=run.qd[-1]."
+            else "The earlier run had no voltages, so that its motors did not count. Go on without "
+            "`voltage`, or start anew at run.at(run.t[-1]) with qd=run.qd[-1]."
         )
     if current is not None and (train is None or before is not None):
         why = (

@@ -106,11 +106,7 @@ class Simulation:
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
         work, loads, lost = accounts[:ACCOUNTS]
         if self.motors:
-            L = self._model.train.inductance
-            motors[:2], motors[2] = (
-                accounts[ACCOUNTS:],
-                (L * np.where(L, self.current, 0.0) ** 2).sum(axis=1) / 2,
-            )
+            motors[:2], motors[2] = accounts[ACCOUNTS:], self._model.train.stored(self.current)
         applied = loads + potential - potential[:1]
         return Energy(self._arrays["kinetic"], potential, work, applied, lost, *motors)
 
@@ -184,11 +180,8 @@ class Simulation:
                 f"Expected times from {self.t[0]:g} to {self.t[-1]:g}, those of the run, got {shown(t)}."
             )
         when = times.reshape(-1)
-        return (
-            times,
-            when,
-            np.clip(np.searchsorted(self.t, when, side="right") - 1, 0, max(len(self.t) - 2, 0)),
-        )
+        k = np.searchsorted(self.t, when, side="right") - 1
+        return times, when, np.clip(k, 0, max(len(self.t) - 2, 0))
 
     def _between(self, when: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Quintic Hermite interpolation of the states."""
@@ -324,7 +317,7 @@ class Simulation:
             with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in (*_ARRAYS, "model", "told")}
                 none = np.zeros((len(arrays["t"]), 0))  # files from before there were voltages
-                arrays |= {key: file[key] if key in file else none for key in FLOWS}
+                arrays |= {key: file.get(key, none) for key in FLOWS}
             told = json.loads(str(arrays.pop("told")))
             text = str(arrays.pop("model"))
             if told["format"] != _FORMAT:

@@ -11,6 +11,7 @@ import numpy as np
 from kic.arrays import numbers, reals
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
+from kic.linear.actuators import Drive
 from kic.mechanism import Mechanism
 from kic.tables import Sheet
 from kic.trajectories.naming import Naming
@@ -321,6 +322,25 @@ class Course:
             return self.configuration.dynamics(wrt=self.wrt).effort(self.motion.qd, self.motion.qdd)
         moved = self.of(actuators)
         return self.configuration.dynamics(wrt=actuators).effort(moved.qd, moved.qdd)
+
+    def drive(self) -> Drive:
+        """What the motors do: speeds, torques, currents and voltages (T, K) of each (eqs 2-238 to 2-240).
+
+        Raises
+        ------
+        InputError, SingularError, InertiaError
+            As `Configuration.drive`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("puma560-motors")
+        >>> swing = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
+        >>> swing.on(arm, 5).drive().voltage.shape
+        (5, 6)
+        """
+        _, qd, qdd, qddd = self.motion
+        return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
 
     def __repr__(self) -> str:
         names = ", ".join(self.wrt or self.configuration.coordinates)
