@@ -68,6 +68,7 @@ FLOORS = [
     ["dh", "dimensions"],
     ["sensitivity", "trajectory"],
     ["splines", "pathlimits", "controllers"],
+    ["voltagelimits"],
     ["timescaling"],
     ["topp"],
     ["trajectories"],

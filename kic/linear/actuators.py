@@ -62,9 +62,12 @@ class Train:
 
     def shafts(self, joints: Coefficients) -> Coefficients:
         """Shafts as rows, from the coefficients of their joints in any coordinates."""
-        K, J = self.ratios.shape
-        N = Coefficients(self.names, self.joints, self.ratios, np.zeros((K, J, J)), np.zeros((K, J, J, J)))
-        return N @ joints
+        jet = [
+            np.einsum(f"kj,...j{axes}->...k{axes}", self.ratios, T)
+            for axes, T in zip(("n", "mn", "lmn"), joints.tensors, strict=False)
+        ]
+        G, H, D = (*jet, None, None)[:3]
+        return Coefficients(self.names, joints.columns, G, H, D, quasi=joints.quasi)
 
     def dynamics(self, shafts: Coefficients) -> Dynamics:
         """I*, P* and damping of rotors, in the coordinates of their shafts' rows (2-237).

@@ -115,8 +115,8 @@ def _numbers(option: str, what: str, names: tuple[str, ...], given: tuple[str, .
             values[{n: n for n in names}[name]] = float(text)
         except (KeyError, ValueError):
             raise InputError(
-                f"{option} takes NAME=NUMBER of {what}, got {entry!r}. The {what.split()[1]}s are "
-                f"{', '.join(names) or 'none'}."
+                f"{option} takes NAME=NUMBER of {what}, got {entry!r}. "
+                + (f"The {what.split()[1]}s are {', '.join(names)}." if names else "There are none.")
             ) from None
     return list(values.values())
 
