@@ -115,6 +115,7 @@ def cubic_room(c: np.ndarray) -> np.ndarray:
         middle = np.where(np.isfinite(ends[1:]), (ends[:-1] + ends[1:]) / 2, 2 * ends[:-1] + 1)
         value = c[0] + middle * (c[1] + middle * (c[2] + middle * c[3]))
     shut = (ends[1:] > ends[:-1]) & (value < 0)
+    ends[0] = np.where(c[0] < 0, -np.inf, 0.0)
     start, end = ends[:-1][shut], ends[1:][shut]
     order = np.argsort(start, kind="stable")
     # what is left between open intervals that are shut
