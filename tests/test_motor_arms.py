@@ -1,4 +1,4 @@
-"""Nominal voltages lead arms without feedback, if the model is right; where it is wrong, feedback mends it."""
+"""Nominal voltages lead arms without feedback if the model is right; if it is wrong, feedback mends it."""
 
 from __future__ import annotations
 
@@ -68,17 +68,18 @@ def test_voltages_between_the_samples_are_right(nominal: Nominal) -> None:
     assert np.abs(nominal.voltage(course.t) - course.drive().voltage).max() < 1e-9
 
 
-def test_nominal_voltages_lead_without_feedback(nominal: Nominal) -> None:
+@pytest.mark.parametrize("method", ["DOP853", "LSODA"])
+def test_nominal_voltages_lead_without_feedback(nominal: Nominal, method: str) -> None:
     """To the accuracy of the integration: the way that is missed is below rtol, and falls with it."""
-    missed = []
-    for rtol in (1e-3, 1e-5, 1e-7):
-        run = nominal.run(rtol=rtol, atol=rtol, method="RK23" if rtol > 1e-6 else "DOP853")
-        missed.append(nominal.missed(run))
-        assert missed[-1] < rtol
-    assert missed[2] < 1e-2 * missed[1] < 1e-3 * missed[0]
+    tolerances = (1e-3, 1e-5, 1e-7)
+    runs = [nominal.run(rtol=rtol, atol=rtol, method=method) for rtol in tolerances]
+    missed = [nominal.missed(run) for run in runs]
+    assert all(off < rtol for off, rtol in zip(missed, tolerances, strict=True))
+    assert missed[2] < missed[1] / 20 < missed[0] / 400
     # and with it currents, and the account
-    assert np.abs(run.current - nominal.drive.current[::10]).max() < 1e-4
-    assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.electrical[-1]
+    off = [np.abs(run.current - nominal.drive.current[::10]).max() for run in runs]
+    assert off[2] < off[1] / 20 < 1e-4
+    assert np.abs(runs[2].energy.residual).max() < 1e-6 * runs[2].energy.electrical[-1]
 
 
 def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> None:
@@ -120,7 +121,7 @@ def test_a_plain_function_of_voltages_mends_it_too(nominal: Nominal) -> None:
         return nominal.voltage(t) + 4.0 * error + 0.2 * slip
 
     run = nominal.run(wrong, led, method="BDF", rtol=1e-7, atol=1e-7)
-    assert nominal.missed(run) < 0.2 * nominal.missed(nominal.run(wrong))
+    assert nominal.missed(run) < 0.25 * nominal.missed(nominal.run(wrong))
 
 
 def test_errors_die_as_said_without_inductance(nominal: Nominal) -> None:
@@ -167,9 +168,8 @@ def test_what_is_refused() -> None:
 def test_the_model_is_the_arm_with_motors() -> None:
     """Bodies and joints are those of puma560; rotors weigh what its prose says."""
     bare = kic.load("puma560")
-    assert replace(PUMA, motors=(), name="", title="", about="", source="", drawing="") == replace(
-        bare, name="", title="", about="", source="", drawing=""
-    )
+    words = {key: getattr(bare, key) for key in ("name", "title", "about", "source", "drawing")}
+    assert replace(PUMA, motors=(), **words) == bare
     gain = np.diag(PUMA.at().dynamics(motors=True).I - bare.at().dynamics().I)
     assert gain == pytest.approx([0.784, 2.325, 0.577, 0.191, 0.171, 0.194], abs=6e-4)
     for motor in PUMA.motors:
