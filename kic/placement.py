@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -59,6 +61,45 @@ class Placement:
         """
         phi = phi_of(self._model.tree, self._states)
         return phi.reshape(*self.batch, self._model.tree.size)
+
+    def __getitem__(self, members: Any) -> Self:
+        """Members of a batch, by what NumPy takes as an index of its axes.
+
+        Parameters
+        ----------
+        members : int, slice, array of int or bool, or a tuple of these
+            Such as ``path[-1]``, ``path[::10]``, ``grid[0, :]``, ``c[c.ok]``.
+
+        Returns
+        -------
+        Configuration
+            Of the batch that is left.
+
+        Raises
+        ------
+        IndexError
+            For members that are not there.
+        InputError
+            Of one posture, which has no members.
+
+        Examples
+        --------
+        >>> import kic
+        >>> path = kic.load("four-bar").path({"A": [1.0, 1.1, 1.2]})
+        >>> path[-1].value("A").round(6), path[:2].batch
+        (np.float64(1.2), (2,))
+        """
+        if not self.batch:
+            raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
+        which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
+        ok = None if self._ok is None else self._ok.reshape(-1)[which]
+        return type(self)(self._model, which.shape, self._states[which.reshape(-1)], ok)
+
+    def __iter__(self) -> Iterator[Self]:
+        """The members of a batch along its first axis."""
+        if not self.batch:
+            raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
+        return (self[k] for k in range(self.batch[0]))
 
     def _masked(self, T: np.ndarray) -> np.ndarray:
         """NaN in every number of the members that have no posture."""

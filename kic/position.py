@@ -128,7 +128,8 @@ def beginning(
     if not isinstance(near, Configuration):
         raise InputError(f"Expected `{argument}` to be a posture made by at(), got {shown(near)}.")
     if near._model is not model and near._model.drawing != model.drawing:
-        raise InputError(f"`{argument}` must be a posture of '{name}', got one of '{near.name}'.")
+        got = f"one of '{near.name}'" if near.name != name else "one of another drawing of that name"
+        raise InputError(f"`{argument}` must be a posture of '{name}', got {got}.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
         raise InputError(

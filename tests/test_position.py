@@ -539,3 +539,39 @@ def test_an_antiparallel_closure() -> None:
     # with a bolt on the other side of the leaf only the flipped door would do
     with pytest.raises(kic.PostureError, match="joint 'hinge' closed the wrong way round"):
         m.assemblies({"tip.z": -0.3})
+
+
+def test_members_of_a_batch() -> None:
+    m = kic.load("four-bar")
+    c = m.at({"A": [[1.0, 1.1, 1.2], [1.3, 1.4, 1.5]]})
+    tip = c.value("tip")
+    for index in (0, (1, 2), (..., 0), (slice(None), None), np.array([[True, False, True]] * 2), [1, 0]):
+        some = c[index]
+        of = tip[index] if not isinstance(index, tuple) else tip[(*index, slice(None))]
+        assert np.array_equal(some.value("tip"), of)
+        assert some.batch == of.shape[:-1]
+    assert [one.batch for one in c] == [(3,), (3,)]
+    assert c[:0].batch == (0, 3)
+    # answers are those of the batch
+    assert np.array_equal(c[1, 2].coefficients("tip", order=3).D, c.coefficients("tip", order=3).D[1, 2])
+    assert np.array_equal(m.path({"A": [1.5, 1.6]}, near=c[1, 2])[-1].value("A"), np.float64(1.6))
+    # what has no posture has none among others
+    some = m.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
+    assert [bool(one.ok) for one in some] == [True, False, True]
+    assert np.isnan(some[1].value("tip")).all()
+    assert some[some.ok].ok.all()
+    with pytest.raises(IndexError):
+        c[2]
+    with pytest.raises(kic.InputError, match="one posture of 'four-bar', and no batch that has members"):
+        c[1, 2][0]
+    with pytest.raises(kic.InputError, match="one posture of 'four-bar', and no batch"):
+        list(c[1, 2])
+
+
+def test_a_posture_of_a_drawing_that_was_changed() -> None:
+    m = kic.load("four-bar")
+    heavy = replace(m, gravity=(0, -1.62, 0))
+    with pytest.raises(
+        kic.InputError, match="posture of 'four-bar', got one of another drawing of that name"
+    ):
+        heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))
