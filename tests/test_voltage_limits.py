@@ -83,6 +83,27 @@ def test_a_closed_mechanism_with_gears_and_friction(inductance: float) -> None:
     assert np.abs(sampled(timed, m)).max() == pytest.approx(24.0, rel=1e-9)
 
 
+def test_the_way_of_a_tip() -> None:
+    """In coordinates that are neither those of the mechanism nor the joints of the motors; both timings."""
+    m = five_bar(inductance=2e-3)
+    x, y, _ = m.at().value("tip")
+    ends = {"tip.x": x, "tip.y": y}, {"tip.x": x + 0.05, "tip.y": y - 0.03}
+    timed = tr.uniform(tr.septic(*ends, 1.0), m, voltage=24.0)
+    assert np.abs(sampled(timed, m)).max() == pytest.approx(24.0, rel=1e-9)
+    # the same motion, asked in the mechanism's own coordinates
+    course = timed.on(m, 5)
+    own = course.of(["A", "E"])
+    drive = course.configuration.drive(own.qd, own.qdd, own.qddd)
+    for key in ("speed", "torque", "current", "voltage"):
+        a, b = getattr(course.drive(), key), getattr(drive, key)
+        assert np.abs(a - b).max() < 1e-8 * np.abs(b).max(), key
+    best = tr.fastest(tr.line(*ends), quick(m), voltage={"P": 24.0, "Q": (-20.0, 12.0)})
+    middle = (best.t[1:] + best.t[:-1]) / 2
+    P, Q = best.trajectory.on(quick(m), middle).drive().voltage.T
+    assert np.abs(P).max() < 24.1
+    assert -20.1 < Q.min() < Q.max() < 12.1
+
+
 @pytest.mark.parametrize("which", ["arm", "five-bar"])
 def test_fastest_keeps_the_voltages_and_reaches_them(which: str) -> None:
     if which == "arm":
