@@ -48,7 +48,7 @@ The files beside this one lead from a drawing to an answer: parts, tree, rows, c
 configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about
 a mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`,
 `bearing` (forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`,
-and the closed forms of `classics`.
+`picturing`, and the closed forms of `classics`.
 """
 
 from kic import products, trajectories
@@ -91,10 +91,12 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.motors import Motor
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.picturing.draw import MechanismPicture, draw
 from kic.questions.assemblies import Assemblies
 from kic.questions.independent import IndependentSet, IndependentSets
 from kic.questions.sensitivity import sensitivity
 from kic.questions.singularities import Singularities, Singularity
+from kic.reporting.page import report_page
 from kic.sharing.distribution import Distribution
 from kic.sharing.internalloads import InternalLoads
 from kic.simulating import controllers
@@ -149,6 +151,7 @@ __all__ = [
     "LoopError",
     "Manipulability",
     "Mechanism",
+    "MechanismPicture",
     "MissingExtraError",
     "ModelError",
     "ModelFileError",
@@ -174,6 +177,7 @@ __all__ = [
     "Wrench",
     "contact_frames",
     "controllers",
+    "draw",
     "force_closure",
     "form_closure",
     "from_dh",
@@ -183,6 +187,7 @@ __all__ = [
     "load",
     "model_names",
     "products",
+    "report_page",
     "save",
     "schema",
     "sensitivity",

@@ -214,7 +214,7 @@ class Postures(Drawing):
 
     def follow(
         self,
-        path: Mapping[str, Any],
+        path: Mapping[str, Any] | Any,
         t: Any,
         near: Configuration | None = None,
         weight: Weight = "minimum norm",
@@ -234,13 +234,14 @@ class Postures(Drawing):
 
         Parameters
         ----------
-        path : dict of str to callable or array_like
-            The task, by rows with a value ("flange", "tip.x") or bodies, and their course: a function of
-            time that returns values, (values, rates) or (values, rates, accelerations), or samples
-            (n, ..., P) at the times, between which a spline of fifth degree goes. A function that returns
-            values alone is derived by a complex step, and must pass complex times on. Of a body, a SciPy
-            `RigidTransform` or `Rotation` of n members, its displacement from the drawing; or a function
-            that returns one with its rates.
+        path : Trajectory, or dict of str to callable or array_like
+            The task: a trajectory of `kic.trajectories` in its rows; or by rows with a value ("flange",
+            "tip.x") or bodies, and their course: a trajectory, a function of time that returns values,
+            (values, rates) or (values, rates, accelerations), or samples (n, ..., P) at the times, between
+            which a spline of fifth degree goes. A function that returns values alone is derived by a complex
+            step, and must pass complex times on; rates that are returned must be those of the values. Of a
+            body, a SciPy `RigidTransform` or `Rotation` of n members, its displacement from the drawing; a
+            function that returns one with its rates; or a turn made by `kic.trajectories.rotation`.
         t : (n,) array_like
             Times.
         near : Configuration, optional
@@ -264,7 +265,8 @@ class Postures(Drawing):
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`; also for times that do not grow, or a path that is none.
+            As `Configuration.resolve`; also for times that do not grow, a path that is none, or one whose
+            stated rates contradict its values.
         SingularError
             Where the task is singular on the way and it is not damped; it says when.
         PostureError

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 ROUNDOFF = 1e-14
 # wider tables are broken into blocks, longer prose into lines
 WIDTH = 100
+# head and cells of a column that is a rule between others
+BAR = "|"
 
 
 def cell(x: Any, largest: float) -> str:
@@ -79,21 +82,50 @@ class Table:
         return "  ".join([label.ljust(first), *placed]).rstrip()
 
     def html(self) -> str:
-        """For a notebook."""
-        head = "".join(f"<th>{escape(t)}</th>" for t in [self.corner, *self.columns])
-        head = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
-        body = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th>"
-            + "".join(
-                f"<td style='text-align:left'>{escape(t)}</td>"
-                if k in self.words
-                else f"<td>{escape(t.strip())}</td>"
-                for k, t in enumerate(line)
-            )
-            + "</tr>"
+        """For a notebook or a page.
+
+        A number carries as ``data-pad`` the digits that it has fewer than the longest of its column, so that
+        a style sheet can bring decimal points below each other.
+        """
+        heads = f'<th scope="col">{escape(self.corner)}</th>' + "".join(
+            f'<th scope="col"{self._styled(k)}>{escape(self.columns[k])}</th>' for k in self._seen
+        )
+        head = f"<thead><tr>{heads}</tr></thead>" if any(self.columns) else ""
+        lines = (
+            f'<tr><th scope="row" style="text-align:left">{escape(label)}</th>{self._cells(line)}</tr>'
             for label, line in zip(self.rows, self.cells, strict=True)
         )
-        return f"<p>{escape(self.caption)}</p><table>{head}<tbody>{body}</tbody></table>"
+        top = '<caption style="caption-side:top;text-align:left">'
+        caption = f"{top}{escape(self.caption.strip())}</caption>"
+        return f"<table>{caption}{head}<tbody>{''.join(lines)}</tbody></table>"
+
+    @property
+    def _seen(self) -> list[int]:
+        """Columns but those of bars, in whose place lines are ruled."""
+        return [k for k in range(len(self.columns)) if self.columns[k] != BAR]
+
+    def _styled(self, k: int) -> str:
+        """How a column stands."""
+        left = "text-align:left" if k in self.words else ""
+        ruled = "border-left:1px solid" if k and self.columns[k - 1] == BAR else ""
+        styles = ";".join(filter(None, (left, ruled)))
+        return f' style="{styles}"' if styles else ""
+
+    def _cells(self, line: list[str]) -> str:
+        """The cells of a row but its label."""
+        return "".join(
+            f"<td{self._styled(k)}{'' if k in self.words else _pad(line[k])}>{escape(line[k].strip())}</td>"
+            for k in self._seen
+        )
+
+
+def _pad(text: str) -> str:
+    """What a number lacks at its right end, where `column` put blanks."""
+    short = len(text) - len(text.rstrip())
+    if not short or not text[: len(text) - short][-1:].isdigit():
+        return ""
+    lacks = "0" * short if "." in text else "." + "0" * (short - 1)
+    return f' data-pad="{lacks}"'
 
 
 def _blocks(widths: list[int], room: int) -> list[list[int]]:
@@ -126,6 +158,11 @@ class Sheet:
     def __init__(self, title: str) -> None:
         self.title = title
         self._parts: list[Table | str] = []
+        self._marks: list[tuple[str, int]] = []
+
+    def chapter(self, title: str) -> None:
+        """Begin a chapter, for pages that have headings; `text` goes on without."""
+        self._marks.append((title, len(self._parts)))
 
     def say(self, text: str) -> None:
         """Add a line of prose."""
@@ -201,9 +238,19 @@ class Sheet:
 
     def html(self) -> str:
         """For a notebook."""
-        out = [f"<p><b>{escape(self.title)}</b></p>"]
-        out += [f"<p>{escape(p)}</p>" if isinstance(p, str) else p.html() for p in self._parts]
-        return "".join(out)
+        return f"<p><b>{escape(self.title)}</b></p>" + "".join(html(part) for part in self._parts)
+
+    def chapters(self) -> list[tuple[str, list[Table | str]]]:
+        """The parts below the headings under which they stand; those before the first below ""."""
+        marks = [*self._marks, ("", len(self._parts))]
+        found = [("", self._parts[: marks[0][1]])]
+        found += [(title, self._parts[start:end]) for (title, start), (_, end) in pairwise(marks)]
+        return [(title, parts) for title, parts in found if parts]
+
+
+def html(part: Table | str) -> str:
+    """A table or a line of prose of a sheet as HTML."""
+    return f"<p>{escape(part.strip())}</p>" if isinstance(part, str) else part.html()
 
 
 def member(batch: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:

@@ -6,15 +6,17 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kic.commands import completing
 from kic.errors import InputError, ModelFileError, unknown
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from kic.configuration import Configuration
     from kic.mechanism import Mechanism
 
 # what is wider than this is hard to read, what is narrower can not be helped
@@ -24,15 +26,42 @@ _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]\w*
 _DEGREES = ("deg", "°")
 
 
-def load_model(model: str) -> Mechanism:
-    """A shipped model by its name, else whatever file there is."""
-    from kic.modelfile import load, model_names
+model_argument = click.argument("model", shell_complete=completing.models)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see above.")
+
+
+def posture_options(command: Any) -> Any:
+    """``--at`` and ``--near`` of a command."""
+    about: dict[str, Any] = {"multiple": True, "metavar": "POSTURE", "shell_complete": completing.coordinates}
+    said = "Coordinates, in order or by name; repeatable. As drawn if left out."
+    at = click.option("--at", "given", help=said, **about)
+    said = "From where that posture is led, so that its assembly is kept; as --at."
+    near = click.option("--near", "near", help=said, **about)
+    return at(near(command))
+
+
+def names_option(option: str, name: str, text: str) -> Any:
+    """An option that takes names of parts or their rows."""
+    return click.option(option, name, multiple=True, metavar="NAME[,NAME…]", help=text,
+                        shell_complete=completing.parts)  # fmt: skip
+
+
+def model_file(model: str) -> Path:
+    """File of a shipped model by its name, else whatever file there is."""
+    from kic.modelfile import find, model_names
 
     if model not in model_names() and Path(model).exists():
         if Path(model).is_dir():
             raise ModelFileError(f"{model}: is a directory, a model is a TOML file.", path=Path(model))
-        return load(Path(model))
-    return load(model)
+        return Path(model)
+    return find(model)
+
+
+def load_model(model: str) -> Mechanism:
+    """The mechanism in that file."""
+    from kic.modelfile import load
+
+    return load(model_file(model))
 
 
 def at_terminal() -> bool:
@@ -46,49 +75,77 @@ def width() -> int:
     return min(max(columns, NARROWEST), WIDEST)
 
 
-def posture_of(mechanism: Mechanism, given: tuple[str, ...]) -> np.ndarray:
-    """Coordinates (M,) from ``--at``: all in order, or some by name and the rest as drawn."""
+def configuration_of(
+    mechanism: Mechanism, given: tuple[str, ...], near: tuple[str, ...] = ()
+) -> Configuration:
+    """The posture of ``--at``, led from that of ``--near`` if there is one; as drawn without either."""
+    if not near:
+        return mechanism.at(_inputs(mechanism, given, None, "--at") if given else None)
+    if not given:
+        raise misuse("a posture to start from needs one to go to: give --at, too.", "--near")
+    start = mechanism.at(_inputs(mechanism, near, None, "--near"))
+    return mechanism.at(_inputs(mechanism, given, start, "--at"), near=start)
+
+
+def _inputs(
+    mechanism: Mechanism, given: tuple[str, ...], start: Configuration | None, option: str
+) -> np.ndarray | dict[str, float]:
+    """What `Mechanism.at` takes: coordinates in order, or some by name and the rest as at the start or drawn.
+
+    Once something else is named, such as a row of a point, what is named is all there is.
+    """
     from kic.posture import drawn_coordinates
+    from kic.reporting.account import coordinate_values
 
     entries = [entry.strip() for text in given for entry in text.split(",")]
     named = ["=" in entry for entry in entries]
     if any(named) and not all(named):
         raise misuse(
             f"{', '.join(given)!r} mixes names and bare numbers. Give either all coordinates in order "
-            "(10deg, 0.5, …) or names (waist=10deg)."
+            "(10deg, 0.5, …) or names (waist=10deg).",
+            option,
         )
     names = mechanism.coordinate_names
-    if not any(named):
+    if any(named):
+        pairs = [(key.strip(), text.strip()) for key, _, text in (e.partition("=") for e in entries)]
+    else:
         if len(entries) != len(names):
             raise InputError(
-                f"--at has {len(entries)} number{'s' if len(entries) > 1 else ''}, but the coordinates of "
-                f"'{mechanism.name}' are {len(names)}: {', '.join(names)}. Give all in this order, or some "
-                "by name (name=value)."
+                f"{option} has {len(entries)} number{'s' if len(entries) > 1 else ''}, but the coordinates "
+                f"of '{mechanism.name}' are {len(names)}: {', '.join(names)}. Give all in this order, or "
+                "some by name (name=value)."
             )
         pairs = list(zip(names, entries, strict=True))
-    else:
-        pairs = [(key.strip(), text.strip()) for key, _, text in (e.partition("=") for e in entries)]
-    phi = drawn_coordinates(mechanism)
-    seen = set()
+    values: dict[str, float] = {}
     for name, text in pairs:
-        place = names.index(_checked_name(mechanism, name))
-        if name in seen:
-            raise InputError(f"--at gives '{name}' twice.")
-        seen.add(name)
-        phi[place] = number_of(mechanism, name, text)
+        _check_single(mechanism, name)
+        if name in values:
+            raise InputError(f"{option} gives '{name}' twice.")
+        values[name] = number_of(mechanism, name, text, option)
+    if not set(values) <= set(names):
+        return values
+    phi = drawn_coordinates(mechanism)
+    if start is not None:
+        phi = coordinate_values(start)
+    for name, value in values.items():
+        phi[names.index(name)] = value
     return phi
 
 
-def _checked_name(mechanism: Mechanism, name: str) -> str:
-    """A single coordinate, or an error that lists them."""
+def _check_single(mechanism: Mechanism, name: str) -> None:
+    """One number sets it: a coordinate, or a single row of something; else an error that lists them."""
     names = mechanism.coordinate_names
     if name in names:
-        return name
+        return
     joints = {joint.name: joint for joint in mechanism.joints}
     if name in joints and joints[name].freedoms > 1:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
         raise InputError(f"Joint '{name}' has {joints[name].freedoms} freedoms; name each: {each}.")
-    raise unknown("coordinate", name, mechanism.name, names)
+    if name.partition(".")[0] not in mechanism.parts:
+        raise unknown("coordinate", name, mechanism.name, names)
+    rows = mechanism.at().coefficients(name, 1).rows
+    if len(rows) > 1:
+        raise InputError(f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}.")
 
 
 def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") -> float:

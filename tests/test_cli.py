@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -155,13 +158,30 @@ def shell(*arguments, **environment):
     )
 
 
+COMMANDS = ("list", "report", "draw", "mobility", "linearize", "simulate", "check", "schema", "completion")
+
+
 # --- kic, kic list, kic schema
+
+
+def test_kic_alone_is_its_help():
+    assert run() == run("--help")
+    result = shell("-m", "kic")
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert b"kic report puma560 --at" in result.stdout
+
+
+def test_every_command_is_there_with_an_example_and_one_line():
+    assert tuple(main.commands) == COMMANDS
+    for name, command in main.commands.items():
+        assert re.search(rf'\n +(eval "\$\()?kic {name}\b', command.help), name
+        assert command.get_short_help_str(200).endswith(".")
 
 
 def test_help_teaches_by_example():
     text = run("--help")
     assert "kic report puma560 --at shoulder=30deg" in text
-    for command in ("list", "report", "check", "schema"):
+    for command in COMMANDS:
         assert f"kic {command}" in text or f"  {command} " in text
         assert f"kic {command}" in run(command, "--help")
     assert "#:schema" in run("schema", "-h")
@@ -170,13 +190,14 @@ def test_help_teaches_by_example():
 def test_examples_of_the_help_run(file, monkeypatch):
     arm = Path(file(BARE, "arm.toml"))
     monkeypatch.chdir(arm.parent)
-    text = run("--help") + run("report", "--help") + run("list", "--help") + run("check", "--help")
+    text = run("--help") + "".join(run(command, "--help") for command in COMMANDS)
     lines = [line.strip().split("     ")[0] for line in text.splitlines() if line.startswith("    kic ")]
-    assert len(lines) > 9
-    for line in set(lines):
+    assert len(lines) > 30
+    for line in sorted(set(lines)):
         words = shlex.split(line.split(" > ")[0])
         if words[-1] != "10deg, 0.5, -30deg":  # an arm of three joints
             run(*words[1:])
+    assert {"four-bar.svg", "fan.pdf", "arm.png", "four-bar.html", "fall.npz"} <= set(os.listdir())
 
 
 def test_version():
@@ -201,10 +222,21 @@ def test_list_has_a_line_for_each_model():
 
 def test_list_is_wrapped_at_a_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
-    monkeypatch.setattr("kic.cli._at_terminal", lambda: True)
+    monkeypatch.setattr("kic.commands.list_command.at_terminal", lambda: True)
     lines = run("list").splitlines()
     assert max(map(len, lines)) <= 70
     assert len(lines) > 1 + len(kic.model_names())
+
+
+def test_list_for_scripts():
+    rows = json.loads(run("list", "--json"))
+    assert [row["name"] for row in rows] == list(kic.model_names())
+    for row in rows:
+        m = kic.load(row["name"])
+        assert row["freedoms"] == m.freedoms == len(row["coordinates"])
+        assert tuple(row["coordinates"]) == m.coordinate_names
+        assert row["title"] == m.title
+        assert kic.load(Path(row["file"])) == m
 
 
 def test_schema_is_the_schema():
@@ -247,6 +279,15 @@ def test_check_names_loops(file):
     assert "slab (mass)" in text
 
 
+def test_check_for_scripts(file):
+    told = json.loads(run("check", file(BARE), "--json"))
+    assert (told["name"], told["ok"], told["notes"]) == ("bare", True, [])
+    assert told["summary"] == summary(kic.load(file(BARE)))
+    assert "rod (mass)" in told["warnings"][0]
+    assert len(json.loads(run("check", "puma560", "--json"))["notes"]) == 2
+    assert "is not TOML" in run("check", file("name = "), "--json", code=1)  # nothing on stdout
+
+
 def test_check_refuses(file):
     assert "is not TOML" in run("check", file("name = "), code=1)
     wrong = BARE.replace("axis", "axes")
@@ -260,6 +301,32 @@ def test_check_refuses(file):
 
 def test_a_file_may_have_any_name(file):
     assert run("check", file(BARE, "model.txt")).startswith("ok: bare")
+
+
+# --- kic mobility
+
+
+@pytest.mark.parametrize("name", ["puma560", "four-bar", "bricard", "rssr"])
+def test_mobility(name):
+    account = kic.load(name).mobility()
+    assert " ".join(run("mobility", name).split()) == " ".join(account.text().split())
+    told = json.loads(run("mobility", name, "--json"))
+    assert told["name"] == name
+    assert told["text"] == account.text()
+    for key in ("freedoms", "first_order", "redundant", "regular", "finite", "extends", "conditions"):
+        assert told[key] == getattr(account, key), key
+    assert told["tree_coordinates"] == account.coordinates
+    assert told["shares"] == account.shares.tolist()
+    assert [one["coordinates"] for one in told["idle"]] == [list(one.coordinates) for one in account.idle]
+    text = run("mobility", "--help")
+    for key in told:
+        assert key in text
+
+
+def test_mobility_in_a_posture():
+    m = kic.load("four-bar")
+    text = run("mobility", "four-bar", "--at", "A=70deg")
+    assert " ".join(text.split()) == " ".join(m.mobility(m.at({"A": np.radians(70)})).text().split())
 
 
 # --- kic report
@@ -450,6 +517,42 @@ def test_sliders_and_components():
     assert (c["lift"], c["neck.1"], c["neck.2"], c["left_slide"]) == (0.9, 0.0, np.radians(5), 0.01)
 
 
+def test_places_fix_a_posture_too():
+    m = kic.load("five-bar")
+    d = data("five-bar", "--at", "tip.x=24, tip.y=25")
+    expected = m.at({"tip.x": 24.0, "tip.y": 25.0})
+    assert d["phi"] == [float(expected.value(q)) for q in ("A", "E")]
+    assert d["points"]["tip"] == pytest.approx([24.0, 25.0, 0.0], abs=1e-10)
+    mixed = data("five-bar", "--at", "A=70deg", "--at", "tip.x=24")
+    assert mixed["phi"][0] == pytest.approx(np.radians(70), abs=1e-12)
+    assert mixed["points"]["tip"][0] == pytest.approx(24.0, abs=1e-10)
+    rocker = data("four-bar", "--at", "D=130deg")  # a joint that is no coordinate of the model
+    c = kic.load("four-bar").at(rocker["phi"])
+    assert float(c.value("D")) == pytest.approx(np.radians(130), abs=1e-10)
+
+
+def test_a_posture_near_another_keeps_its_elbow():
+    for near, elbow in (("0.3, 1.2", np.pi / 2), ("elbow=-1.2", -np.pi / 2)):
+        phi = data("horn-two-link", "--at", "tip.x=1, tip.y=1", "--near", near)["phi"]
+        assert phi[1] == pytest.approx(elbow, abs=1e-9)
+    told = data("horn-two-link", "--at", "elbow=0.5", "--near", "shoulder=0.7")
+    assert told["phi"] == pytest.approx([0.7, 0.5], abs=1e-15)  # the others stay as in --near
+    message = "a posture to start from needs one to go to: give --at, too"
+    assert message in run("report", "horn-two-link", "--near", "0,1", code=2)
+    assert "--near has 1 number" in run("report", "horn-two-link", "--at", "0,1", "--near", "0", code=1)
+
+
+@pytest.mark.parametrize("command", ["mobility", "linearize", "simulate"])
+def test_all_that_ask_in_a_posture_take_near(command):
+    told, other = (
+        json.loads(run(command, "horn-two-link", "--at", "tip.x=0.9, tip.y=1.1", "--near", near, "--json"))
+        for near in ("0.3, 1.2", "1.4, -1.2")
+    )
+    assert told["name"] == "horn-two-link"
+    if command != "mobility":
+        assert told != other
+
+
 @pytest.mark.parametrize(
     ("model", "at", "code", "message"),
     [
@@ -465,7 +568,16 @@ def test_sliders_and_components():
         ("puma560", ["waist=1m"], 1, "'waist' turns: '1m' must be in rad (the default) or deg"),
         ("puma560", ["waist=1", "waist=2"], 1, "--at gives 'waist' twice"),
         ("puma560", ["wiast=1"], 1, "No coordinate 'wiast' in 'puma560'. Did you mean 'waist'?"),
-        ("puma560", ["tool.x=1"], 1, "No coordinate 'tool.x' in 'puma560'"),
+        (
+            "puma560",
+            ["tool.x=1"],
+            1,
+            "'puma560' has mobility 6; 1 coordinates were named: tool.x. Name 5 more",
+        ),
+        ("puma560", ["tool=1"], 1, "'tool' has 3 rows; name each: tool.x=…, tool.y=…, tool.z=…"),
+        ("puma560", ["tool.w=1"], 1, "There are: tool.x, tool.y, tool.z"),
+        ("puma560", ["link6.wx=1"], 1, "'link6.wx' includes angular velocities, which have no value"),
+        ("five-bar", ["tip.x=900, tip.y=0"], 1, "tip.x"),
         ("rrprrr", ["C=10deg"], 1, "'C' slides, so '10deg' must be a length in m"),
         ("rrprrr", ["0,0,10rad,0,0,0"], 1, "'C' slides, so '10rad' must be a length in m"),
         ("twin-arm", ["neck=1"], 1, "Joint 'neck' has 2 freedoms; name each: neck.1=…, neck.2=…"),
@@ -543,7 +655,7 @@ def test_help_and_list_load_no_compiler():
         "import sys; from kic.cli import main\n"
         "for words in (['--help'], ['report', '--help'], ['list']):\n"
         "    main(words, standalone_mode=False)\n"
-        "print([m for m in ('numba', 'pydantic', 'scipy') if m in sys.modules])"
+        "print([m for m in ('numba', 'pydantic', 'scipy', 'matplotlib') if m in sys.modules])"
     )
     result = shell("-c", code)
     assert result.stdout.splitlines()[-1] == b"[]", result.stderr
@@ -560,6 +672,151 @@ def test_a_closed_pipe_is_no_accident():
         ) as process:
             process.stdout.close()
             assert process.stderr.read() == b""
+
+
+def test_exit_codes_are_those_of_the_help():
+    text = " ".join(run("--help").split())
+    for code, words in (
+        (0, "answered"),
+        (1, "refused"),
+        (2, "misuse"),
+        (130, "interrupted"),
+        (141, "who reads"),
+    ):
+        assert f"{code}, {words}" in text
+    for code, words in ((0, ["list"]), (1, ["report", "nobody", "--json"]), (2, ["report", "--nothing"])):
+        result = shell("-m", "kic", *words)
+        assert result.returncode == code
+        assert (result.stderr == b"") == (code == 0)
+        assert (result.stdout == b"") == (code != 0)
+    assert shell("-m", "kic", "nothing").returncode == 2
+
+
+def test_a_reader_that_leaves_is_told_by_the_code():
+    code = (
+        "import os, sys\n"
+        "from kic.cli import main\n"
+        "reader, writer = os.pipe()\n"
+        "os.close(reader)\n"
+        "os.dup2(writer, 1)\n"
+        "main(['schema'])\n"
+    )
+    for unbuffered in ("", "1"):
+        result = shell("-c", code, PYTHONUNBUFFERED=unbuffered)
+        assert (result.returncode, result.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interruption_is_one_line():
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    code = (
+        "import kic.reporting.account, time, kic.report\n"
+        "from kic.cli import main\n"
+        "def slow(*_): print('now', flush=True); time.sleep(60)\n"
+        "kic.report.report = slow\n"
+        "main(['report', 'horn-two-link'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": path},
+    ) as process:
+        assert process.stdout.readline() == b"now\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr.read() == b"Interrupted.\n"
+
+
+# --- completion
+
+
+def completed(line):
+    """What bash is told to complete at the end of a line."""
+    last = len(shlex.split(line)) - 1
+    setting = {"COMP_WORDS": line, "COMP_CWORD": str(last), "_KIC_COMPLETE": "bash_complete"}
+    result = CliRunner(env=setting).invoke(main, [], prog_name="kic")
+    return result.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("kic rep", ["plain,report"]),
+        ("kic report pu", ["plain,puma560"]),
+        ("kic report ./mod", ["file,./mod"]),
+        ("kic check pu", ["plain,puma560"]),
+        ("kic report puma560 --at sh", ["plain,shoulder="]),
+        ("kic report --at waist=1 puma560 --at sh", ["plain,shoulder="]),
+        ("kic report puma560 --near waist=1,sh", ["plain,waist=1,shoulder="]),
+        ("kic draw twin-arm --at neck", ["plain,neck.1=", "plain,neck.2="]),
+        ("kic report puma560 --of tool.", ["plain,tool.x", "plain,tool.y", "plain,tool.z"]),
+        ("kic report puma560 --of rea", ["plain,reach"]),
+        ("kic linearize four-bar --wrt t", ["plain,tip"]),
+        ("kic simulate puma560 --of wrist_b", ["plain,wrist_bend"]),
+        ("kic report lee-puma --at joint1", ["plain,joint1="]),
+        ("kic report nobody --at a", []),
+        ("kic report --at a", []),
+        ("kic completion z", ["plain,zsh"]),
+    ],
+)
+def test_completion(line, expected):
+    assert completed(line) == expected
+
+
+def test_completion_of_a_file(file):
+    path = file(LOADED)
+    assert completed(f"kic report {path} --at hip") == [f"plain,hip.{k}=" for k in (1, 2, 3)]
+    assert completed(f"kic report {path} --of rope") == []  # a spring has no rows
+    assert completed(f"kic report {file('joints = 3')} --of a") == []
+    assert completed(f"kic report {file('name = ')} --at a") == []
+
+
+def test_the_outline_names_what_the_mechanism_has():
+    from kic.commands.outline import outline
+    from kic.modelfile import find
+
+    for name in kic.model_names():
+        m, there = kic.load(name), outline(find(name))
+        assert there.coordinates == m.coordinate_names
+        c = m.at()
+        for part, rows in there.parts.items():
+            if rows:
+                assert c.coefficients([*rows], 1).rows == rows, part
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_scripts(name):
+    script = run("completion", name)
+    assert f"_KIC_COMPLETE={name}_complete" in script
+    program = shutil.which(name)
+    if program:
+        assert subprocess.run([program, "-n", "-c", script], capture_output=True).returncode == 0
+    assert "is not one of" in run("completion", "tcsh", code=2)
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+def test_completion_in_a_real_bash(tmp_path):
+    kic_here = tmp_path / "kic"
+    kic_here.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m kic "$@"\n')
+    kic_here.chmod(0o755)
+    script = """
+        eval "$(kic completion bash)"
+        COMP_WORDS=(kic report puma560 --at sh); COMP_CWORD=4
+        _kic_completion kic
+        echo "${COMPREPLY[@]}"
+        COMPREPLY=(); COMP_WORDS=(kic mob); COMP_CWORD=1
+        _kic_completion kic
+        echo "${COMPREPLY[@]}"
+    """
+    result = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        timeout=120,
+    )
+    assert result.stdout.splitlines() == ["shoulder=", "mobility"], result.stderr
 
 
 def test_streams_that_know_few_letters():

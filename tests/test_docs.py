@@ -40,11 +40,15 @@ def test_readme_has_its_two_commands() -> None:
     ]
 
 
-def test_readme_shows_real_output() -> None:
+def test_readme_shows_real_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
     from kic.cli import main
 
+    # the files that it shows are those that its commands read
+    monkeypatch.chdir(tmp_path)
+    for file in re.findall(r"```toml\n(.*?)```", readme(), flags=re.DOTALL):
+        Path(re.search(r'^name = "(.*)"', file)[1] + ".toml").write_text(file, encoding="utf-8")
     shown = re.findall(r"```text\n\$ kic ([^\n]*)\n(.*?)```", readme(), flags=re.DOTALL)
     assert shown
     for command, output in shown:

@@ -354,8 +354,8 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
         ({"gain": -1.0}, "Expected `gain`"),
         ({"exact": "no"}, "Expected `exact` to be True or False, got 'no'"),
         ({"tolerance": 0.0}, "Expected `tolerance`"),
-        ({"path": course}, "Expected `path` to be a dict"),
-        ({"path": {}}, "Expected `path` to be a dict"),
+        ({"path": course}, "Expected `path` to be a Trajectory, or a dict"),
+        ({"path": {}}, "Expected `path` to be a Trajectory, or a dict"),
         ({"path": {1: course}}, "Expected names of rows as keys of `path`"),
         ({"path": {"nose": course}}, "nose"),
         ({"path": {"link7": np.zeros((5, 6))}}, "'link7' includes angular velocities, which have no value"),
@@ -386,3 +386,96 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
         f.drift(2.0)
     with pytest.raises(kic.InputError, match="Expected `period`"):
         f.drift(-1.0)
+
+
+def test_a_trajectory_is_followed_as_it_is(panda: kic.Mechanism) -> None:
+    c = panda.at(HOME)
+    home = np.array(c.value("flange"))
+    way = kic.trajectories.quintic({"flange": home}, {"flange": home + np.array([0.05, -0.03, 0.02])}, 1.0)
+    t = np.linspace(0, 1, 4)
+    f = panda.follow(way, t, near=c)
+    assert mismatch(f.configuration.value("flange"), way(t).q) < 1e-12
+    rows = f.configuration.coefficients("flange")
+    assert mismatch(rows.velocity(f.qd), way(t).qd) < 1e-10
+    assert mismatch(rows.acceleration(f.qd, f.qdd), way(t).qdd) < 1e-9
+    parts = {
+        f"flange.{x}": kic.trajectories.quintic([a], [b], 1.0)
+        for x, a, b in zip("xyz", home, way(1.0).q, strict=True)
+    }
+    again = panda.follow(parts, t, near=c)
+    assert mismatch(again.phi, f.phi) < 1e-9
+    # longer than it lasts: it rests, as it does at its end
+    rest = panda.follow(way, [0.0, 1.0, 2.0], near=c)
+    assert np.abs(rest.qd[-1]).max() < 1e-12
+    five = kic.load("five-bar")
+    here = five.at()
+    q = np.array([here.value(x) for x in here.coordinates])
+    bare = five.follow(kic.trajectories.quintic(q, q + 0.1, 1.0), [0.0, 0.4, 1.0], near=here)
+    assert (
+        mismatch(
+            bare.configuration.value("A"), kic.trajectories.quintic(q, q + 0.1, 1.0)([0.0, 0.4, 1.0]).q[:, 0]
+        )
+        < 1e-12
+    )
+    with pytest.raises(kic.InputError, match="1 coordinates without names, for 7"):
+        panda.follow(kic.trajectories.line([0.0], [1.0]), t)
+    with pytest.raises(kic.InputError, match="from 0 to 1, the duration"):
+        panda.follow(kic.trajectories.line({"flange": home}, {"flange": home + 0.01}), [0.0, 1.5], near=c)
+
+
+def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
+    c = panda.at(HOME)
+    home = np.array(c.value("flange"))
+    t = np.linspace(0, 2, 9)
+
+    def path(rate=1.0, bend=1.0, swing=1.0, turn=0):
+        def course(x):
+            e = np.array([0.05, 0.0, 0.02])
+            u, v, a = np.sin(swing * x), swing * np.cos(swing * x), -(swing**2) * np.sin(swing * x)
+            return (home + e * u, np.roll(rate * e * v, turn), bend * e * a)
+
+        return {"flange": course}
+
+    # what is right is believed: also fast, and to a part in a hundred thousand
+    for good in (path(), path(swing=3.0), path(1 + 3e-6, 1 - 3e-6)):
+        assert np.abs(panda.follow(good, t, near=c).error).max() < 1e-12
+    for wrong, word, below, row in (
+        (path(rate=2.0), "rate", "values", "flange.x"),
+        (path(rate=1.001), "rate", "values", "flange.x"),
+        (path(rate=0.0, bend=0.0), "rate", "values", "flange.x"),
+        (path(turn=1), "rate", "values", "flange"),
+        (path(bend=0.0), "acceleration", "rates", "flange.x"),
+        (path(bend=-1.0), "acceleration", "rates", "flange.x"),
+    ):
+        with pytest.raises(
+            kic.InputError, match=rf"The {word} .*'flange' states contradicts its {below}: for {row}"
+        ) as caught:
+            panda.follow(wrong, t, near=c)
+        e = caught.value
+        at = wrong["flange"](e.time)[("values", "rates").index(below) + 1]
+        assert np.abs(at - e.stated).min() < 1e-12
+        h = 1e-5
+        before, after = (wrong["flange"](e.time + s)[("values", "rates").index(below)] for s in (-h, h))
+        assert np.abs((after - before) / (2 * h) - e.found).min() < 1e-7
+    # a kink of the rate is no contradiction: the values are those of a trapezoid
+    edge = kic.trajectories.trapezoid(home, home + np.array([0.1, 0.0, 0.0]), 0.1, 0.2)
+    f = panda.follow({"flange": lambda x: edge(x)[:2]}, np.linspace(0, edge.duration, 5), near=c)
+    assert np.abs(f.error).max() < 1e-12
+    # what stands still but for rounding, or for the noise of a calculation, is not refused either
+    noise = np.random.default_rng(0)
+    many = np.linspace(0, 1, 51)
+    for size in (0.0, 1e-16, 1e-13):
+        still = lambda x, size=size: (home + size * noise.normal(size=3), np.zeros(3), 1e-18 * np.ones(3))  # noqa: E731
+        assert np.abs(panda.follow({"flange": still}, many, near=c).qd).max() < 1e-12
+    # paths side by side with one rate, and one path with rates side by side
+    side = home + 0.01 * np.arange(4)[:, None] * np.array([0.0, 1.0, 0.0])
+    step = np.array([0.0, 0.0, -0.02])
+    f = panda.follow({"flange": lambda x: (side + step * x, step)}, [0.0, 0.5, 1.0], near=c)
+    assert f.batch == (3, 4)
+    with pytest.raises(kic.InputError, match=r"for flange\.y at"):
+        panda.follow({"flange": lambda x: (home + step * x, step + side - home)}, [0.0, 0.5, 1.0], near=c)
+    # one row, of shape ()
+    with pytest.raises(
+        kic.InputError, match=r"for flange\.x at t = .* it says 1, where .* change by 0 per unit"
+    ):
+        panda.follow({"flange.x": lambda x: (home[0], 1.0)}, t, near=c)

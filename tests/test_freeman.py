@@ -14,6 +14,19 @@ CHAINS = DATA["chains"]
 ROTATION = ["wx", "wy", "wz"]
 
 
+def test_every_number_of_the_reference_is_looked_at() -> None:
+    """Keys of the chains and of the hand: what goes in, and what tests compare (T_j in test_dh.py)."""
+    given = {"chain", "phi", "phid", "phidd", "link_j", "P_local", "sources"}
+    compared = {"P", "T_j", "trans", "rot", "I", "P_star", "tau_no_gravity", "dtau_dphi", "dtau_dphid"}
+    for case in CHAINS:
+        assert set(case) == given | compared
+        assert set(case["trans"]) == set(case["rot"]) == {"G", "H", "D"}
+    hand = {"G_phi_q", "H_phiphi_q", "D_phi_q", "I_phi", "P_phi"}
+    inverted = {"G_q_phi", "H_qq_phi", "D_qqq_phi", "I_qq", "P_qqq"}  # in test_transfer_by_hand.py
+    asked = {"chain", "phi", "P_local", "q", "cond_G", "formula_3_47"}
+    assert set(DATA["transfer_hand"]) == asked | hand | inverted
+
+
 @pytest.mark.parametrize("case", CHAINS, ids=lambda case: case["chain"]["types"])
 def test_chains(case: dict) -> None:
     c = arm(case["chain"], hand=case["P_local"]).at(case["phi"])
@@ -52,6 +65,7 @@ def test_the_arm_of_the_third_order_transfer() -> None:
     assert mismatch(rows.G, np.array(case["G_phi_q"])) < 1e-12
     assert mismatch(rows.H, np.array(case["H_phiphi_q"])) < 1e-12
     assert mismatch(rows.D, np.array(case["D_phi_q"])) < 1e-12
+    assert np.linalg.cond(rows.G) == pytest.approx(case["cond_G"], rel=1e-12)
     parts, d = c.contributions(), c.dynamics()
     assert mismatch(d.I, np.array(case["I_phi"])) < 1e-12
     assert mismatch((parts.P_linear + parts.P_angular).sum(axis=0), np.array(case["P_phi"])) < 1e-12

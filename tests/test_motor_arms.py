@@ -93,7 +93,7 @@ def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> No
         control = kic.controllers.computed_voltage(nominal.m, nominal.go, kp, kd, gain=2.0)
         run = nominal.run(
             wrong,
-            lambda t, now, f=control: f(t, now.state, now.qd, now.current),
+            control,
             method="BDF",
             rtol=1e-6,
             atol=1e-6,
@@ -130,7 +130,7 @@ def test_errors_die_as_said_without_inductance(nominal: Nominal) -> None:
     control = kic.controllers.computed_voltage(m, nominal.go, 400.0, 40.0)
     start = nominal.go.inputs(nominal.go(0.0).q - 0.05)
     t = np.linspace(0, 0.5, 21)
-    run = kic.simulate(m, m.at(start), t, voltage=lambda t, now: control(t, now.state, now.qd), rtol=1e-10)
+    run = kic.simulate(m, m.at(start), t, voltage=control, rtol=1e-10)
     exact = 0.05 * ((1 + 20 * t) * np.exp(-20 * t))[:, None]
     assert np.abs(nominal.go(t).q - run.q - exact).max() < 1e-8
     states, rates = run.state, run.qd
@@ -146,9 +146,7 @@ def test_a_tip_is_led_by_the_motors_of_a_closed_mechanism() -> None:
     x, y, _ = m.at().value("tip")
     go = tr.septic({"tip.x": x, "tip.y": y}, {"tip.x": x + 0.05, "tip.y": y - 0.03}, 0.5)
     control = kic.controllers.computed_voltage(m, go, 400.0, 40.0)
-    run = kic.simulate(
-        m, m.at(), np.linspace(0, 0.5, 11), voltage=lambda t, now: control(t, now.state, now.qd)
-    )
+    run = kic.simulate(m, m.at(), np.linspace(0, 0.5, 11), voltage=control)
     assert np.abs(run["tip"][:, :2] - go(run.t).q).max() < 1e-8
 
 
@@ -160,6 +158,12 @@ def test_what_is_refused() -> None:
         make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, PUMA.at().state, np.zeros(6))
     with pytest.raises(kic.InputError, match="'puma560' has no motors"):
         make(kic.load("puma560"), go, 1.0, 1.0)
+    torque = kic.controllers.computed_torque(PUMA, go, 1.0, 1.0)
+    with pytest.raises(kic.InputError, match="Expected a controller that gives voltages, got one of efforts"):
+        kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
+    other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
+    with pytest.raises(kic.InputError, match="in the coordinates A, E, got one in A, D"):
+        kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
     with pytest.raises(kic.InputError, match="can not make this motion"):
         make(few, go, 1.0, 1.0)(0.3, few.at().state, np.zeros(6))

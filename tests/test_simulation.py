@@ -255,12 +255,66 @@ def test_computed_torque_follows_a_trajectory() -> None:
     way = kic.trajectories.quintic(q0, q0 + 0.5, 0.6)
     f = kic.controllers.computed_torque(m, way, kp=100.0, kd=20.0)
     t = np.linspace(0, 0.6, 7)
-    run = kic.simulate(m, m.at(q0), t, effort=lambda t, now: f(t, now.state, now.qd), **TIGHT)
+    run = kic.simulate(m, m.at(q0), t, effort=f, **TIGHT)
     assert np.abs(run.q - way(t)[0]).max() < 1e-9
     off = kic.simulate(m, m.at(q0 + 0.01), t, effort=lambda t, now: f(t, now.state, now.qd), **TIGHT)
     # critically damped at 10 / s: the error shrinks as (1 + 10 t) exp(-10 t)
     exact = 0.01 * (1 + 10 * t) * np.exp(-10 * t)
     assert np.abs(off.q - way(t)[0] - exact[:, None]).max() < 1e-9
+
+
+def test_controllers_drive_runs_as_they_are() -> None:
+    """A five-bar by its tip, in the tip's coordinates: the same as written out; others are refused."""
+    m = kic.load("five-bar")
+    start, tip = m.at(), ["tip.x", "tip.y"]
+    here = {x: float(start.value(x)) for x in tip}
+    way = kic.trajectories.quintic(here, {"tip.x": here["tip.x"] + 0.1, "tip.y": here["tip.y"] - 0.2}, 0.5)
+    t = np.linspace(0, 0.5, 5)
+    f = kic.controllers.computed_torque(m, way, kp=100.0, kd=20.0, wrt=tip)
+    run = kic.simulate(m, start, t, effort=f, wrt=tip, **TIGHT)
+    assert np.abs(run.q - way(t).q).max() < 1e-9
+    by_hand = kic.simulate(m, start, t, effort=lambda t, now: f(t, now.state, now.qd), wrt=tip, **TIGHT)
+    assert np.array_equal(run.q, by_hand.q)
+    assert repr(f) == "controller that gives efforts of tip.x, tip.y"
+    with pytest.raises(kic.InputError, match=r"in the coordinates A, E, got one in tip\.x, tip\.y"):
+        kic.simulate(m, start, t, effort=f)
+    rates = kic.controllers.resolved_acceleration(m, way, 100.0, 20.0)
+    with pytest.raises(kic.InputError, match="a controller that gives efforts, got one of accelerations"):
+        kic.simulate(m, start, t, effort=rates)
+
+
+def test_trajectories_are_prescribed_as_they_are() -> None:
+    m = kic.load("five-bar")
+    start = m.at()
+    q = np.array([start.value("A"), start.value("E")])
+    way = kic.trajectories.septic(q, q + np.array([0.2, -0.1]), 0.8)
+    t = np.linspace(0, 1.0, 6)  # and rests to the end
+    both = kic.simulate(m, start, t, prescribed=way)
+    assert mismatch(both.q, way(t, beyond="hold").q) < 1e-13
+    motion = way(t, beyond="hold")
+    c = m.path({"A": motion.q[:, 0], "E": motion.q[:, 1]})
+    assert mismatch(both.effort, c.dynamics().effort(motion.qd, motion.qdd)) < 1e-10
+    # one of them; named, or a trajectory of one number
+    a = kic.trajectories.septic({"A": q[0]}, {"A": q[0] + 0.2}, 0.8)
+    one = kic.simulate(m, start, t, prescribed=a, **TIGHT)
+    assert mismatch(one.q[:, 0], motion.q[:, 0]) < 1e-13
+    same = kic.simulate(
+        m, start, t, prescribed={"A": kic.trajectories.septic([q[0]], [q[0] + 0.2], 1.0).lasting(1.0)}
+    )
+    assert same.q[-1, 0] == pytest.approx(q[0] + 0.2)
+    tip = {x: float(start.value(x)) for x in ("tip.x", "tip.y")}
+    led = kic.trajectories.s_curve(
+        tip, {"tip.x": tip["tip.x"] + 0.1, "tip.y": tip["tip.y"] - 0.1}, 1.0, 5.0, 50.0
+    )
+    run = kic.simulate(m, start, [0.0, led.duration], prescribed=led, wrt=["tip.x", "tip.y"])
+    assert mismatch(run["tip"][-1, :2], led(led.duration).q) < 1e-12
+    moving = kic.trajectories.quintic({"A": q[0]}, {"A": q[0] + 0.2}, 0.5, end_rate={"A": 1.0})
+    with pytest.raises(kic.InputError, match=r"from 0 to 0\.5, the duration"):
+        kic.simulate(m, start, t, prescribed=moving)
+    with pytest.raises(kic.InputError, match="1 coordinates without names, for 2: A, E"):
+        kic.simulate(m, start, t, prescribed=kic.trajectories.line([0.0], [1.0]))
+    with pytest.raises(kic.UnknownNameError, match=r"'tip\.x' in 'the motion'"):
+        kic.simulate(m, start, t, prescribed=led)
 
 
 def test_an_interrupted_run_keeps_what_it_had() -> None:

@@ -13,6 +13,7 @@ import pytest
 from arms import arm
 from nearby import motion, moved
 from sampling import STEP, mismatch, random_posture, random_tree
+from scipy.signal import StateSpace, dlsim, lsim
 
 import kic
 from kic.posture import advance
@@ -56,6 +57,38 @@ def test_the_arm_of_the_source() -> None:
     assert mismatch(there.A, np.array(CASE["Fhat_corrected"])) < 1e-12
     assert mismatch(there.A, np.array(CASE["Fhat_reference_independent"])) < 1e-10  # as far as it is known
     assert there.states[:6] == ("hand.x", "hand.y", "hand.z", "hand.x.rate", "hand.y.rate", "hand.z.rate")
+
+
+def test_voltages_of_the_source() -> None:
+    """With them currents change, and so do efforts: the jerk that follows takes the same voltages."""
+    c, v, a = freeman().at(CASE["phi"]), np.array(CASE["phid"]), np.array(CASE["phidd"])
+    N = np.linalg.inv(np.array(CASE["G_drive"]))
+    R, L, k_t, k_e, V, i = (np.array(CASE[key]) for key in ("R_q", "L_q", "C_M", "C_E", "V", "i"))
+    rate = (V - R * i - k_e * (N @ v)) / L
+    lin = c.linearize(v, a, motors=True)
+    jerk = np.linalg.solve(lin.I, N.T @ (k_t * rate) - lin.rate(np.zeros(3)))
+    assert mismatch(c.drive(v, a, jerk).voltage, V) < 1e-12
+
+
+def test_every_number_of_the_source_is_looked_at() -> None:
+    """Keys of the reference: what goes in, and what is compared in the two tests above."""
+    given = {
+        "chain",
+        "G_drive",
+        "L_q",
+        "R_q",
+        "C_E",
+        "C_M",
+        "I_rotor",
+        "B_q",
+        "phi",
+        "phid",
+        "phidd",
+        "P_local",
+    }
+    said = {"q_kind", "note"}
+    compared = {"i", "V", "F", "Gin", "dT_dphi", "dT_dphid", "I_star_with_rotor"}
+    assert set(CASE) == given | said | compared | {"Fhat_corrected", "Fhat_reference_independent"}
 
 
 def geared(rng: np.random.Generator, m: kic.Mechanism, joints: list[str], **more) -> kic.Mechanism:
@@ -362,8 +395,6 @@ def test_discrete_models() -> None:
 
 
 def test_hand_over_to_scipy() -> None:
-    from scipy.signal import StateSpace
-
     c = kic.load("four-bar").at({"A": 1.2})
     s = c.state_space(outputs=["tip.x", "A.rate"])
     handed = s.to_scipy()
@@ -402,7 +433,50 @@ def test_python_control_takes_it() -> None:
     s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
     handed = s.to_control()
     assert isinstance(handed, control.StateSpace)
-    assert np.allclose(handed.A, s.A)
+    for letter in "ABCD":
+        assert np.array_equal(getattr(handed, letter), getattr(s, letter))
+    assert (handed.state_labels, handed.input_labels, handed.output_labels) == (
+        ["A", "A_rate"],
+        ["A"],
+        ["tip_x"],
+    )
+    assert handed.dt == 0
+    assert s.discretize(0.01).to_control().dt == 0.01
+
+
+def test_python_control_answers_as_scipy_does() -> None:
+    """Steps of an arm with motors, continuous and in time steps; in series with what python-control makes."""
+    control = pytest.importorskip("control")
+    m = freeman()
+    s = m.at(CASE["phi"]).state_space(CASE["phid"], CASE["phidd"], outputs=["hand.x", "hand.y", "M1.current"])
+    t = np.linspace(0, 0.2, 41)
+    step = control.step_response(s.to_control(), t)
+    assert step.state_labels[-1] == "M2_current"
+    for k in range(3):
+        one = StateSpace(s.A, s.B[:, k : k + 1], s.C, s.D[:, k : k + 1])
+        exact = lsim(one, np.ones((41, 1)), t)[1]
+        assert mismatch(step.outputs[:, k], exact.T) < 1e-9
+    held = s.discretize(t[1])
+    steps = control.step_response(held.to_control(), t)
+    assert mismatch(steps.outputs, step.outputs) < 1e-9
+    assert (
+        mismatch(np.squeeze(dlsim(held.to_scipy(), np.ones((41, 3)))[1]), step.outputs.sum(axis=1).T) < 1e-9
+    )
+    poles = np.sort_complex(control.poles(s.to_control()))
+    assert mismatch(poles, np.sort_complex(s.eigenvalues)) < 1e-9
+    # closed by python-control, with the names of its signals
+    loop = control.interconnect(
+        [s.to_control(), control.tf([1.0], [1.0], inputs=["hand_x"], outputs=["M0"])],
+        inputs=["M1", "M2"],
+        outputs=["hand_y", "M1_current"],
+    )
+    assert loop.nstates == 9
+    assert (
+        mismatch(
+            np.sort_complex(loop.poles()), np.sort_complex(np.linalg.eigvals(s.A + s.B[:, :1] @ s.C[:1]))
+        )
+        < 1e-8
+    )
 
 
 def test_questions_that_are_refused() -> None:

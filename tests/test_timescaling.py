@@ -199,6 +199,35 @@ def test_no_profile_on_the_grid_is_higher() -> None:
     assert mismatch(best.speed, highest(path, m, best.s, effort=[1.0, 0.9])) < 1e-9
 
 
+def test_against_dynamic_programming() -> None:
+    """The least time of all ways through a mesh of the phase plane, limits at both ends of each step."""
+    m = kic.load("five-bar")
+    q = np.array([m.at().value(x) for x in ("A", "E")])
+    path, limit = tr.line(q, q + np.array([0.5, 0.2])), np.array([1.0, 0.9])
+    best = tr.fastest(path, m, effort=limit, grid=41)
+    s, h = best.s, np.diff(best.s)
+    course = path.on(m, s)
+    # efforts straight from the dynamics: parts with s̈, with ṡ², and at rest
+    d, way = course.configuration.dynamics(), course.motion.qd
+    rest = d.effort(0 * way, 0 * way)
+    assert not d.damping.any()
+    A, B = d.effort(0 * way, way) - rest, d.effort(way, 0 * way) - rest
+    w = np.linspace(0, 1.05 * best.speed.max() ** 2, 801)  # of the speed, squared
+    left = np.where(w == 0, 0.0, np.inf)
+    for k in range(len(h) - 1, -1, -1):
+        u = (w - w[:, None]) / (2 * h[k])  # from rows to columns
+        fits = np.ones(u.shape, dtype=bool)
+        for end, b in ((k, w[:, None]), (k + 1, w)):
+            for n in range(2):
+                fits &= np.abs(A[end, n] * u + B[end, n] * b + rest[end, n]) <= limit[n] * (1 + 1e-12)
+        with np.errstate(divide="ignore"):
+            took = 2 * h[k] / (np.sqrt(w) + np.sqrt(w)[:, None])
+        left = np.where(fits, took + left, np.inf).min(axis=1)
+    # no way through the mesh is faster, and one comes near
+    assert best.trajectory.duration < left[0] * (1 + 1e-9)
+    assert left[0] < best.trajectory.duration * 1.02
+
+
 def test_rows_without_inertia_cost_little() -> None:
     """Where the factor of s̈ in a row passes 0, the highest speed may spoil the next: less on finer grids."""
     lost = []
@@ -229,6 +258,22 @@ def test_some_actuator_is_always_saturated() -> None:
     k = np.flatnonzero(np.diff(best.t) > 1e-6)
     at = t.on(ARM, best.t[k] + 1e-9).effort()
     assert mismatch(at, best.values[k, 0]) < 1e-5
+
+
+@pytest.mark.parametrize("grid", [51, 201])
+def test_how_far_limits_are_passed_between_points(grid: int) -> None:
+    """What is said of the middles is what many samples find, of efforts and of kinematic limits."""
+    best = tr.fastest(PATH, ARM, effort=LIMITS, grid=grid)
+    t = best.trajectory
+    share = np.linspace(0.05, 0.95, 9)[:, None]
+    inside = (best.t[:-1] + share * np.diff(best.t)).ravel(order="F")
+    passed = (np.abs(t.on(ARM, inside).effort()) / LIMITS).max() - 1
+    assert 0.5 * passed < best.excess <= passed * 1.001
+    assert f"{best.excess:.1e} between" in repr(best)
+    smooth = tr.fastest(PATH, velocity=3.0, acceleration=7.0, grid=grid)
+    most = [np.abs(smooth.trajectory.extremes(k)).max() / limit - 1 for k, limit in ((1, 3.0), (2, 7.0))]
+    assert 0.5 * max(most) < smooth.excess <= max(most) * 1.001
+    assert tr.fastest(STRAIGHT, acceleration=1.0, grid=grid).excess < 1e-12
 
 
 def test_values_are_those_of_the_timed_trajectory() -> None:
@@ -344,6 +389,8 @@ ERRORS = {
     "`start_speed` to be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
     "grid of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "can not start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
+    "functions that take an Along and return Rows, got 3": lambda: tr.uniform(STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
+    "`mechanism` to be a Mechanism, got 3": lambda: tr.fastest(STRAIGHT, 3, acceleration=1.0),  # type: ignore[arg-type]
     "functions that take an Along": lambda: tr.fastest(STRAIGHT, rows=[3]),  # type: ignore[list-item]
     "to return Rows": lambda: tr.fastest(STRAIGHT, rows=lambda of: 3),  # type: ignore[arg-type, return-value]
     "`A` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(A=[1.0, 2.0, 3.0])),  # type: ignore[arg-type]
@@ -355,6 +402,8 @@ ERRORS = {
     "at t = .* the effort of shoulder is .* at rest already": lambda: tr.uniform(
         tr.quintic(VIA[0], VIA[1], 1.0), ARM, effort=[5.0, 20.0]),
     "No speed meets the limits, however slow": lambda: tr.uniform(STRAIGHT, velocity=[[-1.0], [0.0]]),
+    "meets the limits, however slow. Allow": lambda: tr.uniform(
+        tr.quintic([0.0], [1.0], 1.0), acceleration=[[0.0], [1.0]]),
     "no speed leads on to the end with ṡ = 5": lambda: tr.fastest(
         STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0),
     "leave no speed at all between": lambda: tr.fastest(STRAIGHT, acceleration=1.0, rows=lambda of: tr.Rows(

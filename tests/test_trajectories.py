@@ -142,7 +142,14 @@ def test_stops() -> None:
     t = tr.through(POINTS, TIMES, stops=True)
     assert mismatch(t(TIMES).q, POINTS) < 1e-12
     assert np.abs(t(TIMES).qd).max() < 1e-11
-    some = tr.through(POINTS, TIMES, stops=[0, 3, -1])
+    some = tr.through(POINTS, TIMES, stops=iter([0, 3, -1]))
+    assert (
+        mismatch(
+            tr.through(POINTS, TIMES, stops=[]).pieces.coefficients,
+            tr.through(POINTS, TIMES).pieces.coefficients,
+        )
+        == 0
+    )
     assert (np.abs(some(TIMES).qd).max(axis=1) < 1e-11).tolist() == [k in (0, 3, 6) for k in range(7)]
     free = tr.through(np.tile(POINTS, (2, 1)), np.append(TIMES, TIMES + 4), ends="free", stops=[6])
     assert (np.abs(free(free.knots).qd).max(axis=1) < 1e-11).sum() == 1
@@ -218,6 +225,33 @@ def test_no_s_curve_is_faster(name: str) -> None:
     assert abs(-found.fun - abs(d)) < 2e-3 * abs(d)
 
 
+@pytest.mark.parametrize("size", [1e-150, 1e-8, 1.0, 1e8, 1e150])
+def test_profiles_of_any_size(size: float) -> None:
+    """The same motion in other units of length and time."""
+    for limits in ((1.0, 2.0, 5.0), (5.0, 2.0, 8.0), (0.5, 2.0, 3.0), (5.0, 5.0, 3.0)):
+        for make, given in ((tr.trapezoid, limits[:2]), (tr.s_curve, limits)):
+            one = make([0.0], [1.0], *given)
+            other = make([0.0], [size], *(size * x for x in given))
+            assert other.duration == pytest.approx(one.duration, rel=1e-14)
+            u = np.linspace(0, one.duration * (1 - 1e-12), 40)
+            for k in range(3):
+                assert mismatch(other(u)[k] / size, one(u)[k]) < 1e-11
+            if len(given) == 3 and size == 1e8:
+                quick = make([0.0], [1.0], *(x * size ** (k + 1) for k, x in enumerate(given)))
+                assert quick.duration * size == pytest.approx(one.duration, rel=1e-14)
+
+
+@pytest.mark.parametrize("jerk", [1e3, 1e5, 1e7])
+def test_a_high_limit_of_jerk_comes_near_the_trapezoid(jerk: float) -> None:
+    """Later by a / j; and short phases, rounded as their times are, still end where they should, at rest."""
+    t = tr.s_curve([5.0], [7.0], 1.0, 1.0, jerk)
+    assert t.duration - tr.trapezoid([5.0], [7.0], 1.0, 1.0).duration == pytest.approx(1 / jerk, rel=1e-7)
+    assert np.abs(t(t.duration).q - 7.0).max() < 1e-14
+    assert max(np.abs(t.jumps(k)).max() for k in (0, 1, 2)) < 1e-14
+    assert np.abs(t.pieces.limits(1)[1][-1]).max() < 1e-14
+    assert np.abs(np.abs(t.extremes(3)) - jerk).max() < 1e-7 * jerk
+
+
 def test_no_way_takes_no_time() -> None:
     for t in (tr.trapezoid(START, START, 1.0, 1.0), tr.s_curve(START, START, 1.0, 1.0, 1.0)):
         assert t.duration == 0
@@ -246,6 +280,25 @@ def test_together() -> None:
         for order, limit in enumerate(limits.values(), start=1):
             assert (np.abs(t.extremes(order)) <= np.array(limit) * (1 + 1e-12)).all()
         assert mismatch(t(t.duration).q, end) < 1e-12
+
+
+def test_profiles_of_any_limits() -> None:
+    """Ways and limits of many sizes: ends met at rest, limits kept, nothing jumps, "ends" never later."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        start, way = rng.normal(size=3), rng.normal(size=3) * 10.0 ** rng.uniform(-5, 2, 3)
+        limits = 10.0 ** rng.uniform(-1.5, 1.5, (3, 3))
+        for make, given in ((tr.trapezoid, limits[:2]), (tr.s_curve, limits)):
+            line, each = (make(start, start + way, *given, together=x) for x in ("line", "ends"))
+            assert each.duration <= line.duration * (1 + 1e-12)
+            for t in (line, each):
+                assert mismatch(t(t.duration).q, start + way) < 1e-12
+                for order, limit in enumerate(given, start=1):
+                    reach = np.abs(t.extremes(order)).max(axis=0)
+                    assert (reach <= limit * (1 + 1e-8)).all()
+                    if order < len(given):
+                        last = t.pieces.limits(order)[1][-1]
+                        assert (np.abs([*t.jumps(order), last]) <= 1e-8 * reach).all()
 
 
 def test_limits_one_sided_and_by_name() -> None:
@@ -317,6 +370,28 @@ def test_holding_beyond_the_ends() -> None:
     assert mismatch(t(t.duration * (1 + 1e-12)).qd, SIX[1]) < 1e-9
 
 
+def test_courses_by_name() -> None:
+    t = tr.quintic({"A": 0.0, "p": [1.0, 2.0]}, {"A": 1.0, "p": [0.0, 3.0]}, 2.0)
+    course = t.courses()
+    assert list(course) == ["A", "p"]
+    times = np.array([0.3, 1.0])
+    for order in range(4):
+        assert np.array_equal(course["A"](times)[order], t(times)[order][:, 0])
+        assert np.array_equal(course["p"](0.3)[order], t(0.3)[order][1:])
+    # at rest at both ends, it stays there
+    assert t.rests
+    assert course["A"](5.0).q == 1.0
+    assert not any(x.any() for x in course["p"](-1.0)[1:])
+    line = tr.line([0.0, 1.0], [1.0, 1.0])
+    assert not line.rests
+    assert list(line.courses(["A", "E"])) == ["A", "E"]
+    with pytest.raises(kic.InputError, match="from 0 to 1"):
+        line.courses(["A", "E"])["E"](1.5)
+    with pytest.raises(kic.InputError, match="2 coordinates without names, for 0: none"):
+        line.courses()
+    assert tr.trapezoid(START, START, 1.0, 1.0).rests
+
+
 ONE = tr.quintic([0.0], [1.0], 1.0)
 ERRORS = {
     "from 0 to 1": lambda: ONE(1.5),
@@ -344,6 +419,19 @@ ERRORS = {
     "needs 6 points": lambda: tr.through([[0.0], [1.0]], ends="free"),
     "`stops` to be points from 0 to 1": lambda: tr.through([[0.0], [1.0]], stops=[2]),
     "where `jerks` are given": lambda: tr.hermite(POINTS, TIMES, POINTS, jerks=POINTS),
+    "points from 0 to 2, got .True, False, True": lambda: tr.through(POINTS[:3], stops=[True, False, True]),
+    "points from 0 to 2, got 1": lambda: tr.through([[0.0], [1.0], [2.0]], stops=1),  # type: ignore[arg-type]
+    "Expected `rates` at the points": lambda: tr.hermite(POINTS, TIMES, None, POINTS),
+    "positive number from 1e-60 to 1e": lambda: tr.quintic([0.0], [1.0], 1e-300),
+    "pieces that last from 1e-60": lambda: ONE.scaled(1e-50).scaled(1e-50),
+    "velocity 1, acceleration 1e.17. Phases": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1e17),
+    "jerk 1e.17. Phases .* or take trapezoid": lambda: tr.s_curve([0.0], [1.0], 1.0, 1.0, 1e17),
+    "of too different sizes": lambda: tr.trapezoid([0.0], [1e300], 1.0, 1.0),
+    "and holds it, got inf in shares": lambda: tr.trapezoid([0.0], [1e-310], 1.0, 1.0),
+    "`order` to be 0, 1, 2 or 3, got True": lambda: ONE.extremes(True),
+    "`order` to be 0, 1, 2 or 3, got -1": lambda: ONE.jumps(-1),
+    "to concatenate, got trajectory of": lambda: tr.concatenate(ONE),  # type: ignore[arg-type]
+    "`mechanism` to be a Mechanism, got 3": lambda: ONE.on(3),  # type: ignore[arg-type]
     "'line' or 'ends'": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1.0, together="no"),  # type: ignore[arg-type]
     "to be positive": lambda: tr.trapezoid([0.0], [1.0], -1.0, 1.0),
     "lower and upper ones": lambda: tr.trapezoid([0.0], [1.0], [1.0, 2.0, 3.0], 1.0),
@@ -351,6 +439,9 @@ ERRORS = {
     "No coordinate 'B' in 'limits of velocity'": lambda: tr.trapezoid({"A": 0}, {"A": 1}, {"B": 1}, 1),
     "trajectories to concatenate": lambda: tr.concatenate([]),
     "in the same coordinates": lambda: tr.concatenate([ONE, tr.line({"A": 1.0}, {"A": 0.0})]),
+    "A piece that lasts 1e-06 is lost in the rounding of times at 1e.09": lambda: tr.concatenate(
+        [tr.line([0.0], [0.0], 1e9), tr.quintic([0.0], [1.0], 1e-6)]),
+    "holds it, got 0 in shares": lambda: tr.trapezoid([0.0], [1.0], 1.0, [[0.0], [1.0]]),
     "positions to meet": lambda: tr.concatenate([ONE, ONE]),
     "rates to meet": lambda: tr.concatenate([ONE, tr.line([1.0], [2.0])]),
     "`order` to be 0, 1, 2 or 3": lambda: ONE.extremes(4),

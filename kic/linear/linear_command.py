@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.typed import load_model, named_numbers, names_typed, posture_of, width
+from kic.typed import (
+    configuration_of,
+    json_option,
+    load_model,
+    model_argument,
+    named_numbers,
+    names_option,
+    names_typed,
+    posture_options,
+    width,
+)
 
 if TYPE_CHECKING:
     from kic.linear.linearize import Linearization
@@ -14,19 +24,18 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model")
-@click.option("--at", "given", multiple=True, metavar="POSTURE",
-              help="Coordinates, in order or by name; repeatable. As drawn if left out.")  # fmt: skip
-@click.option("--wrt", "wrt", multiple=True, metavar="NAME[,NAME…]",
-              help="Coordinates of the answer: joints, points, rows of them; repeatable.")  # fmt: skip
+@model_argument
+@posture_options
+@names_option("--wrt", "wrt", "Coordinates of the answer: joints, points, rows of them; repeatable.")
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
               help="Rates of these coordinates; the others stand still. Repeatable.")  # fmt: skip
 @click.option("--equilibrium", is_flag=True,
               help="First find the equilibrium near the posture; else efforts hold it.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see above.")
+@json_option
 def linearize(
     model: str,
     given: tuple[str, ...],
+    near: tuple[str, ...],
     wrt: tuple[str, ...],
     rates: tuple[str, ...],
     equilibrium: bool,
@@ -53,7 +62,7 @@ def linearize(
     """
     mechanism = load_model(model)
     names = names_typed(wrt, "--wrt") or None
-    configuration = mechanism.at(posture_of(mechanism, given) if given else None)
+    configuration = configuration_of(mechanism, given, near)
     found = None
     if equilibrium:
         if rates:

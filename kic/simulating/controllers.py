@@ -1,4 +1,4 @@
-"""Controllers as plain functions of time and state, for open and closed mechanisms.
+"""Controllers as functions of time and state, for open and closed mechanisms.
 
 =======================  ============================  ================================================
 `computed_torque`        f(t, state, qd) → efforts     follows a trajectory of any rows, exactly linearised
@@ -12,12 +12,13 @@
 States (..., S) are closed ones, as `Configuration.state` has them; rates and what comes back are of the
 coordinates (..., M), the mechanism's own or those of `wrt`. Beyond its ends a trajectory rests. Gains are
 numbers, (P,) or (P, P) arrays for the P coordinates of the trajectory; errors of angles that are known but
-for full turns go the shorter way. The functions keep no memory and may be called from many threads.
+for full turns go the shorter way. The functions keep no memory and may be called from many threads. Those of
+efforts and voltages may be given to `kic.simulate` as they are: ``effort=computed_torque(…)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,9 @@ from kic.coefficients import Coefficients
 from kic.errors import InputError, SingularError, shown
 from kic.mechanism import Mechanism
 from kic.rows import names_of
-from kic.trajectories.trajectory import Motion, Trajectory
+from kic.simulating.control import Control
+from kic.trajectories.course import Motion
+from kic.trajectories.trajectory import Trajectory
 
 __all__ = [
     "computed_torque",
@@ -40,8 +43,6 @@ __all__ = [
 
 # a system of rates worse than this has no digit left in what it resolves
 _WORST_CONDITION = 1e12
-
-Control = Callable[..., np.ndarray]
 
 
 def computed_torque(
@@ -68,7 +69,7 @@ def computed_torque(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd) → (..., M).
 
     Raises
@@ -93,7 +94,7 @@ def computed_torque(
     def effort(t: Any, state: Any, qd: Any) -> np.ndarray:
         return rows.effort(t, state, np.asarray(qd), p, d)[0]
 
-    return effort
+    return Control("efforts", rows.evaluator.coordinates, effort)
 
 
 def computed_voltage(
@@ -118,7 +119,7 @@ def computed_voltage(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd, current=None) → (..., K), of plain sources their torque. Currents (..., K) are not
         needed without `gain`, and do not count where they are NaN.
 
@@ -134,7 +135,7 @@ def computed_voltage(
     >>> arm = kic.load("puma560-motors")
     >>> go = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
     >>> f = kic.controllers.computed_voltage(arm, go, kp=400.0, kd=40.0)
-    >>> run = kic.simulate(arm, arm.at([0.0] * 6), 0.1, voltage=lambda t, now: f(t, now.state, now.qd))
+    >>> run = kic.simulate(arm, arm.at([0.0] * 6), 0.1, voltage=f, method="LSODA")
     >>> bool(abs(run.q - go(run.t).q).max() < 1e-4)
     True
     """
@@ -161,7 +162,7 @@ def computed_voltage(
             raise InputError("With `gain` the voltages need currents: give now.current as the last argument.")
         return made + r * np.nan_to_num(drive.current - np.asarray(current))
 
-    return voltage
+    return Control("voltages", rows.evaluator.coordinates, voltage)
 
 
 def pd_gravity(
@@ -184,7 +185,7 @@ def pd_gravity(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd) → (..., M).
 
     Examples
@@ -204,7 +205,7 @@ def pd_gravity(
         force = _times(p, now.error) + _times(d, rate)
         return np.einsum("...pn,...p->...n", now.G, force) - now.results.load
 
-    return effort
+    return Control("efforts", rows.evaluator.coordinates, effort)
 
 
 def resolved_rate(
@@ -216,7 +217,7 @@ def resolved_rate(
 
     Returns
     -------
-    callable
+    Control
         f(t, state) → (..., M).
     """
     rows = _Rows(mechanism, trajectory, wrt, 1)
@@ -226,7 +227,7 @@ def resolved_rate(
         now = rows(t, state)
         return rows.solve(now, now.wanted.qd + _times(p, now.error))
 
-    return rate
+    return Control("rates", rows.evaluator.coordinates, rate)
 
 
 def resolved_acceleration(
@@ -242,7 +243,7 @@ def resolved_acceleration(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd) → (..., M).
     """
     rows = _Rows(mechanism, trajectory, wrt, 2)
@@ -251,7 +252,7 @@ def resolved_acceleration(
     def acceleration(t: Any, state: Any, qd: Any) -> np.ndarray:
         return rows.accelerated(rows(t, state), np.asarray(qd), p, d)
 
-    return acceleration
+    return Control("accelerations", rows.evaluator.coordinates, acceleration)
 
 
 def resolved_jerk(
@@ -269,7 +270,7 @@ def resolved_jerk(
 
     Returns
     -------
-    callable
+    Control
         f(t, state, qd, qdd) → (..., M).
     """
     rows = _Rows(mechanism, trajectory, wrt, 3)
@@ -285,7 +286,7 @@ def resolved_jerk(
         force = _times(a, want.qdd - acceleration) + _times(d, want.qd - rate) + _times(p, now.error)
         return rows.solve(now, want.qddd + force - bias)
 
-    return jerk
+    return Control("jerks", rows.evaluator.coordinates, jerk)
 
 
 class _Now(NamedTuple):

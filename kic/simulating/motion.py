@@ -104,7 +104,8 @@ class Motion:
         rows = []
         for name, motion in self.prescribed.items():
             got = motion(t)
-            a = reals(got)
+            # trajectories give jerks, too
+            a = reals(got[:3] if isinstance(got, tuple) else got)
             if a is None or a.size != 3:
                 raise SimulationError(
                     f"The motion prescribed for '{name}' must return value, rate and acceleration, three "

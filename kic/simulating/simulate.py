@@ -16,10 +16,12 @@ from kic.model import Model
 from kic.posture import phi_of
 from kic.progress import Bar
 from kic.rows import names_of
+from kic.simulating.control import Control
 from kic.simulating.events import Event, Events, Limit
 from kic.simulating.motion import Effort, Motion
 from kic.simulating.running import Run, Settings, Start
 from kic.simulating.simulation import Simulation
+from kic.trajectories.trajectory import Trajectory
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # times at which results are wanted where only an end is given
@@ -35,7 +37,7 @@ def simulate(
     effort: Effort | Any = None,
     qd: Any = None,
     wrt: str | Iterable[str] | None = None,
-    prescribed: Mapping[str, Callable[[float], Any]] | None = None,
+    prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
     events: Callable[..., float] | Sequence[Callable[..., float]] = (),
     limits: Mapping[str, Any] | None = None,
     voltage: Effort | Any = None,
@@ -63,17 +65,18 @@ def simulate(
         for 1001 times from 0 (from the end of the earlier run).
     effort : callable or (M,) array_like, optional
         ``effort(t, now)`` gives the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are their
-        values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or
-        constant ones. None: it moves freely.
+        values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or a
+        controller of `kic.controllers` that gives efforts at them, or constant ones. None: it moves freely.
     qd : (M,) array_like, optional
         Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
     wrt : str or list of str, optional
         The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
         Angles of joints that close a loop are slow to integrate.
-    prescribed : dict of str to callable, optional
-        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration, which must be each
-        other's slopes and begin where the start is. The effort that they take is in the results. No other
-        coordinates can take over then.
+    prescribed : Trajectory or dict of str to callable, optional
+        Coordinates whose motion is given: a trajectory of `kic.trajectories`; or by name, ``f(t)`` returns
+        value, rate and acceleration, which must be each other's slopes, or is a trajectory of one. They begin
+        where the start is. The effort that they take is in the results. No other coordinates can take over
+        then. A trajectory goes on beyond its ends only if it rests there.
     events : callable or list of them, optional
         ``event(t, now)``, a real number whose zeros are found, those that it only touches too. Attributes as
         in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where it rises, or
@@ -82,7 +85,8 @@ def simulate(
         Coordinates at whose limits the run stops; at once, if it starts at one and goes beyond it.
     voltage : callable or (K,) array_like, optional
         ``voltage(t, now)`` gives the voltages (K,) of the motors in the order of the drawing, and the torques
-        of those that are plain sources; ``now.current`` (K,) are their currents. Or constant ones. Rotors,
+        of those that are plain sources; ``now.current`` (K,) are their currents. Or a
+        controller of `kic.controllers` that gives voltages, or constant ones. Rotors,
         damping and circuits count then, and efforts come on top. None: the bodies move alone, without motors.
     current : (K,) array_like, optional
         Currents at the start, 0 if left out; those that a motion begins with are
@@ -147,7 +151,9 @@ def simulate(
     before = start if isinstance(start, Simulation) else None
     led = _prescribed(prescribed, model, names)
     motors = tuple(motor.name for motor in model.drawing.motors)
-    motion = Motion(model, names, _inputs("effort", effort, names), led, _inputs("voltage", voltage, motors))
+    motion = Motion(
+        model, names, _inputs("effort", effort, names, names), led, _inputs("voltage", voltage, motors, names)
+    )
     times = _times(t, before)
     begun = _begun(mechanism, start, qd, names)
     rates = motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
@@ -218,8 +224,10 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
     return a
 
 
-def _inputs(what: str, given: Any, names: tuple[str, ...]) -> Effort | None:
+def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[str, ...]) -> Effort | None:
     """Efforts or voltages as a function of (t, now), or None where there are none."""
+    if isinstance(given, Control):
+        given.check(f"{what}s", coordinates)
     if given is None or callable(given):
         return given
     a = reals(given)
@@ -269,9 +277,12 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
 def _prescribed(given: Any, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
     if given is None:
         return {}
+    if isinstance(given, Trajectory):
+        given = given.courses(names)
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
         raise InputError(
-            f"Expected `prescribed` to be a dict of coordinate to function of t, got {shown(given)}."
+            "Expected `prescribed` to be a dict of coordinate to function of t, or a Trajectory, got "
+            f"{shown(given)}."
         )
     for name in given:
         _check_valued("prescribed", name, model, names)

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.typed import load_model, named_numbers, names_typed, posture_of, width
+from kic.typed import (
+    configuration_of,
+    load_model,
+    model_argument,
+    named_numbers,
+    names_option,
+    names_typed,
+    posture_options,
+    width,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,11 +25,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model")
+@model_argument
+@posture_options
 @click.option("--for", "duration", type=float, default=1.0, show_default=True, metavar="TIME",
               help="How long, in the model's unit of time.")  # fmt: skip
-@click.option("--at", "given", multiple=True, metavar="POSTURE",
-              help="Coordinates at the start, in order or by name; repeatable. Else as drawn.")  # fmt: skip
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
               help="Rates at the start; the others stand still. Repeatable.")  # fmt: skip
 @click.option("--effort", "efforts", multiple=True, metavar="NAME=NUMBER",
@@ -28,18 +36,17 @@ if TYPE_CHECKING:
 @click.option("--voltage", "voltages", multiple=True, metavar="NAME=NUMBER",
               help="Constant voltages of these motors, torques of plain sources; the others get 0, so that "
                    "DC motors brake. Repeatable.")  # fmt: skip
-@click.option("--wrt", "wrt", multiple=True, metavar="NAME[,NAME…]",
-              help="Coordinates of rates, efforts and results; repeatable.")  # fmt: skip
-@click.option("--of", "of", multiple=True, metavar="NAME[,NAME…]",
-              help="Also the values of points, joints, distances or rows of them; repeatable.")  # fmt: skip
+@names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
+@names_option("--of", "of", "Also the values of points, joints, distances or rows of them; repeatable.")
 @click.option("--moments", type=click.IntRange(2), default=11, show_default=True,
               help="At how many moments, evenly from start to end.")  # fmt: skip
 @click.option("--save", "file", type=click.Path(dir_okay=False), help="Keep the run in FILE (.npz).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see below.")
 def simulate(
     model: str,
-    duration: float,
     given: tuple[str, ...],
+    near: tuple[str, ...],
+    duration: float,
     rates: tuple[str, ...],
     efforts: tuple[str, ...],
     voltages: tuple[str, ...],
@@ -80,7 +87,7 @@ def simulate(
         raise InputError(f"--for takes a time larger than 0, got {duration:g}.")
     names = names_typed(wrt, "--wrt") or None
     asked = names_typed(of, "--of")
-    start = mechanism.at(posture_of(mechanism, given) if given else None)
+    start = configuration_of(mechanism, given, near)
     coordinates = mechanism.coordinate_names if names is None else start.dynamics(wrt=names).coordinates
     motors = tuple(motor.name for motor in mechanism.motors)
     for name in asked:

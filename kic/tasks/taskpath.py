@@ -14,6 +14,7 @@ from kic.parts import Body
 from kic.rotations import vector_from_matrix
 from kic.system import row_scales
 from kic.targets import reference_of
+from kic.tasks.statedrates import check_rates
 
 _STEP = 1e-40
 # value, rate, acceleration of some rows; of a body its turn (3, 3) stands beside the value of its place
@@ -27,7 +28,7 @@ class TaskPath:
     ----------
     model : Model
         The mechanism.
-    path : dict of str to callable or array_like
+    path : Trajectory, or dict of str to callable or array_like
         Rows with a value, and bodies, by name; see `Mechanism.follow`.
     t : (n,) ndarray
         Times of the samples.
@@ -43,9 +44,13 @@ class TaskPath:
     """
 
     def __init__(self, model: Model, path: Any, t: np.ndarray) -> None:
+        # a trajectory, which is made on a higher floor, says what it is by name
+        if hasattr(path, "courses"):
+            path = path.courses(model.drawing.coordinate_names)
         if not isinstance(path, Mapping) or not path:
             raise InputError(
-                f"Expected `path` to be a dict of rows or bodies, each with its course, got {shown(path)}."
+                f"Expected `path` to be a Trajectory, or a dict of rows or bodies, each with its course, got "
+                f"{shown(path)}."
             )
         self._model = model
         self._entries: list[_Entry] = []
@@ -106,9 +111,8 @@ class _Entry:
         self.name = name
         self._last: tuple[float, Sample] | None = None
         body = isinstance(model.drawing.parts.get(name), Body)
-        first = course(float(t[0])) if callable(course) and not _is_pose(course) else course
-        if isinstance(first, tuple) and first:
-            first = first[0]
+        given = course(float(t[0])) if callable(course) and not _is_pose(course) else course
+        first = given[0] if isinstance(given, tuple) and given else given
         self.names: tuple[str, ...] = (name,)
         self.valued: str = name
         if _is_pose(first):
@@ -121,6 +125,9 @@ class _Entry:
             self._reference = reference_of(model.tree, name)
             self._made = self._posed(course, t)
             self.batch: tuple[int, ...] = ()
+            if callable(course) and not _is_pose(course):
+                labels = tuple(f"{name}.{w}" for w in ("x", "y", "z", "wx", "wy", "wz")[6 - self.size :])
+                check_rates(name, labels, self._made, t)
             return
         self.size, valued = model.value_rows(name)
         if not valued:
@@ -131,6 +138,8 @@ class _Entry:
             )
         self._made = self._valued(course, t)
         self.batch = self._made(float(t[0]))[0].shape[:-1]
+        if isinstance(given, tuple) and self._states(given):
+            check_rates(name, model.rows((name,), 1).answer.rows.labels, self._made, t)
 
     def sample(self, time: float) -> Sample:
         """Value, turn, rate, acceleration at a time; the last is remembered."""
@@ -169,7 +178,7 @@ class _Entry:
 
         def made(time: float) -> Sample:
             found = course(time)
-            if isinstance(found, tuple) and len(found) in (2, 3) and np.ndim(found[0]) + (size == 1):
+            if self._states(found):
                 whats = ("value", "rate", "acceleration")
                 given = [self._array(w, a, size) for w, a in zip(whats, found, strict=False)]
                 return given[0], None, given[1], given[2] if len(given) > 2 else None
@@ -184,6 +193,11 @@ class _Entry:
 
         return made
 
+    def _states(self, found: Any) -> bool:
+        """Whether a function gives rates beside values, and perhaps accelerations, and jerks."""
+        several = isinstance(found, tuple) and 2 <= len(found) <= 4
+        return several and bool(np.ndim(found[0]) + (self.size == 1))
+
     def _no_rate(self) -> str:
         return (
             f"The rate of '{self.name}' is a complex step of its function, which does not pass complex times "
@@ -196,7 +210,7 @@ class _Entry:
 
             def made(time: float) -> Sample:
                 found = course(time)
-                if not isinstance(found, tuple) or len(found) not in (2, 3) or not _is_pose(found[0]):
+                if not isinstance(found, tuple) or not 2 <= len(found) <= 4 or not _is_pose(found[0]):
                     raise InputError(
                         f"Expected the function of '{self.name}' to return (pose, rate) or (pose, rate, "
                         f"acceleration), its rates as rows {', '.join(self.names)}; got {shown(found)}."
@@ -206,7 +220,7 @@ class _Entry:
                 place = np.asarray(pose.apply(self._reference)) if self.whole else none
                 later = [
                     self._array(w, a, self.size)
-                    for w, a in zip(("rate", "acceleration"), found[1:], strict=False)
+                    for w, a in zip(("rate", "acceleration"), found[1:3], strict=False)
                 ]
                 return place, rotation.as_matrix(), later[0], later[1] if len(later) > 1 else None
 

@@ -4,6 +4,7 @@
 `quintic`, `septic`     one polynomial between two states of motion
 `hermite`               polynomials through points with given rates, accelerations, jerks
 `through`               a spline through points, smooth up to the acceleration or the jerk; with stops
+`rotation`              orientations, with angular velocities, accelerations and jerks
 `line`                  a straight path at constant rate, to be timed
 `trapezoid`, `s_curve`  the fastest straight way within velocity, acceleration and jerk
 `concatenate`           one after the other
@@ -25,13 +26,15 @@ import numpy as np
 
 from kic.errors import InputError, shown
 from kic.trajectories import piecewise, profiles
+from kic.trajectories.course import Course, Motion
 from kic.trajectories.naming import Naming, naming
 from kic.trajectories.pathlimits import Along, Rows
 from kic.trajectories.piecewise import Piecewise
 from kic.trajectories.splines import hermite, through
 from kic.trajectories.timescaling import uniform
 from kic.trajectories.topp import TimeOptimal, fastest
-from kic.trajectories.trajectory import Course, Motion, Trajectory, positive
+from kic.trajectories.trajectory import Trajectory, positive
+from kic.trajectories.turning import Turning, Turns, rotation
 
 __all__ = [
     "Along",
@@ -40,11 +43,14 @@ __all__ = [
     "Rows",
     "TimeOptimal",
     "Trajectory",
+    "Turning",
+    "Turns",
     "concatenate",
     "fastest",
     "hermite",
     "line",
     "quintic",
+    "rotation",
     "s_curve",
     "septic",
     "through",
@@ -178,7 +184,8 @@ def trapezoid(
     start, end : dict of str to float or list, or (M,) array_like
         Where it starts and ends.
     velocity, acceleration : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits: of the size of all or of each, or lower and upper ones; a dict may leave names free.
+        Limits: of the size of all or of each, or lower and upper ones; a dict may leave names free. Of a
+        velocity the side counts to which it goes; of an acceleration (and a jerk) the smaller of both sides.
     together : {"line", "ends"}
         All coordinates in proportion, along a straight line; or each as fast as it can, slowed down so
         that all end together, which is never slower.
@@ -191,7 +198,8 @@ def trapezoid(
     Raises
     ------
     InputError
-        For other shapes, limits that are not positive, or none that holds a coordinate that moves.
+        For other shapes, limits that are not positive, none that holds a coordinate that moves, or some so
+        high beside the others that no time is left for what they limit.
 
     Examples
     --------
@@ -239,7 +247,10 @@ def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Tra
     made = {k: _profile(tuple(given), limits[:, k], of.labels[k]) for k in moves.tolist()}
     longest = max(p.knots[-1] for p in made.values())
     # slower by a factor ≥ 1, so that no limit is passed; all end at one and the same instant
-    made = {k: Piecewise(p.knots / p.knots[-1] * longest, p.coefficients) for k, p in made.items()}
+    made = {
+        k: p if p.knots[-1] == longest else Piecewise(p.knots / p.knots[-1] * longest, p.coefficients)
+        for k, p in made.items()
+    }
     knots = np.unique(np.concatenate([p.knots for p in made.values()]))
     shares = {k: p.refined(knots).coefficients for k, p in made.items()}
     c = np.concatenate([shares.get(k, shares[int(moves[0])]) for k in range(of.size)], axis=2) * way
@@ -256,15 +267,25 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
                 "in shares of the way.",
                 key=key,
             )
-    return (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
+    made = (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
+    if made is None:
+        said = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))
+        raise InputError(
+            f"Limits of {label} are of too different sizes, in shares of its way: {said}. Phases of its "
+            f"motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
+            + ("." if len(keys) == 2 else ", or take trapezoid()."),
+            limits=limits,
+        )
+    return made
 
 
 def _share(bounds: tuple[np.ndarray, np.ndarray], way: np.ndarray, one_way: bool) -> np.ndarray:
     """Limits (M,) in shares of the way; of rates only the side that is gone to counts."""
     lower, upper = bounds
     ahead = np.where(way > 0, upper, -lower)
-    size = ahead if one_way else np.minimum(upper, -lower)
-    return np.where(way == 0, np.inf, size / np.where(way == 0, 1.0, np.abs(way)))
+    size = np.abs(ahead if one_way else np.minimum(upper, -lower))
+    with np.errstate(over="ignore"):
+        return np.where(way == 0, np.inf, size / np.where(way == 0, 1.0, np.abs(way)))
 
 
 def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
@@ -273,8 +294,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     Parameters
     ----------
     parts : iterable of Trajectory
-        In the same coordinates. Each starts where, and as fast as, the one before it ends; accelerations may
-        jump.
+        In the same coordinates. Each starts where, and as fast as, the one before it ends, to a billionth of
+        what they reach; accelerations may jump.
 
     Returns
     -------
@@ -283,7 +304,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     Raises
     ------
     InputError
-        If there is none, coordinates differ, or positions or rates jump.
+        If there is none, coordinates differ, positions or rates jump, or times are so long that pieces are
+        lost in their rounding.
 
     Examples
     --------
@@ -292,9 +314,9 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     >>> trajectories.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
     [0.0, 1.0, 0.0]
     """
-    given = list(parts)
+    given = list(parts) if isinstance(parts, Iterable) else []
     if not given or not all(isinstance(part, Trajectory) for part in given):
-        raise InputError(f"Expected trajectories to concatenate, got {shown(given)}.")
+        raise InputError(f"Expected trajectories to concatenate, got {shown(given or parts)}.")
     first = given[0]
     for k, (one, next_one) in enumerate(pairwise(given)):
         if next_one.naming != first.naming:
@@ -313,4 +335,14 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
                     f"{start[n]:g} between trajectories {k} and {k + 1}.",
                     part=k,
                 )
-    return Trajectory(piecewise.joined([part.pieces for part in given]), first.naming)
+    made = piecewise.joined([part.pieces for part in given])
+    before = np.concatenate([np.diff(part.pieces.knots) for part in given if part.duration] or [np.zeros(1)])
+    off = np.abs(np.diff(made.knots) - before) > _MEET * before
+    if off.any():
+        k = int(np.argmax(off))
+        raise InputError(
+            f"A piece that lasts {before[k]:.3g} is lost in the rounding of times at {made.knots[k]:.9g}, so "
+            "long after the start. Keep the trajectories apart.",
+            piece=k,
+        )
+    return Trajectory(made, first.naming)

@@ -148,6 +148,8 @@ def along(path: Trajectory, mechanism: Mechanism | None, near: Configuration | N
 def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     """Names of the coordinates; where the path has none, those of the mechanism."""
     of = path.naming
+    if mechanism is not None and not isinstance(mechanism, Mechanism):
+        raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
     if of.names or mechanism is None:
         return of
     names = mechanism.coordinate_names
@@ -180,7 +182,7 @@ def gathered(
         made.append(of.effort(effort, actuators))
     elif actuators is not None:
         raise InputError("`actuators` were named without limits of `effort`.")
-    made += [_checked(hook, of) for hook in ([rows] if callable(rows) else rows)]
+    made += [_checked(hook, of) for hook in hooks_of(rows)]
     shape = len(of.s) - 1, 2
     names = tuple(name for one in made for name in one.names)
     parts = [
@@ -194,6 +196,13 @@ def gathered(
     held = (np.isfinite(parts[4]) | np.isfinite(parts[5])).any(axis=(0, 1))
     kept = tuple(name for name, there in zip(names, held, strict=True) if there)
     return Rows(kept, *(part[:, :, held] for part in parts))
+
+
+def hooks_of(rows: Any) -> list[Any]:
+    """Functions of further limits, one or several; None is none."""
+    if rows is None or callable(rows):
+        return [] if rows is None else [rows]
+    return list(rows) if isinstance(rows, Iterable) else [rows]
 
 
 def _checked(hook: Any, of: Along) -> Rows:

@@ -27,7 +27,7 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     times : (K,) array_like
         When, from 0 on.
     rates, accelerations, jerks : as `points`
-        Derivatives there. Those left out are free, and jump.
+        Derivatives there. Accelerations and jerks may be left out: they are free then, and jump.
 
     Returns
     -------
@@ -36,7 +36,8 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     Raises
     ------
     InputError
-        For other shapes, names that differ, times that do not increase, or jerks without accelerations.
+        For other shapes, names that differ, times that do not increase, no rates, or jerks without
+        accelerations.
 
     Examples
     --------
@@ -47,6 +48,8 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     """
     of, q = _points(points)
     knots = _knots(times, len(q))
+    if rates is None:
+        raise InputError("Expected `rates` at the points. Where they are free, through() finds them.")
     if accelerations is None and jerks is not None:
         raise InputError("Expected `accelerations` where `jerks` are given.")
     given = {"rates": rates, "accelerations": accelerations, "jerks": jerks}
@@ -171,6 +174,11 @@ def _spread(q: np.ndarray, duration: float) -> np.ndarray:
     """Times (K,) that a centripetal way takes; each coordinate is measured by its range."""
     extent = np.ptp(q, axis=0)
     way = np.linalg.norm(np.diff(q / np.where(extent > 0, extent, 1.0), axis=0), axis=1)
+    return centripetal(way, duration)
+
+
+def centripetal(way: np.ndarray, duration: float) -> np.ndarray:
+    """Times (K,), spread over a duration as the square roots of the ways (K − 1,) between points."""
     if (way == 0).any():
         k = int(np.argmin(way))
         raise InputError(
@@ -186,11 +194,8 @@ def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
     """Points between the ends at which it stops."""
     if isinstance(stops, bool | np.bool_):
         return list(range(1, count - 1)) if stops else []
-    try:
-        given = [int(k) for k in stops if int(k) == k]
-        whole = len(given) == len(list(stops)) and all(-count <= k < count for k in given)
-    except (TypeError, ValueError):
-        whole = False
-    if not whole:
+    # a list of True and False would be taken for points 1 and 0
+    a = reals(list(stops)) if isinstance(stops, Iterable) else None
+    if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
         raise InputError(f"Expected `stops` to be points from 0 to {count - 1}, got {shown(stops)}.")
-    return sorted({k % count for k in given} - {0, count - 1})
+    return sorted({int(k) % count for k in a} - {0, count - 1})

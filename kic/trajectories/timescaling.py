@@ -15,7 +15,7 @@ from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
 from kic.tables import ROUNDOFF
-from kic.trajectories.pathlimits import Hook, Rows, along, gathered, impossible, named
+from kic.trajectories.pathlimits import Hook, Rows, along, gathered, hooks_of, impossible, named
 from kic.trajectories.quadratics import allowed
 from kic.trajectories.trajectory import Trajectory
 from kic.trajectories.voltagelimits import shared, voltage_room
@@ -37,7 +37,8 @@ def uniform(
     """The same motion run as fast as limits allow: one of them is just reached.
 
     Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials;
-    others at the samples and on both sides of all knots.
+    others at the samples and on both sides of all knots, and between them but for what falls with the square
+    of their distance.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def uniform(
     s = grid_of(trajectory, samples, clustered=False)
     made = Rows(())
     room = np.array([[0.0, np.inf]])
-    hooks = [rows] if callable(rows) else list(rows)
+    hooks = hooks_of(rows)
     if effort is not None or actuators is not None or hooks:
         made = gathered(along(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks)
         room = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
@@ -120,7 +121,8 @@ def _quadratics(made: Rows) -> list[list[np.ndarray]]:
 
 def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.ndarray]) -> float:
     """The largest share of bounds that is reached; what is only rounding reaches nothing."""
-    out, most = np.array([-reach[0], reach[1]]), np.array([-bounds[0], bounds[1]])
+    # a limit of −0 would let everything pass
+    out, most = np.array([-reach[0], reach[1]]), np.abs([bounds[0], bounds[1]])
     moves = out > ROUNDOFF * np.abs(reach).max(initial=0.0)
     with np.errstate(divide="ignore"):
         return float(np.max(out[moves] / most[moves], initial=0.0))

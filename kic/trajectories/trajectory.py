@@ -1,33 +1,26 @@
-"""Trajectory: how named coordinates move in time, and what a mechanism does on the way."""
+"""Trajectory: how named coordinates move in time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from kic.arrays import numbers, reals
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
-from kic.linear.actuators import Drive
 from kic.mechanism import Mechanism
 from kic.tables import Sheet
+from kic.trajectories.course import Course, Motion
 from kic.trajectories.naming import Naming
 from kic.trajectories.piecewise import Piecewise
 
 # an instant this share of the duration outside is one of the ends, rounded
 _ROUNDED = 1e-9
-
-
-class Motion(NamedTuple):
-    """Positions (..., M) and their derivatives in time, to unpack: ``q, qd, qdd, qddd = trajectory(t)``."""
-
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    qddd: np.ndarray
+# times outside of these have third powers that are no numbers
+_SHORTEST, _LONGEST = 1e-60, 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +47,14 @@ class Trajectory:
 
     pieces: Piecewise
     naming: Naming
+
+    def __post_init__(self) -> None:
+        h = self.pieces.lengths
+        if not np.isfinite(self.pieces.coefficients).all() or not ((h >= _SHORTEST) & (h <= _LONGEST)).all():
+            raise InputError(
+                f"Expected positions that are far from the largest number, and pieces that last from "
+                f"{_SHORTEST:g} to {_LONGEST:g}, got some of {h.min():g}."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,6 +127,55 @@ class Trajectory:
         """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
         return self.naming.inputs(np.asarray(q))
 
+    @property
+    def rests(self) -> bool:
+        """Whether it is at rest at both ends, where it may therefore stay for longer."""
+        rates = self.pieces.limits(1)
+        size = np.abs(self.extremes(1)).max(axis=0)
+        return bool((np.abs([rates[0][0], rates[1][-1]]) <= _ROUNDED * size).all())
+
+    def courses(self, names: Iterable[str] | None = None) -> dict[str, Callable[[Any], Motion]]:
+        """The same by name, as functions of time: what `Mechanism.follow` and `kic.simulate` make of it.
+
+        Parameters
+        ----------
+        names : iterable of str, optional
+            What the coordinates are called, where the trajectory has no names.
+
+        Returns
+        -------
+        dict of str to callable
+            Each gives position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
+            trajectory rests at both; otherwise such times are refused.
+
+        Raises
+        ------
+        InputError
+            For as many names as do not fit.
+
+        Examples
+        --------
+        >>> from kic import trajectories
+        >>> swing = trajectories.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+        >>> float(swing.courses()["A"](1.0).qd)
+        0.9375
+        """
+        of = self.naming
+        beyond: Literal["raise", "hold"] = "hold" if self.rests else "raise"
+        if not of.names:
+            called = tuple(names or ())
+            if len(called) != of.size:
+                raise InputError(
+                    f"This trajectory has {of.size} coordinates without names, for {len(called)}: "
+                    f"{', '.join(called) or 'none'}. Give them by name, as {{'A': …}}."
+                )
+            of = Naming(called, (0,) * of.size, of.size)
+
+        def course(name: str) -> Callable[[Any], Motion]:
+            return lambda t: Motion(*(of.inputs(x)[name] for x in self(t, beyond)))
+
+        return {name: course(name) for name in of.names}
+
     def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> Course:
         """What a mechanism does on the way: its postures, and all that can be asked of them.
 
@@ -158,6 +208,8 @@ class Trajectory:
         >>> course.configuration.batch, course.of("tip").qdd.shape
         ((5,), (5, 3))
         """
+        if not isinstance(mechanism, Mechanism):
+            raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
         if isinstance(t, int | np.integer) and not isinstance(t, bool):
             if t < 2:
                 raise InputError(f"Expected at least 2 times, got {t}.")
@@ -194,13 +246,11 @@ class Trajectory:
         >>> trajectories.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
         [1.875]
         """
-        if order not in (0, 1, 2, 3):
-            raise InputError(f"Expected `order` to be 0, 1, 2 or 3, got {shown(order)}.")
-        return self.pieces.extremes(int(order))
+        return self.pieces.extremes(_order(order))
 
     def jumps(self, order: int) -> np.ndarray:
-        """How far a derivative jumps (K − 1, M) at the knots between its ends."""
-        start, end = self.pieces.limits(order)
+        """How far the position, rate, acceleration or jerk jumps (K − 1, M) at the knots between its ends."""
+        start, end = self.pieces.limits(_order(order))
         return start[1:] - end[:-1]
 
     def scaled(self, factor: float) -> Trajectory:
@@ -253,103 +303,17 @@ class Trajectory:
         return self.sheet().html()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Course:
-    """A mechanism on its way along a trajectory; made by `Trajectory.on`.
-
-    Attributes
-    ----------
-    t : (T,)
-        Times.
-    configuration : Configuration
-        The postures (T,), with all that can be asked of them.
-    motion : Motion
-        q, q̇, q̈, q⃛ (T, M) of the coordinates.
-    wrt : tuple of str or None
-        The coordinates, for `wrt` in other questions; None for the mechanism's own.
-    """
-
-    t: np.ndarray
-    configuration: Configuration
-    motion: Motion
-    wrt: tuple[str, ...] | None
-
-    def of(self, names: str | Iterable[str]) -> Motion:
-        """Values, velocities, accelerations and jerks (T, P) of anything that moves with it.
-
-        Values of angular velocities are NaN.
-
-        Examples
-        --------
-        >>> import kic
-        >>> arm = kic.load("horn-two-link")
-        >>> reach = kic.trajectories.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
-        >>> course = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
-        >>> course.of("tip").qd[0].round(12).tolist()
-        [0.5, 0.0, 0.0]
-        """
-        _, qd, qdd, qddd = self.motion
-        c = self.configuration.coefficients(names, order=3, wrt=self.wrt)
-        assert c.values is not None  # for the type checker
-        return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
-
-    def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
-        """Efforts that the motion takes (eq 2-198).
-
-        Parameters
-        ----------
-        actuators : str or list of str, optional
-            Coordinates at which they act, as many as freedoms; by default those of the trajectory.
-
-        Returns
-        -------
-        (T, M)
-
-        Raises
-        ------
-        InertiaError, SingularError
-            As `Configuration.dynamics`.
-
-        Examples
-        --------
-        >>> import kic
-        >>> arm = kic.load("horn-two-link")
-        >>> hold = kic.trajectories.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
-        >>> hold.effort()[0].tolist()
-        [19.62, 4.905]
-        """
-        if actuators is None:
-            return self.configuration.dynamics(wrt=self.wrt).effort(self.motion.qd, self.motion.qdd)
-        moved = self.of(actuators)
-        return self.configuration.dynamics(wrt=actuators).effort(moved.qd, moved.qdd)
-
-    def drive(self) -> Drive:
-        """What the motors do: speeds, torques, currents and voltages (T, K) of each (eqs 2-238 to 2-240).
-
-        Raises
-        ------
-        InputError, SingularError, InertiaError
-            As `Configuration.drive`.
-
-        Examples
-        --------
-        >>> import kic
-        >>> arm = kic.load("puma560-motors")
-        >>> swing = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
-        >>> swing.on(arm, 5).drive().voltage.shape
-        (5, 6)
-        """
-        _, qd, qdd, qddd = self.motion
-        return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
-
-    def __repr__(self) -> str:
-        names = ", ".join(self.wrt or self.configuration.coordinates)
-        return f"course of '{self.configuration.name}' in {names}, {len(self.t)} times"
+def _order(order: Any) -> int:
+    """Which derivative, or an error."""
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= 3:
+        raise InputError(f"Expected `order` to be 0, 1, 2 or 3, got {shown(order)}.")
+    return int(order)
 
 
 def positive(name: str, value: Any, what: str = "a positive number") -> float:
     """A positive finite number, or an error."""
     a = reals(value)
-    if a is None or a.shape != () or not a > 0:
-        raise InputError(f"Expected `{name}` to be {what}, got {shown(value)}.", name=name)
+    if a is None or a.shape != () or not _SHORTEST <= a <= _LONGEST:
+        span = f" from {_SHORTEST:g} to {_LONGEST:g}" if a is not None and a.shape == () and a > 0 else ""
+        raise InputError(f"Expected `{name}` to be {what}{span}, got {shown(value)}.", name=name)
     return float(a)

@@ -1,0 +1,73 @@
+"""The commands `kic check` and `kic schema`: for those who write model files."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+import click
+
+from kic.commands import completing
+from kic.errors import KicError
+from kic.typed import json_option, load_model, width
+
+
+@click.command()
+@click.argument("model", metavar="MODEL_FILE", shell_complete=completing.models)
+@json_option
+def check(model: str, as_json: bool) -> None:
+    """Read MODEL_FILE and say whether it is a mechanism.
+
+    Prints ok with a summary, or what is wrong and where (exit code 1). Inertia that is missing is a
+    warning: the kinematics do without.
+
+    \b
+      kic check ./arm.toml
+      kic check ./arm.toml --json
+
+    --json prints one object and nothing else: name, ok (true: what is wrong comes on stderr, as without
+    --json), summary, warnings and notes (lists of sentences).
+    """
+    from kic.report import summary
+
+    mechanism = load_model(model)
+    mechanism._model.check_number(mechanism.coordinate_names)
+    warnings, notes = [], []
+    if mechanism.mobility().doubt():
+        warnings.append(str(mechanism.mobility()))
+    elif not mechanism._model.tree.open:
+        notes.append(str(mechanism.mobility()))
+    try:
+        mechanism._model.masses  # noqa: B018
+    except KicError as error:
+        warnings.append(str(error))
+    notes += [
+        f"the inertia of {body.name} is an exception. {' '.join(body.inertia_exception.split())}"
+        for body in mechanism.bodies
+        if body.inertia_exception
+    ]
+    if as_json:
+        data = {"name": mechanism.name, "ok": True, "summary": summary(mechanism)}
+        click.echo(json.dumps(data | {"warnings": warnings, "notes": notes}))
+        return
+    click.echo(f"ok: {mechanism.name}, {summary(mechanism)}")
+    for note in [f"warning: {text}" for text in warnings] + [f"note: {text}" for text in notes]:
+        click.echo(textwrap.fill(note, width(), subsequent_indent="  ", break_long_words=False))
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of model files, for editors.
+
+    \b
+      kic schema > kic.schema.json
+
+    Editors with the TOML language server Taplo (such as VS Code with Even Better TOML) complete and
+    check a model whose first line is
+
+    \b
+      #:schema ./kic.schema.json
+    """
+    from kic.modelfile import schema as model_schema
+
+    click.echo(json.dumps(model_schema(), indent=2))

@@ -1,0 +1,287 @@
+"""Symbols of a planar mechanism that is seen along its normal, as textbooks draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from kic.picturing.figures import INK
+from kic.picturing.sketch import Mark
+from kic.picturing.symbols import (
+    BOLD,
+    DRIVEN,
+    FINE,
+    FLOOR,
+    LINE,
+    WHITE,
+    Colour,
+    Shape,
+    beside,
+    circle,
+    head,
+    rgba,
+    tint,
+    zigzag,
+)
+from kic.picturing.views import View
+
+_INK = rgba(INK)
+# what lies on what, whatever the depth
+_WHEEL, _GROUND, _BODY, _ROD, _BLOCK, _JOINT, _DOT, _SIGN = range(8)
+# a pedestal stands down if it can, and else where links leave most room
+_DOWN = np.array([[0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+_BAR = 0.52  # half width of a link in radii of a joint
+
+
+class FlatPen:
+    """Draws marks as shapes in the plane.
+
+    Parameters
+    ----------
+    view : View
+    size : float
+        Radius of a joint, in units of length.
+    points : float
+        Points of the page in a unit of length.
+    order : mapping of str to int
+        Bodies in their order.
+    """
+
+    def __init__(self, view: View, size: float, points: float, order: Mapping[str, int]) -> None:
+        self.view, self.size, self.points, self.order = view, size, points, order
+        self._shapes: list[Shape] = []
+        self._ways: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def draw(self, marks: Sequence[Mark]) -> list[Shape]:
+        """Shapes of all marks of one posture."""
+        self._shapes, self._ways = [], []
+        for mark in marks:
+            if mark.kind in ("link", "plate", "solid", "guide", "rod", "telescope"):
+                p = self.view.project(mark.places)
+                closing = [(p[-1], p[0])] if mark.kind == "plate" else []
+                self._ways += [*pairwise(p), *closing]
+        for mark in marks:
+            getattr(self, f"_{mark.kind}", self._nothing)(mark, self.view.project(mark.places))
+        return self._shapes
+
+    def _put(
+        self,
+        mark: Mark,
+        xy: np.ndarray,
+        layer: float,
+        face: Colour | None = None,
+        edge: Colour | None = _INK,
+        width: float = LINE,
+        closed: bool = True,
+        named: bool = False,
+        sub: float = 0.0,
+    ) -> None:
+        key = (float(layer), float(self.order.get(mark.body, -1)) if layer == _BODY else 0.0, sub)
+        self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
+
+    def _nothing(self, mark: Mark, p: np.ndarray) -> None:
+        """Marks that have no sign of their own."""
+
+    def _bar(self, mark: Mark, xy: np.ndarray, closed: bool = False, half: float = _BAR) -> None:
+        """A body of constant width around a path or a face: its outline, and itself upon it."""
+        width, colour = 2 * half * self.size * self.points, tint(self.order.get(mark.body, 0))
+        ground = _INK
+        self._put(mark, xy, _BODY, ground if closed else None, ground, width + 2 * LINE * 0.8, closed, sub=0)
+        self._put(mark, xy, _BODY, colour if closed else None, colour, width, closed, sub=1)
+
+    def _link(self, mark: Mark, p: np.ndarray) -> None:
+        self._bar(mark, p)
+
+    def _plate(self, mark: Mark, p: np.ndarray) -> None:
+        self._bar(mark, p, closed=True)
+
+    def _stem(self, mark: Mark, p: np.ndarray) -> None:
+        self._bar(mark, p, half=0.3)
+
+    def _rod(self, mark: Mark, p: np.ndarray) -> None:
+        self._put(mark, p, _ROD, None, width=BOLD, closed=False)
+        for end in p:
+            self._put(mark, end + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
+
+    def _guide(self, mark: Mark, p: np.ndarray) -> None:
+        """The rod on which a block slides; a yoke's goes on to the other side."""
+        axis = self._along(mark)
+        reach = float((p[1] - p[0]) @ axis)
+        end = reach + np.copysign(4.5 * self.size, reach)
+        start = -end if mark.sizes[0] else 0.0
+        self._bar(mark, p[0] + np.outer([start, end], axis), half=0.4)
+
+    def _telescope(self, mark: Mark, p: np.ndarray) -> None:
+        """A cylinder and its piston rod."""
+        middle = p[0] + 0.55 * (p[1] - p[0])
+        self._put(mark, np.stack([p[0], p[1]]), _ROD, None, width=BOLD, closed=False)
+        colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
+        start = p[0] + 0.12 * (p[1] - p[0])
+        self._put(mark, self._strip(start, middle, 0.75), _BLOCK, colour, width=LINE, named=True)
+
+    def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
+        d = (b - a) / np.linalg.norm(b - a)
+        across = half * self.size * beside(d)
+        return np.stack([a + across, b + across, b - across, a - across])
+
+    def _along(self, mark: Mark) -> np.ndarray:
+        assert mark.ways is not None  # for the type checker: sliding pairs have an axis
+        d = self.view.project(mark.ways[0])
+        return d / np.linalg.norm(d)
+
+    def _revolute(self, mark: Mark, p: np.ndarray) -> None:
+        r = self.size
+        if mark.grounded:
+            self._pedestal(mark, p[0])
+        face = rgba(DRIVEN) if mark.driven else rgba(WHITE)
+        self._put(mark, p[0] + r * circle(), _JOINT, face, named=True)
+        if mark.driven:
+            assert mark.ways is not None  # for the type checker
+            self._turn(mark, p[0], float(np.sign(mark.ways[0] @ self.view.toward)))
+
+    def _spherical(self, mark: Mark, p: np.ndarray) -> None:
+        if mark.grounded:
+            self._pedestal(mark, p[0])
+        self._put(mark, p[0] + self.size * circle(), _JOINT, rgba(FLOOR), width=BOLD, named=True)
+
+    _universal = _cylindrical = _spherical
+
+    def _fixed(self, mark: Mark, p: np.ndarray) -> None:
+        square = 0.6 * self.size * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+        self._put(mark, p[0] + square, _JOINT, _INK, named=True)
+        if mark.grounded:
+            self._hatch(mark, p[0], np.array([0.0, -1.0]), 2.0)
+
+    def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
+        """A block; on ground it slides along a rail."""
+        axis, r = self._along(mark), self.size
+        across = beside(axis)
+        if mark.grounded:
+            if across[1] > 1e-9 or (abs(across[1]) <= 1e-9 and across[0] < 0):
+                across = -across
+            rail = p[0] + 1.25 * r * across
+            reach = 6.0 * r
+            self._put(mark, rail + np.outer([-reach, reach], axis), _GROUND, None, closed=False, width=BOLD)
+            self._hatch(mark, rail, across, 6.0, line=False)
+        block = self._strip(p[0] - 2.1 * r * axis, p[0] + 2.1 * r * axis, 1.25)
+        colour = rgba(DRIVEN, 0.35) if mark.driven else tint(self.order.get(mark.body, 0))
+        self._put(mark, block, _BLOCK, colour, named=True)
+        if mark.driven:
+            offset = -2.4 * r * across
+            a, b = p[0] + offset - 2.4 * r * axis, p[0] + offset + 2.4 * r * axis
+            self._arrow(mark, np.stack([a, b]))
+
+    def _arrow(self, mark: Mark, line: np.ndarray) -> None:
+        length = 1.5 * self.size
+        colour = rgba(DRIVEN)
+        tip = head(line[-1], line[-1] - line[-2], length)
+        self._put(mark, tip, _SIGN, colour, None, closed=True)
+        self._put(
+            mark,
+            line[:-1] if len(line) > 2 else np.stack([line[0], tip[2]]),
+            _SIGN,
+            None,
+            colour,
+            BOLD,
+            False,
+        )
+
+    def _turn(self, mark: Mark, centre: np.ndarray, sense: float) -> None:
+        """A curved arrow on the side where links leave most room."""
+        room = self._room(centre, circle(16))
+        start = np.arctan2(room[1], room[0]) - sense * 0.95
+        arc = centre + 2.15 * self.size * circle(24, start, sense * 1.9)
+        self._arrow(mark, arc)
+
+    def _room(self, centre: np.ndarray, ways: np.ndarray) -> np.ndarray:
+        """The direction, of some, that is furthest from all links that meet at a place; ties to the first."""
+        taken = []
+        for a, b in self._ways:
+            for one, other in ((a, b), (b, a)):
+                length = np.linalg.norm(other - one)
+                if np.linalg.norm(one - centre) < 0.6 * self.size and length > 0:
+                    taken.append((other - one) / length)
+        if not taken:
+            return ways[0]
+        nearest = (ways @ np.array(taken).T).max(axis=1)
+        nearest = np.maximum(nearest, 0.2)  # beyond some room more is no better
+        return ways[int(np.argmin(np.round(nearest, 6)))]
+
+    def _pedestal(self, mark: Mark, p: np.ndarray, down: np.ndarray | None = None) -> None:
+        """A triangle on hatched ground."""
+        r = self.size
+        down = self._room(p, _DOWN) if down is None else down
+        across = beside(down)
+        foot = p + 2.6 * r * down
+        corners = np.stack(
+            [p + 0.7 * r * across, foot + 1.5 * r * across, foot - 1.5 * r * across, p - 0.7 * r * across]
+        )
+        self._put(mark, corners, _GROUND + 0.5, rgba(WHITE))
+        self._hatch(mark, foot, down, 2.3)
+
+    def _anchor(self, mark: Mark, p: np.ndarray) -> None:
+        """Ground at the end of a spring or a rod: it stands away from the other end."""
+        away = p[0] - p[1]
+        self._pedestal(mark, p[0], _DOWN[int(np.argmax(_DOWN @ away))])
+
+    def _hatch(
+        self, mark: Mark, middle: np.ndarray, down: np.ndarray, half: float, line: bool = True
+    ) -> None:
+        """Strokes below a line of ground."""
+        r, across = self.size, beside(down)
+        if line:
+            ends = middle + np.outer([-half * r, half * r], across)
+            self._put(mark, ends, _GROUND + 0.6, None, closed=False, width=BOLD)
+        count = max(4, round(2 * half / 0.85))
+        for x in np.linspace(-half, half, count + 1)[1:]:
+            a = middle + x * r * across
+            b = a + r * (0.85 * down - 0.8 * across)
+            self._put(mark, np.stack([a, b]), _GROUND, None, closed=False, width=FINE)
+
+    def _coil(self, mark: Mark, p: np.ndarray) -> None:
+        self._put(mark, zigzag(p[0], p[1], 1.2 * self.size), _ROD, None, closed=False)
+
+    def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
+        a, b = p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0])
+        self._put(mark, np.stack([p[0], p[1]]), _ROD, None, closed=False)
+        self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(WHITE))
+
+    def _wheel(self, mark: Mark, p: np.ndarray) -> None:
+        face = tint(self.order.get(mark.body, 0), 0.35)
+        self._put(mark, p[0] + mark.sizes[0] * circle(96), _WHEEL, face, rgba(INK, 0.35), LINE)
+
+    def _belt(self, mark: Mark, p: np.ndarray) -> None:
+        """The two straight runs of an open belt."""
+        d = p[1] - p[0]
+        between = float(np.linalg.norm(d))
+        lean = np.arcsin(np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1))
+        along = np.arctan2(d[1], d[0])
+        for side in (1, -1):
+            out = along + side * (np.pi / 2 - lean)
+            n = np.array([np.cos(out), np.sin(out)])
+            run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
+            self._put(mark, run, _ROD, None, closed=False)
+
+    def _touch(self, mark: Mark, p: np.ndarray) -> None:
+        """Two bodies that touch: the tangent, hatched where the other is ground."""
+        n = self._along(mark)
+        if mark.grounded:
+            self._hatch(mark, p[0], n, 2.6)
+        else:
+            self._put(
+                mark,
+                p[0] + np.outer([-1.8 * self.size, 1.8 * self.size], beside(n)),
+                _JOINT,
+                None,
+                closed=False,
+                width=BOLD,
+            )
+        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, _INK, named=True)
+
+    def _lifted(self, mark: Mark, p: np.ndarray) -> None:
+        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, rgba(WHITE), named=True)
+
+    def _dot(self, mark: Mark, p: np.ndarray) -> None:
+        self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, _INK, None, named=True)

@@ -1,0 +1,158 @@
+"""A posture, or a fan of them, as shapes seen from one side."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from kic.checks import GROUND
+from kic.configuration import Configuration
+from kic.errors import InputError
+from kic.picturing.flat import FlatPen
+from kic.picturing.sites import Sites
+from kic.picturing.sketch import Mark, Sketch, posed
+from kic.picturing.solid import SolidPen
+from kic.picturing.symbols import Shape
+from kic.picturing.views import ViewName, view_of
+
+# postures of a batch that are drawn at most
+FAN = 12
+_FAINT = 0.72
+# radius of a joint in points where there is room, and where there is none
+_RADIUS, _LEAST = 3.5, 2.1
+# of the distance of near joints
+_SHARE = 0.26
+# of faint postures nothing else is shown: no ground, no signs
+_FAINT_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "coil", "dashpot")
+
+
+class Scene:
+    """What is to be seen of a configuration.
+
+    Attributes
+    ----------
+    members : (n,) int
+        Members of the batch that are drawn, by their flat index.
+    view : View
+    few : Configuration
+        These members alone.
+    where : dict of str to (n, 4, 4)
+        Displacement of every body from the drawing.
+    normal : (3,) or None
+        Of a planar mechanism.
+    """
+
+    def __init__(self, configuration: Configuration, view: ViewName | None) -> None:
+        self.configuration = configuration
+        self.model = configuration._model
+        self.model.only_real("A drawing", "Draw the posture without it.")
+        states = configuration._states
+        if states.dtype != np.float64:
+            raise InputError(f"draw() needs real numbers; this posture holds {states.dtype}.")
+        good = np.flatnonzero(configuration.ok)
+        if not len(good):
+            what = "the batch is empty" if not configuration.ok.size else "no member has a posture"
+            raise InputError(f"There is nothing of '{configuration.name}' to draw: {what}.")
+        self.members = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), FAN)).round().astype(int))]
+        self.drawing = self.model.drawing
+        # indexing copies: kernels want the members one behind the other
+        self.few = Configuration(self.model, (len(self.members),), states[self.members])
+        self.where = self._displacements()
+        self.normal = self.model.tree.planar_normal
+        # where sliding pairs are does not depend on the size of symbols, nor do welds
+        self._sites = Sites(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
+        self.anchors = self._anchors()
+        self.view = view_of(view, self.normal, np.array(self.drawing.gravity, float), self.anchors[0])
+        self.down = self._down()
+
+    def _displacements(self) -> dict[str, np.ndarray]:
+        """Of every body, ground too, as matrices (n, 4, 4) for the members that are drawn."""
+        found = {body.name: self.few.displacement(body.name) for body in self.drawing.bodies}
+        return {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4)), **found}
+
+    def _anchors(self) -> np.ndarray:
+        """Places (members, n, 3) of all joints, points and contacts."""
+        d = self.drawing
+        held = [(body, j.at) for j in d.joints if j.at is not None for body in j.bodies]
+        slides = self._sites.slides.values()
+        held += [(body, tuple(s.place)) for s in slides for body in (s.guide, s.slider)]
+        self._joints = len(held)
+        held += [(p.body, p.at) for p in d.points] + [(body, c.at) for c in d.contacts for body in c.bodies]
+        counts = {b.name: sum(b.name == body for body, _ in held) for b in d.bodies}
+        held += [(b.name, b.reference) for b in d.bodies if counts[b.name] < 2 and b.reference is not None]
+        if not held:
+            held = [(GROUND, (0.0, 0.0, 0.0))]
+        T = np.stack([self.where[body] for body, _ in held], axis=1)
+        p = np.array([at for _, at in held], dtype=float)
+        return np.einsum("bnij,nj->bni", T[..., :3, :3], p) + T[..., :3, 3]
+
+    def _down(self) -> np.ndarray:
+        """Where ground is below spatial mechanisms; those that hang have it above."""
+        gravity = np.array(self.drawing.gravity, float)
+        k = int(np.argmax(np.abs(gravity))) if gravity.any() else 2
+        down = -np.eye(3)[k]
+        base = [
+            j.at for j in self.drawing.joints if GROUND in j.bodies and j.at is not None and j.type != "free"
+        ]
+        if not base:
+            return down
+        height = (self.anchors - np.array(base, float).mean(axis=0)) @ -down
+        return -down if height.max() + height.min() < -0.5 * np.ptp(height) else down
+
+    def shown_at(self, joint: str) -> np.ndarray | None:
+        """Places (members, 3) at which a joint that was drawn without `at` is shown; None of all others."""
+        part = next((j for j in self.drawing.joints if j.name == joint), None)
+        if part is None or part.at is not None:
+            return None
+        slide = self._sites.slides.get(joint)
+        ends = (
+            [(part.bodies[1], self._sites.places[joint])] if slide is None else [(slide.slider, slide.place)]
+        )
+        if slide is not None and slide.telescopic:
+            ends.append((slide.guide, slide.foot))
+        found = [self.where[body][:, :3, :3] @ p + self.where[body][:, :3, 3] for body, p in ends]
+        return np.mean(found, axis=0)
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Corners of what is drawn, without the size of symbols."""
+        seen = self.view.project(self.anchors).reshape(-1, 2)
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        if (high - low).max() < 1e-6 * self.model.length:  # all in one place: something has to be seen
+            return low - self.model.length / 2, high + self.model.length / 2
+        return low, high
+
+    def radius(self, points: float) -> float:
+        """Radius of a joint in units of length, where so many points are a unit."""
+        seen = self.view.project(self.anchors[0][: self._joints])
+        pairs = np.array(list(combinations(range(len(seen)), 2)), dtype=int).reshape(-1, 2)
+        apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1) * points
+        apart = np.sort(apart[apart > 2 * _LEAST])  # what is nearer is not told apart anyhow
+        room = float(apart[len(apart) // 30]) if len(apart) else np.inf
+        return float(np.clip(_SHARE * room, _LEAST, _RADIUS)) / points
+
+    def shapes(self, points: float) -> tuple[list[Shape], list[list[Mark]], float]:
+        """Shapes of all members in the order of painting, their marks, and the radius of joints."""
+        size = self.radius(points)
+        flat = self.normal if self.view.flat else None
+        sketch = Sketch(self.model, size, flat, self.down)
+        order = {body.name: k for k, body in enumerate(self.drawing.bodies)}
+        pen = (
+            FlatPen(self.view, size, points, order)
+            if self.view.flat
+            else SolidPen(self.view, size, points, order, self.down)
+        )
+        every: list[Shape] = []
+        marks = []
+        last = len(self.members) - 1
+        for k in [*range(1, last), *dict.fromkeys((0, last))]:
+            there = posed(sketch.marks, {body: T[k] for body, T in self.where.items()})
+            shapes = sorted(pen.draw(there), key=lambda s: s.key)
+            faint = 0 < k < last
+            if faint:
+                every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
+            else:
+                every += shapes
+                marks.append(there)
+        return every, marks, size

@@ -1,0 +1,199 @@
+"""How the body of a link is drawn: rods between what it holds, elbows along common normals, faces, hulls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+# joints were set apart along their axes by so many radii at most
+_APART = 11.0
+
+
+@dataclass(frozen=True)
+class End:
+    """Something that a body holds: a joint with its axis, or a point."""
+
+    place: np.ndarray
+    axis: np.ndarray | None
+    name: str
+    bearing: bool = True  # whether forces go through it, as through a joint
+
+
+def distinct(
+    place: np.ndarray, among: Iterable[np.ndarray], tolerance: float, normal: np.ndarray | None = None
+) -> bool:
+    """Whether a place is none of others; what differs along a normal is seen as one."""
+    for other in among:
+        d = place - other
+        if normal is not None:
+            d = d - (d @ normal) * normal
+        if np.linalg.norm(d) < tolerance:
+            return False
+    return True
+
+
+def links(
+    ends: list[End], spare: np.ndarray | None, size: float, normal: np.ndarray | None, serial: bool
+) -> list[tuple[str, np.ndarray]]:
+    """Rods ("link"), faces ("plate") and hulls ("solid") of a body, as kinds with places (n, 3).
+
+    Parameters
+    ----------
+    ends : list of End
+        What it holds.
+    spare : (3,) or None
+        Its reference point, shown where it has only one end.
+    size : float
+        Radius of a joint.
+    normal : (3,) or None
+        Of a planar mechanism seen flat.
+    serial : bool
+        Whether it is an open chain in space, whose links have elbows and whose points stand on stems.
+    """
+    near = 0.5 * size
+    bearing: list[End] = []
+    for end in ends:
+        if end.bearing and distinct(end.place, [e.place for e in bearing], near, normal):
+            bearing.append(end)
+    loose: list[np.ndarray] = []
+    for end in ends:
+        if not end.bearing and distinct(end.place, [*(e.place for e in bearing), *loose], near, normal):
+            loose.append(end.place)
+    held = [e.place for e in bearing]
+    if len(held) == 1 and not loose and spare is not None and _aside(spare, bearing[0], normal) > 2 * size:
+        loose = [spare]
+    if len(held) < 2:
+        if len(held) + len(loose) >= 3 and normal is not None:
+            return _face([*held, *loose], size)
+        start = held[0] if held else loose[0] if loose else None
+        return [("link", np.stack([start, p])) for p in loose if p is not start and start is not None]
+    if len(held) == 2:
+        path = _elbow(bearing[0], bearing[1], size) if serial else np.stack(held)
+        off = [p for p in loose if _beside(p, path)[1] > near]
+        if not serial and off:
+            return _face([*held, *off], size)
+        return [("link", path), *(("stem", np.stack([_beside(p, path)[0], p])) for p in off)]
+    made = _face(_level(bearing, size), size)
+    for p in loose:
+        foot, apart = _on(p, made)
+        if apart > near:
+            made.append(("stem", np.stack([foot, p])))
+    return made
+
+
+def _aside(p: np.ndarray, end: End, normal: np.ndarray | None) -> float:
+    """How far a place is from the axis of a joint, where it has one: a shaft needs no rod."""
+    d = p - end.place
+    for axis in (end.axis, normal):
+        if axis is not None:
+            d = d - (d @ axis) * axis
+    return float(np.linalg.norm(d))
+
+
+def _level(ends: list[End], size: float) -> list[np.ndarray]:
+    """Places of joints with parallel axes, on one level where they were but set apart along these."""
+    first = ends[0].axis
+    if first is None or any(e.axis is None or np.linalg.norm(np.cross(e.axis, first)) > 1e-6 for e in ends):
+        return [e.place for e in ends]
+    levels = [float(e.place @ first) for e in ends]
+    if np.ptp(levels) > _APART * size:
+        return [e.place for e in ends]
+    level = float(np.median(levels))
+    return [e.place + (level - e.place @ first) * first for e in ends]
+
+
+def _elbow(one: End, two: End, size: float) -> np.ndarray:
+    """The rod between two joints; axes that it would meet obliquely it joins along their common normal."""
+    p, q = one.place, two.place
+    w = q - p
+    length = float(np.linalg.norm(w))
+    straight = np.stack([p, q])
+    if one.axis is None or two.axis is None:
+        return straight
+    u, v = one.axis, two.axis
+    oblique = [abs(float(w @ a)) / length for a in (u, v)]
+    if all(c < 0.05 or c > 0.95 for c in oblique):
+        return straight
+    across = np.cross(u, v)
+    if np.linalg.norm(across) < 0.05:
+        corners = [p + (w @ u) * u]
+    else:
+        # feet of the common normal: p + s u and q + t v
+        s, t = np.linalg.lstsq(np.stack([u, -v], axis=1), w, rcond=None)[0]
+        if max(abs(s), abs(t)) > 1.5 * length:
+            return straight
+        corners = [p + s * u, q + t * v]
+    path = [p]
+    for corner in [*corners, q]:
+        if np.linalg.norm(corner - path[-1]) > 0.3 * size:
+            path.append(corner)
+    path[-1] = q
+    return np.stack(path) if len(path) > 1 else straight
+
+
+def _face(places: list[np.ndarray], size: float) -> list[tuple[str, np.ndarray]]:
+    """A rod through places in line, a face of those in a plane, a hull of others."""
+    p = np.stack(places)
+    middle = p.mean(axis=0)
+    _, s, axes = np.linalg.svd(p - middle)
+    s = np.append(s, np.zeros(3))[:3] / np.sqrt(len(p))
+    if s[1] < 0.35 * size:
+        along = (p - middle) @ axes[0]
+        return [("link", np.stack([p[along.argmin()], p[along.argmax()]]))]
+    if s[2] < max(0.35 * size, 0.05 * s[1]):
+        return [("plate", p[_around((p - middle) @ axes[:2].T)])]
+    return [("solid", p)]
+
+
+def _around(flat: np.ndarray) -> list[int]:
+    """Indices of the convex hull of points (n, 2), counter-clockwise (Andrew's monotone chain)."""
+    order = sorted(range(len(flat)), key=lambda k: (flat[k, 0], flat[k, 1]))
+    size = np.ptp(flat, axis=0).max()
+
+    def half(ks: list[int]) -> list[int]:
+        chain: list[int] = []
+        for k in ks:
+            while len(chain) > 1:
+                a, b = flat[chain[-1]] - flat[chain[-2]], flat[k] - flat[chain[-1]]
+                if a[0] * b[1] - a[1] * b[0] > 1e-9 * size**2:
+                    break
+                chain.pop()
+            chain.append(k)
+        return chain[:-1]
+
+    return half(order) + half(order[::-1])
+
+
+def hull(flat: np.ndarray) -> np.ndarray:
+    """Corners (k, 2) of the convex hull of points (n, 2), counter-clockwise."""
+    return flat[_around(flat)]
+
+
+def _beside(p: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, float]:
+    """The nearest place of a path (n, 3), and how far it is."""
+    a, d = path[:-1], np.diff(path, axis=0)
+    t = np.clip(((p - a) * d).sum(axis=1) / (d**2).sum(axis=1), 0.0, 1.0)
+    feet = a + t[:, None] * d
+    apart = np.linalg.norm(p - feet, axis=1)
+    k = int(apart.argmin())
+    return feet[k], float(apart[k])
+
+
+def _on(p: np.ndarray, made: list[tuple[str, np.ndarray]]) -> tuple[np.ndarray, float]:
+    """Where a stem to a point starts: within a face below it, else at its nearest corner."""
+    kind, places = made[0]
+    if kind == "link":
+        return _beside(p, places)
+    middle = places.mean(axis=0)
+    axes = np.linalg.svd(places - middle)[2]
+    foot = p - ((p - middle) @ axes[2]) * axes[2]
+    flat = (places - middle) @ axes[:2].T
+    f = (foot - middle) @ axes[:2].T
+    edge, to = np.roll(flat, -1, axis=0) - flat, f - flat
+    side = edge[:, 0] * to[:, 1] - edge[:, 1] * to[:, 0]
+    if kind == "plate" and ((side > 0).all() or (side < 0).all()):
+        return foot, float(np.linalg.norm(p - foot))
+    corner = places[np.linalg.norm(places - p, axis=1).argmin()]
+    return corner, float(np.linalg.norm(p - corner))

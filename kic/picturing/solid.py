@@ -1,0 +1,270 @@
+"""Symbols of a spatial mechanism: cylinders, boxes, balls and faces as they appear from one side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kic.picturing.brush import SolidBrush
+from kic.picturing.figures import BLUE, GREEN, INK, VERMILION
+from kic.picturing.sketch import Mark
+from kic.picturing.symbols import (
+    BOLD,
+    DRIVEN,
+    FINE,
+    FLOOR,
+    LINE,
+    STEEL,
+    WHITE,
+    Shape,
+    circle,
+    frame_about,
+    head,
+    rgba,
+    tint,
+    zigzag,
+)
+
+_INK = rgba(INK)
+_RIM = 0.6
+_BAR = 0.42
+_CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+_SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
+
+
+class SolidPen(SolidBrush):
+    """Draws marks as shapes seen from one side, the furthest first; see `SolidBrush`."""
+
+    def draw(self, marks: Sequence[Mark]) -> list[Shape]:
+        """Shapes of all marks of one posture."""
+        self._shapes = []
+        for mark in marks:
+            getattr(self, f"_{mark.kind}", self._nothing)(mark, mark.places)
+        return self._shapes
+
+    def _nothing(self, mark: Mark, p: np.ndarray) -> None:
+        """Marks that have no sign of their own."""
+
+    def _link(self, mark: Mark, p: np.ndarray) -> None:
+        self._path(mark, p, _BAR, self._colour(mark))
+
+    def _stem(self, mark: Mark, p: np.ndarray) -> None:
+        self._path(mark, p, 0.22, self._colour(mark))
+
+    def _rod(self, mark: Mark, p: np.ndarray) -> None:
+        self._bar(mark, p[0], p[1], 0.3, rgba(STEEL))
+        for end in p:
+            self._ball(mark, end, 0.65)
+
+    def _guide(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        reach = float((p[1] - p[0]) @ axis)
+        end = reach + np.copysign(4 * self.size, reach)
+        start = -end if mark.sizes[0] else 0.0
+        self._bar(mark, p[0] + start * axis, p[0] + end * axis, _BAR, self._colour(mark))
+
+    def _telescope(self, mark: Mark, p: np.ndarray) -> None:
+        """A cylinder, the piston rod that comes out of it, and the drive's colour where there is one."""
+        a, b = p
+        length = float(np.linalg.norm(b - a))
+        u = (b - a) / length
+        start, middle = a + min(0.1 * length, 1.2 * self.size) * u, a + 0.58 * length * u
+        self._bar(mark, a, start, 0.3, rgba(STEEL))
+        self._bar(mark, middle, b, 0.3, rgba(STEEL))
+        colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark)
+        self._bar(mark, start, middle, 0.75, colour)
+        near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
+        one, two = frame_about(u)
+        ring = 0.75 * self.size * circle(32) @ np.stack([one, two])
+        for end in (far, near):
+            depth = float(self.view.depth(end))
+            self._put(
+                mark,
+                end + ring,
+                depth + 0.3 * self.size,
+                rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR),
+                width=_RIM,
+                named=end is near,
+            )
+
+    def _plate(self, mark: Mark, p: np.ndarray) -> None:
+        colour = tint(self.order.get(mark.body, 0), 0.62)
+        depth = float(self.view.depth(p).mean())
+        self._put(mark, p, depth, colour, None)
+        for a, b in zip(p, np.roll(p, -1, axis=0), strict=True):
+            self._bar(mark, a, b, 0.24, self._colour(mark))
+
+    def _solid(self, mark: Mark, p: np.ndarray) -> None:
+        """A hull: its faces that are turned to who looks, on those behind."""
+        from scipy.spatial import ConvexHull
+
+        made = ConvexHull(p)
+        colour = tint(self.order.get(mark.body, 0), 0.4)
+        facing = made.equations[:, :3] @ self.view.toward
+        for corners, front in zip(made.simplices, facing, strict=True):
+            if front > 0:
+                self._put(mark, p[corners], float(self.view.depth(p[corners]).mean()), colour, None)
+        for k, corners in enumerate(made.simplices):
+            for n, other in enumerate(made.neighbors[k]):
+                if other < k or made.equations[k, :3] @ made.equations[other, :3] > 1 - 1e-9:
+                    continue
+                edge = p[[c for m, c in enumerate(corners) if m != n]]
+                seen = max(facing[k], facing[other]) > 0
+                self._put(
+                    mark,
+                    edge,
+                    float(self.view.depth(edge).mean()),
+                    None,
+                    _INK if seen else rgba(INK, 0.6),
+                    LINE if seen else FINE,
+                    False,
+                )
+
+    def _revolute(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        if mark.grounded:
+            self._pedestal(mark, p[0], axis)
+        self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        if mark.driven:
+            self._turn(mark, p[0], axis)
+
+    def _turn(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
+        """An arrow around the axis, in front of the end that is seen."""
+        r = self.size
+        side = 1.0 if axis @ self.view.toward > 0 else -1.0
+        one, two = frame_about(axis)
+        ring = p + side * 1.9 * r * axis + 1.5 * r * circle(40, 0.6, 5.0) @ np.stack([one, two])
+        depth = float(self.view.depth(ring).mean()) + r
+        flat = self.view.project(ring)
+        self._put(mark, flat[:-3], depth, None, rgba(DRIVEN), LINE + 0.1, False)
+        self._put(mark, head(flat[-1], flat[-1] - flat[-4], 1.2 * r), depth, rgba(DRIVEN), None)
+
+    def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        if mark.grounded:
+            self._pedestal(mark, p[0], axis)
+        self._bar(mark, p[0] - 3.2 * self.size * axis, p[0] + 3.2 * self.size * axis, 0.4, rgba(STEEL))
+        self._cylinder(mark, p[0], axis, 1.0, 1.8, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        if mark.driven:
+            self._turn(mark, p[0] + 0.6 * self.size * axis, axis)
+
+    def _spherical(self, mark: Mark, p: np.ndarray) -> None:
+        if mark.grounded:
+            self._pedestal(mark, p[0], None)
+        self._ball(mark, p[0], 1.0, named=True)
+
+    def _universal(self, mark: Mark, p: np.ndarray) -> None:
+        """A cross of two pins."""
+        if mark.grounded:
+            self._pedestal(mark, p[0], None)
+        ways = mark.ways
+        colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
+        for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
+            self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
+
+    def _fixed(self, mark: Mark, p: np.ndarray) -> None:
+        if mark.grounded:
+            self._pedestal(mark, p[0], None)
+        self._box(mark, p[0], np.eye(3), np.full(3, 0.55), rgba(INK, 0.3))
+
+    def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        one, two = frame_about(axis)
+        r = self.size
+        if mark.grounded:
+            ends = p[0] + np.outer([-6 * r, 6 * r], axis)
+            self._bar(mark, ends[0], ends[1], 0.3, rgba(STEEL))
+            upright = abs(float(axis @ self.down)) > 0.5
+            for end in sorted(ends, key=lambda p: float(p @ self.down))[1 if upright else 0 :]:
+                self._pedestal(mark, end, axis, 1.0)
+        colour = rgba(DRIVEN, 0.2) if mark.driven else self._colour(mark)
+        self._box(mark, p[0], np.stack([axis, one, two]), np.array([1.7, 1.0, 1.0]), colour)
+        if mark.driven:
+            across = np.cross(axis, self.view.toward)
+            size = np.linalg.norm(across)
+            across = across / size if size > 1e-9 else one
+            line = p[0] + 2.3 * r * across + np.outer([-2.2 * r, 2.2 * r], axis)
+            depth = float(self.view.depth(p[0])) + 2 * r
+            flat = self.view.project(line)
+            self._put(mark, flat, depth, None, rgba(DRIVEN), LINE + 0.1, False)
+            self._put(mark, head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
+
+    def _anchor(self, mark: Mark, p: np.ndarray) -> None:
+        """Ground at the end of a spring or a rod: it stands away from the other end."""
+        away = p[1] - p[0]
+        up = float(away @ self.down) > 0.7 * float(np.linalg.norm(away))
+        self._pedestal(mark, p[0], None, down=-self.down if up else self.down)
+
+    def _coil(self, mark: Mark, p: np.ndarray) -> None:
+        flat = self.view.project(p)
+        self._put(
+            mark,
+            zigzag(flat[0], flat[1], 1.2 * self.size),
+            float(self.view.depth(p).mean()),
+            None,
+            closed=False,
+        )
+
+    def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
+        self._bar(mark, p[0], p[1], 0.2, rgba(STEEL))
+        self._bar(mark, p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0]), 0.7, rgba(FLOOR))
+
+    def _wheel(self, mark: Mark, p: np.ndarray) -> None:
+        one, two = frame_about(mark.ways[0])  # type: ignore[index]
+        ring = p[0] + mark.sizes[0] * circle(96) @ np.stack([one, two])
+        self._put(
+            mark, ring, float(self.view.depth(p[0])), tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3)
+        )
+
+    def _belt(self, mark: Mark, p: np.ndarray) -> None:
+        d = p[1] - p[0]
+        between = float(np.linalg.norm(d))
+        u = d / between
+        v = np.cross(mark.ways[0], u)  # type: ignore[index]
+        sine = np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1)
+        for side in (1, -1):
+            n = sine * u + side * np.sqrt(1 - sine**2) * v
+            run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
+            self._put(mark, run, float(self.view.depth(run).mean()), None, closed=False)
+
+    def _touch(self, mark: Mark, p: np.ndarray) -> None:
+        """Where bodies touch: the tangent plane, hatched where it is ground."""
+        normal = mark.ways[0]  # type: ignore[index]
+        one, two = frame_about(normal)
+        side = 1.7 * self.size
+        plane = p[0] + side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
+        depth = float(self.view.depth(p[0]))
+        self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
+        if mark.grounded:
+            self._strokes(mark, p[0], side * np.stack([one, two]), depth - self.size)
+        self._put(
+            mark, self.view.project(p[0]) + 0.5 * self.size * circle(), depth + self.size, _INK, named=True
+        )
+
+    def _lifted(self, mark: Mark, p: np.ndarray) -> None:
+        depth = float(self.view.depth(p[0])) + self.size
+        self._put(mark, self.view.project(p[0]) + 0.5 * self.size * circle(), depth, rgba(WHITE), named=True)
+
+    def _dot(self, mark: Mark, p: np.ndarray) -> None:
+        depth = float(self.view.depth(p[0])) + 1.2 * self.size
+        self._put(mark, self.view.project(p[0]) + 0.5 * self.size * circle(32), depth, _INK, None, named=True)
+
+    def _frame(self, mark: Mark, p: np.ndarray) -> None:
+        """The axes of a tool."""
+        depth = float(self.view.depth(p[0])) + 1.3 * self.size
+        start = self.view.project(p[0])
+        for axis, colour in zip(mark.ways, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
+            d = 4.0 * self.size * self.view.project(axis)
+            length = float(np.linalg.norm(d))
+            if length > 0.8 * self.size:
+                self._put(
+                    mark,
+                    np.stack([start, start + d * (1 - 0.5 * self.size / length)]),
+                    depth,
+                    None,
+                    rgba(colour),
+                    BOLD,
+                    False,
+                )
+                self._put(mark, head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)
