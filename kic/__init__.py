@@ -91,6 +91,7 @@ from kic.mechanism import Mechanism
 from kic.modelfile import load, model_names, save, schema
 from kic.motors import Motor
 from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.picturing.animate import Animation, animate
 from kic.picturing.draw import MechanismPicture, draw
 from kic.questions.assemblies import Assemblies
 from kic.questions.independent import IndependentSet, IndependentSets
@@ -113,6 +114,7 @@ from kic.tasks.secondary import JointLimits, Manipulability, PreferredPosture
 __version__ = "0.1.0"
 
 __all__ = [
+    "Animation",
     "Assemblies",
     "Body",
     "Closer",
@@ -175,6 +177,7 @@ __all__ = [
     "Units",
     "UnknownNameError",
     "Wrench",
+    "animate",
     "contact_frames",
     "controllers",
     "draw",

@@ -70,7 +70,7 @@ FLOORS = [
     ["flat", "brush", "canvas"],
     ["solid"],
     ["scene"],
-    ["draw"],
+    ["draw", "animate"],
     ["dh", "dimensions", "course"],
     ["sensitivity", "trajectory", "control"],
     ["splines", "pathlimits", "controllers"],

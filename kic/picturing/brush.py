@@ -31,7 +31,6 @@ _RIM = 0.6
 _PIECES = 60
 # symbols lie so many radii before their place, so that bars seem to end in them
 _FRONT = 1.8
-_BAR = 0.42
 _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 

@@ -58,10 +58,12 @@ class MechanismPicture(Picture):
     def velocity(self, qd: Any, of: str | Iterable[str] | None = None) -> Self:
         """Velocities of points, or of the reference points of bodies, as arrows with their scale.
 
+        Of a batch, those of every posture that is drawn.
+
         Parameters
         ----------
         qd : (..., M) array_like
-            Rates of the mechanism's coordinates.
+            Rates of the mechanism's coordinates, with the batch of the posture or none.
         of : str or list of str, optional
             Points and bodies; by default all points that move.
 
@@ -136,7 +138,7 @@ class MechanismPicture(Picture):
         return self._forces(starts, vectors)
 
     def ellipsoid(self, ellipsoid: Ellipsoid) -> Self:
-        """An ellipsoid of `Configuration.ellipsoid`, at the point that it is of.
+        """An ellipsoid of `Configuration.ellipsoid`, at its point; of a batch the first and the last.
 
         Parameters
         ----------

@@ -53,9 +53,10 @@ class FlatPen:
         self.view, self.size, self.points, self.order = view, size, points, order
         self._shapes: list[Shape] = []
         self._ways: list[tuple[np.ndarray, np.ndarray]] = []
+        self._stands: dict[str, np.ndarray] = {}
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
-        """Shapes of all marks of one posture."""
+        """Shapes of all marks of one posture; pedestals stand as in the first that this pen drew."""
         self._shapes, self._ways = [], []
         for mark in marks:
             if mark.kind in ("link", "plate", "solid", "guide", "rod", "telescope"):
@@ -212,7 +213,8 @@ class FlatPen:
     def _pedestal(self, mark: Mark, p: np.ndarray, down: np.ndarray | None = None) -> None:
         """A triangle on hatched ground."""
         r = self.size
-        down = self._room(p, _DOWN) if down is None else down
+        if down is None:
+            down = self._stands.setdefault(mark.name, self._room(p, _DOWN))
         across = beside(down)
         foot = p + 2.6 * r * down
         corners = np.stack(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -27,6 +28,11 @@ _SHARE = 0.26
 _FAINT_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "coil", "dashpot")
 
 
+def evenly(count: int, most: int) -> np.ndarray:
+    """Places of so many, the first and the last among them, or of as many as there may be."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
 class Scene:
     """What is to be seen of a configuration.
 
@@ -43,7 +49,7 @@ class Scene:
         Of a planar mechanism.
     """
 
-    def __init__(self, configuration: Configuration, view: ViewName | None) -> None:
+    def __init__(self, configuration: Configuration, view: ViewName | None, most: int = FAN) -> None:
         self.configuration = configuration
         self.model = configuration._model
         self.model.only_real("A drawing", "Draw the posture without it.")
@@ -54,7 +60,9 @@ class Scene:
         if not len(good):
             what = "the batch is empty" if not configuration.ok.size else "no member has a posture"
             raise InputError(f"There is nothing of '{configuration.name}' to draw: {what}.")
-        self.members = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), FAN)).round().astype(int))]
+        self.members = good[
+            np.unique(np.linspace(0, len(good) - 1, min(len(good), most)).round().astype(int))
+        ]
         self.drawing = self.model.drawing
         # indexing copies: kernels want the members one behind the other
         self.few = Configuration(self.model, (len(self.members),), states[self.members])
@@ -134,6 +142,23 @@ class Scene:
 
     def shapes(self, points: float) -> tuple[list[Shape], list[list[Mark]], float]:
         """Shapes of all members in the order of painting, their marks, and the radius of joints."""
+        posture, size = self.pen(points)
+        every: list[Shape] = []
+        marks = []
+        last = len(self.members) - 1
+        drawn = [posture(k) for k in range(last + 1)]
+        for k in [*range(1, last), *dict.fromkeys((0, last))]:
+            shapes, there = drawn[k]
+            faint = 0 < k < last
+            if faint:
+                every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
+            else:
+                every += shapes
+                marks.append(there)
+        return every, marks, size
+
+    def pen(self, points: float) -> tuple[Callable[[int], tuple[list[Shape], list[Mark]]], float]:
+        """What draws one member, by its place among them, with its marks; and the radius of joints."""
         size = self.radius(points)
         flat = self.normal if self.view.flat else None
         sketch = Sketch(self.model, size, flat, self.down)
@@ -143,16 +168,9 @@ class Scene:
             if self.view.flat
             else SolidPen(self.view, size, points, order, self.down)
         )
-        every: list[Shape] = []
-        marks = []
-        last = len(self.members) - 1
-        for k in [*range(1, last), *dict.fromkeys((0, last))]:
+
+        def posture(k: int) -> tuple[list[Shape], list[Mark]]:
             there = posed(sketch.marks, {body: T[k] for body, T in self.where.items()})
-            shapes = sorted(pen.draw(there), key=lambda s: s.key)
-            faint = 0 < k < last
-            if faint:
-                every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
-            else:
-                every += shapes
-                marks.append(there)
-        return every, marks, size
+            return sorted(pen.draw(there), key=lambda s: s.key), there
+
+        return posture, size

@@ -29,8 +29,6 @@ from kic.picturing.symbols import (
 _INK = rgba(INK)
 _RIM = 0.6
 _BAR = 0.42
-_CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
-_SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 
 
 class SolidPen(SolidBrush):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from kic.picturing.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from kic.picturing.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 
 WHITE, STEEL, FLOOR = "#ffffff", "#d4d7da", "#e4e4e4"
-DRIVEN, PATH = VERMILION, BLUE
+DRIVEN = VERMILION
 # bodies in this order, made light: their colours help, their outlines tell
 TINTS = (SKY, ORANGE, GREEN, YELLOW, PURPLE, BLUE)
 _LIGHT = 0.58
@@ -69,7 +68,7 @@ class Shape:
             return c and (*(x + (1 - x) * white for x in c[:3]), c[3])  # type: ignore[return-value]
 
         if self.of in ("plate", "solid") and self.closed:  # a face would hide the postures behind it
-            return replace(self, face=None, edge=pale(self.edge), width=FINE)
+            return replace(self, face=None, edge=pale(rgba(INK)), width=FINE)
         return replace(self, face=pale(self.face), edge=pale(self.edge))
 
 
@@ -122,13 +121,3 @@ def extent(shapes: Iterable[Shape]) -> tuple[np.ndarray, np.ndarray]:
     """Lower left and upper right corner of all shapes."""
     every = np.concatenate([s.xy for s in shapes])
     return every.min(axis=0), every.max(axis=0)
-
-
-def count(shapes: Iterable[Shape], of: str) -> int:
-    """How many parts of a kind are shown."""
-    return len({s.name for s in shapes if s.of == of and s.name})
-
-
-def tell(value: Any) -> str:
-    """A number in a legend."""
-    return f"{value:.4g}"

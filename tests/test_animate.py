@@ -1,0 +1,138 @@
+"""Animations: every frame is the posture of its time, on paper that stands still."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import kic
+
+pytest.importorskip("matplotlib", reason="pip install 'kic[plot]' to draw")
+from PIL import Image, ImageSequence
+
+
+@pytest.fixture(scope="module")
+def bars() -> kic.Mechanism:
+    return kic.load("four-bar")
+
+
+@pytest.fixture(scope="module")
+def turn(bars: kic.Mechanism) -> kic.Configuration:
+    return bars.path({"A": 1.0 + np.linspace(0, 2 * np.pi, 8, endpoint=False)})
+
+
+def test_frames_of_a_batch_are_its_members(turn, tmp_path) -> None:
+    film = kic.animate(turn, fps=10, trace="tip")
+    assert len(film) == 8
+    assert film.t is None
+    assert np.array_equal(film.frames.phi, turn.phi)
+    file = film.save(tmp_path / "turn.gif")
+    with Image.open(file) as made:
+        assert made.n_frames == 8
+        assert made.info["duration"] == 100
+        assert made.info["loop"] == 0
+        seen = [np.asarray(frame.convert("L")) for frame in ImageSequence.Iterator(made)]
+    # the paper is white all over its edge: nothing leaves it
+    edges = np.concatenate([np.r_[f[0], f[-1], f[:, 0], f[:, -1]] for f in seen])
+    assert edges.min() > 250
+    # it moves
+    assert all((a != b).any() for a, b in pairwise(seen))
+
+
+def test_paper_and_ground_stand_still(turn) -> None:
+    film = kic.animate(turn)
+    canvas, posture = film._stage(None)
+    limits, grounds = [], []
+    for k in range(len(film)):
+        film._frame(canvas, posture, k)
+        limits.append([*canvas.axes.get_xlim(), *canvas.axes.get_ylim()])
+        shapes = posture(k)[0]
+        grounds.append([s.xy for s in shapes if 0 < s.key[0] < 2 and s.of == "revolute"])
+    assert np.ptp(limits, axis=0).max() == 0
+    assert len(grounds[0]) > 0
+    for one in grounds[1:]:
+        assert all(np.allclose(a, b, atol=1e-12) for a, b in zip(grounds[0], one, strict=True))
+
+
+def test_a_run_is_shown_in_its_time(bars) -> None:
+    run = kic.simulate(bars, bars.at({"A": 1.2}), np.linspace(0, 0.4, 101), qd=[3.0])
+    film = kic.animate(run, fps=20)
+    assert np.allclose(film.t, np.arange(9) / 20)
+    assert np.allclose(film.frames.value("A"), run.at(np.arange(9) / 20).value("A"), atol=1e-14)
+    slow = kic.animate(run, fps=20, speed=0.1)
+    assert len(slow) == 81
+    assert slow.t[1] == pytest.approx(0.005)
+    canvas, posture = slow._stage(None)
+    slow._frame(canvas, posture, 3)
+    assert "t = 0.015 s" in [text.get_text() for text in canvas.axes.texts]
+
+
+def test_a_course_shows_its_nearest_moments(bars) -> None:
+    from kic import trajectories
+
+    way = trajectories.quintic({"A": 1.0}, {"A": 1.5}, 1.0)
+    course = way.on(bars, np.linspace(0, 1, 31))
+    film = kic.animate(course, fps=10)
+    assert len(film) == 11
+    assert np.abs(film.t - np.arange(11) / 10).max() <= 0.5 / 30 + 1e-12
+    assert np.allclose(film.frames.value("A"), way(film.t).q[:, 0], atol=1e-12)
+
+
+def test_members_without_posture_are_left_out(bars) -> None:
+    some = bars.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
+    assert some.ok.tolist().count(True) == 2
+    assert len(kic.animate(some)) == 2
+
+
+def test_a_notebook_plays_it(turn) -> None:
+    film = kic.animate(turn)
+    text = film._repr_html_()
+    assert text.startswith('<img alt="four-bar, moving" src="data:image/gif;base64,R0lGOD')
+    assert film._repr_html_() is not text
+    assert film._repr_html_() == text
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="install ffmpeg for mp4")
+def test_films(turn, tmp_path) -> None:
+    made = kic.animate(turn).save(tmp_path / "turn.mp4").read_bytes()
+    assert made[4:8] == b"ftyp"
+
+
+def test_refusals(turn, bars, tmp_path, monkeypatch) -> None:
+    with pytest.raises(kic.InputError, match=r"gif or mp4, by the ending of the name; got 'turn\.avi'"):
+        kic.animate(turn).save(tmp_path / "turn.avi")
+    with pytest.raises(kic.InputError, match=r"one of 1, 2, 4, 5, 10, 20, 25, 50, got 30"):
+        kic.animate(turn, fps=30)
+    for speed in (0.0, -1, np.inf, "fast"):
+        with pytest.raises(kic.InputError, match="`speed` to be a positive number"):
+            kic.animate(turn, speed=speed)
+    with pytest.raises(kic.InputError, match=r"needs a run of simulate\(\).*got"):
+        kic.animate("four-bar")
+    with pytest.raises(kic.InputError, match=r"postures \(F,\) in a row, got a batch \(\)"):
+        kic.animate(bars.at({"A": 1.0}))
+    with pytest.raises(kic.InputError, match=r"a row, got a batch \(2, 1\)"):
+        kic.animate(bars.at({"A": [[1.0], [1.1]]}))
+    with pytest.raises(kic.InputError, match="the batch is empty"):
+        kic.animate(bars.at({"A": np.zeros(0)}))
+    with pytest.raises(kic.UnknownNameError, match="tip"):
+        kic.animate(turn, trace="top")
+    long = SimpleNamespace(t=np.array([0.0, 1000.0]), configuration=bars.at({"A": [1.0, 1.1]}))
+    with pytest.raises(kic.InputError, match="25001 frames, more than 3000"):
+        kic.animate(long)
+    from matplotlib.animation import FFMpegWriter
+
+    monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
+    with pytest.raises(kic.MissingExtraError, match="needs the program ffmpeg"):
+        kic.animate(turn).save(tmp_path / "turn.mp4")
+    assert not (tmp_path / "turn.mp4").exists()
+
+
+def test_without_matplotlib(turn, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(kic.MissingExtraError, match=r"Pictures need Matplotlib: pip install 'kic\[plot\]'"):
+        kic.animate(turn)

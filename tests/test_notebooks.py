@@ -1,0 +1,174 @@
+"""Notebooks run from a clean checkout, come without outputs, and ask a question that they answer."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import kic
+
+ROOT = Path(kic.__file__).parent.parent
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SECONDS = 120  # for one cell of a notebook
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+# the kernel's own do not count: an error in them would keep it from ending
+WARNINGS_FAIL = """
+import warnings
+
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", module="ipykernel|IPython|jupyter_client|tornado|traitlets|zmq")
+"""
+# a path of one machine: its root, its home or its drive at the start of a word
+OWN_PATH = re.compile(r"""(?:^|[\s"'(`=])(?:/(?:[a-z]+/)[\w.]|~/|[A-Z]:[\\/]|file://)""", flags=re.MULTILINE)
+
+for package in ("nbformat", "nbclient", "ipykernel", "matplotlib"):
+    pytest.importorskip(package, reason=f"{package} is missing: pip install 'kic[notebooks]'")
+
+import nbclient  # noqa: E402
+import nbformat  # noqa: E402
+from ipykernel.kernelspec import write_kernel_spec  # noqa: E402
+from jupyter_client.kernelspec import KernelSpecManager  # noqa: E402
+from jupyter_client.manager import AsyncKernelManager  # noqa: E402
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to run in, and nothing of the user's own set-up around it."""
+    for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path / "settings" / variable.lower()))
+    for variable in ("MPLBACKEND", "JUPYTER_PATH"):  # Jupyter's own are what a reader has
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    for folder in ("run", "settings"):
+        (tmp_path / folder).mkdir()
+    return tmp_path
+
+
+def executed(notebook: nbformat.NotebookNode, room: Path) -> nbformat.NotebookNode:
+    """A notebook with outputs, run by this very Python; warnings are errors in its cells."""
+    write_kernel_spec(str(room / "kernels" / "python3"))
+    specs = KernelSpecManager(kernel_dirs=[str(room / "kernels")], ensure_native_kernel=False)
+    copy = nbformat.from_dict(notebook)
+    copy.cells.insert(0, nbformat.v4.new_code_cell(WARNINGS_FAIL))
+    client = nbclient.NotebookClient(
+        copy,
+        timeout=SECONDS,
+        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs),
+        resources={"metadata": {"path": str(room / "run")}},
+    )
+    client.execute(cleanup_kc=True)  # shut down, as of a manager of its own
+    return copy
+
+
+def said(notebook: nbformat.NotebookNode, stream: str) -> str:
+    """All that the cells printed."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return "".join(o.text for o in outputs if o.output_type == "stream" and o.name == stream)
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=nbformat.NO_CONVERT)
+
+
+def of_code(*sources: str) -> nbformat.NotebookNode:
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+
+
+def test_there_are_notebooks() -> None:
+    if not FOLDER.is_dir():
+        pytest.skip("notebooks are not part of an installed package")
+    assert NOTEBOOKS
+    numbers = [path.name[:2] for path in NOTEBOOKS]
+    assert len(set(numbers)) == len(numbers)
+    assert all(re.fullmatch(r"\d\d(-[a-z0-9]+)+\.ipynb", path.name) for path in NOTEBOOKS)
+
+
+def test_the_index_names_them_all() -> None:
+    """One line each in notebooks/README.md: a link with the title, and the question."""
+    if not FOLDER.is_dir():
+        pytest.skip("notebooks are not part of an installed package")
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| \[(.*?)\]\((.*?)\) \| (.*?) \|$", text, flags=re.MULTILINE)
+    assert [file for _, file, _ in lines] == [path.name for path in NOTEBOOKS]
+    for (title, _, question), path in zip(lines, NOTEBOOKS, strict=True):
+        assert read(path).cells[0].source.splitlines()[0] == f"# {title}"
+        assert question.endswith("?")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_form(path: Path) -> None:
+    """Valid, without outputs and machine data, and written as nbformat writes it."""
+    text = path.read_text(encoding="utf-8")
+    notebook = read(path)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    nbformat.validate(notebook)  # ids among others
+    assert notebook.metadata == METADATA
+    assert nbformat.writes(notebook) + "\n" == text
+    for cell in notebook.cells:
+        assert cell.cell_type in ("markdown", "code")
+        assert cell.metadata == {}
+        assert cell.source == cell.source.strip()
+        assert not OWN_PATH.search(cell.source), cell.source
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_asks_and_ends_in_an_answer(path: Path) -> None:
+    cells = read(path).cells
+    title, _, rest = cells[0].source.partition("\n")
+    assert cells[0].cell_type == "markdown"
+    assert title.startswith("# ")
+    assert "?" in rest
+    last = [cell for cell in cells if cell.cell_type == "code"][-1]
+    assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(last.source)))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs(path: Path, room: Path) -> None:
+    assert said(executed(read(path), room), "stderr") == ""
+
+
+def test_cells_run_by_this_python(room: Path) -> None:
+    """With this kic, in an empty folder, and with the pictures that notebooks have."""
+    shown = executed(
+        of_code(
+            "import sys, os, kic\n\nprint(sys.executable, kic.__file__, os.listdir(), sep='\\n')",
+            "import matplotlib.pyplot as plt\n\nplt.plot([1, 2])\nplt.show()",
+        ),
+        room,
+    )
+    assert said(shown, "stdout").splitlines() == [sys.executable, kic.__file__, "[]"]
+    pictures = [output for output in shown.cells[-1].outputs if "image/png" in output.get("data", {})]
+    assert len(pictures) == 1
+
+
+@pytest.mark.parametrize("source", ["assert 1 == 2", "import warnings\n\nwarnings.warn('beware')"])
+def test_what_goes_wrong_in_a_cell_is_seen(source: str, room: Path) -> None:
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"AssertionError|beware"):
+        executed(of_code(source), room)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("kic.load('/home/me/arm.toml')", True),
+        ("see ~/models", True),
+        ("`C:\\models`", True),
+        ("rate = 1/2; a / b; m/s, and/or", False),
+        ("[that](07-idle.ipynb), rad/s²", False),
+    ],
+)
+def test_paths_of_one_machine_are_seen(source: str, found: bool) -> None:
+    assert bool(OWN_PATH.search(source)) == found
