@@ -88,7 +88,10 @@ def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcom
         worse = condition(g)
         dead = (part == 1) & (worse > SINGULAR)
         kept = np.where(
-            dead, off <= ARRIVING, (off * np.maximum(worst[k], worse) <= SAFE) & _same_side(G[k], g)
+            dead,
+            off <= ARRIVING,
+            # from a singular posture no side can be told: a way that only touches one could change over
+            (off * np.maximum(worst[k], worse) <= SAFE) & (worse <= SINGULAR) & _same_side(G[k], g),
         )
         good = (residual <= closure.limit) & kept
         good[good] = [not why for why in closure.flipped(found[good])]

@@ -27,6 +27,10 @@ FLOORS = [
         "weighting",
         "contactarrays",
         "manipulability",
+        "plots",
+        "maps",
+        "grids",
+        "crews",
     ],
     ["products", "inertias", "rotations", "jets", "contributions", "profiles", "rightinverse", "contactset"],
     ["parts", "coefficients", "statedrates", "jointforces", "ellipsoids", "graspmotion", "onegrasp", "modes"],
@@ -39,7 +43,7 @@ FLOORS = [
     ["items", "masses", "posture", "drives", "actuators"],
     ["cuts"],
     ["rows", "units"],
-    ["kinematics", "targets", "scales"],
+    ["kinematics", "targets", "scales", "panels"],
     ["system"],
     ["transfer", "freebodies"],
     ["packed"],
@@ -59,10 +63,10 @@ FLOORS = [
     ["holding"],
     ["linearized"],
     ["configuration"],
-    ["equilibrium"],
+    ["equilibrium", "answers"],
     ["position", "independent"],
     ["assemblies", "closer", "following", "resting"],
-    ["branches"],
+    ["branches", "spreading"],
     ["postures"],
     ["mechanism"],
     ["symbols", "skeleton", "views", "sites"],
@@ -71,8 +75,8 @@ FLOORS = [
     ["solid"],
     ["scene"],
     ["draw", "animate"],
-    ["dh", "dimensions", "course"],
-    ["sensitivity", "trajectory", "control"],
+    ["dh", "dimensions", "course", "desk", "swept"],
+    ["sensitivity", "trajectory", "sweep", "control"],
     ["splines", "pathlimits", "controllers"],
     ["voltagelimits"],
     ["timescaling", "turning"],
@@ -80,15 +84,16 @@ FLOORS = [
     ["trajectories"],
     ["modelfile"],
     ["motion", "energy"],
-    ["motoring"],
+    ["motoring", "runplots"],
     ["chart"],
+    ["moments"],
     ["simulation", "events"],
     ["running"],
     ["simulate"],
     ["classics"],
     ["account", "outline", "inline"],
     ["report", "ranges", "completing"],
-    ["plots", "typed"],
+    ["insights", "typed"],
     ["page"],
     ["linear_command", "simulate_command", "report_command", "draw_command"],
     ["list_command", "check_command", "mobility_command", "completion_command"],
@@ -183,7 +188,7 @@ def test_public_names() -> None:
         for name, value in vars(kic).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
     }
-    assert public | {"controllers", "products", "trajectories"} == set(kic.__all__)
+    assert public | {"answers", "controllers", "products", "trajectories"} == set(kic.__all__)
     for name in kic.__all__:
         assert getattr(kic, name).__doc__, f"{name} has no docstring"
 

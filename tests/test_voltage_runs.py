@@ -210,6 +210,8 @@ def test_files_continuations_and_times_between(tmp_path) -> None:
     assert np.array_equal(whole.current_at(t)[:, 0], whole.current[:, 0])
     assert whole.current_at(0.1).shape == (2,)
     assert whole.current_at(np.zeros((0, 3))).shape == (0, 3, 2)
+    lines = [line.get_label() for line in whole.plot("energy").axes[0].get_lines()]
+    assert {"taken by motors", "heat"} <= set(lines), lines
     few = kic.simulate(m, m.at(), [0, 0.2, 0.4], voltage=volts)
     with pytest.raises(kic.InputError, match="too far apart to interpolate"):
         few.current_at(0.1)

@@ -31,7 +31,7 @@ POSTURES = 49
 @model_argument
 @posture_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
-              help="Where to; the ending says how: .png, .svg, .pdf; of what moves .gif or .mp4.")  # fmt: skip
+              help="Where to; the ending says how: .png, .svg, .pdf, or .gif, .mp4 of a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO",
               help="This coordinate moves, the others stay: a fan of postures, or an animation.")  # fmt: skip
 @click.option("--trace", "trace", multiple=True, metavar="NAME[,NAME…]",

@@ -15,8 +15,9 @@ from kic.progress import Bar
 from kic.questions.drives import GOOD, least, null_space, ranking
 from kic.simulating.chart import Chart
 from kic.simulating.events import Events
+from kic.simulating.moments import Moments
 from kic.simulating.motion import NONE, Motion
-from kic.simulating.simulation import Moments, Simulation
+from kic.simulating.simulation import Simulation
 from kic.tree import PRISMATIC
 
 # a chart is left where its coordinates move less than this share of what they moved when it was chosen

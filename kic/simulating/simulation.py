@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from kic.errors import InputError, ModelFileError, shown
 from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.modelfile import parsed, written
+from kic.picturing.figures import Picture
 from kic.rotations import product
-from kic.simulating.chart import ACCOUNTS, FLOWS, Chart, state_rates, state_scale
+from kic.simulating.chart import ACCOUNTS, FLOWS, state_rates, state_scale
 from kic.simulating.energy import Energy, potential_energy
 from kic.simulating.motoring import between
+from kic.simulating.runplots import plot_run
 from kic.tables import Sheet
 
 _FORMAT = 1
@@ -333,6 +336,32 @@ class Simulation:
             raise ModelFileError(f"{path}: holds no run that kic saved.", path=path) from None
         return cls(mechanism, coordinates, arrays, events, *said)
 
+    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+        """Panels over time above one another, one unit in each; events are thin lines across.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Of the coordinates "values", "rates", "accelerations", "efforts"; the account "energy", with what
+            it misses; and anything that has a value, such as "tip", "tip.x" or "A", of a part with several
+            rows those that move. By default values, rates and, where there are any, efforts.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there or have no value.
+        MissingExtraError
+            Without Matplotlib.
+        """
+        return plot_run(self, names, width)
+
     def sheet(self) -> Sheet:
         """Account of the run, to print or to show."""
         sheet = Sheet(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} moments")
@@ -365,34 +394,3 @@ class Simulation:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-class Moments:
-    """What is kept at each of the times wanted, chart by chart."""
-
-    def __init__(self) -> None:
-        self._kept: list[tuple[Chart, list[dict[str, Any]]]] = []
-
-    @property
-    def t(self) -> list[float]:
-        """The times so far."""
-        return [moment["t"] for _, moments in self._kept for moment in moments]
-
-    @property
-    def last(self) -> float:
-        """The last of them."""
-        return float(self._kept[-1][1][-1]["t"])
-
-    def keep(self, chart: Chart, moment: dict[str, Any]) -> None:
-        """Add a moment of a chart."""
-        if not self._kept or self._kept[-1][0] is not chart:
-            self._kept.append((chart, []))
-        self._kept[-1][1].append(moment)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All moments, the time axis first."""
-        parts = []
-        for chart, moments in self._kept:
-            part = {key: np.array([moment[key] for moment in moments]) for key in moments[0]}
-            parts.append(part | chart.spread(part["state"], part.pop("v"), part.pop("a")))
-        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -10,6 +10,9 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.linear.actuators import Drive
+from kic.picturing.figures import Picture
+from kic.picturing.panels import motion_panels
+from kic.picturing.plots import draw_plots
 
 
 class Motion(NamedTuple):
@@ -109,6 +112,31 @@ class Course:
         """
         _, qd, qdd, qddd = self.motion
         return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
+
+    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+        """Values, velocities, accelerations and jerks over time, above one another.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Anything that moves, as in `of`; by default the coordinates.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+        """
+        drawing = self.configuration._model.drawing
+        names = names or self.wrt or self.configuration.coordinates
+        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
+        panels = [
+            panel
+            for order, values in enumerate(self.of(names))
+            for panel in motion_panels(drawing, rows, values, order)
+        ]
+        return draw_plots(self.t, panels, drawing.units.time, width=width)
 
     def __repr__(self) -> str:
         names = ", ".join(self.wrt or self.configuration.coordinates)
