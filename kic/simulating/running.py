@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ from kic.errors import PostureError, SimulationError, SingularError
 from kic.mechanism import Mechanism
 from kic.progress import Bar
 from kic.questions.drives import GOOD, least, null_space, ranking
-from kic.simulating.chart import ACCOUNTS, Chart
+from kic.simulating.chart import Chart
 from kic.simulating.events import Events
 from kic.simulating.moments import Moments
-from kic.simulating.motion import Motion
+from kic.simulating.motion import NONE, Motion
 from kic.simulating.simulation import Simulation
 from kic.simulating.watch import Watch
 from kic.tree import PRISMATIC
@@ -60,12 +60,15 @@ class Start:
         Values and rates of the user's coordinates.
     rates : (columns,) or None
         Rates of the tree, if they are known.
+    current : (n,)
+        Currents of the n motors with inductance, if there are voltages.
     """
 
     state: np.ndarray
     q: np.ndarray
     qd: np.ndarray
     rates: np.ndarray | None = None
+    current: np.ndarray = field(default_factory=lambda: NONE)
 
 
 class Run:
@@ -88,7 +91,8 @@ class Run:
         self.moments, self.found = Moments(), list[tuple[float, int]]()
         self.steps, self.charts, self.next = 0, 1, 0
         self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
-        self.y = self.chart.pack(start.state, start.qd, np.zeros(ACCOUNTS))
+        rest = np.concatenate([start.current, np.zeros(self.chart.accounts)])
+        self.y = self.chart.pack(start.state, start.qd, rest)
         # the next integrator's first step, if it is known
         self.size: float | None = None
         # the time from which steps led nowhere, and how many
@@ -342,7 +346,7 @@ class Run:
         else:
             rates = np.concatenate([self.y[chart.places + chart.held], known[picks]])
         self.chart = Chart(self.motion, names, chart.near, chart.q)
-        self.y = self.chart.pack(chart.near, rates, self.y[-ACCOUNTS:])
+        self.y = self.chart.pack(chart.near, rates, self.y[chart.rest])
         self.charts += 1
         return True
 
