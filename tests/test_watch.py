@@ -193,6 +193,31 @@ def test_open_loads_are_possible_as_long_as_some_are(mu: float, why: str) -> Non
     assert not hold.stopped
 
 
+@pytest.mark.parametrize("inductance", [0.0, 2e-3])
+def test_what_motors_give_is_known_to_feet(inductance: float) -> None:
+    """Feet give the rate of momentum, whatever inside of the machine makes it."""
+    mu = 0.15
+    motor = kic.Motor(
+        "M",
+        ["R"],
+        ratios=[12.0],
+        inertia=3e-4,
+        damping=1e-4,
+        resistance=0.8,
+        inductance=inductance,
+        torque_constant=0.05,
+    )
+    m = replace(shaken_block(mu), motors=[motor])
+    run = kic.simulate(m, m.at(), 3.0, voltage=lambda t, now: np.array([4.0 + 2.0 * t]), rtol=1e-9, atol=1e-9)
+    assert "no loads of contacts 'left', 'right' that push and do not slip" in run.stopped
+    angle, rate, second = (x[:, 0] for x in (run.q, run.qd, run.qdd))
+    across = ROTOR * ARM * (-second * np.sin(angle) - rate**2 * np.cos(angle))
+    normal = (BLOCK + ROTOR) * G + ROTOR * ARM * (second * np.cos(angle) - rate**2 * np.sin(angle))
+    left = mu * normal - np.abs(across)
+    assert (left[:-1] > 0).all()
+    assert abs(left[-1]) < 1e-6 * normal[-1]
+
+
 def test_points_without_friction_push_only_and_pins_pull() -> None:
     """The block on wheels, held sideways by a pin in one of them."""
 

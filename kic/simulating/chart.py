@@ -16,6 +16,7 @@ import numpy as np
 from kic.closer import Closer
 from kic.errors import PostureError, SimulationError, SingularError
 from kic.evaluator import Evaluator
+from kic.linear.actuators import Train
 from kic.posture import phi_of
 from kic.rotations import product
 from kic.simulating.motion import NONE, Motion, Now
@@ -106,6 +107,11 @@ class Chart:
         if rows is not None and not self.own:
             self._turns = rows.rows.turns[: len(q)]
         self._start = np.zeros(0) if self.whole else self._values(near)
+
+    @property
+    def train(self) -> Train | None:
+        """Motors that are driven by voltages, if there are any."""
+        return self.motion.train
 
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Values (M,) of the chart's coordinates."""

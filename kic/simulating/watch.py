@@ -2,8 +2,8 @@
 
 While they are closed, contacts hold both ways. Their loads f follow from the motion of the mechanism in which
 they are open, with y its coordinates: Rᵀ f = I* ÿ + ẏᵀ P* ẏ − Tᴸ − Eᵀ T, where R is the first order of their
-rows and E that of the coordinates at which efforts T act. Where they are held more often than needed, f is
-open, and it is enough that some f is possible.
+rows and E that of the coordinates at which efforts T act, and of the shafts at which motors do. Where they are
+held more often than needed, f is open, and it is enough that some f is possible.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kic.contacts import pressing_of
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
 from kic.grasping.pressing import SMALL, remarks
+from kic.linear.actuators import Train
 from kic.model import Model
 from kic.questions.drives import null_space, ranking
 from kic.simulating.chart import Chart
@@ -107,6 +108,8 @@ class Watch:
         R = np.concatenate([opened[name].G for name in self._rows])
         inertia, turning = opened.I @ acceleration, (opened.P @ rate) @ rate + opened.damping @ rate
         given = E.T @ now["effort"]
+        if chart.train is not None:
+            given = given + self._motors(chart.train, closed, opened, now)
         needed = inertia + turning - opened.load - given
         size = float(max(np.abs(x).max(initial=0.0) for x in (inertia, turning, opened.load, given)))
         U, s, V = np.linalg.svd(R.T, full_matrices=True)
@@ -114,16 +117,27 @@ class Watch:
         load = V[:rank].T @ ((U[:, :rank].T @ needed) / s[:rank])
         return load, V[rank:].T, max(size, float(np.abs(load).max(initial=0.0))) or 1.0
 
+    def _motors(self, train: Train, closed: Any, opened: Any, now: dict[str, Any]) -> np.ndarray:
+        """What motors give the coordinates of the open mechanism, less what their rotors and damping take."""
+        v, a = now["v"], now["a"]
+        G, H = (np.concatenate([getattr(closed[joint], x) for joint in train.joints]) for x in "GH")
+        speed, acceleration = train.ratios @ (G @ v), train.ratios @ (G @ a + (H @ v) @ v)
+        net = now["torque"] - train.inner(speed, acceleration)
+        turns = np.concatenate([opened[joint].G for joint in train.joints])
+        return np.asarray((train.ratios @ turns).T @ net)
+
     def _evaluated(self, chart: Chart, state: np.ndarray) -> tuple[Any, Any]:
         """The motion of the open mechanism's coordinates in the chart, and its dynamics in them."""
         if self._evaluators is not None and self._evaluators[0] is chart:
             with suppress(SingularError):  # other coordinates of the open mechanism serve there
                 return self._evaluators[1](state), self._evaluators[2](state)
         self._open = self._coordinates(state)
-        asked = tuple(dict.fromkeys((*self._rows, *self._names)))
+        shafts = () if chart.train is None else chart.train.joints
+        asked = tuple(dict.fromkeys((*self._rows, *self._names, *shafts)))
+        moved = tuple(dict.fromkeys((*self._open, *shafts)))
         self._evaluators = (
             chart,
-            Evaluator(self._model, self._open, 2, False, chart.names),
+            Evaluator(self._model, moved, 2, False, chart.names),
             Evaluator(self._opened, asked, 1, True, self._open),
         )
         return self._evaluators[1](state), self._evaluators[2](state)
