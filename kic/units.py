@@ -41,6 +41,22 @@ def energy_unit(drawing: Drawing) -> str:
     return "J" if (force, length) == ("N", "m") else f"{force} {length}"
 
 
+def motor_unit(drawing: Drawing, what: str) -> str:
+    """Unit of a motor's "torque", "current" or "voltage"; '' where it does not follow from the drawing's.
+
+    Examples
+    --------
+    >>> import kic
+    >>> motor_unit(kic.load("four-bar"), "current"), motor_unit(kic.load("five-bar"), "current")
+    ('A', '')
+    """
+    u = drawing.units
+    if what == "torque":
+        return f"{u.force} {u.length}"
+    # volts times amperes are newton metres in a second, and nothing else
+    return {"current": "A", "voltage": "V"}[what] if (u.force, u.length, u.time) == ("N", "m", "s") else ""
+
+
 def rate_unit(unit: str, time: str, order: int) -> str:
     """Unit of a derivative in time of something.
 

@@ -108,7 +108,15 @@ def test_refusals(turn, bars, tmp_path, monkeypatch) -> None:
         kic.animate(turn).save(tmp_path / "turn.avi")
     with pytest.raises(kic.InputError, match=r"one of 1, 2, 4, 5, 10, 20, 25, 50, got 30"):
         kic.animate(turn, fps=30)
-    for speed in (0.0, -1, np.inf, "fast"):
+    for dpi in (0, -1, "fine", np.nan, True, 10_000):
+        with pytest.raises(kic.InputError, match="Expected `dpi` to be dots an inch, at most 2400"):
+            kic.animate(turn).save(tmp_path / "turn.gif", dpi=dpi)
+        with pytest.raises(kic.InputError, match="Expected `dpi` to be dots an inch"):
+            kic.draw(turn).save(tmp_path / "turn.png", dpi=dpi)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(kic.InputError, match="Expected names in `trace`, got 3"):
+        kic.animate(turn, trace=3)
+    for speed in (0.0, -1, np.inf, np.nan, "fast", True):
         with pytest.raises(kic.InputError, match="`speed` to be a positive number"):
             kic.animate(turn, speed=speed)
     with pytest.raises(kic.InputError, match=r"needs a run of simulate\(\).*got"):
@@ -130,6 +138,16 @@ def test_refusals(turn, bars, tmp_path, monkeypatch) -> None:
     with pytest.raises(kic.MissingExtraError, match="needs the program ffmpeg"):
         kic.animate(turn).save(tmp_path / "turn.mp4")
     assert not (tmp_path / "turn.mp4").exists()
+
+
+def test_what_a_prompt_shows_says_how_to_keep_it(turn) -> None:
+    made = kic.animate(turn, fps=10)
+    assert repr(made) == f"<Animation of {len(made)} frames, {len(made) / 10:.1f} s: save(file) writes it>"
+    wide, high = kic.draw(turn).figure.get_size_inches()
+    assert (
+        repr(kic.draw(turn)) == f"<MechanismPicture of {wide:.1f} × {high:.1f} inches: save(file) writes it>"
+    )
+    assert len(kic.animate(turn, speed=np.float32(2.0))) == len(made)  # numbers of any kind
 
 
 def test_without_matplotlib(turn, monkeypatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,14 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
         joints.plot("w", at={"elbow": 7})
     with pytest.raises(kic.InputError, match="Expected `bounds` to be"):
         joints.plot("w", bounds=(1, 0))
+    for contours in (-3, 2.5, "many", True):
+        with pytest.raises(kic.InputError, match="Expected `contours` to be a number of lines, 0 for none"):
+            joints.plot("w", contours=contours)
+    for width in (-3, 0.5, "wide", np.nan, True, 1000):
+        with pytest.raises(kic.InputError, match="`width` to be a number of inches from 2 to 40"):
+            joints.plot("w", width=width)
+    with pytest.raises(kic.InputError, match="Expected `at` to be a dict of axes to values, got 3"):
+        joints.plot("w", at=3)
     none = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.answers.mass("tip.x", "tip.y", direction=[1, 0])
     )
@@ -199,8 +209,30 @@ def test_names_of_a_run(run: kic.Simulation) -> None:
     np.testing.assert_array_equal(energy["work"], run.energy.work)
     np.testing.assert_array_equal(missed["residual"], run.energy.residual)
     np.testing.assert_array_equal(elbow["elbow"], run["elbow"])
-    with pytest.raises(kic.UnknownNameError, match="energie"):
+    with pytest.raises(kic.UnknownNameError, match=r"No account or part 'energie'.*Did you mean 'energy'\?"):
         run.plot("energie")
+    with pytest.raises(kic.UnknownNameError, match="No account or part 'currents'"):  # nothing has a voltage
+        run.plot("currents")
+
+
+def test_what_motors_take() -> None:
+    motors = [
+        kic.Motor("M", ["shoulder"], resistance=0.5, inductance=1e-3, torque_constant=0.02),
+        kic.Motor("N", ["elbow"]),
+    ]
+    driven = replace(ARM, motors=motors)
+    made = kic.simulate(driven, driven.at([0.1, 0.2]), 0.02, voltage=[3.0, 0.0])
+    picture = made.plot(["torques", "currents", "voltages"])
+    labels = [axes.get_ylabel() for axes in picture.axes]
+    assert labels == ["torque (N m)", "current (A)", "voltage (V)"]
+    torque, current, voltage = map(lines, picture.axes)
+    np.testing.assert_array_equal(torque["M"], made.torque[:, 0])
+    np.testing.assert_array_equal(current["M"], made.current[:, 0])
+    assert "N" in torque
+    assert "N" not in current
+    assert list(voltage) == ["M"]
+    with pytest.raises(kic.UnknownNameError, match=r"There are: .*torques, currents, voltages"):
+        made.plot("nix")
 
 
 def test_units_of_another_drawing() -> None:

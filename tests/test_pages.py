@@ -493,7 +493,7 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-o", "x.jpg"], 1, "A picture is saved as png, svg, pdf"),
+        (["-o", "x.jpg"], 1, "A picture is saved as png, svg or pdf"),
         (["-o", "x.gif"], 2, "'x.gif' is for what moves. Give --move NAME=FROM..TO"),
         (["-o", "x.svg", "--trace", "tip"], 2, "curves are drawn by what moves. Give --move"),
         (["-o", "x.svg", "--move", "A=1..2", "--trace", "top"], 1, "No point or body 'top'"),

@@ -6,6 +6,7 @@ import re
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -282,7 +283,7 @@ def test_threads(plain: kic.Sweep) -> None:
         same(plain, kic.sweep(FIVE, WIDE, ASKED, executor=pool, chunk=60), 1e-12)
         # and they take anything
         s = kic.sweep(ARM, {"shoulder": [0.0, 1.0], "elbow": 0.3}, lambda c: c.value("tip.x"), executor=pool)
-        assert s["<lambda>"].shape == (2,)
+        assert s["answer"].shape == (2,)
 
 
 def test_processes(plain: kic.Sweep) -> None:
@@ -355,7 +356,7 @@ def test_an_interrupt_keeps_what_there_is() -> None:
     assert s.stopped in repr(s)
     np.testing.assert_array_equal(s["stopping"][:6], kic.sweep(ARM, grid, "tip.y")["tip.y"][:6])
     assert np.isnan(s["stopping"][6:]).all()
-    assert set(s.reasons[6:]) == {"not asked: the sweep was interrupted"}
+    assert set(s.reasons[6:]) == {"not asked: the sweep ended before"}
     assert set(s.reasons[:6]) == {""}
 
 
@@ -432,6 +433,8 @@ def test_no_cell_in_reach() -> None:
         ({"shoulder": [0.1, 0.3, 0.2], "elbow": 0.2}, "growing"),
         ({"shoulder": [[0.1, 0.3]], "elbow": 0.2}, "growing"),
         ({"shoulder": [], "elbow": 0.2}, "growing"),
+        ({"shoulder": [0.1, np.nan], "elbow": 0.2}, "growing"),
+        ({"shoulder": [0.1, 0.2], "elbow": ["a"]}, "axis 'elbow' of `grid`"),
         ({3: [0.1], "elbow": 0.2}, "names as keys of `grid`, got 3"),
         ({"shoulder": [0.1, 0.2]}, "mobility 2; 1 coordinates were named"),
     ],
@@ -446,6 +449,7 @@ def test_grids_that_are_none(grid: object, said: str) -> None:
     [
         (3, "Expected `answer` to be a function"),
         ([], "at least one `answer`"),
+        (kic.answers.gap, r"kic\.answers\.gap makes an answer: call it"),
         (["tip.x", "tip.x"], "Two answers of the sweep are called 'tip.x'. Name them in a dict"),
         ("tip", "'tip' has several rows; a sweep asks one"),
         ({"a": lambda c: 3.0}, "answer 'a' of a sweep to be real numbers, one for each of 2 postures"),
@@ -465,6 +469,25 @@ def test_other_arguments() -> None:
         kic.sweep(3, grid, "tip.x")
     with pytest.raises(kic.InputError, match=r"Expected `executor`.*client\.get_executor"):
         kic.sweep(ARM, grid, "tip.x", executor=3)
+    with pytest.raises(kic.InputError, match="Expected `executor`"):  # has submit, as a Client of Dask
+        kic.sweep(ARM, grid, "tip.x", executor=SimpleNamespace(submit=len))
+    with pytest.raises(kic.InputError, match="Expected `units` to be a dict"):
+        kic.sweep(ARM, grid, "tip.x", units="m")
+    with pytest.raises(kic.UnknownNameError, match=r"No answer 'tip' in .*'tip\.x'") as caught:
+        kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
+    assert np.isfinite(caught.value.sweep["tip.x"]).all()
+    for near, said in [
+        (3, "Expected `near` to be a posture"),
+        (FIVE.at(), "`near` must be a posture of 'horn-two-link'"),
+        (
+            ARM.at(np.zeros((3, 2, 2))),
+            r"`near` to be one posture, got a batch \(3, 2\). Take one: near\[0, 0\]",
+        ),
+    ]:
+        with pytest.raises(kic.InputError, match=said):  # also where no start is needed
+            kic.sweep(ARM, grid, "tip.x", near=near)
+    with pytest.raises(kic.UnknownNameError, match="No answer 3"):
+        kic.sweep(ARM, grid, "tip.x")[3]
     for chunk in (0, 1.5, True):
         with pytest.raises(kic.InputError, match="Expected `chunk`"):
             kic.sweep(ARM, grid, "tip.x", chunk=chunk)
@@ -479,6 +502,23 @@ def test_other_arguments() -> None:
         kic.answers.mass("tip.x", "tip.y", direction=[0, 0])
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'knee'"):
         kic.sweep(ARM, grid, kic.answers.inertia("knee"))
+
+
+def test_a_function_without_a_name_is_called_answer() -> None:
+    s = kic.sweep(
+        ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, lambda c: c.value("tip.x"), units={"answer": "m"}
+    )
+    assert s.units == {"answer": "m"}
+    with pytest.raises(kic.InputError, match=r"Two answers of the sweep are called 'answer'\. Name them"):
+        kic.sweep(
+            ARM, {"shoulder": [0.1], "elbow": 0.2}, [lambda c: c.value("tip.x"), lambda c: c.value("tip.y")]
+        )
+
+
+def test_rounding_is_no_median() -> None:
+    s = kic.sweep(ARM, {"shoulder": 0.0, "elbow": np.linspace(-2.5, 2.5, 60)}, "elbow")
+    assert abs(np.median(s["elbow"])) > 0  # -2e-16
+    assert "e-1" not in repr(s)
 
 
 def test_progress(capsys: pytest.CaptureFixture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +16,7 @@ from kic.errors import InputError, MissingExtraError, shown
 from kic.extras import needed
 from kic.picturing.arrows import path
 from kic.picturing.canvas import NEEDED, Canvas, settle
-from kic.picturing.figures import BLUE, style
+from kic.picturing.figures import BLUE, checked, style
 from kic.picturing.scene import FAN, Scene, evenly
 from kic.picturing.symbols import Shape, extent
 from kic.picturing.views import ViewName
@@ -59,6 +60,10 @@ class Animation:
     def __len__(self) -> int:
         return len(self._scene.members)
 
+    def __repr__(self) -> str:
+        seconds = len(self) / self.fps
+        return f"<Animation of {len(self)} frames, {seconds:.1f} s: save(file) writes it>"
+
     def save(self, file: str | Path, dpi: float = _DPI) -> Path:
         """Write the animation; the ending of the name says how: gif, or mp4, which needs ffmpeg.
 
@@ -76,18 +81,11 @@ class Animation:
         Raises
         ------
         InputError
-            Another ending.
+            Another ending, or `dpi` that are none.
         MissingExtraError
             For mp4 where the program ffmpeg is not found.
         """
-        target = Path(file)
-        kind = target.suffix.lower().removeprefix(".")
-        if kind not in FORMATS:
-            raise InputError(
-                f"An animation is saved as {' or '.join(FORMATS)}, by the ending of the name; got "
-                f"{target.name!r}.",
-                formats=FORMATS,
-            )
+        target, kind = checked(file, FORMATS, "An animation", dpi)
         writers = needed("matplotlib.animation", "plot", NEEDED)
         if kind == "mp4" and not writers.FFMpegWriter.isAvailable():
             raise MissingExtraError(
@@ -222,15 +220,13 @@ def animate(
     needed("matplotlib", "plot", NEEDED)
     if fps not in RATES:
         raise InputError(f"Expected `fps` to be one of {', '.join(map(str, RATES))}, got {shown(fps)}.")
-    if not (isinstance(speed, (int, float)) and 0 < speed < np.inf):
+    if not isinstance(speed, Real) or isinstance(speed, bool) or not 0 < speed < np.inf:
         raise InputError(f"Expected `speed` to be a positive number, got {shown(speed)}.")
     frames, t = _frames(motion, fps, speed)
     scene = Scene(frames, view, most=_MOST)
-    for name in names_of(trace):
+    for name in (traced := names_of(trace, "trace")):
         scene.drawing.part(name, "points", "bodies")
-    values = {
-        name: np.stack([scene.few.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in names_of(trace)
-    }
+    values = {name: np.stack([scene.few.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
     return Animation(scene, None if t is None else t[scene.members], fps, values, progress)
 
 

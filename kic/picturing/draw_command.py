@@ -12,7 +12,6 @@ from kic.typed import (
     load_model,
     misuse,
     model_argument,
-    named_numbers,
     names_typed,
     number_of,
     posture_options,
@@ -40,7 +39,7 @@ POSTURES = 49
 @click.option("--view", metavar="VIEW",
               help="top, front, side, or from where, AZIMUTH,ELEVATION in degrees.")  # fmt: skip
 @click.option("--dpi", type=click.IntRange(20, 2000), default=200, show_default=True,
-              help="Dots an inch of a png.")  # fmt: skip
+              help="Dots an inch of a png, gif or mp4.")  # fmt: skip
 def draw(
     model: str,
     given: tuple[str, ...],
@@ -107,6 +106,7 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
     """Postures while one coordinate moves from one value to another."""
     import numpy as np
 
+    from kic.errors import unknown
     from kic.reporting.account import coordinate_values
 
     found = re.fullmatch(r"([^=]+)=(.+)\.\.(.+)", text)
@@ -114,7 +114,8 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
         raise misuse(f"{text!r} is no motion. Write it as NAME=FROM..TO, such as A=60deg..120deg.", "--move")
     name, first, last = (part.strip() for part in found.groups())
     names = mechanism.coordinate_names
-    named_numbers(mechanism, names, (f"{name}={first}",), "--move")  # the name is a coordinate
+    if name not in names:
+        raise unknown("coordinate", name, mechanism.name, names)
     start, end = (number_of(mechanism, name, text, "--move") for text in (first, last))
     way = np.tile(coordinate_values(configuration), (POSTURES, 1))
     way[:, names.index(name)] = np.linspace(start, end, POSTURES)

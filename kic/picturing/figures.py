@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from kic.errors import InputError
+from kic.errors import InputError, shown
 from kic.extras import needed
 
 # Okabe and Ito's colours, told apart by all eyes; ink first
@@ -17,6 +18,10 @@ INK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
 )  # fmt: skip
 # inches: a journal's column, and both columns
 COLUMN, PAGE = 3.5, 7.2
+# inches: a plot is at least so wide, for its words, and at most
+LEAST, MOST = 2.0, 40.0
+# dots an inch: what is finer than any press is a mistake
+FINEST = 2400
 FORMATS = ("png", "svg", "pdf")
 STYLE = {
     "font.size": 8.0,
@@ -50,6 +55,30 @@ def new_figure(width: float = COLUMN, height: float = COLUMN) -> Any:
         )
 
 
+def inches(width: Any) -> float:
+    """A width that a user gave a plot: so narrow that its words find no room, or no number, is refused."""
+    if not isinstance(width, Real) or isinstance(width, bool) or not LEAST <= width <= MOST:
+        raise InputError(
+            f"Expected `width` to be a number of inches from {LEAST:g} to {MOST:g}, got {shown(width)}."
+        )
+    return float(width)
+
+
+def checked(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> tuple[Path, str]:
+    """Where something is saved, and as what, by the ending of the name; other endings are refused."""
+    path = Path(file)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in formats:
+        raise InputError(
+            f"{what} is saved as {', '.join(formats[:-1])} or {formats[-1]}, by the ending of the name; got "
+            f"{path.name!r}.",
+            formats=formats,
+        )
+    if not isinstance(dpi, Real) or isinstance(dpi, bool) or not 0 < dpi <= FINEST:
+        raise InputError(f"Expected `dpi` to be dots an inch, at most {FINEST}, got {shown(dpi)}.")
+    return path, kind
+
+
 class Picture:
     """A figure that kic drew; a notebook shows it, `save` writes it.
 
@@ -80,15 +109,9 @@ class Picture:
         Raises
         ------
         InputError
-            Another ending.
+            Another ending, or `dpi` that are none.
         """
-        path = Path(file)
-        kind = path.suffix.lower().removeprefix(".")
-        if kind not in FORMATS:
-            raise InputError(
-                f"A picture is saved as {', '.join(FORMATS)}, by the ending of the name; got {path.name!r}.",
-                formats=FORMATS,
-            )
+        path, kind = checked(file, FORMATS, "A picture", dpi)
         path.write_bytes(self._bytes(kind, dpi))
         return path
 
@@ -96,6 +119,10 @@ class Picture:
         """The picture as an SVG element, to stand in a page."""
         text = self._bytes("svg", 72).decode()
         return text[text.index("<svg") :]
+
+    def __repr__(self) -> str:
+        wide, high = self.figure.get_size_inches()
+        return f"<{type(self).__name__} of {wide:.1f} × {high:.1f} inches: save(file) writes it>"
 
     def _bytes(self, kind: str, dpi: float) -> bytes:
         held = io.BytesIO()

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.errors import InputError
 from kic.extras import needed
-from kic.picturing.figures import BLUE, INK, ORANGE, VERMILION, Picture, new_figure, style
+from kic.picturing.figures import BLUE, INK, ORANGE, VERMILION, Picture, inches, new_figure, style
 
 # of values that run away, so many percent at either end do not count for the colours; and they run away if
 # all of them span so many times what the others do
@@ -85,7 +85,7 @@ def draw_map(
         handles = needed("matplotlib.patches", "plot", "Pictures need Matplotlib")
         lines = needed("matplotlib.lines", "plot", "Pictures need Matplotlib")
         same = x.unit == y.unit and x.unit != "rad"
-        figure = new_figure(width, width * 0.95)
+        figure = new_figure(inches(width), width * 0.95)
         axes = figure.add_subplot()
         axes.set(xlabel=x.label, ylabel=y.label, title=title)
         # hatched first: cells that are reached cover it
@@ -139,7 +139,7 @@ def draw_line(
 ) -> Picture:
     """A line over one axis (n,); what is not reached is hatched, and singular places are marked."""
     with style():
-        figure = new_figure(width, width * 0.7)
+        figure = new_figure(inches(width), width * 0.7)
         axes = figure.add_subplot()
         axes.set(xlabel=x.label, ylabel=label, title=title)
         axes.plot(x.values, np.where(np.isfinite(values), values, np.nan), color=BLUE)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.picturing.figures import COLUMN, INK, Picture, new_figure, style
+from kic.picturing.figures import COLUMN, INK, Picture, inches, new_figure, style
 
 # inches: a panel's height at least, that of a name at a line's end, and what stands below the lowest panel
 PANEL, NAME, FOOT = 1.15, 0.135, 0.45
@@ -108,7 +108,7 @@ def draw_plots(
         )
     heights = [max(PANEL, NAME * (len(panel.lines) + 1)) for panel in panels]
     with style():
-        figure = new_figure(width, sum(heights) + FOOT)
+        figure = new_figure(inches(width), sum(heights) + FOOT)
         figure.get_layout_engine().set(h_pad=0.02, hspace=0.02)
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         for axes, panel, height in zip(all_axes, panels, heights, strict=True):

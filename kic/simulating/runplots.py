@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from kic.errors import unknown
 from kic.picturing.figures import Picture
 from kic.picturing.panels import effort_panels, motion_panels, part_panels
-from kic.picturing.plots import Panel, draw_plots
+from kic.picturing.plots import Panel, by_unit, draw_plots
 from kic.rows import names_of
-from kic.units import energy_unit
+from kic.units import energy_unit, motor_unit
 
 # of the energies, what counts as none: an account that misses as little is a good one
 NOTHING = 1e-6
@@ -19,15 +20,22 @@ NOTHING = 1e-6
 ACCOUNTS = ("values", "rates", "accelerations", "efforts", "energy")
 
 
+# and a run under voltages beside those: what it is called, and where the run has it
+MOTORS = {"torques": "torque", "currents": "current", "voltages": "voltage"}
+
+
 def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Picture:
     """Panels of a run; see `Simulation.plot`."""
     drawing = run.mechanism
     if names is None:
         names = ("values", "rates", *(("efforts",) if np.any(run.effort) else ()))
+    accounts = (*ACCOUNTS, *(MOTORS if run.motors else ()))
     panels: list[Panel] = []
     rows: list[str] = []
     for name in names_of(names, "names"):
-        if name not in ACCOUNTS or name in drawing.parts:
+        if name not in accounts or name in drawing.parts:
+            if name.partition(".")[0] not in drawing.parts:
+                raise unknown("account or part", name, drawing.name, (*accounts, *drawing.parts))
             rows.append(name)
             continue
         panels += part_panels(drawing, run.configuration, rows) if rows else []
@@ -44,6 +52,13 @@ def _account(run: Any, name: str) -> list[Panel]:
         return effort_panels(drawing, run.coordinates, run.effort)
     if name == "energy":
         return energy_panels(run.energy, energy_unit(drawing))
+    if name in MOTORS:
+        values = getattr(run, MOTORS[name])
+        there = np.isfinite(values).any(axis=0)  # plain sources of torque have no current
+        named = [motor for motor, some in zip(run.motors, there, strict=True) if some]
+        return by_unit(
+            MOTORS[name], [motor_unit(drawing, MOTORS[name])] * len(named), named, values[:, there]
+        )
     order = ACCOUNTS.index(name)
     return motion_panels(drawing, run.coordinates, (run.q, run.qd, run.qdd)[order], order)
 

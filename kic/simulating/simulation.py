@@ -343,8 +343,9 @@ class Simulation:
         ----------
         names : str or list of str, optional
             Of the coordinates "values", "rates", "accelerations", "efforts"; the account "energy", with what
-            it misses; and anything that has a value, such as "tip", "tip.x" or "A", of a part with several
-            rows those that move. By default values, rates and, where there are any, efforts.
+            it misses; of motors under voltages "torques", "currents", "voltages"; and anything that has a
+            value, such as "tip", "tip.x" or "A", of a part with several rows those that move. By default
+            values, rates and, where there are any, efforts.
         width : float
             In inches.
 

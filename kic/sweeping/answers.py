@@ -388,5 +388,7 @@ def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> i
     return coordinates.index(coordinate)
 
 
+# what makes an answer, and is none itself
+MAKERS = (value, conditioning, manipulability, transfer, gap, inertia, mass, holding, force)
 # what may be asked by its name alone
 BY_NAME: dict[str, Callable[[], Ready]] = {"transfer": transfer, "gap": gap, "holding": holding}

@@ -91,11 +91,11 @@ def make_grid(grid: Any) -> Grid:
         if not isinstance(name, str):
             raise InputError(f"Expected names as keys of `grid`, got {shown(name)}.")
         found = reals(values)
-        if found is None or found.ndim == 0:
-            fixed[name] = values
+        listed = isinstance(values, list | tuple | np.ndarray) if found is None else found.ndim > 0
+        if not listed:
+            fixed[name] = values  # a number, or what `at` knows, such as a pose
             continue
-        step = np.diff(found) if found.ndim == 1 else np.zeros(1)
-        if not len(found) or not ((step > 0).all() or (step < 0).all()):
+        if found is None or not _goes_one_way(found):
             raise InputError(
                 f"Expected axis '{name}' of `grid` to be a list of growing (or falling) numbers, got "
                 f"{shown(values)}.",
@@ -108,3 +108,11 @@ def make_grid(grid: Any) -> Grid:
             f"np.linspace(0, 1, 50)}}; got {shown(grid)}. One posture is asked by at()."
         )
     return Grid(axes, fixed)
+
+
+def _goes_one_way(values: np.ndarray) -> bool:
+    """Whether numbers are a list that grows or falls all along."""
+    if values.ndim != 1 or not values.size:
+        return False
+    step = np.diff(values)
+    return bool((step > 0).all() or (step < 0).all())

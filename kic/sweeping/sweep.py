@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, shown
+from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
+from kic.position import beginning
 from kic.posture import only_coordinates
 from kic.progress import Bar
 from kic.questions.assemblies import limits_of
-from kic.sweeping.answers import BY_NAME, Ready, value
+from kic.sweeping.answers import BY_NAME, MAKERS, Ready, value
 from kic.sweeping.crews import Crew
 from kic.sweeping.desk import Answered, Desk, answer_cells, lead_cells
 from kic.sweeping.grids import Grid, make_grid
@@ -23,8 +25,10 @@ from kic.sweeping.spreading import Spread
 from kic.sweeping.swept import Sweep
 
 CHUNK = 1024
-# cells that an interrupt left
-UNASKED = "not asked: the sweep was interrupted"
+# cells that an interrupt or an error left
+UNASKED = "not asked: the sweep ended before"
+# what a function without a name of its own is called
+UNNAMED = "answer"
 
 
 def sweep(
@@ -85,7 +89,8 @@ def sweep(
     ------
     InputError, UnknownNameError
         For a grid that is none, names that are not there, another number of inputs than freedoms, answers
-        of another shape, or such as other processes can not find.
+        of another shape, or such as other processes can not find; a start that is a batch or of another
+        mechanism.
     PostureError
         If no cell can be reached from the start.
 
@@ -111,7 +116,13 @@ def sweep(
     cells = make_grid(grid)
     answers = _answers(answer)
     size = _chunk(chunk)
-    if executor is not None and not callable(getattr(executor, "submit", None)):
+    _, batch = beginning(model, near)
+    if batch:
+        first = ", ".join("0" for _ in batch)
+        raise InputError(f"Expected `near` to be one posture, got a batch {batch}. Take one: near[{first}].")
+    if units is not None and not isinstance(units, Mapping):
+        raise InputError(f"Expected `units` to be a dict of answers to units, got {shown(units)}.")
+    if executor is not None and not isinstance(executor, Executor):
         raise InputError(
             f"Expected `executor` to be a concurrent.futures.Executor, got {shown(executor)}. Of Dask it is "
             "client.get_executor()."
@@ -140,7 +151,13 @@ def sweep(
         raise
     finally:
         job.bar.close()
-    return made()
+    found = made()
+    for name in units or {}:
+        if name not in found.values:
+            error = unknown("answer", name, "the sweep", found.values)
+            error.sweep = found  # type: ignore[attr-defined]
+            raise error
+    return found
 
 
 class _Job:
@@ -223,7 +240,8 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
         found = {}
         for one in several:
             question = _question(one)
-            name = question.name if isinstance(question, Ready) else getattr(question, "__name__", "answer")
+            name = question.name if isinstance(question, Ready) else getattr(question, "__name__", UNNAMED)
+            name = UNNAMED if name == "<lambda>" else name
             if name in found:
                 raise InputError(f"Two answers of the sweep are called '{name}'. Name them in a dict.")
             found[name] = question
@@ -235,6 +253,8 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
 def _question(one: Any) -> Callable[..., Any]:
     if isinstance(one, str):
         return BY_NAME[one]() if one in BY_NAME else value(one)
+    if one in MAKERS:
+        raise InputError(f"kic.answers.{one.__name__} makes an answer: call it, with what it asks about.")
     if not callable(one):
         raise InputError(
             "Expected `answer` to be a function of a Configuration, one of kic.answers, or a name; got "

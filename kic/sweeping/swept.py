@@ -13,7 +13,7 @@ from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
 from kic.picturing.figures import Picture
 from kic.picturing.maps import Axis, draw_line, draw_map
-from kic.tables import Sheet
+from kic.tables import ROUNDOFF, Sheet
 from kic.units import row_unit
 
 
@@ -87,7 +87,7 @@ class Sweep:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Values of an answer, of the grid's shape."""
-        if name not in self.values:
+        if not isinstance(name, str) or name not in self.values:
             raise unknown("answer", name, "the sweep", self.values)
         return self.values[name]
 
@@ -144,6 +144,10 @@ class Sweep:
                 f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
                 "one number. Let the answer return several, by name."
             )
+        if not isinstance(contours, int | np.integer) or isinstance(contours, bool) or contours < 0:
+            raise InputError(
+                f"Expected `contours` to be a number of lines, 0 for none, got {shown(contours)}."
+            )
         where, said = self._cut(at)
         shown_axes = [axis for axis, index in zip(self.axes, where, strict=True) if isinstance(index, slice)]
         if len(shown_axes) not in (1, 2):
@@ -172,6 +176,8 @@ class Sweep:
 
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
         """Index of what is shown, and the cut in words."""
+        if at is not None and not isinstance(at, Mapping):
+            raise InputError(f"Expected `at` to be a dict of axes to values, got {shown(at)}.")
         for axis in at or {}:
             if axis not in self.axes:
                 raise unknown("axis", axis, "the sweep", self.axes)
@@ -205,7 +211,10 @@ class Sweep:
             known = values[np.isfinite(values)]
             if values.ndim == len(self.shape) and known.size:
                 rows.append(f"{name} ({self.units[name]})" if self.units.get(name) else name)
-                table.append([known.min(), np.median(known), known.max(), known.size])
+                told = np.array([known.min(), np.median(known), known.max()])
+                # rounding beside the largest is zero
+                told[np.abs(told) < ROUNDOFF * np.abs(told).max()] = 0.0
+                table.append([*told, known.size])
         if rows:
             sheet.matrix("answers", rows, ["least", "median", "most", "cells"], np.array(table), largest=0)
         why, often = np.unique([str(w) for w in self.reasons[reached] if w] or [""], return_counts=True)
