@@ -757,11 +757,24 @@ def completed(line):
         ("kic report lee-puma --at joint1", ["plain,joint1="]),
         ("kic report nobody --at a", []),
         ("kic report --at a", []),
+        ("kic draw four-bar --move A", ["plain,A="]),
+        ("kic draw four-bar --trace t", ["plain,tip"]),
+        ("kic draw four-bar --view t", ["plain,top"]),
+        ("kic simulate four-bar --rate A", ["plain,A="]),
+        ("kic simulate puma560 --effort sh", ["plain,shoulder="]),
+        ("kic linearize puma560 --rate sh", ["plain,shoulder="]),
         ("kic completion z", ["plain,zsh"]),
     ],
 )
 def test_completion(line, expected):
     assert completed(line) == expected
+
+
+def test_the_views_that_are_completed_are_all_that_have_names():
+    from kic.commands.completing import VIEWS
+    from kic.picturing.views import NAMED
+
+    assert set(VIEWS) == set(NAMED)
 
 
 def test_completion_of_a_file(file):

@@ -501,7 +501,7 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
         ([], 2, "Missing option '-o'"),
         (["-o", "x.png", "--view", "left"], 2, "'left' is no view. Give top, front, side or two angles"),
         (["-o", "x.png", "--move", "A"], 2, "'A' is no motion. Write it as NAME=FROM..TO"),
-        (["-o", "x.png", "--move", "B=0..1"], 1, "--move takes NAME=NUMBER of a coordinate, got 'B=0'"),
+        (["-o", "x.png", "--move", "B=0..1"], 1, "No coordinate 'B' in 'four-bar'. There are: A"),
         (["-o", "x.png", "--move", "A=0..ten"], 2, "'ten' for 'A' is no number"),
         (["-o", "no-such-folder/x.png"], 1, "can not be written: No such file or directory"),
     ],

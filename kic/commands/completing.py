@@ -10,6 +10,9 @@ from click.shell_completion import CompletionItem
 
 from kic.commands.outline import Outline, outline
 
+# from where a mechanism is drawn, by name; completion can not wait for the drawing itself
+VIEWS = ("top", "front", "side")
+
 
 def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shipped models that begin so, else files."""
@@ -31,6 +34,11 @@ def parts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     there = _outline(ctx).parts
     last = incomplete.rpartition(",")[2].partition(".")
     return _completed(there.get(last[0], ()) if last[1] else there, incomplete)
+
+
+def views(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Views that have a name."""
+    return _completed(VIEWS, incomplete)
 
 
 def _completed(names: Iterable[str], incomplete: str, tail: str = "") -> list[CompletionItem]:

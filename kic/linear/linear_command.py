@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kic.commands import completing
 from kic.typed import (
     configuration_of,
     json_option,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @posture_options
 @names_option("--wrt", "wrt", "Coordinates of the answer: joints, points, rows of them; repeatable.")
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
+              shell_complete=completing.coordinates,
               help="Rates of these coordinates; the others stand still. Repeatable.")  # fmt: skip
 @click.option("--equilibrium", is_flag=True,
               help="First find the equilibrium near the posture; else efforts hold it.")  # fmt: skip

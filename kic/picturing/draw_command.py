@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kic.commands import completing
 from kic.typed import (
     configuration_of,
     load_model,
     misuse,
     model_argument,
+    names_option,
     names_typed,
     number_of,
     posture_options,
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from kic.configuration import Configuration
     from kic.mechanism import Mechanism
 
-VIEWS = ("top", "front", "side")
 # of a motion; the drawing shows fewer, evenly taken
 POSTURES = 49
 
@@ -31,12 +32,11 @@ POSTURES = 49
 @posture_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
               help="Where to; the ending says how: .png, .svg, .pdf, or .gif, .mp4 of a motion.")  # fmt: skip
-@click.option("--move", "move", metavar="NAME=FROM..TO",
+@click.option("--move", "move", metavar="NAME=FROM..TO", shell_complete=completing.coordinates,
               help="This coordinate moves, the others stay: a fan of postures, or an animation.")  # fmt: skip
-@click.option("--trace", "trace", multiple=True, metavar="NAME[,NAME…]",
-              help="Points and bodies whose curves are drawn, with --move; repeatable.")  # fmt: skip
+@names_option("--trace", "trace", "Points and bodies whose curves are drawn, with --move; repeatable.")
 @click.option("--names", is_flag=True, help="Write the names of joints, bodies and points beside them.")
-@click.option("--view", metavar="VIEW",
+@click.option("--view", metavar="VIEW", shell_complete=completing.views,
               help="top, front, side, or from where, AZIMUTH,ELEVATION in degrees.")  # fmt: skip
 @click.option("--dpi", type=click.IntRange(20, 2000), default=200, show_default=True,
               help="Dots an inch of a png, gif or mp4.")  # fmt: skip
@@ -92,12 +92,13 @@ def draw(
 
 def _view(text: str | None) -> Any:
     """A view by its name, or from where it is looked."""
-    if text is None or text in VIEWS:
+    if text is None or text in completing.VIEWS:
         return text
     try:
         azimuth, elevation = (float(part) for part in text.split(","))
     except ValueError:
-        rule = f"{text!r} is no view. Give {', '.join(VIEWS)} or two angles in degrees, such as 40,20."
+        known = ", ".join(completing.VIEWS)
+        rule = f"{text!r} is no view. Give {known} or two angles in degrees, such as 40,20."
         raise misuse(rule, "--view") from None
     return azimuth, elevation
 

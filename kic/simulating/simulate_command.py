@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kic.commands import completing
 from kic.typed import (
     configuration_of,
     load_model,
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 @click.option("--for", "duration", type=float, default=1.0, show_default=True, metavar="TIME",
               help="How long, in the model's unit of time.")  # fmt: skip
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
+              shell_complete=completing.coordinates,
               help="Rates at the start; the others stand still. Repeatable.")  # fmt: skip
 @click.option("--effort", "efforts", multiple=True, metavar="NAME=NUMBER",
+              shell_complete=completing.coordinates,
               help="Constant efforts at these coordinates; the others move freely. Repeatable.")  # fmt: skip
 @click.option("--voltage", "voltages", multiple=True, metavar="NAME=NUMBER",
               help="Constant voltages of these motors, torques of plain sources; the others get 0, so that "
