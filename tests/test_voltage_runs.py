@@ -306,3 +306,22 @@ def test_nan_voltages_keep_the_run_so_far() -> None:
     assert caught.value.time > 0.03
     assert caught.value.simulation.t[-1] < 0.03
     assert caught.value.simulation.current.shape[1] == 1
+
+
+def test_a_start_at_rest_tries_no_posture_far_away() -> None:
+    """Where all stands still at first, one step over the whole run would look as good as any other."""
+    bars = kic.load("four-bar")
+    motor = kic.Motor(
+        "M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, inductance=1e-3, torque_constant=0.02
+    )
+    rest = bars.find_equilibrium(stable=True).configuration
+    driven = replace(bars, motors=[motor])
+    seen = []
+
+    def voltage(t, now) -> np.ndarray:
+        seen.append(now.q[0])
+        return np.array([8.0 * np.sin(np.pi * t) ** 2])  # nothing at the start, nor at the end
+
+    run = kic.simulate(driven, driven.at({"A": rest.value("A") + 1e-12}), 1.0, voltage=voltage)
+    assert np.ptp(run.q) > 0.1
+    assert np.ptp(seen) < 1.5 * np.ptp(run.q)

@@ -36,6 +36,8 @@ DEAD = 0.03
 # what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
 # many tolerances
 HONEST, TOLERANCES = 1e-2, 100.0
+# what changes by less in all of the time left, beside its scale, stands still; and the first step from there
+STILL, SHY = 1e-9, 1e-4
 
 
 @dataclass(frozen=True)
@@ -182,8 +184,18 @@ class Run:
 
         s, last = self.settings, float(self.times[-1])
         first = None if self.size is None else min(self.size, last - self.t)
+        if first is None and self._rests():
+            first = SHY * (last - self.t)
         kind, atol = getattr(scipy.integrate, s.method), s.atol * self.chart.scale
         return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
+
+    def _rests(self) -> bool:
+        """Whether all stands still and nothing sets it in motion yet, as a motor that waits at equilibrium.
+
+        From there SciPy would try the whole way in one step, into postures that are nowhere near.
+        """
+        rates, last = self.chart(self.t, self.y), float(self.times[-1])
+        return bool((np.abs(rates) * (last - self.t) < STILL * self.chart.scale).all())
 
     def _step(self, solver: Any) -> None:
         """One step of the integrator, or why there is none."""
