@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
-from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from kic.arrays import reals
 from kic.configuration import Configuration
 from kic.errors import InputError, MissingExtraError, shown
 from kic.extras import needed
@@ -220,9 +220,10 @@ def animate(
     needed("matplotlib", "plot", NEEDED)
     if fps not in RATES:
         raise InputError(f"Expected `fps` to be one of {', '.join(map(str, RATES))}, got {shown(fps)}.")
-    if not isinstance(speed, Real) or isinstance(speed, bool) or not 0 < speed < np.inf:
+    pace = reals(speed)
+    if pace is None or pace.ndim or not pace > 0:
         raise InputError(f"Expected `speed` to be a positive number, got {shown(speed)}.")
-    frames, t = _frames(motion, fps, speed)
+    frames, t = _frames(motion, fps, float(pace))
     scene = Scene(frames, view, most=_MOST)
     for name in (traced := names_of(trace, "trace")):
         scene.drawing.part(name, "points", "bodies")

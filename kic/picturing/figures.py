@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from kic.arrays import reals
 from kic.errors import InputError, shown
 from kic.extras import needed
 
@@ -37,6 +37,11 @@ STYLE = {
 }
 
 
+def matplotlib_part(name: str) -> Any:
+    """A module of Matplotlib, such as "figure", imported when first needed."""
+    return needed(f"matplotlib.{name}", "plot", "Pictures need Matplotlib")
+
+
 @contextmanager
 def style() -> Iterator[Any]:
     """Matplotlib in kic's style, the user's settings back afterwards; hands over the module."""
@@ -50,18 +55,28 @@ def style() -> Iterator[Any]:
 def new_figure(width: float = COLUMN, height: float = COLUMN) -> Any:
     """A Matplotlib figure of its own: not pyplot's, so no window opens and nothing is left behind."""
     with style():
-        return needed("matplotlib.figure", "plot", "Pictures need Matplotlib").Figure(
-            figsize=(width, height), layout="constrained"
-        )
+        return matplotlib_part("figure").Figure(figsize=(width, height), layout="constrained")
+
+
+def labelled(name: str, unit: str | None) -> str:
+    """A name with its unit, if it has one.
+
+    Examples
+    --------
+    >>> labelled("tip.x", "m"), labelled("conditioning", "")
+    ('tip.x (m)', 'conditioning')
+    """
+    return f"{name} ({unit})" if unit else name
 
 
 def inches(width: Any) -> float:
     """A width that a user gave a plot: so narrow that its words find no room, or no number, is refused."""
-    if not isinstance(width, Real) or isinstance(width, bool) or not LEAST <= width <= MOST:
+    a = reals(width)
+    if a is None or a.ndim or not LEAST <= a <= MOST:
         raise InputError(
             f"Expected `width` to be a number of inches from {LEAST:g} to {MOST:g}, got {shown(width)}."
         )
-    return float(width)
+    return float(a)
 
 
 def checked(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> tuple[Path, str]:
@@ -74,7 +89,8 @@ def checked(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> 
             f"{path.name!r}.",
             formats=formats,
         )
-    if not isinstance(dpi, Real) or isinstance(dpi, bool) or not 0 < dpi <= FINEST:
+    a = reals(dpi)
+    if a is None or a.ndim or not 0 < a <= FINEST:
         raise InputError(f"Expected `dpi` to be dots an inch, at most {FINEST}, got {shown(dpi)}.")
     return path, kind
 

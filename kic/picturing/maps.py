@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.extras import needed
-from kic.picturing.figures import BLUE, INK, ORANGE, VERMILION, Picture, inches, new_figure, style
+from kic.picturing.figures import (
+    BLUE,
+    INK,
+    ORANGE,
+    VERMILION,
+    Picture,
+    inches,
+    labelled,
+    matplotlib_part,
+    new_figure,
+    style,
+)
 
 # of values that run away, so many percent at either end do not count for the colours; and they run away if
 # all of them span so many times what the others do
@@ -39,11 +49,6 @@ class Axis:
         x = self.values
         middle = (x[1:] + x[:-1]) / 2
         return np.concatenate([[x[0] - (middle[0] - x[0])], middle, [x[-1] + (x[-1] - middle[-1])]])
-
-
-def labelled(name: str, unit: str) -> str:
-    """A name with its unit."""
-    return f"{name} ({unit})" if unit else name
 
 
 def draw_map(
@@ -82,8 +87,8 @@ def draw_map(
         In inches.
     """
     with style():
-        handles = needed("matplotlib.patches", "plot", "Pictures need Matplotlib")
-        lines = needed("matplotlib.lines", "plot", "Pictures need Matplotlib")
+        handles = matplotlib_part("patches")
+        lines = matplotlib_part("lines")
         same = x.unit == y.unit and x.unit != "rad"
         figure = new_figure(inches(width), width * 0.95)
         axes = figure.add_subplot()
@@ -105,7 +110,7 @@ def draw_map(
         mesh = _cells(axes, x, y, np.where(known, values, np.nan), cmap=COLOURS, vmin=low, vmax=high)
         bar = figure.colorbar(mesh, ax=axes, label=label, extend=extend, shrink=0.9 if same else 1.0)
         if contours and min(values.shape) > 1 and high > low:
-            ticker = needed("matplotlib.ticker", "plot", "Pictures need Matplotlib")
+            ticker = matplotlib_part("ticker")
             levels = ticker.MaxNLocator(contours).tick_values(low, high)
             levels = levels[(levels > low) & (levels < high)]
             if len(levels):
@@ -232,4 +237,4 @@ def _dotted(axes: Any, x: Axis, y: Axis, held: np.ndarray) -> None:
 
 def _plain(colour: str) -> Any:
     """A colour map of one colour."""
-    return needed("matplotlib.colors", "plot", "Pictures need Matplotlib").ListedColormap([colour])
+    return matplotlib_part("colors").ListedColormap([colour])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.picturing.figures import COLUMN, INK, Picture, inches, new_figure, style
+from kic.picturing.figures import COLUMN, INK, Picture, inches, labelled, new_figure, style
 
 # inches: a panel's height at least, that of a name at a line's end, and what stands below the lowest panel
 PANEL, NAME, FOOT = 1.15, 0.135, 0.45
@@ -40,7 +40,7 @@ class Panel:
     @property
     def label(self) -> str:
         """What stands at its axis."""
-        return f"{self.what} ({self.unit})" if self.unit else self.what
+        return labelled(self.what, self.unit)
 
 
 def by_unit(what: str, units: Sequence[str], names: Sequence[str], values: np.ndarray) -> list[Panel]:
@@ -124,7 +124,7 @@ def draw_plots(
             axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-3, 4))
             _name_lines(axes, height)
         all_axes[0].set_title(title)
-        all_axes[-1].set_xlabel(f"t ({unit})" if unit else "t")
+        all_axes[-1].set_xlabel(labelled("t", unit))
         figure.align_ylabels(all_axes)
     return Picture(figure, tuple(all_axes))
 

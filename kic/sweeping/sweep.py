@@ -154,9 +154,9 @@ def sweep(
     found = made()
     for name in units or {}:
         if name not in found.values:
-            error = unknown("answer", name, "the sweep", found.values)
-            error.sweep = found  # type: ignore[attr-defined]
-            raise error
+            wrong = unknown("answer", name, "the sweep", found.values)
+            wrong.sweep = found  # type: ignore[attr-defined]
+            raise wrong
     return found
 
 

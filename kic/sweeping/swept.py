@@ -11,7 +11,7 @@ from kic.arrays import reals
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
-from kic.picturing.figures import Picture
+from kic.picturing.figures import Picture, labelled
 from kic.picturing.maps import Axis, draw_line, draw_map
 from kic.tables import ROUNDOFF, Sheet
 from kic.units import row_unit
@@ -160,7 +160,7 @@ class Sweep:
         if not np.isfinite(values[where]).any():
             raise InputError(f"'{name}' has no value in any cell that would be shown; see `reasons`.")
         axes = [Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes]
-        label = f"{name} ({self.units[name]})" if self.units.get(name) else name
+        label = labelled(name, self.units.get(name))
         reached, singular = self.reached[where], self._singular(name, where)
         if len(axes) == 1:
             return draw_line(axes[0], label, values[where], reached, singular, said, width)
@@ -210,7 +210,7 @@ class Sweep:
         for name, values in self.values.items():
             known = values[np.isfinite(values)]
             if values.ndim == len(self.shape) and known.size:
-                rows.append(f"{name} ({self.units[name]})" if self.units.get(name) else name)
+                rows.append(labelled(name, self.units.get(name)))
                 told = np.array([known.min(), np.median(known), known.max()])
                 # rounding beside the largest is zero
                 told[np.abs(told) < ROUNDOFF * np.abs(told).max()] = 0.0
