@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from kic.linear.modes import Modes
     from kic.linear.statespace import StateSpace
     from kic.mechanism import Mechanism
-    from kic.modelfile import load, model_names, save, schema
+    from kic.modelfile import load, save, schema
     from kic.motors import Motor
     from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
     from kic.picturing.animate import Animation, animate
@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from kic.reporting.page import report_page
     from kic.sharing.distribution import Distribution
     from kic.sharing.internalloads import InternalLoads
+    from kic.shipped import model_names
     from kic.simulating import controllers
     from kic.simulating.simulate import simulate
     from kic.simulating.simulation import Energy, Simulation
@@ -194,7 +195,7 @@ _HOME = {
     "grip_forces": "grasping.gripping",
     "largest_load": "grasping.gripping",
     "load": "modelfile",
-    "model_names": "modelfile",
+    "model_names": "shipped",
     "products": "products",
     "report_page": "reporting.page",
     "save": "modelfile",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kic
-from kic.modelfile import find, models_directory
+from kic.shipped import find, models_directory
 
 BASE = """\
 name = "m"

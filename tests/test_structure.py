@@ -18,8 +18,8 @@ import kic
 ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
-    ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays", "programs", "extras", "progress"],
+    ["errors", "kernels", "tables", "bifurcation", "jointtypes"],
+    ["arrays", "programs", "extras", "progress", "shipped"],
     ["conic", "figures"],
     [
         "checks",
