@@ -48,7 +48,8 @@ The files beside this one lead from a drawing to an answer: parts, tree, rows, c
 configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about
 a mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`,
 `bearing` (forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`,
-`picturing`, and the closed forms of `classics`.
+`sweeping` (answers over grids), and the closed forms of `classics`. `picturing` draws what they find,
+`reporting` and `commands` tell it.
 """
 
 from importlib import import_module
@@ -108,8 +109,12 @@ if TYPE_CHECKING:
     from kic.sharing.internalloads import InternalLoads
     from kic.shipped import model_names
     from kic.simulating import controllers
+    from kic.simulating.energy import Energy
     from kic.simulating.simulate import simulate
-    from kic.simulating.simulation import Energy, Simulation
+    from kic.simulating.simulation import Simulation
+    from kic.sweeping import answers
+    from kic.sweeping.sweep import sweep
+    from kic.sweeping.swept import Sweep
     from kic.tasks.ellipsoids import Ellipsoid
     from kic.tasks.following import Following
     from kic.tasks.operational import OperationalEvaluator, OperationalSpace
@@ -137,7 +142,7 @@ _HOME = {
     "Drive": "linear.actuators",
     "Dynamics": "dynamics",
     "Ellipsoid": "tasks.ellipsoids",
-    "Energy": "simulating.simulation",
+    "Energy": "simulating.energy",
     "Equilibrium": "linear.equilibrium",
     "Evaluator": "evaluator",
     "Following": "tasks.following",
@@ -181,10 +186,12 @@ _HOME = {
     "Singularity": "questions.singularities",
     "Spring": "parts",
     "StateSpace": "linear.statespace",
+    "Sweep": "sweeping.swept",
     "Units": "parts",
     "UnknownNameError": "errors",
     "Wrench": "bearing.jointforces",
     "animate": "picturing.animate",
+    "answers": "sweeping.answers",
     "contact_frames": "grasping.contactarrays",
     "controllers": "simulating.controllers",
     "draw": "picturing.draw",
@@ -202,6 +209,7 @@ _HOME = {
     "schema": "modelfile",
     "sensitivity": "questions.sensitivity",
     "simulate": "simulating.simulate",
+    "sweep": "sweeping.sweep",
     "trajectories": "trajectories",
 }
 __all__ = list(_HOME)
