@@ -2,8 +2,8 @@
 
 While they are closed, contacts hold both ways. Their loads f follow from the motion of the mechanism in which
 they are open, with y its coordinates: Rᵀ f = I* ÿ + ẏᵀ P* ẏ − Tᴸ − Eᵀ T, where R is the first order of their
-rows and E that of the coordinates at which efforts T act, and of the shafts at which motors do. Where they are
-held more often than needed, f is open, and it is enough that some f is possible.
+rows and E that of the coordinates at which efforts T act, and of the shafts at which motors do. Where they
+are held more often than needed, f is open, and it is enough that some f is possible.
 """
 
 from __future__ import annotations
