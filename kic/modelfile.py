@@ -10,9 +10,10 @@ from dataclasses import MISSING, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from kic.checks import Vector
+from kic.checks import STRICT, Vector
 from kic.dh import DH, from_dh
 from kic.drawing import KINDS, Drawing
 from kic.errors import InputError, KicError, ModelFileError, shown
@@ -222,6 +223,10 @@ def _rule(key: str, hint: Any) -> str:
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
+# the parts of a drawing share their settings, which one schema at a time may change
+_TELLING = Lock()
+
+
 def schema() -> dict[str, Any]:
     """JSON Schema of model files, for editors.
 
@@ -233,8 +238,14 @@ def schema() -> dict[str, Any]:
     """
     from pydantic import TypeAdapter
 
-    drawn = TypeAdapter(Drawing).json_schema()
-    dh = TypeAdapter(DH).json_schema()
+    with _TELLING:
+        # that library finds docstrings of fields in the source, which costs more than to load a model
+        STRICT["use_attribute_docstrings"] = True
+        try:
+            drawn = TypeAdapter(Drawing).json_schema()
+            dh = TypeAdapter(DH).json_schema()
+        finally:
+            del STRICT["use_attribute_docstrings"]
     drawn["$defs"].update(dh.pop("$defs"))
     drawn["$defs"]["DH"] = dh
     drawn["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}
