@@ -16,6 +16,7 @@ import kic
 from kic.checks import STRICT
 from kic.shipped import find, models_directory
 
+ROOT = models_directory().parent
 BASE = """\
 name = "m"
 
@@ -516,9 +517,7 @@ def test_loading_does_not_wait_for_what_only_the_schema_tells() -> None:
     code = "import kic, linecache; {}; print([f for f in linecache.cache if f.endswith('parts.py')] == [])"
     for asked, told in (("kic.load('puma560'), kic.load('lee-puma')", "True"), ("kic.schema()", "False")):
         command = [sys.executable, "-c", code.format(asked)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, cwd=kic.__path__[0] + "/.."
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
         assert done.stdout.strip() == told
     with ThreadPoolExecutor(4) as pool:
         assert all(one == kic.schema() for one in pool.map(lambda _: kic.schema(), range(8)))
