@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from kic.picturing.brush import SolidBrush
-from kic.picturing.figures import BLUE, GREEN, INK, VERMILION
+from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION
 from kic.picturing.layering import layered
 from kic.picturing.sketch import Mark
 from kic.picturing.symbols import (
@@ -240,6 +240,17 @@ class SolidPen(SolidBrush):
             n = sine * u + side * np.sqrt(1 - sine**2) * v
             run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
             self._put(mark, run, float(self.view.depth(run).mean()), None, closed=False)
+
+    def _tie(self, mark: Mark, p: np.ndarray) -> None:
+        """A coupling of joints by mere ratios: dashes from one to the other, in front of them."""
+        dash = 0.8 * self.size
+        for a, b in pairwise(self.view.project(p)):
+            length = float(np.linalg.norm(b - a))
+            count = max(1, round(length / (2 * dash)))
+            near = float(self.view.depth(p).max()) + 4 * self.size
+            for k in range(count):
+                some = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
+                self._put(mark, some, near, None, rgba(PURPLE), LINE, False)
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Where bodies touch: the tangent plane, hatched where it is ground."""
