@@ -150,11 +150,15 @@ class SolidPen(SolidBrush):
         # seen from its side the circle would be a line, which is no turn
         open_ = float(axis @ self.view.toward)
         open_ = np.copysign(max(abs(open_), _OPEN), open_)
-        flat = circle(40, -0.9, 4.4) @ np.stack([-beside(along), open_ * along])
-        flat = self.view.project(p + side * 1.9 * r * axis) + 1.5 * r * flat
-        depth = float(self.view.depth(p + side * 1.9 * r * axis)) + r
-        self._put(mark, flat[:-3], depth, None, rgba(DRIVEN), LINE + 0.1, False)
-        self._put(mark, head(flat[-1], flat[-1] - flat[-4], 1.2 * r), depth, rgba(DRIVEN), None)
+        turn = np.stack([-beside(along), open_ * along])
+        centre = p + side * 2.0 * r * axis
+        middle, depth = self.view.project(centre), float(self.view.depth(centre))
+        # open to the front, for its colour is that of the joint; half of it is behind what the axis leads to
+        for start, span, near in ((-0.5, 0.5, 2.2 * r), (0.0, np.pi, -0.5 * r), (np.pi, 0.8, 2.2 * r)):
+            flat = middle + 1.6 * r * circle(24, start, span) @ turn
+            self._put(mark, flat, depth + near, None, rgba(DRIVEN), LINE + 0.1, False)
+        tip = middle + 1.6 * r * circle(2, np.pi + 0.8, 0.35) @ turn
+        self._put(mark, head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.ways[0]  # type: ignore[index]

@@ -16,7 +16,6 @@ NAMED = {"top": (-90.0, 90.0), "front": (-90.0, 0.0), "side": (0.0, 0.0)}
 # tried in this order where nothing is asked for; a later one must show clearly more to be taken
 _TRIED = [(az, el) for el in (24.0, 32.0, 14.0) for az in (-60.0, -40.0, -125.0, -75.0, -25.0, 35.0, 125.0)]
 _CLEARLY = 1.12
-_WHOLE = 0.4
 # of more places than these only some are compared
 _MANY = 60
 
@@ -132,8 +131,7 @@ def _best(vertical: int, places: np.ndarray) -> View:
     pairs = np.array(list(combinations(range(len(apart)), 2)), dtype=int).reshape(-1, 2)
     steps = apart[pairs[:, 0]] - apart[pairs[:, 1]]
     size = np.linalg.norm(steps, axis=1)
-    told = size > 1e-3 * size.max(initial=0.0)
-    steps, size = steps[told], size[told]
+    steps = steps[size > 1e-3 * size.max(initial=0.0)]
     near = 0.12 * size.max(initial=0.0)
     best, found = None, -np.inf
     for angles in _TRIED:
@@ -143,8 +141,6 @@ def _best(vertical: int, places: np.ndarray) -> View:
         seen = np.linalg.norm(view.project(steps), axis=1)
         # only what comes near one another counts, and the worst pair as much as all the others
         score = np.minimum(seen, near).mean() + 0.5 * np.minimum(seen, near).min()
-        # and that nothing long is seen from its end
-        score += _WHOLE * near * (seen / size).mean()
         if best is None or score > _CLEARLY * found:
             best, found = view, score
     assert best is not None  # the list of views is not empty
