@@ -102,8 +102,9 @@ from kic.reporting.page import report_page
 from kic.sharing.distribution import Distribution
 from kic.sharing.internalloads import InternalLoads
 from kic.simulating import controllers
+from kic.simulating.energy import Energy
 from kic.simulating.simulate import simulate
-from kic.simulating.simulation import Energy, Simulation
+from kic.simulating.simulation import Simulation
 from kic.sweeping import answers
 from kic.sweeping.sweep import sweep
 from kic.sweeping.swept import Sweep

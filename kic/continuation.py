@@ -206,11 +206,11 @@ def _why(
     way = f"it came {min(100 * share, 99.99):.4g} % of the way, {_reading(closure, reached, goal)}"
     if strained and "contradict" not in elsewhere:
         return f"{way}: {strained}"
-    return f"{way}: {_end(closure, start, reached)}; {there}"
+    return f"{way}: {ending(closure, start, reached)}; {there}"
 
 
-def _end(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
-    """What kind of posture ends a way."""
+def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
+    """What kind of posture (1, S) ends a way that began at another."""
     t = closure.transfer
     before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
     rank = len(t.independent(before))

@@ -52,6 +52,7 @@ def energy_panels(energy: Any, unit: str) -> list[Panel]:
     """The energy account, and below it what it misses."""
     lines = {"kinetic": energy.kinetic, "potential": energy.potential, "total": energy.total}
     others = {"work": energy.work, "work of forces": energy.applied, "dissipated": energy.dissipated}
+    others |= {"in inductance": energy.magnetic, "taken by motors": energy.electrical, "heat": energy.heat}
     size = max(np.abs(y).max(initial=0.0) for y in lines.values())
     # what is rounding beside the rest is no line
     lines |= {name: y for name, y in others.items() if np.abs(y).max(initial=0.0) > NOTHING * size}

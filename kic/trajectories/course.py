@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.linear.actuators import Drive
 from kic.picturing.figures import Picture
 from kic.picturing.panels import motion_panels
 from kic.picturing.plots import draw_plots
@@ -92,6 +93,25 @@ class Course:
             return self.configuration.dynamics(wrt=self.wrt).effort(self.motion.qd, self.motion.qdd)
         moved = self.of(actuators)
         return self.configuration.dynamics(wrt=actuators).effort(moved.qd, moved.qdd)
+
+    def drive(self) -> Drive:
+        """What the motors do: speeds, torques, currents and voltages (T, K) of each (eqs 2-238 to 2-240).
+
+        Raises
+        ------
+        InputError, SingularError, InertiaError
+            As `Configuration.drive`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("puma560-motors")
+        >>> swing = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
+        >>> swing.on(arm, 5).drive().voltage.shape
+        (5, 6)
+        """
+        _, qd, qdd, qddd = self.motion
+        return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
 
     def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
         """Values, velocities, accelerations and jerks over time, above one another.
