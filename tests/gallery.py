@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -45,13 +47,18 @@ class Piece:
         picture: Picture = eval(last, names)
         return picture
 
+    def bytes(self) -> io.BytesIO:
+        """The picture as its file would hold it."""
+        with TemporaryDirectory() as place:
+            return io.BytesIO(self.draw().save(Path(place) / "picture.png").read_bytes())
+
 
 PIECES = (
     Piece(
         "four-bar",
-        "A four-bar on its way, with the curve of its coupler point and velocities along it",
-        'turn = kic.load("four-bar").path({"A": np.linspace(0.4, 2.6, 45)}); '
-        'kic.draw(turn).trace("tip").velocity([2.0], "tip")',
+        "A four-bar with its coupler curve, the velocity on it, and names",
+        'm = kic.load("four-bar"); turn = m.path({"A": np.linspace(0, 2 * np.pi, 97)}); '
+        'kic.draw(m.at({"A": 2.2}), names=True).trace("tip", turn).velocity([2.0], "tip")',
     ),
     Piece(
         "jansen-leg",
@@ -79,7 +86,7 @@ PIECES = (
     Piece(
         "bricard",
         "Bricard's six hinges, which move though by count they should not",
-        'kic.draw(kic.load("bricard").path({"theta6": np.linspace(0, 0.6, 4)}))',
+        'kic.draw(kic.load("bricard").path({"theta6": np.linspace(np.pi / 2, 1.25, 4)}))',
     ),
     Piece(
         "quadruped",
@@ -87,9 +94,10 @@ PIECES = (
         'kic.draw(kic.load("quadruped").at())',
     ),
     Piece(
-        "delta",
-        "A Delta robot with its three parallelograms",
-        'kic.draw(kic.load("delta").at([0.5, 0.1, 0.3]))',
+        "peaucellier",
+        "Peaucellier's linkage, with the straight line that its tracer draws",
+        'm = kic.load("peaucellier"); way = m.path({"C": np.linspace(0.9, 1.6, 41)}); '
+        'kic.draw(m.at()).trace("tracer", way)',
     ),
     Piece(
         "workspace",
