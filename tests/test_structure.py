@@ -81,7 +81,7 @@ FLOORS = [
     ["mechanism"],
     ["symbols", "skeleton", "views", "sites"],
     ["sketch", "arrows", "labels"],
-    ["flat", "brush", "canvas"],
+    ["flat", "brush", "layering", "canvas"],
     ["solid"],
     ["scene"],
     ["draw", "animate"],
