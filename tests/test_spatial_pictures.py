@@ -165,10 +165,11 @@ def test_the_gallery_shows_what_is_said_under_it() -> None:
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
 def test_the_gallery_is_drawn_by_kic_as_it_is(piece) -> None:
-    """Letters differ from machine to machine; size and drawing may not."""
+    """Edges may be smoothed otherwise on another machine; sizes and lines may not differ."""
     readme()
     image = pytest.importorskip("PIL.Image")
     with image.open(ROOT / piece.path) as kept, image.open(piece.bytes()) as now:
         assert kept.size == now.size
         old, new = (np.asarray(one.convert("L").reduce(8), float) for one in (kept, now))
-    assert np.abs(old - new).mean() < 2.0
+    # of 255; the thinnest arrow left out makes 0.35
+    assert np.abs(old - new).mean() < 0.2
