@@ -84,7 +84,7 @@ FLOORS = [
     ["mechanism"],
     ["symbols", "skeleton", "views", "sites"],
     ["sketch", "arrows", "labels"],
-    ["flat", "brush", "canvas"],
+    ["flat", "brush", "layering", "canvas"],
     ["solid"],
     ["scene"],
     ["draw", "animate"],

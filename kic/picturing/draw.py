@@ -184,26 +184,30 @@ class MechanismPicture(Picture):
         self._paint()
         return self
 
-    def trace(self, of: str | Iterable[str]) -> Self:
+    def trace(self, of: str | Iterable[str], along: Configuration | None = None) -> Self:
         """Curves that points trace through all members of a batch, such as a coupler curve.
 
         Parameters
         ----------
         of : str or list of str
             Points and bodies.
+        along : Configuration, optional
+            Another batch (B,) of the same mechanism; by default the one that is drawn.
 
         Raises
         ------
         UnknownNameError
             If there is none of such a name.
         InputError
-            Of one posture, or a batch with several axes.
+            Of one posture, a batch with several axes, or another mechanism's.
         """
-        c = self._scene.configuration
+        c = self._scene.configuration if along is None else along
+        if not isinstance(c, Configuration) or c._model.drawing != self._scene.drawing:
+            raise InputError(f"trace() needs postures of '{self._scene.drawing.name}', got {shown(along)}.")
         if len(c.batch) != 1:
             raise InputError(f"trace() needs a batch of postures (B,) in a row, got a batch {c.batch}.")
-        for name in names_of(of):
-            self._traces[name] = self._everywhere(name)
+        for name in self._named(of):
+            self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
         self._paint()
         return self
 
