@@ -16,6 +16,8 @@ from kic.picturing.views import View
 # inches: around the drawing, below it for scale bar and axes, and how high a picture may be
 _MARGIN, _FOOT, _LINE = 0.1, 0.36, 0.22
 _LOWEST, _HIGHEST = 1.5, 4.4
+# room above and below where there is enough, in such on the left and right
+_ABOVE = 2.0
 SMALL = 6.5
 NEEDED = "Pictures need Matplotlib"
 
@@ -56,6 +58,11 @@ class Canvas:
         span = np.maximum(high - low, 1e-9 * max(1.0, np.abs([low, high]).max()))
         free = np.array([width - 2 * _MARGIN, height - 2 * _MARGIN - _FOOT]) * 72 - 2 * extra
         return float((np.maximum(free, 10.0) / span).min())
+
+    def spare(self, low: np.ndarray, high: np.ndarray, points: float) -> float:
+        """Points of height that corners leave free."""
+        free = (self.size()[1] - 2 * _MARGIN - _FOOT) * 72
+        return free - float((high - low)[1]) * points
 
     def clear(self) -> None:
         """Take away what was drawn here, and nothing else."""
@@ -196,6 +203,7 @@ def settle(
         shapes = make(points)
     low, high = _corners(shapes, least, most)
     points = min(points, canvas.fitting(low, high, extra))
-    pad = extra / points
+    # what is wide leaves room above and below
+    pad = np.array([extra, min(_ABOVE * extra, max(extra, canvas.spare(low, high, points) / 2))]) / points
     canvas.frame(low - pad, high + pad, points)
     return shapes

@@ -13,9 +13,9 @@ from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.picturing.arrows import Oval, Vectors, path
-from kic.picturing.canvas import SMALL, Canvas, measure, settle
+from kic.picturing.canvas import Canvas, settle
 from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture
-from kic.picturing.labels import LED, Ink, Label, place
+from kic.picturing.labels import Ink, labels_of, led, place
 from kic.picturing.scene import Scene
 from kic.picturing.sketch import Mark
 from kic.picturing.symbols import FINE, Shape, rgba
@@ -25,7 +25,6 @@ from kic.rows import names_of
 from kic.tasks.ellipsoids import Ellipsoid
 
 _XYZ = ("x", "y", "z")
-_BODIES, _UNNAMED = ("link", "plate", "solid"), ("stem", "frame", "guide", "belt")
 
 
 class MechanismPicture(Picture):
@@ -312,30 +311,15 @@ class MechanismPicture(Picture):
         """Names of joints and points, and of bodies in italics."""
         canvas, view = self._canvas, self._scene.view
         pt = canvas.points
-        bodies: dict[str, Mark] = {}
-        labels, styles = [], []
-        for mark in self._marks:
-            if mark.kind in _BODIES:
-                bodies[mark.body] = max(bodies.get(mark.body, mark), mark, key=lambda m: np.ptp(m.places))
-            elif mark.name and mark.kind not in _UNNAMED:
-                at = view.project(mark.places.mean(axis=0)) * pt
-                labels.append(Label(mark.name, at, measure(mark.name, SMALL), self._size * pt))
-                styles.append("normal")
-        for body, mark in bodies.items():
-            at = view.project(mark.places.mean(axis=0)) * pt
-            labels.append(Label(body, at, measure(body, SMALL, italic=True), 0.5 * self._size * pt))
-            styles.append("italic")
+        labels = labels_of(self._marks, view, self._size, pt)
         low = np.array([canvas.left * pt + 2, canvas.foot * pt + 10])
         high = np.array([canvas.right * pt - 2, canvas.top * pt - 2])
-        for label, how, middle in zip(
-            labels, styles, place(labels, Ink(self.shapes, pt, low, high), low, high), strict=True
-        ):
-            gap = np.maximum(np.abs(middle - label.at) - label.size / 2, 0.0)
-            if np.linalg.norm(gap) > label.radius + LED:
-                start = middle - np.clip(middle - label.at, -label.size / 2, label.size / 2)
-                led = np.stack([start, label.at]) / pt
-                canvas.paint([Shape(led, None, rgba(INK, 0.4), FINE, False, (0.0,))], zorder=1.5)
-            canvas.text(middle / pt, label.text, halo=True, style=how)
+        middles = place(labels, Ink(self.shapes, pt, low, high), low, high)
+        for label, middle in zip(labels, middles, strict=True):
+            line = led(middle, label)
+            if line is not None:
+                canvas.paint([Shape(line / pt, None, rgba(INK, 0.4), FINE, False, (0.0,))], zorder=1.5)
+            canvas.text(middle / pt, label.text, halo=True, style="italic" if label.italic else "normal")
 
 
 def draw(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +13,7 @@ from kic.configuration import Configuration
 from kic.errors import InputError
 from kic.picturing.flat import FlatPen
 from kic.picturing.sites import Sites
-from kic.picturing.sketch import Mark, Sketch, posed
+from kic.picturing.sketch import Mark, Sketch, posed, travels
 from kic.picturing.solid import SolidPen
 from kic.picturing.symbols import Shape
 from kic.picturing.views import ViewName, view_of
@@ -162,6 +163,7 @@ class Scene:
         size = self.radius(points)
         flat = self.normal if self.view.flat else None
         sketch = Sketch(self.model, size, flat, self.down)
+        along = [travels(mark, self.where) for mark in sketch.marks]
         order = {body.name: k for k, body in enumerate(self.drawing.bodies)}
         pen = (
             FlatPen(self.view, size, points, order)
@@ -170,7 +172,11 @@ class Scene:
         )
 
         def posture(k: int) -> tuple[list[Shape], list[Mark]]:
-            there = posed(sketch.marks, {body: T[k] for body, T in self.where.items()})
+            marks = [
+                mark if s is None else replace(mark, travel=(float(s.min() - s[k]), float(s.max() - s[k])))
+                for mark, s in zip(sketch.marks, along, strict=True)
+            ]
+            there = posed(marks, {body: T[k] for body, T in self.where.items()})
             return sorted(pen.draw(there), key=lambda s: s.key), there
 
         return posture, size

@@ -18,6 +18,9 @@ from kic.picturing.sites import Sites, unit_of
 from kic.picturing.skeleton import End, distinct, links
 
 
+_SLIDING = ("guide", "telescope")
+
+
 @dataclass(frozen=True)
 class Mark:
     """One thing to draw.
@@ -41,6 +44,10 @@ class Mark:
         Whether it stands on ground.
     sizes : tuple of float
         Radii of wheels.
+    bodies : tuple of str
+        What a joint ties.
+    travel : (2,) floats
+        How far a sliding pair goes from here, back and forth, in all postures that are drawn.
     """
 
     kind: str
@@ -53,6 +60,26 @@ class Mark:
     driven: bool = False
     grounded: bool = False
     sizes: tuple[float, ...] = ()
+    bodies: tuple[str, ...] = ()
+    travel: tuple[float, float] = (0.0, 0.0)
+
+
+def travels(mark: Mark, where: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Where (n,) along its axis a sliding pair is in postures; None of what does not slide on something shown.
+
+    Parameters
+    ----------
+    mark : Mark
+        As drawn.
+    where : mapping of str to (n, 4, 4)
+        Displacement of each body from the drawing.
+    """
+    if mark.ways is None or not (mark.kind in _SLIDING or (mark.kind == "prismatic" and mark.grounded)):
+        return None
+    axis = where[mark.way_carriers[0]][:, :3, :3] @ mark.ways[0]
+    T = [where[body] for body in mark.carriers]
+    ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
+    return np.einsum("ni,ni->n", axis, ends[-1] - ends[0] if len(ends) > 1 else ends[0])
 
 
 def posed(marks: Iterable[Mark], where: Mapping[str, np.ndarray]) -> list[Mark]:
@@ -153,6 +180,7 @@ class Sketch:
                     [slide.foot, slide.place],
                     two,
                     sizes=(float(slide.through),),
+                    bodies=two,
                     **ways,
                 )
                 self.ends[slide.guide].append(End(slide.foot, None, joint.name))
@@ -217,7 +245,7 @@ class Sketch:
         ways, carriers = self.sites.directions(joint)
         self._add(
             joint.type, joint.name, carrier, [place], (carrier,),
-            way_carriers=carriers, ways=ways, driven=joint.name in self.driven, grounded=grounded,
+            way_carriers=carriers, ways=ways, driven=joint.name in self.driven, grounded=grounded, bodies=joint.bodies,
         )  # fmt: skip
 
     def _couplings(self) -> None:
