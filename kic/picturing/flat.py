@@ -30,13 +30,14 @@ from kic.picturing.views import View
 _INK = rgba(INK)
 # what lies on what, whatever the depth; of bodies faces come first, each joint upon what it ties
 _WHEEL, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(7)
-_FACES, _ON_BODY, _ON_BLOCK = -1e4, 0.3, 0.5
+_FACES, _ON_BODY, _ON_BLOCK = -1e4, 2.0, 3.0
 # a pedestal stands down if it can, and else where links leave most room
 _DOWN = np.array([[0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
 # cosines: links that are so far off leave room for an arrow, for a pedestal
 _FREE, _STANDS = 0.2, 0.66
 # an arrow stays where it was until a link comes so near
 _STAYS = 0.6
+_CHAIN = 13.0  # points from dash to dash of a chain line
 _BAR = 0.52  # half width of a link in radii of a joint
 
 
@@ -252,7 +253,11 @@ class FlatPen:
         if down is None:
             # one pedestal carries all that turns there
             key = str((np.round(p / r) + 0.0).tolist())  # no negative zero
-            down = self._stands.setdefault(key, _freest(_DOWN, self._taken(p), _STANDS))
+            if key not in self._stands:
+                taken = self._taken(p)
+                stands = not any(_DOWN[0] @ d > _STANDS for d in taken)
+                self._stands[key] = _DOWN[0] if stands else _freest(_DOWN, taken, _FREE)
+            down = self._stands[key]
         across = beside(down)
         foot = p + 2.6 * r * down
         corners = np.stack(
@@ -290,8 +295,16 @@ class FlatPen:
         self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(WHITE))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        face = tint(self.order.get(mark.body, 0), 0.35)
-        self._put(mark, p[0] + mark.sizes[0] * circle(96), _WHEEL, face, rgba(INK, 0.35), LINE)
+        """A pulley has a rim; of a gear the pitch circle is shown, in chain line."""
+        face, rim, radius = tint(self.order.get(mark.body, 0), 0.35), rgba(INK, 0.35), mark.sizes[0]
+        gear = len(mark.sizes) > 1
+        self._put(mark, p[0] + radius * circle(96), _WHEEL, face, None if gear else rim, LINE)
+        if gear:
+            count = max(8, round(2 * np.pi * radius * self.points / _CHAIN))
+            for k in range(count):
+                for start, span in ((0.0, 0.6), (0.77, 0.06)):
+                    arc = circle(9, 2 * np.pi * (k + start) / count, 2 * np.pi * span / count)
+                    self._put(mark, p[0] + radius * arc, _WHEEL + 0.5, None, rim, LINE, False)
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
         """The two straight runs of an open belt."""

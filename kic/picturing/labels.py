@@ -14,7 +14,7 @@ from kic.picturing.views import View
 
 _BODIES, _UNNAMED = ("link", "plate", "solid"), ("stem", "frame", "guide", "belt")
 # shares of a rod at which its name may stand
-_SHARES = np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8])
+_SHARES = np.array([0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8])
 # points: between a name and its part at first, and how much further it goes from try to try
 _GAP, _STEP, _TRIES = 3.0, 3.5, 24
 # angles are tried in this order: beside and above before below
@@ -22,6 +22,7 @@ _ANGLES = np.radians([45, 135, -45, -135, 0, 180, 90, -90, 22, 158, -22, -158, 6
 _GRAIN = 2.0  # points between the samples of a line
 _THICK = 1.5  # a wider line is one with two rims
 _SIGN = 3.0  # what stands for a part of its own counts so much more than a line
+_MORE = 250  # of the places for a name so many are looked at closely
 _WAY = np.linspace(0.15, 0.85, 8)  # where a leader must be free
 # a name that had to go further than this is led back by a line
 LED = 9.0
@@ -174,7 +175,7 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
     lower, upper = np.zeros((0, 2)), np.zeros((0, 2))
     found = []
     for label in labels:
-        half = label.size / 2 + 0.8
+        half = label.size / 2 + 1.4
         # the near side of the box is so far away, whatever its proportions
         reach = label.radius + _GAP + further + np.abs(turns) @ half
         middles = (label.at[:, None] + turns * reach[:, None]).reshape(-1, 2)
@@ -183,10 +184,13 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
         a, b = middles - half, middles + half
         outside = np.maximum(low - a, 0).sum(axis=1) + np.maximum(b - high, 0).sum(axis=1)
         hit = ((a[:, None] < upper) & (lower < b[:, None])).all(axis=2).any(axis=1)
-        own = np.repeat(label.at, len(further), axis=0)
         cost = 3.0 * ink.within(a, b) + 1.4 * away + 0.05 * order + 50.0 * outside + 1e6 * hit
-        cost += _mistaken(label, labels, a, b) + _crossing(own, middles, half, away, ink)
-        k = int(cost.argmin())
+        # of the best ones more is asked
+        best = np.argsort(cost, kind="stable")[:_MORE]
+        own = np.repeat(label.at, len(further), axis=0)[best]
+        cost = cost[best] + _mistaken(label, labels, a[best], b[best])
+        cost += _crossing(own, middles[best], half, away[best], ink)
+        k = int(best[cost.argmin()])
         lower, upper = np.vstack([lower, a[k]]), np.vstack([upper, b[k]])
         found.append(middles[k])
     return found
@@ -199,9 +203,11 @@ def _mistaken(label: Label, labels: list[Label], a: np.ndarray, b: np.ndarray) -
         apart = np.maximum(np.maximum(a[:, None] - to, to - b[:, None]), 0.0)
         return np.asarray(np.linalg.norm(apart, axis=2).min(axis=1))
 
+    # what stands beside a point is read as its name; italics only beside another body
     others = [
-        one.at[:1] for one in labels
-        if np.linalg.norm(one.at[:1] - label.at, axis=1).min() > max(one.radius, label.radius)
+        one.at for one in labels
+        if one.italic == label.italic and one is not label
+        and np.linalg.norm(one.at[:1] - label.at, axis=1).min() > max(one.radius, label.radius)
     ]  # fmt: skip
     if not others:
         return np.zeros(len(a))

@@ -10,12 +10,13 @@ import numpy as np
 
 from kic.checks import GROUND
 from kic.configuration import Configuration
+from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.picturing.flat import FlatPen
 from kic.picturing.sites import Sites
 from kic.picturing.sketch import Mark, Sketch, posed, travels
 from kic.picturing.solid import SolidPen
-from kic.picturing.symbols import Shape
+from kic.picturing.symbols import TINTS, Shape
 from kic.picturing.views import ViewName, view_of
 
 # postures of a batch that are drawn at most
@@ -32,6 +33,27 @@ _FAINT_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "
 def evenly(count: int, most: int) -> np.ndarray:
     """Places of so many, the first and the last among them, or of as many as there may be."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+def ordered(drawing: Drawing) -> dict[str, int]:
+    """Numbers of bodies that rise as they are listed, and by which neighbours get different tints."""
+    count, names = len(TINTS), [body.name for body in drawing.bodies]
+    near: dict[str, set[str]] = {name: set() for name in names}
+    for joint in drawing.joints:
+        one, other = joint.bodies
+        if GROUND not in (one, other):
+            near[one].add(other)
+            near[other].add(one)
+    tints: dict[str, int] = {}
+    # what has as many neighbours as there are tints chooses first
+    for name in sorted(names, key=lambda name: len(near[name]) < count):
+        k, taken = names.index(name), {tints.get(other) for other in near[name]}
+        tints[name] = next((t % count for t in range(k, k + count) if t % count not in taken), k % count)
+    order, last = {}, -1
+    for name in names:
+        last += 1 + (tints[name] - last - 1) % count
+        order[name] = last
+    return order
 
 
 class Scene:
@@ -164,7 +186,7 @@ class Scene:
         flat = self.normal if self.view.flat else None
         sketch = Sketch(self.model, size, flat, self.down)
         along = [travels(mark, self.where) for mark in sketch.marks]
-        order = {body.name: k for k, body in enumerate(self.drawing.bodies)}
+        order = ordered(self.drawing)
         pen = (
             FlatPen(self.view, size, points, order)
             if self.view.flat

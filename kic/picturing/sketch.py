@@ -43,7 +43,7 @@ class Mark:
     grounded : bool
         Whether it stands on ground.
     sizes : tuple of float
-        Radii of wheels.
+        Radii of wheels; of those that mesh a second number.
     bodies : tuple of str
         What a joint ties.
     travel : (2,) floats
@@ -67,6 +67,8 @@ class Mark:
 def travels(mark: Mark, where: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Where (n,) along its axis a sliding pair is in postures; None of what does not slide on something shown.
 
+    Of pairs of moving bodies the last is where they are drawn, so that they are as long in all pictures.
+
     Parameters
     ----------
     mark : Mark
@@ -79,7 +81,10 @@ def travels(mark: Mark, where: Mapping[str, np.ndarray]) -> np.ndarray | None:
     axis = where[mark.way_carriers[0]][:, :3, :3] @ mark.ways[0]
     T = [where[body] for body in mark.carriers]
     ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
-    return np.einsum("ni,ni->n", axis, ends[-1] - ends[0] if len(ends) > 1 else ends[0])
+    if len(ends) == 1:
+        return np.einsum("ni,ni->n", axis, ends[0])
+    drawn = float((mark.places[-1] - mark.places[0]) @ mark.ways[0])
+    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn)
 
 
 def posed(marks: Iterable[Mark], where: Mapping[str, np.ndarray]) -> list[Mark]:
@@ -281,7 +286,8 @@ class Sketch:
             for joint, centre, axis, radius, body in zip(pair, centres, axes, radii, carriers, strict=True):
                 if joint.type == "revolute":
                     self._add(
-                        "wheel", "", body, [centre], way_carriers=(body,), ways=axis[None], sizes=(radius,)
+                        "wheel", "", body, [centre], way_carriers=(body,), ways=axis[None],
+                        sizes=(radius,) if coupling.belt else (radius, 1.0),
                     )
             if kind == "belt":
                 frame = next(iter(shared))
