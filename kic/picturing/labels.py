@@ -223,5 +223,5 @@ def _crossing(
     way = start[:, None] + _WAY[:, None] * (own[far] - start)[:, None]
     flat = way.reshape(-1, 2)
     cost = np.zeros(len(middles))
-    cost[far] = 2.0 * ink.within(flat - 1.0, flat + 1.0).reshape(len(far), -1).sum(axis=1)
+    cost[far] = 2.0 * ink.within(flat - 1.0, flat + 1.0).reshape(-1, len(_WAY)).sum(axis=1)
     return cost
