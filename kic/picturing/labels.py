@@ -172,7 +172,7 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
     further = np.repeat(np.arange(_TRIES) * _STEP, len(ways))
     turns = np.tile(ways, (_TRIES, 1))
     rank = np.tile(np.arange(len(ways)), _TRIES)
-    lower, upper = np.zeros((0, 2)), np.zeros((0, 2))
+    lower, upper, leaders = (np.zeros((0, 2)) for _ in range(3))
     found = []
     for label in labels:
         half = label.size / 2 + 1.4
@@ -184,15 +184,22 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
         a, b = middles - half, middles + half
         outside = np.maximum(low - a, 0).sum(axis=1) + np.maximum(b - high, 0).sum(axis=1)
         hit = ((a[:, None] < upper) & (lower < b[:, None])).all(axis=2).any(axis=1)
+        hit |= ((a[:, None] < leaders) & (leaders < b[:, None])).all(axis=2).any(axis=1)
         cost = 3.0 * ink.within(a, b) + 1.4 * away + 0.05 * order + 50.0 * outside + 1e6 * hit
         # of the best ones more is asked
         best = np.argsort(cost, kind="stable")[:_MORE]
         own = np.repeat(label.at, len(further), axis=0)[best]
         cost = cost[best] + _mistaken(label, labels, a[best], b[best])
-        cost += _crossing(own, middles[best], half, away[best], ink)
+        way, far = _leaders(own, middles[best], half, away[best])
+        led_over = ((lower < way[:, :, None]) & (way[:, :, None] < upper)).all(axis=3).any(axis=(1, 2))
+        over = ink.within(way.reshape(-1, 2) - 1.0, way.reshape(-1, 2) + 1.0).reshape(-1, len(_WAY))
+        cost[far] += 6.0 * over.sum(axis=1) + 1e3 * led_over
         k = int(best[cost.argmin()])
         lower, upper = np.vstack([lower, a[k]]), np.vstack([upper, b[k]])
         found.append(middles[k])
+        line = led(middles[k], label)
+        if line is not None:
+            leaders = np.vstack([leaders, line[0] + _WAY[:, None] * (line[1] - line[0])])
     return found
 
 
@@ -214,14 +221,10 @@ def _mistaken(label: Label, labels: list[Label], a: np.ndarray, b: np.ndarray) -
     return 3.0 * np.maximum(gap(label.at) + 3.0 - gap(np.concatenate(others)), 0.0)
 
 
-def _crossing(
-    own: np.ndarray, middles: np.ndarray, half: np.ndarray, away: np.ndarray, ink: Ink
-) -> np.ndarray:
-    """What it costs names to be led over the drawing."""
+def _leaders(
+    own: np.ndarray, middles: np.ndarray, half: np.ndarray, away: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Samples (k, w, 2) of the lines that lead names back to places that are far, and which (k,) are that."""
     far = np.flatnonzero(away > LED - _GAP)
     start = middles[far] - np.clip(middles[far] - own[far], -half, half)
-    way = start[:, None] + _WAY[:, None] * (own[far] - start)[:, None]
-    flat = way.reshape(-1, 2)
-    cost = np.zeros(len(middles))
-    cost[far] = 2.0 * ink.within(flat - 1.0, flat + 1.0).reshape(-1, len(_WAY)).sum(axis=1)
-    return cost
+    return start[:, None] + _WAY[:, None] * (own[far] - start)[:, None], far
