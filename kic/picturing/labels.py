@@ -184,8 +184,9 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
         a, b = middles - half, middles + half
         outside = np.maximum(low - a, 0).sum(axis=1) + np.maximum(b - high, 0).sum(axis=1)
         hit = ((a[:, None] < upper) & (lower < b[:, None])).all(axis=2).any(axis=1)
-        hit |= ((a[:, None] < leaders) & (leaders < b[:, None])).all(axis=2).any(axis=1)
-        cost = 3.0 * ink.within(a, b) + 1.4 * away + 0.05 * order + 50.0 * outside + 1e6 * hit
+        crossed = ((a[:, None] < leaders) & (leaders < b[:, None])).all(axis=2).any(axis=1)
+        cost = 3.0 * ink.within(a, b) + 1.4 * away + 0.05 * order + 500.0 * outside + 1e6 * hit
+        cost += 100.0 * crossed
         # of the best ones more is asked
         best = np.argsort(cost, kind="stable")[:_MORE]
         own = np.repeat(label.at, len(further), axis=0)[best]
@@ -193,7 +194,7 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
         way, far = _leaders(own, middles[best], half, away[best])
         led_over = ((lower < way[:, :, None]) & (way[:, :, None] < upper)).all(axis=3).any(axis=(1, 2))
         over = ink.within(way.reshape(-1, 2) - 1.0, way.reshape(-1, 2) + 1.0).reshape(-1, len(_WAY))
-        cost[far] += 6.0 * over.sum(axis=1) + 1e3 * led_over
+        cost[far] += 6.0 * over.sum(axis=1) + 100.0 * led_over
         k = int(best[cost.argmin()])
         lower, upper = np.vstack([lower, a[k]]), np.vstack([upper, b[k]])
         found.append(middles[k])
