@@ -133,7 +133,8 @@ def test_words_are_legible(name: str, which: str) -> None:
     assert all(t.get_fontsize() >= 6 for t in p.axes.texts)
     paper = p.figure.get_size_inches() * 72
     for said, (a, b) in words:
-        assert (a >= 0).all() and (b <= paper).all(), said
+        assert (a >= 0).all(), said
+        assert (b <= paper).all(), said
     for (one, (a, b)), (other, (c, d)) in combinations(words, 2):
         assert ((b <= c + 0.2) | (d <= a + 0.2)).any(), f"{one} over {other}"
     # no joint, point or block is hidden by words
@@ -147,7 +148,9 @@ def test_words_are_legible(name: str, which: str) -> None:
 
 
 # the colours of drawings, each made light or not
-PALETTE = np.array([rgba(c)[:3] for c in (INK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, STEEL, FLOOR)])
+PALETTE = np.array(
+    [rgba(c)[:3] for c in (INK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, STEEL, FLOOR)]
+)
 
 
 def light(colour: np.ndarray) -> np.ndarray:

@@ -114,8 +114,7 @@ class FlatPen:
     def _bar(self, mark: Mark, xy: np.ndarray, closed: bool = False, half: float = _BAR) -> None:
         """A body of constant width around a path or a face: its outline, and itself upon it."""
         width, colour = 2 * half * self.size * self.points, tint(self.order.get(mark.body, 0))
-        ground = _INK
-        self._put(mark, xy, _BODY, ground if closed else None, ground, width + 2 * LINE * 0.8, closed, sub=0)
+        self._put(mark, xy, _BODY, None, width=width + 2 * LINE * 0.8, closed=closed)
         self._put(mark, xy, _BODY, colour if closed else None, colour, width, closed, sub=1)
 
     def _link(self, mark: Mark, p: np.ndarray) -> None:
@@ -142,7 +141,7 @@ class FlatPen:
             low = -high
         start = low - spare if low < 0 else 0.0
         end = high + spare if high > 0 else 0.0
-        self._bar(mark, p[0] + np.outer([start, end], axis), half=0.4)
+        self._bar(mark, p[0] + np.outer([start, end], axis))
 
     def _telescope(self, mark: Mark, p: np.ndarray) -> None:
         """A cylinder and its piston rod."""
@@ -197,7 +196,7 @@ class FlatPen:
                 across = -across
             rail = p[0] + 1.25 * r * across
             # it stays where it is, and reaches as far as the block goes
-            start, end = np.array(mark.travel) + [-6.0 * r, 6.0 * r]
+            start, end = mark.travel[0] - 6.0 * r, mark.travel[1] + 6.0 * r
             self._put(mark, rail + np.outer([start, end], axis), _GROUND, None, closed=False, width=BOLD)
             self._hatch(mark, rail + (start + end) / 2 * axis, across, (end - start) / (2 * r), line=False)
         block = self._strip(p[0] - 2.1 * r * axis, p[0] + 2.1 * r * axis, 1.25)

@@ -22,6 +22,7 @@ _ANGLES = np.radians([45, 135, -45, -135, 0, 180, 90, -90, 22, 158, -22, -158, 6
 _GRAIN = 2.0  # points between the samples of a line
 _THICK = 1.5  # a wider line is one with two rims
 _SIGN = 3.0  # what stands for a part of its own counts so much more than a line
+_SAME = 4.0  # points: bodies that are so near one another are not told apart there
 _MORE = 250  # of the places for a name so many are looked at closely
 _WAY = np.linspace(0.15, 0.85, 8)  # where a leader must be free
 # a name that had to go further than this is led back by a line
@@ -186,7 +187,7 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
         hit = ((a[:, None] < upper) & (lower < b[:, None])).all(axis=2).any(axis=1)
         crossed = ((a[:, None] < leaders) & (leaders < b[:, None])).all(axis=2).any(axis=1)
         cost = 3.0 * ink.within(a, b) + 1.4 * away + 0.05 * order + 500.0 * outside + 1e6 * hit
-        cost += 100.0 * crossed
+        cost += 100.0 * crossed + 20.0 * np.repeat(_shared(label, labels), len(rank))
         # of the best ones more is asked
         best = np.argsort(cost, kind="stable")[:_MORE]
         own = np.repeat(label.at, len(further), axis=0)[best]
@@ -219,7 +220,16 @@ def _mistaken(label: Label, labels: list[Label], a: np.ndarray, b: np.ndarray) -
     ]  # fmt: skip
     if not others:
         return np.zeros(len(a))
-    return 3.0 * np.maximum(gap(label.at) + 3.0 - gap(np.concatenate(others)), 0.0)
+    return (1.5 if label.italic else 3.0) * np.maximum(gap(label.at) + 3.0 - gap(np.concatenate(others)), 0.0)
+
+
+def _shared(label: Label, labels: list[Label]) -> np.ndarray:
+    """Whether at places (k,) of a body some other body is, too."""
+    others = [one.at for one in labels if one.italic and label.italic and one is not label]
+    if not others:
+        return np.zeros(len(label.at))
+    apart = np.linalg.norm(label.at[:, None] - np.concatenate(others), axis=2).min(axis=1)
+    return np.asarray(apart < _SAME, dtype=float)
 
 
 def _leaders(

@@ -176,7 +176,8 @@ class Scene:
             if faint:
                 every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
             else:
-                every += shapes
+                clear = len(drawn) > 1 and self.view.flat  # faces let other postures through
+                every += [s.clear() for s in shapes] if clear else shapes
                 marks.append(there)
         return every, marks, size
 

@@ -17,7 +17,6 @@ from kic.parts import Distance, Joint, Spring
 from kic.picturing.sites import Sites, unit_of
 from kic.picturing.skeleton import End, distinct, links
 
-
 _SLIDING = ("guide", "telescope")
 
 
@@ -65,7 +64,7 @@ class Mark:
 
 
 def travels(mark: Mark, where: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Where (n,) along its axis a sliding pair is in postures; None of what does not slide on something shown.
+    """Where (n,) along its axis a sliding pair is in postures; None of what slides on nothing shown.
 
     Of pairs of moving bodies the last is where they are drawn, so that they are as long in all pictures.
 
@@ -250,7 +249,8 @@ class Sketch:
         ways, carriers = self.sites.directions(joint)
         self._add(
             joint.type, joint.name, carrier, [place], (carrier,),
-            way_carriers=carriers, ways=ways, driven=joint.name in self.driven, grounded=grounded, bodies=joint.bodies,
+            way_carriers=carriers, ways=ways, driven=joint.name in self.driven, grounded=grounded,
+            bodies=joint.bodies,
         )  # fmt: skip
 
     def _couplings(self) -> None:
@@ -286,7 +286,12 @@ class Sketch:
             for joint, centre, axis, radius, body in zip(pair, centres, axes, radii, carriers, strict=True):
                 if joint.type == "revolute":
                     self._add(
-                        "wheel", "", body, [centre], way_carriers=(body,), ways=axis[None],
+                        "wheel",
+                        "",
+                        body,
+                        [centre],
+                        way_carriers=(body,),
+                        ways=axis[None],
                         sizes=(radius,) if coupling.belt else (radius, 1.0),
                     )
             if kind == "belt":
