@@ -102,6 +102,14 @@ def test_the_postures_are_three_of_one_branch(name: str) -> None:
     m = kic.load(name)
     for c in found.values():
         assert c.ok
+        # seen without kic's closure: what turns in one another is in one place
+        for j in m.joints:
+            if j.at is not None and j.type in ("revolute", "spherical", "universal", "fixed"):
+                one, other = (
+                    np.array([*j.at, 1.0]) if b == "ground" else c.displacement(b) @ [*j.at, 1.0]
+                    for b in j.bodies
+                )
+                np.testing.assert_allclose(one[:3], other[:3], atol=1e-9 * m._model.length)
     size = m._model.length
     for one, other in combinations(found.values(), 2):
         T = [np.abs(one.displacement(b.name) - other.displacement(b.name)) for b in m.bodies]
@@ -185,3 +193,16 @@ def test_neighbours_have_different_colours(name: str) -> None:
     for j in m.joints:
         if "ground" not in j.bodies:
             assert tint(order[j.bodies[0]]) != tint(order[j.bodies[1]]), j.name
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if kic.load(n)._model.tree.planar_normal is not None])
+def test_arrows_of_motors_keep_off_pedestals(name: str) -> None:
+    from matplotlib.path import Path as Outline
+
+    for which in POSTURES:
+        shapes = picture(name, which).shapes
+        stands = [s for s in shapes if s.closed and s.key[0] == 1.5]
+        turns = [s for s in shapes if s.of == "revolute" and s.edge == rgba(VERMILION)]
+        for stand in stands:
+            for turn in turns:
+                assert not Outline(stand.xy).contains_points(turn.xy).any()
