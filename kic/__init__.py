@@ -48,7 +48,8 @@ The files beside this one lead from a drawing to an answer: parts, tree, rows, c
 configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about
 a mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`,
 `bearing` (forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`,
-`picturing`, and the closed forms of `classics`.
+`sweeping` (answers over grids), and the closed forms of `classics`. `picturing` draws what they find,
+`reporting` and `commands` tell it.
 """
 
 from kic import products, trajectories
@@ -101,8 +102,12 @@ from kic.reporting.page import report_page
 from kic.sharing.distribution import Distribution
 from kic.sharing.internalloads import InternalLoads
 from kic.simulating import controllers
+from kic.simulating.energy import Energy
 from kic.simulating.simulate import simulate
-from kic.simulating.simulation import Energy, Simulation
+from kic.simulating.simulation import Simulation
+from kic.sweeping import answers
+from kic.sweeping.sweep import sweep
+from kic.sweeping.swept import Sweep
 from kic.tasks.ellipsoids import Ellipsoid
 from kic.tasks.following import Following
 from kic.tasks.operational import OperationalEvaluator, OperationalSpace
@@ -173,10 +178,12 @@ __all__ = [
     "Singularity",
     "Spring",
     "StateSpace",
+    "Sweep",
     "Units",
     "UnknownNameError",
     "Wrench",
     "animate",
+    "answers",
     "contact_frames",
     "controllers",
     "draw",
@@ -194,5 +201,6 @@ __all__ = [
     "schema",
     "sensitivity",
     "simulate",
+    "sweep",
     "trajectories",
 ]

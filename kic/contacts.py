@@ -8,6 +8,7 @@ from typing import Literal
 
 from kic.checks import STRICT, Vector, assign, check_name, choice, direction, number, two_names, vector
 from kic.errors import ModelError, shown
+from kic.grasping.pressing import Pressing
 from kic.tables import Sheet
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
@@ -139,6 +140,17 @@ class Contact:
     def rows(self) -> tuple[str, ...]:
         """Names of its rows: what it keeps at zero while it is closed."""
         return tuple(f"{self.name}.{row}" for row in HOLDS[self.type])
+
+
+def pressing_of(contacts: Iterable[Contact]) -> Pressing:
+    """Contacts as arrays: what their loads are, and which they can have."""
+    every = tuple(contacts)
+    return Pressing(
+        [c.name for c in every],
+        [c.type for c in every],
+        [c.friction or 0.0 for c in every],
+        [c.torsion or 0.0 for c in every],
+    )
 
 
 def tell(sheet: Sheet, contacts: Iterable[Contact]) -> None:

@@ -743,9 +743,9 @@ def completed(line):
     ("line", "expected"),
     [
         ("kic rep", ["plain,report"]),
-        ("kic report pu", ["plain,puma560"]),
+        ("kic report pu", ["plain,puma560", "plain,puma560-motors"]),
         ("kic report ./mod", ["file,./mod"]),
-        ("kic check pu", ["plain,puma560"]),
+        ("kic check pu", ["plain,puma560", "plain,puma560-motors"]),
         ("kic report puma560 --at sh", ["plain,shoulder="]),
         ("kic report --at waist=1 puma560 --at sh", ["plain,shoulder="]),
         ("kic report puma560 --near waist=1,sh", ["plain,waist=1,shoulder="]),

@@ -70,8 +70,8 @@ class MechanismPicture(Picture):
         of : str or list of str, optional
             Points and bodies; by default all points that move.
         scale : float, optional
-            Length in the drawing of a unit of velocity, so that panels side by side are compared; it holds
-            for all velocities of the drawing. By default the longest has a good length; `scales` says it.
+            Length in the drawing of a unit of velocity, of all that are drawn, to compare panels side by side;
+            by default so that the longest fits. `scales` says what it is.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class MechanismPicture(Picture):
         """
         names, motion = self._motion(of, 1)
         values = form(motion.G, self._rates("qd", qd))
-        return self._arrows("v =", f"{self._units.length}/{self._units.time}", GREEN, names, values, scale)
+        return self._arrows(("v =", f"{self._units.length}/{self._units.time}", GREEN), names, values, scale)
 
     def acceleration(
         self, qd: Any, qdd: Any, of: str | Iterable[str] | None = None, scale: float | None = None
@@ -112,7 +112,9 @@ class MechanismPicture(Picture):
         rates = self._rates("qd", qd)
         assert motion.H is not None  # for the type checker: second order was asked for
         values = form(motion.G, self._rates("qdd", qdd)) + form(motion.H, rates, rates)
-        return self._arrows("a =", f"{self._units.length}/{self._units.time}²", PURPLE, names, values, scale)
+        return self._arrows(
+            ("a =", f"{self._units.length}/{self._units.time}²", PURPLE), names, values, scale
+        )
 
     def forces(self, of: JointForces | Wrench | None = None, scale: float | None = None) -> Self:
         """Forces in joints, each of the first body on the second; or those that are applied.
@@ -206,26 +208,30 @@ class MechanismPicture(Picture):
         self._paint()
         return self
 
-    def trace(self, of: str | Iterable[str]) -> Self:
+    def trace(self, of: str | Iterable[str], along: Configuration | None = None) -> Self:
         """Curves that points trace through all members of a batch, such as a coupler curve.
 
         Parameters
         ----------
         of : str or list of str
             Points and bodies.
+        along : Configuration, optional
+            Another batch (B,) of the same mechanism; by default the one that is drawn.
 
         Raises
         ------
         UnknownNameError
             If there is none of such a name.
         InputError
-            Of one posture, or a batch with several axes.
+            Of one posture, a batch with several axes, or another mechanism's.
         """
-        c = self._scene.configuration
+        c = self._scene.configuration if along is None else along
+        if not isinstance(c, Configuration) or c._model.drawing != self._scene.drawing:
+            raise InputError(f"trace() needs postures of '{self._scene.drawing.name}', got {shown(along)}.")
         if len(c.batch) != 1:
             raise InputError(f"trace() needs a batch of postures (B,) in a row, got a batch {c.batch}.")
-        for name in names_of(of):
-            self._traces[name] = self._everywhere(name)
+        for name in self._named(of):
+            self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
         self._paint()
         return self
 
@@ -278,17 +284,11 @@ class MechanismPicture(Picture):
         return self._everywhere(name)[self._scene.members]
 
     def _arrows(
-        self,
-        kind: str,
-        unit: str,
-        colour: str,
-        names: tuple[str, ...],
-        values: np.ndarray,
-        scale: float | None,
+        self, how: tuple[str, str, str], names: tuple[str, ...], values: np.ndarray, scale: float | None
     ) -> Self:
         starts = np.concatenate([self._places(name) for name in names])
         vectors = np.concatenate([values[:, 3 * k : 3 * k + 3] for k in range(len(names))])
-        return self._add(Vectors(kind, unit, colour, starts, vectors, positive(scale)))
+        return self._add(Vectors(*how, starts, vectors, positive(scale)))
 
     def _applied(self, scale: float | None) -> Self:
         """Forces of the model, where they act."""

@@ -194,7 +194,7 @@ def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> l
         cost = cost[best] + _mistaken(label, labels, a[best], b[best])
         way, far = _leaders(own, middles[best], half, away[best])
         within = (lower < way[:, :, None]) & (way[:, :, None] < upper)
-        led_over = within.reshape(len(way), -1, 2).all(axis=2).any(axis=1)
+        led_over = np.any(np.all(within, axis=3), axis=(1, 2))
         over = ink.within(way.reshape(-1, 2) - 1.0, way.reshape(-1, 2) + 1.0).reshape(-1, len(_WAY))
         cost[far] += 6.0 * over.sum(axis=1) + 100.0 * led_over
         k = int(best[cost.argmin()])

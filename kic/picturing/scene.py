@@ -22,8 +22,11 @@ from kic.picturing.views import ViewName, view_of
 # postures of a batch that are drawn at most
 FAN = 12
 _FAINT = 0.72
-# radius of a joint in points where there is room, and where there is none
-_RADIUS, _LEAST = 3.5, 2.1
+# radius of a joint in points where there is room, and where there is none: in the plane and in space, where
+# a joint has two sides
+_ROOMY, _LEAST = (3.5, 4.0), (2.1, 2.7)
+# how much larger joints are that are all in one place
+_CROWD = 1.5
 # of the distance of near joints
 _SHARE = 0.26
 # of faint postures nothing else is shown: no ground, no signs
@@ -159,9 +162,12 @@ class Scene:
         seen = self.view.project(self.anchors[0][: self._joints])
         pairs = np.array(list(combinations(range(len(seen)), 2)), dtype=int).reshape(-1, 2)
         apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1) * points
-        apart = np.sort(apart[apart > 2 * _LEAST])  # what is nearer is not told apart anyhow
+        most, least = _ROOMY[not self.view.flat], _LEAST[not self.view.flat]
+        if len(self.drawing.joints) > 2 and not (apart > 2 * least).any():
+            return _CROWD * most / points  # all in one place, and set apart there
+        apart = np.sort(apart[apart > 2 * least])  # what is nearer is not told apart anyhow
         room = float(apart[len(apart) // 30]) if len(apart) else np.inf
-        return float(np.clip(_SHARE * room, _LEAST, _RADIUS)) / points
+        return float(np.clip(_SHARE * room, least, most)) / points
 
     def shapes(self, points: float) -> tuple[list[Shape], list[list[Mark]], float]:
         """Shapes of all members in the order of painting, their marks, and the radius of joints."""

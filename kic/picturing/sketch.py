@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from kic.checks import GROUND
+from kic.couplings import Coupling
 from kic.model import Model
 from kic.parts import Distance, Joint, Spring
 from kic.picturing.sites import Sites, unit_of
 from kic.picturing.skeleton import End, distinct, links
 
 _SLIDING = ("guide", "telescope")
+# the marks of joints that couplings may tie
+_TIED = ("revolute", "prismatic", "cylindrical", "universal", "telescope")
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Mark:
     ----------
     kind : str
         "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
-        of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "frame", "anchor".
+        of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "tie", "frame", "anchor".
     name : str
         Of the part; "" of what has none.
     body : str
@@ -254,10 +257,11 @@ class Sketch:
         )  # fmt: skip
 
     def _couplings(self) -> None:
-        """Pitch circles of wheels, and belts."""
+        """Pitch circles of wheels, and belts; of those with mere ratios, which joints they tie."""
         joints = {joint.name: joint for joint in self.drawing.joints}
         for coupling in self.drawing.couplings:
             if coupling.ratios is not None:
+                self._tie(coupling)
                 continue
             pair = [joints[name.partition(".")[0]] for name in coupling.joints]
             if any(joint.at is None or joint.axis is None for joint in pair):
@@ -306,6 +310,15 @@ class Sketch:
                     ways=axes[0][None],
                     sizes=tuple(radii),
                 )
+
+    def _tie(self, coupling: Coupling) -> None:
+        """From joint to joint, as they are named."""
+        names = dict.fromkeys(name.partition(".")[0] for name in coupling.joints)
+        marks = [m for name in names for m in self.marks if m.name == name and m.kind in _TIED]
+        places = [m.places[-1] for m in marks]
+        carriers = tuple(m.carriers[-1] for m in marks)
+        if len(places) > 1:
+            self._add("tie", coupling.name, "", places, carriers)
 
     def _between_points(self) -> None:
         """Rods, springs and dampers; on ground their ends are held."""

@@ -50,6 +50,8 @@ class Shape:
         The kind of mark that it belongs to.
     name : str
         Its part, of the one shape that stands where the part is.
+    plane : (float, float, float) or None
+        Of a face in space: its depth is a + b x + c y.
     """
 
     xy: np.ndarray
@@ -60,6 +62,7 @@ class Shape:
     key: tuple[float, ...]
     of: str = ""
     name: str = ""
+    plane: tuple[float, float, float] | None = None
 
     def clear(self) -> Shape:
         """The same, where it is a face as one to be looked through."""
