@@ -70,7 +70,7 @@ class MechanismPicture(Picture):
         of : str or list of str, optional
             Points and bodies; by default all points that move.
         scale : float, optional
-            Length in the drawing of a unit of velocity, of all that are drawn, to compare panels side by side;
+            Length in the drawing of a unit of velocity, of all drawn, to compare panels side by side;
             by default so that the longest fits. `scales` says what it is.
 
         Raises
