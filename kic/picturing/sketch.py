@@ -18,6 +18,7 @@ from kic.parts import Distance, Joint, Spring
 from kic.picturing.sites import Sites, unit_of
 from kic.picturing.skeleton import End, distinct, links
 
+_SLIDING = ("guide", "telescope")
 # the marks of joints that couplings may tie
 _TIED = ("revolute", "prismatic", "cylindrical", "universal", "telescope")
 
@@ -44,7 +45,11 @@ class Mark:
     grounded : bool
         Whether it stands on ground.
     sizes : tuple of float
-        Radii of wheels.
+        Radii of wheels; of those that mesh a second number.
+    bodies : tuple of str
+        What a joint ties.
+    travel : (2,) floats
+        How far a sliding pair goes from here, back and forth, in all postures that are drawn.
     """
 
     kind: str
@@ -57,6 +62,31 @@ class Mark:
     driven: bool = False
     grounded: bool = False
     sizes: tuple[float, ...] = ()
+    bodies: tuple[str, ...] = ()
+    travel: tuple[float, float] = (0.0, 0.0)
+
+
+def travels(mark: Mark, where: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Where (n,) along its axis a sliding pair is in postures; None of what slides on nothing shown.
+
+    Of pairs of moving bodies the last is where they are drawn, so that they are as long in all pictures.
+
+    Parameters
+    ----------
+    mark : Mark
+        As drawn.
+    where : mapping of str to (n, 4, 4)
+        Displacement of each body from the drawing.
+    """
+    if mark.ways is None or not (mark.kind in _SLIDING or (mark.kind == "prismatic" and mark.grounded)):
+        return None
+    axis = where[mark.way_carriers[0]][:, :3, :3] @ mark.ways[0]
+    T = [where[body] for body in mark.carriers]
+    ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
+    if len(ends) == 1:
+        return np.einsum("ni,ni->n", axis, ends[0])
+    drawn = float((mark.places[-1] - mark.places[0]) @ mark.ways[0])
+    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn)
 
 
 def posed(marks: Iterable[Mark], where: Mapping[str, np.ndarray]) -> list[Mark]:
@@ -157,6 +187,7 @@ class Sketch:
                     [slide.foot, slide.place],
                     two,
                     sizes=(float(slide.through),),
+                    bodies=two,
                     **ways,
                 )
                 self.ends[slide.guide].append(End(slide.foot, None, joint.name))
@@ -222,6 +253,7 @@ class Sketch:
         self._add(
             joint.type, joint.name, carrier, [place], (carrier,),
             way_carriers=carriers, ways=ways, driven=joint.name in self.driven, grounded=grounded,
+            bodies=joint.bodies,
         )  # fmt: skip
 
     def _couplings(self) -> None:
@@ -258,7 +290,13 @@ class Sketch:
             for joint, centre, axis, radius, body in zip(pair, centres, axes, radii, carriers, strict=True):
                 if joint.type == "revolute":
                     self._add(
-                        "wheel", "", body, [centre], way_carriers=(body,), ways=axis[None], sizes=(radius,)
+                        "wheel",
+                        "",
+                        body,
+                        [centre],
+                        way_carriers=(body,),
+                        ways=axis[None],
+                        sizes=(radius,) if coupling.belt else (radius, 1.0),
                     )
             if kind == "belt":
                 frame = next(iter(shared))
