@@ -191,7 +191,7 @@ class _Found:
         """Lead posture k of member b to member c, for each way (b, k, c), and note where it ends."""
         search, t = self.search, self.search.closure.transfer
         start = np.stack([self.states[b][k] for b, k, _ in ways])
-        outcome = lead(search.closure, start, self.values[[c for _, _, c in ways]])
+        outcome = lead(search.closure, start, self.values[[c for _, _, c in ways]], told=False)
         self.starts += len(ways)
         good = np.flatnonzero([not why for why in outcome.reasons])
         # turns stay with the branch
