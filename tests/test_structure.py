@@ -78,7 +78,7 @@ FLOORS = [
     ["topp"],
     ["trajectories"],
     ["modelfile"],
-    ["motion", "energy"],
+    ["motion", "energy", "hermite"],
     ["chart"],
     ["simulation", "events"],
     ["running"],

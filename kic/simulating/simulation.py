@@ -19,12 +19,11 @@ from kic.modelfile import parsed, written
 from kic.rotations import product
 from kic.simulating.chart import Chart, state_rates, state_scale
 from kic.simulating.energy import potential_energy
+from kic.simulating.hermite import Course
 from kic.tables import Sheet
 
 _FORMAT = 1
 _ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
-# between moments a state is interpolated if that errs by no more, as estimated (rad, or shares of a length)
-INTERPOLATED = 1e-5
 
 
 @dataclass(frozen=True)
@@ -136,17 +135,19 @@ class Simulation:
         missing = self._model.closure(()).rows(self.state)[0]
         return np.abs(missing).max(axis=1, initial=0.0)
 
-    def at(self, t: Any) -> Configuration:
-        """Postures at other times, by interpolation of fifth order between the moments of the run, closed.
+    def at(self, t: Any, tolerance: float = 1e-4) -> Configuration:
+        """Postures at other times, by interpolation between the moments of the run, closed.
 
-        Values, rates and accelerations at both moments beside make it. What it errs is estimated from the
-        third derivatives, which do not agree where two intervals meet, and is 1e-5 at most: radians, or shares
-        of the characteristic length. Halving the intervals divides it by 64.
+        Values, rates and accelerations at the moments beside make it: two, of fifth degree, or four, where
+        these agree better. What it errs is estimated, to a factor of about three; halving the intervals
+        divides it by 64 and more. Loops close exactly.
 
         Parameters
         ----------
         t : (...) array_like
             Times within the run.
+        tolerance : float
+            The most that interpolated states may err, in radians and shares of the characteristic length.
 
         Returns
         -------
@@ -156,7 +157,8 @@ class Simulation:
         Raises
         ------
         InputError
-            For times outside of the run, or between moments too far apart, as where an effort jumps.
+            For times outside of the run, a tolerance that is no positive number, or between moments too far
+            apart for it, as where an effort jumps.
 
         Examples
         --------
@@ -171,28 +173,28 @@ class Simulation:
             raise InputError(
                 f"Expected times from {self.t[0]:g} to {self.t[-1]:g}, those of the run, got {shown(t)}."
             )
+        allowed = reals(tolerance)
+        if allowed is None or allowed.shape or not allowed > 0:
+            raise InputError(f"Expected `tolerance` to be a positive number, got {shown(tolerance)}.")
         when = times.reshape(-1)
         k = np.clip(np.searchsorted(self.t, when, side="right") - 1, 0, max(len(self.t) - 2, 0))
         if len(self.t) == 1 or not len(when):
             return Configuration(self._model, times.shape, self.state[k])
-        return Configuration(self._model, times.shape, self._closed(self._between(when, k), when))
+        return Configuration(self._model, times.shape, self._closed(self._between(when, k, float(allowed)), when))
 
-    def _between(self, when: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Quintic Hermite interpolation of the states, where its error is small enough."""
-        x, v, a = self.state, *self._slopes()
-        h = np.diff(self.t)[:, None]
-        d, e, f = np.diff(x, axis=0) - v[:-1] * h - a[:-1] * h * h / 2, np.diff(v, axis=0) * h, a[1:] - a[:-1]
-        e, f = e - a[:-1] * h * h, f * h * h
-        third, fourth, fifth = 10 * d - 4 * e + f / 2, -15 * d + 7 * e - f, 6 * d - 3 * e + f / 2
-        s = (when - self.t[k])[:, None] / h[k]
+    def _between(self, when: np.ndarray, k: np.ndarray, tolerance: float) -> np.ndarray:
+        """Interpolated states, if they err little enough."""
+        found, off = Course(self.t, self.state, *self._slopes()).at(when, k)
         scale = state_scale(self._model.tree, self._model.closure(()).transfer.column_scale)
-        off = _error(h, 6 * third, 6 * third + 24 * fourth + 60 * fifth)
-        rough = ((s > 0) & (s < 1) & ~(off[k] <= INTERPOLATED * scale)).any(axis=1)
+        inside = (when > self.t[k]) & (when < self.t[k + 1])
+        rough = inside & ~(off <= tolerance * scale).all(axis=1)
         if rough.any():
-            worst = float((off[k[rough][0]] / scale).max())
-            self._too_far(when[rough][0], f" (one would err by about {worst:.0e} rad or shares of a length)")
-        bend = a[k] * h[k] ** 2 / 2
-        return x[k] + s * (v[k] * h[k] + s * (bend + s * (third[k] + s * (fourth[k] + s * fifth[k]))))
+            worst = float((off[rough][0] / scale).max())
+            self._too_far(
+                when[rough][0],
+                f": what comes out may err by {worst:.0e} rad or shares of a length, allowed are {tolerance:g}",
+            )
+        return np.where(inside[:, None], found, self.state[np.where(when == self.t[k], k, k + 1)])
 
     def _too_far(self, when: float, remark: str = "") -> None:
         raise InputError(
@@ -344,28 +346,6 @@ class Simulation:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-def _error(h: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """What quintic interpolation errs in the middle of each of n intervals, (n, S), estimated.
-
-    With the sixth derivative f the quintic errs by f h⁶/46080 there, and in its third derivative by f h³/120 at
-    both ends, of opposite signs: these jump by f (h₁³ + h₂³)/120 from one interval to the next. One interval
-    alone has no neighbour, and is taken to be as rough as its own third derivative changes.
-
-    Parameters
-    ----------
-    h : (n, 1)
-        Lengths of the intervals.
-    begin, end : (n, S)
-        Third derivatives at both ends, times h³.
-    """
-    if len(h) == 1:
-        return np.abs(end - begin) / 384
-    jump = np.abs(begin[1:] / h[1:] ** 3 - end[:-1] / h[:-1] ** 3)
-    sixth = 120 * jump / (h[1:] ** 3 + h[:-1] ** 3)
-    beside = np.concatenate([sixth[:1], np.maximum(sixth[1:], sixth[:-1]), sixth[-1:]])
-    return beside * h**6 / 46080
 
 
 class Moments:
