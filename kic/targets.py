@@ -63,7 +63,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Aims:
-    """What the members of a batch were to have: `values` (B, P) of named rows and of poses, as in `Targets`."""
+    """What the members of a batch were to have: `values` (B, P) of rows and of poses, as in `Targets`."""
 
     names: tuple[str, ...]
     held: tuple[Held, ...]

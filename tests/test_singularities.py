@@ -321,7 +321,9 @@ def test_a_path_of_poses_ends_on_the_path() -> None:
     assert 0 < share < 1
     np.testing.assert_allclose(gone, share * way, rtol=0, atol=1e-9)
     whole = (b.rotation * a.rotation.inv()).as_rotvec()
-    np.testing.assert_allclose((now.rotation * a.rotation.inv()).as_rotvec(), share * whole, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        (now.rotation * a.rotation.inv()).as_rotvec(), share * whole, rtol=0, atol=1e-9
+    )
 
 
 def test_a_grid_with_holes() -> None:

@@ -60,7 +60,7 @@ FLOORS = [
     ["linearized"],
     ["configuration"],
     ["equilibrium"],
-    ["position", "independent"],
+    ["position", "independent", "places"],
     ["assemblies", "closer", "following", "resting"],
     ["branches"],
     ["postures"],

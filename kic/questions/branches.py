@@ -27,6 +27,7 @@ from kic.questions.assemblies import (
     sameness,
     searched,
 )
+from kic.targets import Aims
 
 # members beside the first have this share of the starts, and so many at least: their neighbours help
 SHARE, LEAST = 8, 8
@@ -86,7 +87,13 @@ def several_targets(search: Search) -> Assemblies:
     singular[have] = closure.condition(flat[have]) > SINGULAR
     whole = (shape[0], *batch)
     return Assemblies(
-        model, flat, found.starts, hits.reshape(whole), singular.reshape(whole), continued.reshape(whole)
+        model,
+        flat,
+        found.starts,
+        hits.reshape(whole),
+        singular.reshape(whole),
+        continued.reshape(whole),
+        Aims(targets.names, targets.held, np.tile(values, (shape[0], 1))),
     )
 
 

@@ -53,7 +53,7 @@ class End:
 
 @dataclass(frozen=True)
 class Line:
-    """A straight way of inputs: their rows with the closure, scaled values (P,) where it begins, direction."""
+    """A straight way of inputs: their rows with the closure, scaled values (P,) at its begin, direction."""
 
     closure: Closure
     begin: np.ndarray

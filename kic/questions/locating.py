@@ -138,7 +138,7 @@ class Search:
 
     @cached_property
     def _last(self) -> tuple[Chords, np.ndarray]:
-        """Chords from members to where ways beyond them end, and members at both ends of these ways (E, 2)."""
+        """Chords from members to where ways beyond them end, and members (E, 2) at both ends of these."""
         here = np.array([self._number[end.member] for end in self._ends], dtype=np.intp)
         states = np.array([end.state for end in self._ends]).reshape(len(here), self._states.shape[1])
         edges = np.array([(end.member, end.after) for end in self._ends], dtype=np.intp).reshape(-1, 2)

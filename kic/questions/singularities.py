@@ -17,8 +17,8 @@ import numpy as np
 from kic.errors import InputError
 from kic.model import Model
 from kic.questions.drives import least, null_space
-from kic.questions.finite import beside
 from kic.questions.ends import Course
+from kic.questions.finite import beside
 from kic.questions.locating import EXACT, Place, Search
 from kic.rows import names_of
 from kic.tables import Sheet

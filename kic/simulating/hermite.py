@@ -13,8 +13,8 @@ EVEN = 8.0
 class Course:
     """A motion between moments.
 
-    In every interval it is of fifth degree, from the two moments beside. Where that errs more than two of eighth
-    degree differ, one with the moment before, one with the moment after, it is the mean of these.
+    In every interval it is of fifth degree, from the two moments beside. Where that errs more than two of
+    eighth degree differ, one with the moment before, one with the moment after, it is the mean of these.
 
     Parameters
     ----------
@@ -52,12 +52,16 @@ class Course:
         return found, error
 
     @property
+    def _alike(self) -> np.ndarray:
+        """Moments (T - 2,) with intervals of about the same length on both sides."""
+        longer = self.h[1:] / self.h[:-1]
+        return (longer < EVEN) & (longer > 1 / EVEN)
+
+    @property
     def _even(self) -> np.ndarray:
         """Intervals (T - 1,) that have neighbours of about their own length on both sides."""
         even = np.zeros(len(self.h), dtype=bool)
-        longer = self.h[1:] / self.h[:-1]
-        alike = (longer < EVEN) & (longer > 1 / EVEN)
-        even[1:-1] = alike[1:] & alike[:-1]
+        even[1:-1] = self._alike[1:] & self._alike[:-1]
         return even
 
     def _polynomials(self, k: np.ndarray, side: tuple[int, ...]) -> np.ndarray:
@@ -76,18 +80,19 @@ class Course:
     def _quintic_error(self) -> np.ndarray:
         """What fifth degree errs in the middle of each interval (T - 1, S), estimated.
 
-        With the sixth derivative f it errs by f h⁶/46080 there, and in its third derivative by f h³/120 at both
-        ends, of opposite signs: this jumps by f (h₁³ + h₂³)/120 from one interval to the next. One interval
-        alone has no neighbour, and is taken to be as rough as its own third derivative changes.
+        With the sixth derivative f it errs by f h⁶/46080 there, and in its third derivative by f h³/120 at
+        both ends, of opposite signs: this jumps by f (h₁³ + h₂³)/120 from one interval to the next. An
+        interval without a neighbour like it is taken to be as rough as its own third derivative changes.
         """
         h, c = self.h[:, None], self._quintic
         begin = 6 * c[:, 3]
         end = begin + 24 * c[:, 4] + 60 * c[:, 5]
-        if len(h) == 1:
-            return np.abs(end - begin) / 384
+        alone = np.abs(end - begin) / 384
         jump = np.abs(begin[1:] / h[1:] ** 3 - end[:-1] / h[:-1] ** 3)
-        sixth = 120 * jump / (h[1:] ** 3 + h[:-1] ** 3)
-        return np.concatenate([sixth[:1], np.maximum(sixth[1:], sixth[:-1]), sixth[-1:]]) * h**6 / 46080
+        sixth = np.where(self._alike[:, None], 120 * jump / (h[1:] ** 3 + h[:-1] ** 3), -1.0)
+        none = np.full((1, alone.shape[1]), -1.0)
+        beside = np.maximum(np.concatenate([none, sixth]), np.concatenate([sixth, none]))
+        return np.where(beside < 0, alone, beside * h**6 / 46080)
 
 
 def _value(c: np.ndarray, share: np.ndarray) -> np.ndarray:

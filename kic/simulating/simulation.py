@@ -180,7 +180,9 @@ class Simulation:
         k = np.clip(np.searchsorted(self.t, when, side="right") - 1, 0, max(len(self.t) - 2, 0))
         if len(self.t) == 1 or not len(when):
             return Configuration(self._model, times.shape, self.state[k])
-        return Configuration(self._model, times.shape, self._closed(self._between(when, k, float(allowed)), when))
+        return Configuration(
+            self._model, times.shape, self._closed(self._between(when, k, float(allowed)), when)
+        )
 
     def _between(self, when: np.ndarray, k: np.ndarray, tolerance: float) -> np.ndarray:
         """Interpolated states, if they err little enough."""
@@ -192,7 +194,7 @@ class Simulation:
             worst = float((off[rough][0] / scale).max())
             self._too_far(
                 when[rough][0],
-                f": what comes out may err by {worst:.0e} rad or shares of a length, allowed are {tolerance:g}",
+                f": what comes out may err by {worst:.0e} (rad, shares of a length), allowed {tolerance:g}",
             )
         return np.where(inside[:, None], found, self.state[np.where(when == self.t[k], k, k + 1)])
 
