@@ -97,7 +97,10 @@ def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray, told: boo
         worse = condition(g)
         dead = (part == 1) & (worse > SINGULAR)
         kept = np.where(
-            dead, off <= ARRIVING, (off * np.maximum(worst[k], worse) <= SAFE) & _same_side(G[k], g)
+            dead,
+            off <= ARRIVING,
+            # from a singular posture no side can be told: a way that only touches one could change over
+            (off * np.maximum(worst[k], worse) <= SAFE) & (worse <= SINGULAR) & _same_side(G[k], g),
         )
         good = (residual <= closure.limit) & kept
         good[good] = [not why for why in closure.flipped(found[good])]
@@ -214,11 +217,11 @@ def _why(
     way = f"it came {min(100 * share, 99.99):.4g} % of the way, {_reading(closure, reached, goal)}"
     if strained and "contradict" not in elsewhere:
         return f"{way}: {strained}"
-    return f"{way}: {_end(closure, start, reached)}; {there}"
+    return f"{way}: {ending(closure, start, reached)}; {there}"
 
 
-def _end(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
-    """What kind of posture ends a way."""
+def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
+    """What kind of posture (1, S) ends a way that began at another."""
     t = closure.transfer
     before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
     rank = len(t.independent(before))

@@ -24,8 +24,9 @@ class Motor:
     Of a DC motor τ = k_t i and L i̇ + R i + k_e u̇ = V (eqs 2-228 to 2-236); a motor without `resistance` is
     a plain source of torque. The rotor counts with its spin about the shaft alone; its mass and the rest of
     its inertia belong to the body that carries it. Rotors and damping count where ``motors=True`` is asked,
-    in `dynamics`, `linearize` and `find_equilibrium`, and in `state_space` and `drive`; every other answer,
-    such as `joint_forces`, `operational_space` or `prepare`, is of the bodies alone.
+    in `dynamics`, `linearize` and `find_equilibrium`, in `state_space` and `drive`, and in `simulate` where
+    voltages are given; every other answer, such as `joint_forces`, `operational_space` or `prepare`, is of
+    the bodies alone.
 
     Parameters
     ----------

@@ -14,7 +14,6 @@ from kic.configuration import Configuration
 from kic.continuation import lead
 from kic.errors import InputError, PostureError, placed, shown
 from kic.model import Model
-from kic.questions.steps import SteppedTransfer
 from kic.targets import Aims, Targets
 
 
@@ -104,6 +103,8 @@ def on_real(model: Model, near: Configuration | None) -> Configuration | None:
 
 def followed(model: Model, targets: Targets, values: np.ndarray, found: Configuration) -> Configuration:
     """Postures that were found for real numbers, with the step that the drawing and the values give them."""
+    from kic.questions.steps import SteppedTransfer
+
     states = found._states.astype(complex)
     good = np.flatnonzero(found.ok)
     transfer = model.closure(targets.names, targets.held).transfer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -239,8 +240,6 @@ def test_what_is_refused() -> None:
     assert lost.value.left.shape == (2,)
     assert abs(lost.value.left[0]) > 1
     assert lost.value.reached.batch == ()
-    with pytest.raises(kic.PostureError, match="these efforts would still be needed: C 1"):
-        kic.load("peaucellier").find_equilibrium()  # its dead centre is no place of rest
     with pytest.raises(
         kic.InputError, match=r"Expected `near` to be one posture, got a batch of shape \(2,\)"
     ):
@@ -261,6 +260,86 @@ def test_what_is_refused() -> None:
         kic.sensitivity(two, lambda m: m.find_equilibrium().effort, "link1.mass")
     with pytest.raises(kic.InputError, match="`near` must be a posture of"):
         two.find_equilibrium(near=arm.at())
+
+
+# of the shipped models from their drawings: what can move without effort, as no weight resists it
+NEUTRAL = {
+    "five-bar": ("A", "E"),  # in a level plane
+    "three-legged-robot": ("A1", "A2", "A3"),
+    "parallel-serial": ("A1", "A2", "A3"),
+    "rrprrr": ("A", "B", "C", "D", "E", "F"),  # drawn without gravity
+    "lee-puma": ("joint1",),  # all others turn about the vertical
+    "leg": ("waist",),
+    "leg-offsets": ("waist",),
+    "panda": ("joint1",),
+    "puma560": ("waist", "flange"),
+    "puma560-motors": ("waist", "flange"),
+    "three-link-arm": ("joint3",),
+    "twin-arm": ("yaw", "left_elbow", "right_elbow", "neck.1"),
+    "wrist-partitioned": ("waist", "wrist_roll"),
+}
+# and where there is none, or none that can be linearized
+NOWHERE = {
+    # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
+    "peaucellier": r"it comes to C = -1\.65444; there several motions of its loops meet, and what rests only",
+    # its plate is lowest where both legs are stretched downwards, A1 = 3π/2, and could buckle either way
+    "sarrus": r"it comes to A1 = (4\.712|-1\.570)\d*; there several motions of its loops meet",
+    # where its parallelogram lies flat, it may open either way
+    "watt-parallel-motion": r"it comes to A = -0\.752503; there several motions of its loops meet",
+    # a vertical slide without an end
+    "scara": r"after 100 steps nothing has stopped it: motor3 went from 0 to 25\.",
+    # under its base the plate hangs on pistons that slide out
+    "three-rps": r"after 100 steps nothing has stopped it: L\d went from 0\.39 to",
+}
+
+
+@pytest.mark.parametrize("name", [m for m in kic.model_names() if m not in NOWHERE])
+def test_every_model_rests_or_says_why(name: str) -> None:
+    m = kic.load(name)
+    if name in NEUTRAL:
+        with pytest.raises(kic.SingularError, match=r"is at rest here, but not here alone") as e:
+            m.find_equilibrium()
+        assert e.value.free == NEUTRAL[name]
+        return
+    found = m.find_equilibrium()
+    # no work is done by any motion that the joints allow, in whatever coordinates
+    c, names = found.configuration, found.coordinates
+    still = np.zeros(len(names))
+    size = np.abs(m.at().dynamics().load).max()
+    assert np.abs(c.dynamics(wrt=names).effort(still, still)).max() < 1e-10 * size
+    assert found.stability in ("stable", "unstable", "asymptotically stable")
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_models_that_never_rest_say_why(name: str) -> None:
+    with pytest.raises(
+        kic.PostureError, match=rf"No equilibrium of '{name}' was found near the start: "
+    ) as e:
+        kic.load(name).find_equilibrium()
+    assert re.search(NOWHERE[name], str(e.value))
+    reached = e.value.reached
+    # it went down, on a closed posture
+    assert energy(reached) < energy(kic.load(name).at())
+    assert np.abs(reached._model.closure(()).rows(reached._states)[0]).max(initial=0.0) < 1e-12
+
+
+def test_the_ways_down_that_have_no_bottom() -> None:
+    """By the energy itself: monotone from the drawing to the singular posture where the search ends."""
+    m = kic.load("peaucellier")
+    heights = energy_along(m, "C", np.linspace(1.287, -1.654, 60))
+    assert (np.diff(heights) < 0).all()
+    m = kic.load("sarrus")
+    heights = energy_along(m, "A1", np.linspace(0.927, -1.57, 60))
+    assert (np.diff(heights) < 0).all()
+
+
+def energy_along(m: kic.Mechanism, name: str, values: np.ndarray) -> np.ndarray:
+    """Potential energy at postures one after the other."""
+    c, found = m.at(), []
+    for value in values:
+        c = m.at({name: value}, near=c)
+        found.append(energy(c))
+    return np.array(found)
 
 
 def test_a_page_of_it() -> None:

@@ -16,7 +16,7 @@ import kic
 from kic.cli import main
 from kic.report import report, report_data, usual
 from kic.reporting.inline import PAPER, dark, inline
-from kic.reporting.plots import conditions, curves, over
+from kic.reporting.insights import conditions, curves, over
 from kic.reporting.ranges import moved_alone
 from kic.tables import Sheet
 
@@ -472,6 +472,17 @@ def test_drawings_follow_their_options(tmp_path: Path) -> None:
     )
     way = m.at({"shoulder": np.linspace(0, np.pi / 3, 49)} | zeros(m, "shoulder"))
     assert drawn("--move", "shoulder=0..60deg") == kic.draw(way).save(tmp_path / "y.svg").read_bytes()
+    traced = drawn("--move", "shoulder=0..60deg", "--trace", "link6,tool")
+    assert traced == kic.draw(way).trace(["link6", "tool"]).save(tmp_path / "y.svg").read_bytes()
+
+
+def test_the_command_animates(tmp_path: Path) -> None:
+    file = tmp_path / "turn.gif"
+    assert run("draw", "four-bar", "--move", "A=60deg..420deg", "--trace", "tip", "-o", str(file)) == ""
+    from PIL import Image
+
+    with Image.open(file) as film:
+        assert film.n_frames == 49
 
 
 def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
@@ -483,7 +494,10 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
     ("arguments", "code", "message"),
     [
         (["-o", "x.jpg"], 1, "A picture is saved as png, svg, pdf"),
-        (["-o", "x.gif"], 1, "A picture is saved as png, svg, pdf"),
+        (["-o", "x.gif"], 2, "'x.gif' is for what moves. Give --move NAME=FROM..TO"),
+        (["-o", "x.svg", "--trace", "tip"], 2, "curves are drawn by what moves. Give --move"),
+        (["-o", "x.svg", "--move", "A=1..2", "--trace", "top"], 1, "No point or body 'top'"),
+        (["-o", "x.gif", "--move", "A=1..2", "--names"], 2, "names are written beside what stands still"),
         ([], 2, "Missing option '-o'"),
         (["-o", "x.png", "--view", "left"], 2, "'left' is no view. Give top, front, side or two angles"),
         (["-o", "x.png", "--move", "A"], 2, "'A' is no motion. Write it as NAME=FROM..TO"),

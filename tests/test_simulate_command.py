@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,32 @@ def test_scripts_get_the_numbers(tmp_path) -> None:
     assert all(key in help_ for key in data)
 
 
+def test_voltages_of_motors() -> None:
+    typed = ("puma560-motors", "--for", "0.05", "--moments", "3")
+    text = run(*typed, "--voltage", "waist_motor=12, shoulder_motor=5")
+    for said in ("motors, at most", "waist_motor", "heat in motors"):
+        assert said in text
+    volts = ("--voltage", "waist_motor=12", "--voltage", "shoulder_motor=5")
+    data = json.loads(run(*typed, *volts, "--json"))
+    m = kic.load("puma560-motors")
+    exact = kic.simulate(m, m.at(), np.linspace(0, 0.05, 3), voltage=[12, 5, 0, 0, 0, 0])
+    for key in ("q", "current", "voltage", "torque"):
+        assert np.array_equal(data[key], getattr(exact, key))
+    for key in ("electrical", "heat", "magnetic"):
+        assert np.array_equal(data["energy"][key], getattr(exact.energy, key))
+    assert tuple(data["motors"]) == exact.motors
+    help_ = run("--help")
+    assert all(key in help_ for key in (*data, *data["energy"], "--voltage"))
+
+
+def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
+    arm = kic.load("horn-two-link")
+    kic.save(replace(arm, motors=[kic.Motor("S", ["shoulder"], [20.0])]), tmp_path / "arm.toml")
+    data = json.loads(run(str(tmp_path / "arm.toml"), "--voltage", "S=0.5", "--moments", "2", "--json"))
+    assert data["current"] == data["voltage"] == [[None], [None]]
+    assert data["torque"] == [[0.5], [0.5]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
@@ -56,6 +83,13 @@ def test_scripts_get_the_numbers(tmp_path) -> None:
         (("four-bar", "--rate", "B=1"), "--rate takes NAME=NUMBER of a coordinate, got 'B=1'", 1),
         (("four-bar", "--effort", "A=much"), "--effort takes NAME=NUMBER of a coordinate, got 'A=much'", 1),
         (("four-bar", "--effort", "B=1"), "The coordinates are A", 1),
+        (
+            ("puma560-motors", "--voltage", "waist=1"),
+            "of a motor, got 'waist=1'. The motors are waist_motor",
+            1,
+        ),
+        (("puma560-motors", "--voltage", "waist_motor=much"), "NAME=NUMBER of a motor, got", 1),
+        (("four-bar", "--voltage", "M=1"), "of a motor, got 'M=1'. There are none", 1),
         (("four-bar", "--of", "coupler"), "includes angular velocities", 1),
         (("four-bar", "--of", "tip,,D"), "there is an empty name", 2),
         (("four-bar", "--moments", "1"), "x>=2", 2),

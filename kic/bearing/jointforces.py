@@ -8,6 +8,7 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError, unknown
+from kic.grasping.pressing import SMALL, Pressing, remarks
 from kic.tables import Sheet, member
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -178,6 +179,12 @@ class JointForces:
         are open in any member.
     split : str or None
         How open components were chosen; None where they are NaN.
+    contacts : tuple of str
+        Names of the K closed contacts, which hold either way here, whatever they can.
+    pulling, slipping : (..., K) bool
+        Contacts that would have to pull, and those that push but need more friction than they have, as in
+        `GraspMotion`: those that do for certain, where loads are open. Whether such are possible together
+        `feasible` tells.
 
     Examples
     --------
@@ -203,6 +210,10 @@ class JointForces:
         share: np.ndarray,
         length: float,
         split: Split,
+        pressing: Pressing,
+        touch: np.ndarray,
+        touch_play: np.ndarray,
+        size: np.ndarray,
     ) -> None:
         self.joints = tuple(bodies)
         self.actuators = actuators
@@ -223,6 +234,17 @@ class JointForces:
         hidden = loose[..., 6 * len(bodies) :] & (split is None)
         single = np.where(hidden, np.nan, np.concatenate([effort, tie_load], axis=-1))
         self.effort, self.tie_load = single[..., : len(actuators)], single[..., len(actuators) :]
+        self.contacts, self._pressing = pressing.names, pressing
+        open_ = varies(touch_play, share[..., None]) & (split is None)
+        # what varies by rounding alone does not
+        self._touch, self._touch_play = touch, np.where(open_[..., None], touch_play, 0.0)
+        # loads at a standstill in free fall are round-off of its weight and its inertia
+        self._size = np.maximum(np.abs(touch).max(axis=-1, initial=0.0), size)
+        # who slips without its open loads across does so with them
+        sure = np.where(open_, np.where(pressing.along, np.nan, 0.0), touch)
+        self.pulling, self.slipping = pressing.judge(sure, SMALL * self._size)
+        normal = sure[..., pressing.along]
+        self._normal = np.where(np.abs(normal) > SMALL * self._size[..., None], normal, 0.0)
 
     @property
     def force(self) -> np.ndarray:
@@ -238,6 +260,30 @@ class JointForces:
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch."""
         return self.effort.shape[:-1]
+
+    @property
+    def feasible(self) -> np.ndarray:
+        """Whether the contacts can have such loads, (...) bool: none has to pull or slips.
+
+        Of loads that the model leaves open it is enough that some are possible.
+
+        Raises
+        ------
+        KicError
+            Where these have friction cones in space, and the solver for them is not installed.
+        """
+        found = np.zeros(self.batch, dtype=bool)
+        for b in np.ndindex(self.batch):
+            size = float(self._size[b])
+            if np.isfinite(self._touch[b]).all():
+                most = self._pressing.most(self._touch[b], self._touch_play[b], size)[0] if size else 0.0
+                found[b] = most >= -SMALL
+        return found
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What contacts can not do, in words; none where all is well."""
+        return remarks(self.contacts, self._normal, self.pulling, self.slipping)
 
     def __getitem__(self, joint: str) -> Wrench:
         found = self._wrenches.get(joint) if isinstance(joint, str) else None
@@ -268,6 +314,8 @@ class JointForces:
         if self.undetermined:
             how = f"chosen by {self.split}" if self.split else "nan"
             sheet.say(f"\nundetermined ({how}): {', '.join(self.undetermined)}")
+        for remark in self.remarks:
+            sheet.say(remark)
         return sheet
 
     def __repr__(self) -> str:

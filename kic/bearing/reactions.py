@@ -18,6 +18,7 @@ import numpy as np
 from kic.arrays import broadcast_batches, trailing
 from kic.bearing.freebodies import FreeBodies, Places
 from kic.bearing.jointforces import JointForces, Split
+from kic.contacts import pressing_of
 from kic.errors import InputError, SingularError, shown
 from kic.items import SPIN, Item
 from kic.kinematics import RowsQuestion
@@ -211,7 +212,15 @@ def joint_forces(
         full[good] = part
         whole[key] = full.reshape((*batch, *part.shape[1:]))
     bodies = {joint.name: joint.bodies for joint in free.joints}
-    return JointForces(bodies, acting.labels, free.ties, **whole, length=model.length, split=split)
+    return JointForces(
+        bodies,
+        acting.labels,
+        free.ties,
+        **whole,
+        length=model.length,
+        split=split,
+        pressing=pressing_of(model.drawing.touching),
+    )
 
 
 def _error(model: Model) -> float:
@@ -263,13 +272,13 @@ def _answer(
     rates, accelerations = free.motion(states, phid, phidd)
     places = free.places(states)
     twists = free.twists(rates)
-    load, drag = free.applied(places, force, twists)
-    model.check_springs(load, None)
+    load_on, drag = free.applied(places, force, twists)
+    model.check_springs(load_on, None)
     prevented, left = (free.first_order(of, places) for of in (free.prevented, free.left))
     # springs and dampers in the joints are efforts that are known
     known = _laws(model, states, np.einsum("bfnc,bnc->bf", left, twists))
     inertia = free.inertia(places, rates, accelerations)
-    needed = inertia - load + drag - np.einsum("bfnc,bf->bnc", left, known)
+    needed = inertia - load_on + drag - np.einsum("bfnc,bf->bnc", left, known)
     ties = free.ties_first_order(places, left)
     rows = np.concatenate([acting.first_order(free, places, left), ties, prevented], axis=1)
     if not np.isfinite(rows).all():
@@ -287,7 +296,7 @@ def _answer(
         efforts = wanted * acting.scale
         held, missed = chosen(held, efforts, _error(model))
         # the parts of what the motion takes, which may cancel
-        parts = (np.abs(inertia) + np.abs(load) + np.abs(needed)) * free.column_scale
+        parts = (np.abs(inertia) + np.abs(load_on) + np.abs(needed)) * free.column_scale
         whole = np.linalg.norm(parts, axis=(1, 2)) + np.linalg.norm(efforts, axis=1)
         missed = missed / np.where(whole > 0, whole, 1.0)
     # efforts and loads of ties first; those in a joint are what it is given along its freedoms, while across
@@ -304,7 +313,13 @@ def _answer(
         (np.arange(len(free.joints))[:, None] == owner).astype(float)
         for owner in (free.owner, free.owner_left)
     )
+    touching = free.owner >= len(model.drawing.joints)
+    pushed = held.load[:, single:][:, touching] / free.scale[touching]
+    pushed_play = held.play[:, single:][:, touching] / free.scale[touching, None]
     return {
+        "touch": pushed,
+        "touch_play": pushed_play,
+        "size": (np.abs(inertia) + np.abs(load_on) + np.abs(needed))[..., :3].max(axis=(1, 2), initial=0.0),
         "point": places.joints,
         "loads": held_sum @ (held.load[:, single:, None] * across) + given_sum @ (given[..., None] * along),
         "play": _spread(held_sum, across, held.play[:, single:]) + _spread(given_sum, along, given_play),

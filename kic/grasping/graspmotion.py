@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kic.grasping.pressing import SMALL, judged, remarks
 from kic.tables import Sheet, member
-
-# loads smaller than this share of the largest, or of what the object needs, are zero but for rounding
-SMALL = 1e-9
 
 
 class GraspMotion:
@@ -76,16 +74,10 @@ class GraspMotion:
         # of a body in free fall the loads are round-off of its weight and its inertia
         small = SMALL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
         self._pressed = np.where(np.abs(self.normal_force) > small, self.normal_force, 0.0)
-        self.pulling = ~pinned & (self.normal_force < -small)
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
         moment = np.linalg.norm(contact_moment, axis=-1)
-        # the share of the bound that is used: of the cone, or of the soft finger's ellipsoid
-        shares = [
-            x / np.where(most > 0, most, np.inf) for x, most in zip((across, moment), bounds, strict=True)
-        ]
-        over = np.hypot(*shares) > self.normal_force + small
-        self.slipping = ~pinned & ~self.pulling & over
+        self.pulling, self.slipping = judged(self.normal_force, across, moment, bounds, pinned, small)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -101,20 +93,7 @@ class GraspMotion:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What contacts can not do, in words; none where all is well."""
-        total = int(np.prod(self.batch))
-        said = []
-        for k, name in enumerate(self.contacts):
-            for flags, what in (
-                (self.pulling, "would have to pull, by {:.3g}, and comes off"),
-                (self.slipping, "needs more friction than it has, pressed by {:.3g}, and slips"),
-            ):
-                count = int(flags[..., k].sum())
-                if count:
-                    least = np.abs(self._pressed[..., k][flags[..., k]])
-                    size = float(least.max() if flags is self.pulling else least.min())
-                    where = f" (in {count} of {total} members)" if self.batch else ""
-                    said.append(f"contact '{name}' {what.format(size)}{where}")
-        return tuple(said)
+        return remarks(self.contacts, self._pressed, self.pulling, self.slipping)
 
     def sheet(self) -> Sheet:
         """Labelled tables, to print or to show."""

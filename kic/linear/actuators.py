@@ -62,9 +62,12 @@ class Train:
 
     def shafts(self, joints: Coefficients) -> Coefficients:
         """Shafts as rows, from the coefficients of their joints in any coordinates."""
-        K, J = self.ratios.shape
-        N = Coefficients(self.names, self.joints, self.ratios, np.zeros((K, J, J)), np.zeros((K, J, J, J)))
-        return N @ joints
+        jet = [
+            np.einsum(f"kj,...j{axes}->...k{axes}", self.ratios, T)
+            for axes, T in zip(("n", "mn", "lmn"), joints.tensors, strict=False)
+        ]
+        G, H, D = (*jet, None, None)[:3]
+        return Coefficients(self.names, joints.columns, G, H, D, quasi=joints.quasi)
 
     def dynamics(self, shafts: Coefficients) -> Dynamics:
         """I*, P* and damping of rotors, in the coordinates of their shafts' rows (2-237).
@@ -72,11 +75,31 @@ class Train:
         With N of the shafts, I* = Nᵀ J N and P*_kab = N_ik J_i H^u_iab; damping Nᵀ b N.
         """
         N, H = shafts.G, shafts.needed("H", 2)
-        weighed = np.swapaxes(N, -1, -2) * self.inertia
-        P = np.einsum("...ki,...iab->...kab", weighed, H)
+        P = np.einsum("...ik,i,...iab->...kab", N, self.inertia, H)
         damping = (np.swapaxes(N, -1, -2) * self.damping) @ N
         holonomic = shafts.quasi.isdisjoint(shafts.columns)
-        return Dynamics(shafts.columns, weighed @ N, P, damping=damping, holonomic=holonomic)
+        return Dynamics(shafts.columns, self.reflected(N), P, damping=damping, holonomic=holonomic)
+
+    def reflected(self, N: np.ndarray) -> np.ndarray:
+        """Inertia (..., M, M) of the rotors as coordinates feel it, Nᵀ J N, for shafts u̇ = N q̇ (2-237)."""
+        return (np.swapaxes(N, -1, -2) * self.inertia) @ N
+
+    def inner(self, speed: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+        """Torques (..., K) that rotors and damping take of those of the motors, J ü + b u̇ (2-236)."""
+        return self.inertia * acceleration + self.damping * speed
+
+    def drop(self, current: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        """Voltages (..., K) of steady currents, R i + k_e u̇ (2-240); NaN of plain sources of torque."""
+        return self.resistance * current + self.speed_constant * speed
+
+    def stored(self, current: np.ndarray) -> np.ndarray:
+        """Energy (...) in the inductances, ½ L i²."""
+        return np.asarray((self.inductance * np.where(self.slow, current, 0.0) ** 2).sum(axis=-1) / 2)
+
+    @property
+    def slow(self) -> np.ndarray:
+        """Motors (K,) bool with inductance, whose currents take time to follow their voltages."""
+        return self.inductance != 0
 
     def stiffness(self, shafts: Coefficients, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂T/∂q of rotors, by inertia and by damping, (..., M, M) each.
@@ -165,17 +188,17 @@ class Train:
         """
         speed, acceleration = shafts.velocity(v), shafts.acceleration(v, a)
         outside = self.torques(shafts, effort)
-        torque = outside + self.inertia * acceleration + self.damping * speed + self.dry(shafts, v)
+        torque = outside + self.inner(speed, acceleration) + self.dry(shafts, v)
         current = np.where(self.electrical, torque / self.torque_constant, np.nan)
-        voltage = self.resistance * current + self.speed_constant * speed
+        voltage = self.drop(current, speed)
         rate = np.full_like(current, np.nan)
         if effort_rate is not None and j is not None:
             # d(Nᵀ τ)/dt = Ṅᵀ τ + Nᵀ τ̇, where gears drive joints that depend on the coordinates
             turned = np.einsum("...pmn,...m,...p->...n", shafts.needed("H", 2), v, outside)
             torque_rate = self.torques(shafts, effort_rate - turned, "a rate of effort")
-            torque_rate = torque_rate + self.inertia * shafts.jerk(v, a, j) + self.damping * acceleration
+            torque_rate = torque_rate + self.inner(acceleration, shafts.jerk(v, a, j))
             rate = np.where(self.electrical, torque_rate / self.torque_constant, np.nan)
-            voltage = voltage + np.where(self.inductance != 0, self.inductance * rate, 0.0)
+            voltage = voltage + np.where(self.slow, self.inductance * rate, 0.0)
         return Drive(self.names, speed, torque, current, rate, voltage)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from kic.arrays import trailing
 from kic.configuration import Configuration
+from kic.continuation import ending
 from kic.errors import InputError, PostureError, SingularError, unknown
 from kic.linear.equilibrium import Equilibrium
 from kic.model import Model
@@ -32,6 +33,9 @@ NOTHING = 1e-10
 POOR = 0.2
 # shares of a step that are tried before the mechanism is left to fall, and of falling
 _SHARES, _FALLING = (1.0, 0.5, 0.25, 0.125, 0.0625), (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3)
+# a search that had to fall so often climbs no more: Newton's way up and the falls would take turns for ever;
+# nor does one that took so many steps up that were all too long
+FALLS, CLIMBS = 3, 16
 
 
 def find_equilibrium(
@@ -104,7 +108,7 @@ class _Search:
     ) -> None:
         self.model, self.asked, self.applied, self.motors = model, names, applied, motors
         self.stable = stable
-        self.named = False
+        self.named, self.falls, self.climbs = False, 0, 0
         labels = model.transfer(names).labels
         self.held = names_of(held, "held")
         for name in self.held:
@@ -161,6 +165,7 @@ class _Search:
 
     def run(self, c: Configuration) -> Equilibrium:
         """The search from a posture."""
+        self.began = c
         here, last = self._at(c), np.inf
         for steps in range(STEPS):
             step, lost = here.newton(here.left, self.size)
@@ -173,7 +178,7 @@ class _Search:
             else:
                 here, last = self._on(here, step, lost), length
             here = self._in_good_coordinates(here)
-        self._refuse(here)
+        self._refuse(here, self._drifted(here.configuration))
 
     def _found(self, here: _Place, steps: int) -> Equilibrium:
         """What was found, in the coordinates of the user.
@@ -218,7 +223,9 @@ class _Search:
         """One step further."""
         length = float(np.abs(step).max(initial=0.0))
         ridge = here.downhill(self.size) if self.stable else None
-        if lost <= 1e-3 * float(np.linalg.norm(here.left)) and ridge is None:
+        up = length > NEAR and float(here.left @ step) > 0
+        tired = up and (self.falls >= FALLS or self.climbs >= CLIMBS)
+        if lost <= 1e-3 * float(np.linalg.norm(here.left)) and ridge is None and not tired:
             short = min(1.0, LONGEST / length) if length else 1.0
             for share in _SHARES:
                 there = self._try(here.configuration, share * short * step)
@@ -226,6 +233,7 @@ class _Search:
                     # good if what the old stiffness makes of the new rest is smaller (natural monotonicity)
                     after = np.linalg.norm(here.newton(there.left, self.size)[0])
                     if length <= NEAR or after <= (1 - share * short / 4) * np.linalg.norm(step):
+                        self.climbs += up and length > LONGEST
                         return there
         if here.left.any():
             fall = here.fall()
@@ -233,6 +241,7 @@ class _Search:
                 there = self._try(here.configuration, share * LONGEST * fall)
                 # as long as it still goes down there
                 if there is not None and there.left @ fall <= 0:
+                    self.falls += 1
                     return there
         self._refuse(here)
 
@@ -298,14 +307,32 @@ class _Search:
             free=tuple(names),
         )
 
-    def _refuse(self, here: _Place) -> NoReturn:
+    def _drifted(self, c: Configuration) -> str:
+        """How far a search that came to no end has gone."""
+        names = [x for x in self.model.transfer(self.asked).labels if self.model.value_rows(x)[1]]
+        ways = [(float(self.began.value(x)), float(c.value(x))) for x in names]
+        far = max(range(len(names)), key=lambda k: abs(ways[k][1] - ways[k][0]), default=None)
+        gone = "" if far is None else f": {names[far]} went from {ways[far][0]:.3g} to {ways[far][1]:.3g}"
+        return f"after {STEPS} steps nothing has stopped it{gone}"
+
+    def _stopped(self, c: Configuration) -> str:
+        """Why no step leads further down from a posture."""
+        names = [x for x in self.model.transfer(self.asked).labels if self.model.value_rows(x)[1]]
+        place = ", ".join(f"{x} = {float(c.value(x)):.6g}" for x in names)
+        if self.model.direct:
+            return f"from {place} no step leads on"
+        why = ending(self.model.closure(self.transfer.names), self.began._states, c._states)
+        return f"it comes to {place}; {why}, and what rests only there is not told by linearization"
+
+    def _refuse(self, here: _Place, why: str = "") -> NoReturn:
         """No equilibrium was found."""
         left = here.left / self.scale
         where = ", ".join(f"{self.labels[n]} {x:.3g}" for n, x in zip(self.free, left, strict=True) if x)
         raise PostureError(
-            f"No equilibrium of '{self.model.drawing.name}' was found near the start; where the search "
-            f"ended, these efforts would still be needed: {where}. Give them as `effort`, hold what drifts "
-            "away with `held`, or start nearer with `near`.",
+            f"No equilibrium of '{self.model.drawing.name}' was found near the start: "
+            f"{why or self._stopped(here.configuration)}. Where the search ended, these efforts would still "
+            f"be needed: {where}. Give them as `effort`, hold what drifts away with `held`, or start nearer "
+            "with `near`.",
             left=left,
             reached=here.configuration,
         )

@@ -13,6 +13,7 @@ from kic.typed import (
     misuse,
     model_argument,
     named_numbers,
+    names_typed,
     number_of,
     posture_options,
 )
@@ -30,9 +31,11 @@ POSTURES = 49
 @model_argument
 @posture_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
-              help="Where to; the ending says how: .png, .svg or .pdf.")  # fmt: skip
+              help="Where to; the ending says how: .png, .svg, .pdf, or .gif, .mp4 of a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO",
-              help="Postures in a fan: this coordinate moves, the others stay.")  # fmt: skip
+              help="This coordinate moves, the others stay: a fan of postures, or an animation.")  # fmt: skip
+@click.option("--trace", "trace", multiple=True, metavar="NAME[,NAME…]",
+              help="Points and bodies whose curves are drawn, with --move; repeatable.")  # fmt: skip
 @click.option("--names", is_flag=True, help="Write the names of joints, bodies and points beside them.")
 @click.option("--view", metavar="VIEW",
               help="top, front, side, or from where, AZIMUTH,ELEVATION in degrees.")  # fmt: skip
@@ -44,6 +47,7 @@ def draw(
     near: tuple[str, ...],
     file: str,
     move: str | None,
+    trace: tuple[str, ...],
     names: bool,
     view: str | None,
     dpi: int,
@@ -54,21 +58,35 @@ def draw(
       kic draw four-bar -o four-bar.svg
       kic draw four-bar --at A=70deg --names -o four-bar.png
       kic draw four-bar --move A=60deg..120deg -o fan.pdf
+      kic draw four-bar --move A=60deg..420deg --trace tip -o turn.gif
       kic draw puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --view 40,20 -o arm.png
 
     Needs Matplotlib (pip install 'kic[plot]').
     """
     from kic.errors import InputError
+    from kic.picturing.animate import FORMATS, animate
     from kic.picturing.draw import draw as drawn
 
     mechanism = load_model(model)
-    looked = _view(view)
+    looked, traced = _view(view), names_typed(trace, "--trace")
     configuration = configuration_of(mechanism, given, near)
+    if traced and not move:
+        raise misuse("curves are drawn by what moves. Give --move NAME=FROM..TO.", "--trace")
     if move:
         configuration = _moved(mechanism, configuration, move)
-    picture = drawn(configuration, names=names, view=looked)
+    made: Any
+    if file.lower().endswith(tuple(f".{kind}" for kind in FORMATS)):
+        if not move:
+            raise misuse(f"{file!r} is for what moves. Give --move NAME=FROM..TO.", "--output")
+        if names:
+            raise misuse("names are written beside what stands still, not in an animation.", "--names")
+        made = animate(configuration, trace=traced, view=looked)
+    else:
+        made = drawn(configuration, names=names, view=looked)
+        if traced:
+            made.trace(traced)
     try:
-        picture.save(file, dpi)
+        made.save(file, dpi)
     except OSError as error:
         raise InputError(f"{file}: can not be written: {error.strerror}.", path=file) from None
 

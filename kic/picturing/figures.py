@@ -56,8 +56,8 @@ class Picture:
     Attributes
     ----------
     figure : matplotlib.figure.Figure
-    axes : matplotlib.axes.Axes
-        Where it is drawn: anything may be added to it before it is saved.
+    axes : matplotlib.axes.Axes, or a tuple of them
+        Where it is drawn: anything may be added to it before it is saved. Of several panels one each.
     """
 
     def __init__(self, figure: Any, axes: Any) -> None:

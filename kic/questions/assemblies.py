@@ -187,7 +187,7 @@ class Search:
 
     def beyond(self, states: np.ndarray) -> np.ndarray:
         """How far (K, limits) each limited coordinate is beyond its limits."""
-        return _beyond(self.model, states, self.bounds)
+        return beyond_limits(self.model, states, self.bounds)
 
 
 def searched(
@@ -210,7 +210,7 @@ def searched(
     if around:
         raise InputError(f"Expected `near` to be one posture, got a batch {around}.")
     closure = model.closure(targets.names, targets.held)
-    return Search(model, targets, closure, base, _bounds(model, limits), int(starts), rng)
+    return Search(model, targets, closure, base, limits_of(model, limits), int(starts), rng)
 
 
 def one_target(search: Search) -> Assemblies:
@@ -235,7 +235,7 @@ def one_target(search: Search) -> Assemblies:
     return Assemblies(model, states, search.starts, hits, closure.condition(states) > SINGULAR)
 
 
-def _bounds(model: Model, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
+def limits_of(model: Model, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
     """Lower and upper limit of each coordinate that has some."""
     if limits is None:
         return {}
@@ -322,7 +322,7 @@ def _closest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: floa
     return np.take_along_axis(turns, np.argmin(cost, axis=1)[:, None], axis=1)[:, 0]
 
 
-def _beyond(model: Model, states: np.ndarray, bounds: dict[str, tuple[float, float]]) -> np.ndarray:
+def beyond_limits(model: Model, states: np.ndarray, bounds: dict[str, tuple[float, float]]) -> np.ndarray:
     """How far (K, limits) each limited coordinate is beyond its limits."""
     tree, postures = model.tree, Configuration(model, (len(states),), states)
     columns = []

@@ -13,7 +13,7 @@ from kic.mechanism import Mechanism
 from kic.modelfile import written
 from kic.report import report, summary
 from kic.reporting.inline import inline
-from kic.reporting.plots import Plot, conditions, curves, over
+from kic.reporting.insights import Plot, conditions, curves, over
 from kic.reporting.ranges import Range, moved_alone
 from kic.tables import Table, html
 

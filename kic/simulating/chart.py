@@ -7,23 +7,43 @@ brought to unit length wherever they are used and never otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kic.closer import Closer
 from kic.errors import PostureError, SimulationError, SingularError
 from kic.evaluator import Evaluator
+from kic.linear.actuators import Train
 from kic.posture import phi_of
 from kic.rotations import product
-from kic.simulating.motion import Motion, Now
+from kic.simulating.motion import NONE, Motion, Now
+from kic.simulating.motoring import Motoring
 from kic.tree import Tree
 
 # what is integrated beside the motion: work of efforts, of loads, and of dampers
 ACCOUNTS = 3
+# and with motors: what they take in, and what is lost in them
+SUPPLIED = 2
+# and what is kept of them at a moment
+FLOWS = ("torque", "voltage", "current", "current_rate")
 # the way from the last good state to another is walked in parts no smaller than this, before more is tried
 _LEAST_PART = 1 / 64
+
+
+class Driven(NamedTuple):
+    """Efforts and accelerations (M,) in a chart; efforts at the user's coordinates; motors.
+
+    Among the efforts are those that prescribed motions take.
+    """
+
+    T: np.ndarray
+    a: np.ndarray
+    effort: np.ndarray
+    shafts: Any
+    flow: Any
 
 
 class Chart:
@@ -47,6 +67,8 @@ class Chart:
     ----------
     size : int
         Rates in the chart.
+    rest : slice
+        Unknowns beside coordinates and rates, of any chart the same: currents of motors, and accounts.
     careful : bool
         Whether all is tried where loops do not close at once.
     """
@@ -59,8 +81,11 @@ class Chart:
         self._tree = model.tree
         self.own = names == motion.names
         self._wrt = None if self.whole else names
-        asked = () if self.own else motion.names
-        self._evaluate = Evaluator(model, asked, 1, True, self._wrt)
+        self._motors = None if motion.train is None else Motoring(motion, motion.train, names)
+        asked, order = () if self.own else motion.names, 1
+        if self._motors is not None and self._motors.rows:
+            asked, order = tuple(dict.fromkeys((*asked, *self._motors.rows))), 2
+        self._evaluate = Evaluator(model, asked, order, True, self._wrt)
         self._results: Any = None
         self._close = None if self.whole else Closer(model, names)
         self._closure = model.closure(names)
@@ -69,42 +94,66 @@ class Chart:
         self._choice: np.ndarray | None = None
         self.places = model.tree.state_size if self.whole else len(names)
         self.size = len(names)
+        # the prescribed coordinates, which are in every chart, and the others
+        self.held = np.array([names.index(motion.names[k]) for k in motion.held], dtype=np.intp)
+        self.free = np.setdiff1d(np.arange(len(names)), self.held)
+        slow = 0 if self._motors is None else int(self._motors.slow.sum())
+        self.accounts = ACCOUNTS if self._motors is None else ACCOUNTS + SUPPLIED
+        self.rest = slice(self.places + self.size, None)
+        self._currents = slice(self.places + self.size, self.places + self.size + slow)
         rows = self._evaluate.layouts[0]
         # of the user's coordinates, those known but for full turns
-        self._turns = np.zeros(len(q), dtype=bool) if rows is None else rows.rows.turns
+        self._turns = np.zeros(len(q), dtype=bool)
+        if rows is not None and not self.own:
+            self._turns = rows.rows.turns[: len(q)]
         self._start = np.zeros(0) if self.whole else self._values(near)
+
+    @property
+    def train(self) -> Train | None:
+        """Motors that are driven by voltages, if there are any."""
+        return self.motion.train
 
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Values (M,) of the chart's coordinates."""
-        return self.q.copy() if self.own else self.motion.model.values(self.names, state[None])[0]
+        if self.own:
+            return self.q.copy()
+        values = self.motion.model.values(self.names, state[None])[0]
+        values[self.held] = self.q[self.motion.held]  # full turns included
+        return values
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """What is one (places + size + ACCOUNTS,) in each unknown.
+        """What is one in each unknown.
 
         A radian, the characteristic length; of energies, what a motion of most inertia has that moves by one
-        of these in a unit of time.
+        of these in a unit of time; of currents, see `Motoring.scale`.
         """
         t = self._closure.transfer
         rates = t.scale[: t.first]
         places = state_scale(self._tree, t.column_scale) if self.whole else rates
-        inertia = np.diag(self._evaluated(self.near).I) * rates**2
-        return np.concatenate([places, rates, np.full(ACCOUNTS, inertia.max(initial=0.0) or 1.0)])
+        r = self._evaluated(self.near)
+        inertia, currents = np.diag(r.I), np.zeros(0)
+        if self._motors is not None:
+            shafts = self._motors.shafts(r, np.zeros(self.size))
+            inertia = inertia + np.diag(self._motors.train.reflected(shafts.N))
+            currents = self._motors.scale(shafts, inertia, rates)
+        energy = (inertia * rates**2).max(initial=0.0) or 1.0
+        return np.concatenate([places, rates, currents, np.full(self.accounts, energy)])
 
-    def pack(self, state: np.ndarray, rates: np.ndarray, accounts: np.ndarray) -> np.ndarray:
-        """Unknowns from a closed state (S,), the anchor, and rates (M,) of the chart."""
-        return np.concatenate([state if self.whole else self._start, rates, accounts])
+    def pack(self, state: np.ndarray, rates: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """Unknowns from a closed state (S,), the anchor, rates (M,) of the chart, and the rest of another."""
+        return np.concatenate([state if self.whole else self._start, rates, rest])
 
     def anchor(self, t: float, y: np.ndarray) -> None:
         """Take a good state for that from which others are closed."""
         x, state, v = self.parts(t, y)
-        self.q = self._users(self._evaluated(state), x, state, v)[0].q.copy()
+        self.q = self._users(self._evaluated(state), x, state, v, y)[0].q.copy()
         self.near, self._start = state.copy(), x.copy()
 
     def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Unknown coordinates, closed state (S,), rates (M,) of the chart; prescribed motion put in."""
         x, v = y[: self.places], y[self.places : self.places + self.size]
-        held = self.motion.held
+        held = self.held
         if held.size:
             value, rate, _ = self.motion.given(t)
             x, v = x.copy(), v.copy()
@@ -116,7 +165,7 @@ class Chart:
 
     def led(self, y: np.ndarray) -> np.ndarray:
         """Values and rates (2, H) of prescribed coordinates, as their rates and accelerations lead them."""
-        held = self.motion.held
+        held = self.held
         return np.array([y[self._columns(held)], y[self.places + held]])
 
     def _closed(self, x: np.ndarray) -> np.ndarray:
@@ -185,12 +234,18 @@ class Chart:
         """Rates of the unknowns."""
         x, state, v = self.parts(t, y)
         r = self._evaluated(state)
-        now, G = self._users(r, x, state, v)
-        T, a = self._driven(t, r, now, G, v)
+        now, G = self._users(r, x, state, v, y)
+        driven = self._driven(t, r, now, G, v)
         rate = np.empty_like(y)
         rate[: self.places] = self._slopes(x, v)
-        rate[self.places : self.places + self.size] = a
-        rate[-ACCOUNTS:] = T @ v, r.load @ v, v @ r.damping @ v
+        rate[self.places : self.places + self.size] = driven.a
+        spent, end = v @ r.damping @ v, self._currents.stop
+        if self._motors is not None:
+            shafts, flow = driven.shafts, driven.flow
+            rate[self._currents] = flow.current_rate[self._motors.slow]
+            rate[-SUPPLIED:] = flow.power, flow.heat
+            spent = spent + self._motors.train.damping @ shafts.speed**2
+        rate[end : end + ACCOUNTS] = driven.T @ v, r.load @ v, spent
         if not np.isfinite(rate).all():
             raise SimulationError(
                 f"The motion of '{self.motion.model.drawing.name}' is no longer finite at t = {t:.9g}.",
@@ -201,24 +256,32 @@ class Chart:
     def seen(self, t: float, y: np.ndarray) -> Now:
         """What efforts and events see of the unknowns."""
         x, state, v = self.parts(t, y)
-        return self._users(self._evaluated(state), x, state, v)[0]
+        r = self._evaluated(state)
+        now = self._users(r, x, state, v, y)[0]
+        if self._motors is None:
+            return now
+        return replace(now, current=self._motors.flow(t, now, self._motors.shafts(r, v)).current)
 
     def moment(self, t: float, y: np.ndarray) -> dict[str, Any]:
         """What is kept of a moment, its motion in the chart; see `seen_from`."""
         x, state, v = self.parts(t, y)
         r = self._evaluated(state)
-        now, G = self._users(r, x, state, v)
-        T, a = self._driven(t, r, now, G, v)
-        return {
+        now, G = self._users(r, x, state, v, y)
+        driven = self._driven(t, r, now, G, v)
+        kept = {
             "t": t,
             "q": now.q.copy(),
-            "effort": (T if G is None else self.motion.efforts(t, now)).copy(),
+            "effort": driven.effort.copy(),
             "state": state.copy(),
             "kinetic": v @ r.I @ v / 2,
-            "accounts": y[-ACCOUNTS:].copy(),
+            "accounts": y[self._currents.stop :].copy(),
             "v": v.copy(),
-            "a": a,
+            "a": driven.a,
         }
+        if self._motors is None:
+            return kept | dict.fromkeys(FLOWS, np.zeros(0))
+        kept["kinetic"] += self._motors.train.inertia @ driven.shafts.speed**2 / 2
+        return kept | {key: getattr(driven.flow, key) for key in FLOWS}
 
     def spread(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
         """Rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
@@ -237,34 +300,45 @@ class Chart:
         self._results = self._evaluate(state, self._results)
         return self._results
 
-    def _users(self, r: Any, x: np.ndarray, state: np.ndarray, v: np.ndarray) -> tuple[Now, Any]:
+    def _users(
+        self, r: Any, x: np.ndarray, state: np.ndarray, v: np.ndarray, y: np.ndarray
+    ) -> tuple[Now, Any]:
         """What the user sees, and the G of the user's coordinates unless they are the chart's."""
         motion = self.motion
+        current = NONE if self._motors is None else self._motors.known(y[self._currents])
         if not self.own:
             G = np.concatenate([r[name].G for name in motion.names])
             q = np.concatenate([r[name].value for name in motion.names])
             turns = np.round((self.q - q) / (2 * np.pi))
-            return Now(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state), G
+            return Now(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state, current), G
         # of a chart of their own the coordinates are unknowns; balls have rotation vectors
         q = phi_of(self._tree, state[None])[0] if self.whole else x
-        return Now(q, v, state), None
+        return Now(q, v, state, current), None
 
-    def _driven(self, t: float, r: Any, now: Now, G: Any, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Efforts in the chart, those that hold prescribed motions among them, and accelerations."""
-        motion = self.motion
-        T = motion.efforts(t, now)
-        if G is not None:
-            T = G.T @ T
-        h = (r.P @ v) @ v + r.damping @ v - r.load
-        if not motion.held.size:
-            return T, self._solve(r.I, T - h)
-        free, held = motion.free, motion.held
-        a, T = np.empty(self.size), T.copy()
+    def _driven(self, t: float, r: Any, now: Now, G: Any, v: np.ndarray) -> Driven:
+        """What drives the motion: efforts, motors, and what prescribed motions take."""
+        motion, held, free = self.motion, self.held, self.free
+        effort = motion.efforts(t, now)
+        I, h, shafts, flow = r.I, (r.P @ v) @ v + r.damping @ v - r.load, None, None
+        if self._motors is not None:
+            train, shafts = self._motors.train, self._motors.shafts(r, v)
+            flow = self._motors.flow(t, now, shafts)
+            I = I + train.reflected(shafts.N)
+            h = h + shafts.N.T @ (train.inner(shafts.speed, shafts.bend) - flow.torque)
+        if not held.size:
+            T = effort if G is None else G.T @ effort
+            return Driven(T, self._solve(I, T - h), effort, shafts, flow)
+        effort = effort.copy()
+        effort[motion.held] = 0.0
+        T = effort.copy() if G is None else G.T @ effort
+        a = np.empty(self.size)
         a[held] = motion.given(t)[2]
-        I = r.I[free]
-        a[free] = self._solve(I[:, free], T[free] - h[free] - I[:, held] @ a[held])
-        T[held] = r.I[held] @ a + h[held]
-        return T, a
+        part = I[free]
+        a[free] = self._solve(part[:, free], T[free] - h[free] - part[:, held] @ a[held])
+        # a prescribed coordinate moves nothing else of the chart: what it takes is its own effort
+        effort[motion.held] = I[held] @ a + h[held] - T[held]
+        T[held] += effort[motion.held]
+        return Driven(T, a, effort, shafts, flow)
 
     def _solve(self, I: np.ndarray, net: np.ndarray) -> np.ndarray:
         """Accelerations of an inertia that must be positive definite."""

@@ -2,6 +2,7 @@
 
 =======================  ============================  ================================================
 `computed_torque`        f(t, state, qd) → efforts     follows a trajectory of any rows, exactly linearised
+`computed_voltage`       f(t, state, qd, current) → V  the same by the voltages of motors
 `pd_gravity`             f(t, state, qd) → efforts     springs and dampers to it, and the loads held
 `resolved_rate`          f(t, state) → q̇               rates that lead rows along a trajectory
 `resolved_acceleration`  f(t, state, qd) → q̈           accelerations that do
@@ -12,62 +13,36 @@ States (..., S) are closed ones, as `Configuration.state` has them; rates and wh
 coordinates (..., M), the mechanism's own or those of `wrt`. Beyond its ends a trajectory rests. Gains are
 numbers, (P,) or (P, P) arrays for the P coordinates of the trajectory; errors of angles that are known but
 for full turns go the shorter way. The functions keep no memory and may be called from many threads. Those of
-efforts may be given to `kic.simulate` as they are: ``effort=computed_torque(…)``.
+efforts and voltages may be given to `kic.simulate` as they are: ``effort=computed_torque(…)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kic.arrays import reals
+from kic.coefficients import Coefficients
 from kic.errors import InputError, SingularError, shown
 from kic.mechanism import Mechanism
 from kic.rows import names_of
+from kic.simulating.control import Control
 from kic.trajectories.course import Motion
 from kic.trajectories.trajectory import Trajectory
 
-__all__ = ["computed_torque", "pd_gravity", "resolved_acceleration", "resolved_jerk", "resolved_rate"]
+__all__ = [
+    "computed_torque",
+    "computed_voltage",
+    "pd_gravity",
+    "resolved_acceleration",
+    "resolved_jerk",
+    "resolved_rate",
+]
 
 # a system of rates worse than this has no digit left in what it resolves
 _WORST_CONDITION = 1e12
-
-
-class Control:
-    """A controller: a function of time and state, or of time and what `kic.simulate` shows of a moment.
-
-    Attributes
-    ----------
-    gives : str
-        What comes back: "efforts", "rates", "accelerations" or "jerks".
-    coordinates : tuple of str
-        Names of the M coordinates that it gives them for, and whose rates it takes.
-    """
-
-    def __init__(self, gives: str, coordinates: tuple[str, ...], law: Callable[..., np.ndarray]) -> None:
-        self.gives, self.coordinates, self._law = gives, coordinates, law
-
-    def __call__(self, t: Any, state: Any, *rates: Any) -> np.ndarray:
-        """(..., M) at a time, for a closed state (..., S) and rates (..., M) as the law takes them."""
-        if not rates and hasattr(state, "state"):  # a moment of a run
-            return self._law(t, state.state, state.qd)
-        return self._law(t, state, *rates)
-
-    def check(self, gives: str, coordinates: tuple[str, ...]) -> None:
-        """Refuse a controller of something else, or in other coordinates."""
-        if self.gives != gives:
-            raise InputError(f"Expected a controller that gives {gives}, got one of {self.gives}.")
-        if self.coordinates != coordinates:
-            raise InputError(
-                f"Expected a controller in the coordinates {', '.join(coordinates)}, got one in "
-                f"{', '.join(self.coordinates)}. Give both the same `wrt`.",
-                coordinates=self.coordinates,
-            )
-
-    def __repr__(self) -> str:
-        return f"controller that gives {self.gives} of {', '.join(self.coordinates)}"
 
 
 def computed_torque(
@@ -117,13 +92,77 @@ def computed_torque(
     p, d = rows.gain("kp", kp), rows.gain("kd", kd)
 
     def effort(t: Any, state: Any, qd: Any) -> np.ndarray:
-        v = np.asarray(qd)
-        now = rows(t, state)
-        qdd = rows.accelerated(now, v, p, d)
-        r = now.results
-        return np.einsum("...kn,...n->...k", r.I, qdd) + _bias(r, v)
+        return rows.effort(t, state, np.asarray(qd), p, d)[0]
 
     return Control("efforts", rows.evaluator.coordinates, effort)
+
+
+def computed_voltage(
+    mechanism: Mechanism,
+    trajectory: Trajectory,
+    kp: Any,
+    kd: Any,
+    gain: float = 0.0,
+    wrt: str | Iterable[str] | None = None,
+) -> Control:
+    """Voltages of motors that make errors e of a trajectory die as ë + kd ė + kp e = 0.
+
+    V = R i_d + k_e u̇ + r (i_d − i), with the currents i_d of the torques that this takes, rotors included.
+    Exactly so without inductance; with it currents lag by L/(R + r), which should be short beside 1/kd.
+
+    Parameters
+    ----------
+    mechanism, trajectory, kp, kd, wrt
+        As in `computed_torque`; the mechanism with as many motors as freedoms.
+    gain : float
+        r of the current loop, voltage for each unit of current.
+
+    Returns
+    -------
+    Control
+        f(t, state, qd, current=None) → (..., K), of plain sources their torque. Currents (..., K) are not
+        needed without `gain`, and do not count where they are NaN.
+
+    Raises
+    ------
+    InputError, UnknownNameError, InertiaError, SingularError
+        As `computed_torque`; for a mechanism whose motors can not make any motion; from the function, where
+        `gain` asks for currents and none came.
+
+    Examples
+    --------
+    >>> import kic
+    >>> arm = kic.load("puma560-motors")
+    >>> go = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
+    >>> f = kic.controllers.computed_voltage(arm, go, kp=400.0, kd=40.0)
+    >>> run = kic.simulate(arm, arm.at([0.0] * 6), 0.1, voltage=f, method="LSODA")
+    >>> bool(abs(run.q - go(run.t).q).max() < 1e-4)
+    True
+    """
+    train = mechanism._model.train
+    rows = _Rows(mechanism, trajectory, wrt, 2, dynamics=True)
+    geared = mechanism.prepare(train.joints, 2, wrt=wrt)
+    p, d, r = rows.gain("kp", kp), rows.gain("kd", kd), reals(gain)
+    if r is None or r.shape != () or r < 0:
+        raise InputError(f"Expected `gain` to be a number of at least 0, got {shown(gain)}.")
+
+    def voltage(t: Any, state: Any, qd: Any, current: Any = None) -> np.ndarray:
+        v, joints = np.asarray(qd), geared(np.asarray(state))
+        effort, qdd = rows.effort(t, state, v, p, d)
+        parts = [joints[name] for name in train.joints]
+        G, H = (
+            np.concatenate([getattr(x, key) for x in parts], axis) for key, axis in (("G", -2), ("H", -3))
+        )
+        shafts = train.shafts(Coefficients(train.joints, geared.coordinates, G, H))
+        drive = train.drive(shafts, effort, None, v, qdd, None)
+        made = np.where(train.electrical, drive.voltage, drive.torque)
+        if not r:
+            return made
+        if current is None:
+            raise InputError("With `gain` the voltages need currents: give now.current as the last argument.")
+        return made + r * np.nan_to_num(drive.current - np.asarray(current))
+
+    return Control("voltages", rows.evaluator.coordinates, voltage)
 
 
 def pd_gravity(
@@ -325,6 +364,15 @@ class _Rows:
         wanted = now.wanted.qdd + _times(d, rate) + _times(p, now.error)
         return self.solve(now, wanted - _form(now.H, v, v))
 
+    def effort(
+        self, t: Any, state: Any, v: np.ndarray, p: np.ndarray, d: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Efforts at the coordinates, and their accelerations, that let errors die."""
+        now = self(t, state)
+        qdd, r = self.accelerated(now, v, p, d), now.results
+        bias = _form(r.P, v, v) + np.einsum("...kn,...n->...k", r.damping, v) - r.load
+        return np.einsum("...kn,...n->...k", r.I, qdd) + bias, qdd
+
     def solve(self, now: _Now, u: np.ndarray) -> np.ndarray:
         """x of G x = u, or an error where the rows can not drive the mechanism."""
         if self.same:
@@ -347,8 +395,3 @@ def _times(K: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _form(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.einsum("...pmn,...m,...n->...p", H, a, b)
-
-
-def _bias(r: Any, v: np.ndarray) -> np.ndarray:
-    """What an effort is beside I* q̈."""
-    return _form(r.P, v, v) + np.einsum("...kn,...n->...k", r.damping, v) - r.load

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from kic.errors import PostureError, SimulationError, SingularError
 from kic.mechanism import Mechanism
 from kic.progress import Bar
 from kic.questions.drives import GOOD, least, null_space, ranking
-from kic.simulating.chart import ACCOUNTS, Chart
+from kic.simulating.chart import Chart
 from kic.simulating.events import Events
-from kic.simulating.motion import Motion
-from kic.simulating.simulation import Moments, Simulation
+from kic.simulating.moments import Moments
+from kic.simulating.motion import NONE, Motion
+from kic.simulating.simulation import Simulation
+from kic.simulating.watch import Watch
 from kic.tree import PRISMATIC
 
 # a chart is left where its coordinates move less than this share of what they moved when it was chosen
@@ -29,6 +31,8 @@ SHORTER, SHORTEST = 0.1, 1e-13
 CAREFUL = 1e-3
 # so many of them, and loops are closed by all means
 FAILS = 2
+# prescribed coordinates are at a dead centre if they move less than GOOD, or than this where steps fail
+DEAD = 0.03
 # what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
 # many tolerances
 HONEST, TOLERANCES = 1e-2, 100.0
@@ -56,12 +60,15 @@ class Start:
         Values and rates of the user's coordinates.
     rates : (columns,) or None
         Rates of the tree, if they are known.
+    current : (n,)
+        Currents of the n motors with inductance, if there are voltages.
     """
 
     state: np.ndarray
     q: np.ndarray
     qd: np.ndarray
     rates: np.ndarray | None = None
+    current: np.ndarray = field(default_factory=lambda: NONE)
 
 
 class Run:
@@ -76,13 +83,16 @@ class Run:
         events: Events,
         settings: Settings,
         bar: Bar,
+        watch: Watch | None,
     ) -> None:
         self.mechanism, self.motion, self.times = mechanism, motion, times
         self.start, self.events, self.settings, self.bar = start, events, settings, bar
+        self.watch = watch
         self.moments, self.found = Moments(), list[tuple[float, int]]()
         self.steps, self.charts, self.next = 0, 1, 0
         self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
-        self.y = self.chart.pack(start.state, start.qd, np.zeros(ACCOUNTS))
+        rest = np.concatenate([start.current, np.zeros(self.chart.accounts)])
+        self.y = self.chart.pack(start.state, start.qd, rest)
         # the next integrator's first step, if it is known
         self.size: float | None = None
         # the time from which steps led nowhere, and how many
@@ -124,11 +134,11 @@ class Run:
 
     def _integrate(self) -> str:
         """Integrate chart by chart; says why it stopped before its time."""
-        worth = self._worth()
-        if worth is not None and worth < GOOD:
-            self._change(BETTER * worth, self.start.rates)
+        self._begin_well()
         self.events.check(self.chart.seen(self.t, self.y))
         self._keep([self.chart.moment(self.t, self.y)])
+        if self.watch is not None and self.watch.margin(self.chart, self.t, self.y) < 0:
+            return self._off(self.t, self.y)
         while self.next < len(self.times):
             solver, worth = self._solver(), self._worth()
             while self.next < len(self.times):
@@ -141,6 +151,7 @@ class Run:
                 if why:
                     return why
                 self.bar.show((self.t - self.times[0]) / (self.times[-1] - self.times[0]))
+                self._check_prescribed(GOOD)
                 now = self._worth()
                 if (
                     worth is not None
@@ -151,6 +162,19 @@ class Run:
                     self.size = getattr(solver, "h_abs", None)
                     break
         return ""
+
+    def _begin_well(self) -> None:
+        """Begin in coordinates that drive the mechanism, and in which loops are closed in compiled code.
+
+        That can not be done in angles of joints that are cut, which a run has no need of but at its ends.
+        """
+        worth = self._worth()
+        if worth is None:
+            return
+        if worth < GOOD:
+            self._change(BETTER * worth, self.start.rates)
+        elif not self.motion.model.closure(self.chart.names).compiled:
+            self._change(GOOD, self.start.rates)
 
     def _solver(self) -> Any:
         """SciPy's integrator from the present unknowns."""
@@ -194,9 +218,30 @@ class Run:
             return
         size = getattr(solver, "h_abs", None) or (CAREFUL * span if first else self.size) or CAREFUL * span
         self.size = SHORTER * size
+        if fails >= FAILS:
+            self._check_prescribed(DEAD)
         self.chart.careful = self.chart.careful or fails >= FAILS
         if self.size < SHORTEST * span:
             raise SimulationError(self._lost(self.chart.reason(error)), time=self.t) from None
+
+    def _check_prescribed(self, least_worth: float) -> None:
+        """Refuse to go on where prescribed coordinates themselves move less than so much."""
+        chart = self.chart
+        if not chart.held.size or chart.whole:
+            return
+        closure = self.motion.model.closure(chart.names)
+        G = closure.rows(chart.near[None])[1][0]
+        first = closure.transfer.first
+        if least(G[chart.held] @ null_space(G[first:], chart.size)) > least_worth:
+            return
+        names = ", ".join(chart.names[k] for k in chart.held)
+        raise SimulationError(
+            self._lost(
+                f"the motion prescribed for {names} leads to a dead centre, from where {names} can not drive "
+                "the mechanism on. Prescribe another motion, or that of other coordinates"
+            ),
+            time=self.t,
+        )
 
     def _lost(self, why: str) -> str:
         """What happened, and where the last good state is."""
@@ -207,14 +252,19 @@ class Run:
         """Find what is wanted within a step and go on to its end; says why if the run stops in it."""
         wanted = self.times[self.next :][self.times[self.next :] <= solver.t]
         hits, moments = list[tuple[float, int]](), list[dict[str, Any]]()
-        stop, end = False, float(solver.t)
-        if self.events.all or len(wanted):
+        stop, end = "", float(solver.t)
+        if self.events.all or len(wanted) or self.watch is not None:
             dense, chart = solver.dense_output(), self.chart
             first = self.t == self.times[0]
             hits = self.events.within(lambda t: chart.seen(t, dense(t)), self.t, end, first)
-            stop = bool(hits) and self.events.stops(hits[-1][1])
-            if stop:
+            if hits and self.events.stops(hits[-1][1]):
                 end = hits[-1][0]
+                stop = f"stopped at t = {end:.9g} by {self.events.name(hits[-1][1])}"
+            off = None if self.watch is None else self.watch.broken(chart, self.t, end, dense)
+            if off is not None:
+                end, stop = off, self._off(off, dense(off))
+                hits = [hit for hit in hits if hit[0] <= off]
+            if stop:
                 wanted = wanted[wanted <= end]
                 if end > max([self.moments.last, *wanted]):
                     wanted = np.append(wanted, end)
@@ -227,7 +277,12 @@ class Run:
             self.t, self.y = end, solver.y.copy()
         self.found += hits
         self._keep(moments)
-        return f"stopped at t = {end:.9g} by {self.events.name(hits[-1][1])}" if stop else ""
+        return stop
+
+    def _off(self, t: float, y: np.ndarray) -> str:
+        """Why the run stops where contacts can not hold."""
+        assert self.watch is not None  # for the type checker
+        return f"stopped at t = {t:.9g}: {self.watch.said(self.chart, t, y)}"
 
     def _keep(self, moments: list[dict[str, Any]]) -> None:
         for moment in moments:
@@ -241,7 +296,7 @@ class Run:
             return
         given = motion.given(t)[:2]
         self.way = np.maximum(self.way, np.abs(given - motion.given(float(self.times[0]))[:2]))
-        scale = self.chart.scale[self.chart.places + motion.held]
+        scale = self.chart.scale[self.chart.places + self.chart.held]
         allowed = np.maximum(HONEST * self.way, TOLERANCES * (s.atol * scale + s.rtol * np.abs(given)))
         led = self.chart.led(y)
         for row, k in np.argwhere(np.abs(led - given) > allowed):
@@ -256,36 +311,42 @@ class Run:
             )
 
     def _worth(self) -> float | None:
-        """How well the chart drives the mechanism; None where no other is ever taken."""
-        if self.chart.whole or self.motion.held.size:
+        """How well the chart drives what is not prescribed; None where no other is ever taken."""
+        if self.chart.whole or not self.chart.free.size:
             return None
         J, null = self._drives()
         return float(least(J @ null))
 
     def _drives(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled rows of the chart at its anchor, and the motions that the closure leaves."""
-        closure = self.motion.model.closure(self.chart.names)
-        G = closure.rows(self.chart.near[None])[1][0]
+        """Scaled rows of the chart that may be others, and the motions at its anchor that all else leaves."""
+        chart = self.chart
+        closure = self.motion.model.closure(chart.names)
+        G = closure.rows(chart.near[None])[1][0]
         first = closure.transfer.first
-        return G[:first], null_space(G[first:], self.chart.size)
+        stays = np.concatenate([G[chart.held], G[first:]])
+        return G[:first][chart.free], null_space(stays, chart.free.size)
 
     def _change(self, least_worth: float, known: np.ndarray | None = None) -> bool:
         """Go over to the coordinates that drive the mechanism best here, if they are better than so much.
 
-        `known` are the rates of the tree, where those of the chart say less.
+        Prescribed ones stay. `known` are the rates of the tree, where those of the chart say less.
         """
         tree, chart = self.motion.model.tree, self.chart
         found = ranking(self._drives()[1][None], tree.cols[:, 1] <= PRISMATIC, 1)
         if not len(found.picks) or found.measures[0, 0] <= least_worth:
             return False
         picks = found.picks[0]
-        names = tuple(tree.columns[n] for n in picks)
+        given = tuple(chart.names[k] for k in chart.held)
+        names = (*given, *(tree.columns[n] for n in picks))
         # turns of balls have no value that could be integrated
         if set(names) == set(chart.names) or (tree.cols[picks, 1] > PRISMATIC).any():
             return False
-        rates = known[picks] if known is not None else self._rates(names)
+        if known is None:
+            rates = self._rates(names)
+        else:
+            rates = np.concatenate([self.y[chart.places + chart.held], known[picks]])
         self.chart = Chart(self.motion, names, chart.near, chart.q)
-        self.y = self.chart.pack(chart.near, rates, self.y[-ACCOUNTS:])
+        self.y = self.chart.pack(chart.near, rates, self.y[chart.rest])
         self.charts += 1
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from kic.model import Model
 from kic.posture import phi_of
 from kic.progress import Bar
 from kic.rows import names_of
-from kic.simulating.controllers import Control
+from kic.simulating.control import Control
 from kic.simulating.events import Event, Events, Limit
 from kic.simulating.motion import Effort, Motion
 from kic.simulating.running import Run, Settings, Start
 from kic.simulating.simulation import Simulation
+from kic.simulating.watch import Watch
 from kic.trajectories.trajectory import Trajectory
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
@@ -40,13 +41,16 @@ def simulate(
     prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
     events: Callable[..., float] | Sequence[Callable[..., float]] = (),
     limits: Mapping[str, Any] | None = None,
+    voltage: Effort | Any = None,
+    current: Any = None,
     method: str = "DOP853",
     rtol: float = 1e-9,
     atol: float = 1e-9,
     max_steps: int = 1_000_000,
+    contacts: Literal["stop", "hold"] = "stop",
     progress: bool | None = None,
 ) -> Simulation:
-    """Motion in time of a mechanism that efforts drive, from a posture and its rates.
+    """Motion in time of a mechanism that efforts or motors drive, from a posture and its rates.
 
     Integrated are independent coordinates alone; everything else follows by closing the loops at each
     evaluation, to machine precision and without stabilisation. Where the coordinates come near a posture in
@@ -69,6 +73,10 @@ def simulate(
         Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
     wrt : str or list of str, optional
         The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
+    prescribed : dict of str to callable, optional
+        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration, which must be each
+        other's slopes and begin where the start is. The effort that they take is in the results, in place of
+        what `effort` says there. They stay where others of the coordinates are taken.
         Angles of joints that close a loop are slow to integrate.
     prescribed : Trajectory or dict of str to callable, optional
         Coordinates whose motion is given: a trajectory of `kic.trajectories`; or by name, ``f(t)`` returns
@@ -81,6 +89,15 @@ def simulate(
         falls). A zero at the start does not count, so that a run goes on from where one stopped it.
     limits : dict of str to (lower, upper), optional
         Coordinates at whose limits the run stops; at once, if it starts at one and goes beyond it.
+    voltage : callable or (K,) array_like, optional
+        ``voltage(t, now)`` gives the voltages (K,) of the motors in the order of the drawing, and the torques
+        of those that are plain sources; ``now.current`` (K,) are their currents. Or a
+        controller of `kic.controllers` that gives voltages, or constant ones. Rotors,
+        damping and circuits count then, and efforts come on top. None: the bodies move alone, without motors.
+    current : (K,) array_like, optional
+        Currents at the start, 0 if left out; those that a motion begins with are
+        ``start.drive(qd, qdd, qddd).current``. Those of motors without inductance are not looked at: they
+        follow the voltage. Not with an earlier run.
     method : str
         Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (the multistep Adams
         family, which goes over to BDF where the motion is stiff), "Radau", "BDF" (stiff).
@@ -88,25 +105,34 @@ def simulate(
         Tolerances of the integrator; of lengths, `atol` is a share of the mechanism's characteristic length.
     max_steps : int
         A run that takes more is stopped.
+    contacts : {"stop", "hold"}
+        What becomes of a run in which a closed contact would have to pull, or needs more friction than it
+        has: it stops at that moment, and ``stopped`` says which contact; or contacts hold whatever comes.
+        Where loads are open, it is enough that some are possible.
     progress : bool, optional
         Whether a bar is shown on stderr; by default where that is a terminal and the run is long.
 
     Returns
     -------
     Simulation
-        Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account. A
-        run that was interrupted (Ctrl-C) keeps what it had, and says so in ``stopped``.
+        Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account; of
+        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, and says
+        so in ``stopped``.
 
     Raises
     ------
     InputError
-        For arguments of another shape or kind, or a start that is not closed.
+        For arguments of another shape or kind, a start that is not closed, or voltages where there are no
+        motors, or such with dry friction.
     SimulationError
-        For a run that can not go on: efforts or events that are no numbers, prescribed motions that
+        For a run that can not go on: efforts, voltages or events that are no numbers, prescribed motions that
         contradict themselves, steps that shrink to nothing, loops that are singular or come apart.
 
     Notes
     -----
+    A circuit is quick: where L/R is far below what the motion takes, "Radau" and "LSODA" make longer steps;
+    or leave the inductance out, ``replace(motor, inductance=0.0)``, and the current follows at once.
+
     Once it is under way, every error carries the run so far as ``simulation``: also those that the user's
     functions raise, which come through as they are. It can be saved, and continued.
 
@@ -117,6 +143,15 @@ def simulate(
     >>> run = kic.simulate(m, m.at(), 2.0)
     >>> bool(abs(run.energy.residual).max() < 1e-7)
     True
+
+    A motor at the crank, switched on:
+
+    >>> from dataclasses import replace
+    >>> circuit = {"resistance": 0.5, "inductance": 1e-3, "torque_constant": 0.02}
+    >>> driven = replace(m, motors=[kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, **circuit)])
+    >>> run = kic.simulate(driven, driven.at(), 0.2, voltage=[6.0])
+    >>> run.current.shape, bool(run.energy.electrical[-1] > run.energy.heat[-1])
+    ((1001, 1), True)
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
@@ -124,7 +159,11 @@ def simulate(
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(names)
     before = start if isinstance(start, Simulation) else None
-    motion = Motion(model, names, _efforts(effort, names), _prescribed(prescribed, model, names))
+    led = _prescribed(prescribed, model, names)
+    motors = tuple(motor.name for motor in model.drawing.motors)
+    motion = Motion(
+        model, names, _inputs("effort", effort, names, names), led, _inputs("voltage", voltage, motors, names)
+    )
     times = _times(t, before)
     begun = _begun(mechanism, start, qd, names)
     rates = motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
@@ -132,10 +171,11 @@ def simulate(
         mechanism,
         motion,
         times,
-        replace(begun, qd=rates),
+        replace(begun, qd=rates, current=_currents(current, motion, before)),
         Events([*_events(events), *_limits(limits, model, names)]),
         _settings(method, rtol, atol, max_steps),
         Bar(progress),
+        _watch(contacts, model, names),
     )
     return run.go(before)
 
@@ -151,6 +191,14 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
     if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
         raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
     return Settings(method, float(rtol), float(atol), int(max_steps))
+
+
+def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:
+    """The watch over contacts, where there are some that may come off or slip."""
+    if contacts not in ("stop", "hold") or not isinstance(contacts, str):
+        raise InputError(f"Expected `contacts` to be 'stop' or 'hold', got {shown(contacts)}.")
+    some = any(contact.type != "pinned" for contact in model.drawing.touching)
+    return Watch(model, names) if some and contacts == "stop" else None
 
 
 def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
@@ -195,18 +243,54 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
     return a
 
 
-def _efforts(effort: Any, names: tuple[str, ...]) -> Effort | None:
-    if isinstance(effort, Control):
-        effort.check("efforts", names)
-    if effort is None or callable(effort):
-        return effort
-    a = reals(effort)
+def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[str, ...]) -> Effort | None:
+    """Efforts or voltages as a function of (t, now), or None where there are none."""
+    if isinstance(given, Control):
+        given.check(f"{what}s", coordinates)
+    if given is None or callable(given):
+        return given
+    a = reals(given)
     if a is None or a.shape != (len(names),):
         raise InputError(
-            f"Expected `effort` to be a function of (t, now) or {len(names)} finite numbers, one for each "
-            f"of {', '.join(names)}; got {shown(effort)}."
+            f"Expected `{what}` to be a function of (t, now) or {len(names)} finite numbers, one for each "
+            f"of {', '.join(names) or 'no motors'}; got {shown(given)}."
         )
     return lambda t, now: a
+
+
+def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.ndarray:
+    """Currents (n,) at the start, of the motors with inductance."""
+    train = motion.train
+    if before is not None and bool(before.motors) != (train is not None):
+        raise InputError(
+            "The earlier run was driven by voltages. Give `voltage`: 0 of all motors lets them brake."
+            if train is None
+            else "The earlier run had no voltages, so that its motors did not count. Go on without "
+            "`voltage`, or start anew at run.at(run.t[-1]) with qd=run.qd[-1]."
+        )
+    if current is not None and (train is None or before is not None):
+        why = (
+            "without `voltage`, so that there are no circuits"
+            if train is None
+            else ("with an earlier run, which ends with currents of its own")
+        )
+        raise InputError(f"`current` was given {why}. Leave it out.")
+    if train is None:
+        return np.zeros(0)
+    if before is not None:
+        return np.asarray(before.current[-1][train.slow])
+    a = as_numbers(np.zeros(len(train.names)) if current is None else current)
+    if (
+        a is None
+        or a.dtype != np.float64
+        or a.shape != (len(train.names),)
+        or not np.isfinite(a[train.slow]).all()
+    ):
+        raise InputError(
+            f"Expected `current` to be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
+            f"finite where there is inductance; got {shown(current)}."
+        )
+    return a[train.slow]
 
 
 def _prescribed(given: Any, model: Model, names: tuple[str, ...]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from kic.typed import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from kic.simulating.simulation import Simulation
     from kic.tables import Sheet
 
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
               help="Rates at the start; the others stand still. Repeatable.")  # fmt: skip
 @click.option("--effort", "efforts", multiple=True, metavar="NAME=NUMBER",
               help="Constant efforts at these coordinates; the others move freely. Repeatable.")  # fmt: skip
+@click.option("--voltage", "voltages", multiple=True, metavar="NAME=NUMBER",
+              help="Constant voltages of these motors, torques of plain sources; the others get 0, so that "
+                   "DC motors brake. Repeatable.")  # fmt: skip
 @names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
 @names_option("--of", "of", "Also the values of points, joints, distances or rows of them; repeatable.")
 @click.option("--moments", type=click.IntRange(2), default=11, show_default=True,
@@ -44,6 +49,7 @@ def simulate(
     duration: float,
     rates: tuple[str, ...],
     efforts: tuple[str, ...],
+    voltages: tuple[str, ...],
     wrt: tuple[str, ...],
     of: tuple[str, ...],
     moments: int,
@@ -59,12 +65,16 @@ def simulate(
       kic simulate horn-two-link --at "0deg, 30deg" --of tip --moments 6
       kic simulate four-bar --rate A=6.28 --effort A=0.2 --for 2 --json
       kic simulate gough-stewart --for 0.2 --save fall.npz
+      kic simulate puma560-motors --voltage waist_motor=12 --voltage shoulder_motor=5
 
     Rates are in rad or length, or deg, for each unit of time. A file that was saved is read in Python by
     kic.Simulation.load(file).
 
-    --json prints one object and nothing else: name, units, coordinates; t; q, qd, qdd, effort (a row for each
-    moment); values of what --of asks, by name; energy with kinetic, potential, work, applied, dissipated,
+    Motors count where --voltage is given: rotors, damping and circuits, whose currents begin with 0.
+
+    --json prints one object and nothing else: name, units, coordinates, motors; t; q, qd, qdd, effort, and of
+    motors current, voltage, torque (a row for each moment, null where there is none); values of what --of
+    asks, by name; energy with kinetic, potential, magnetic, work, applied, electrical, dissipated, heat,
     residual; stopped; steps.
     """
     import numpy as np
@@ -79,15 +89,17 @@ def simulate(
     asked = names_typed(of, "--of")
     start = configuration_of(mechanism, given, near)
     coordinates = mechanism.coordinate_names if names is None else start.dynamics(wrt=names).coordinates
+    motors = tuple(motor.name for motor in mechanism.motors)
     for name in asked:
         start.value(name)  # what has no value is refused before the run
     run = run_of(
         mechanism,
         start,
         np.linspace(0.0, duration, moments),
-        effort=_efforts(coordinates, efforts),
+        effort=_numbers("--effort", "a coordinate", coordinates, efforts),
         qd=named_numbers(mechanism, coordinates, rates, "--rate"),
         wrt=names,
+        voltage=_numbers("--voltage", "a motor", motors, voltages) if voltages else None,
     )
     if file:
         run.save(file)
@@ -99,19 +111,19 @@ def simulate(
     click.echo(_sheet(run, asked).text(width()))
 
 
-def _efforts(coordinates: tuple[str, ...], given: tuple[str, ...]) -> list[float]:
-    """Constant efforts, zero where none is given; their units are those of the model."""
+def _numbers(option: str, what: str, names: tuple[str, ...], given: tuple[str, ...]) -> list[float]:
+    """Numbers by name, zero where none is given; their units are those of the model."""
     from kic.errors import InputError
 
-    values = dict.fromkeys(coordinates, 0.0)
+    values = dict.fromkeys(names, 0.0)
     for entry in (entry.strip() for text in given for entry in text.split(",")):
         name, _, text = (part.strip() for part in entry.partition("="))
         try:
-            values[{c: c for c in coordinates}[name]] = float(text)
+            values[{n: n for n in names}[name]] = float(text)
         except (KeyError, ValueError):
             raise InputError(
-                f"--effort takes NAME=NUMBER of a coordinate, got {entry!r}. The coordinates are "
-                f"{', '.join(coordinates)}."
+                f"{option} takes NAME=NUMBER of {what}, got {entry!r}. "
+                + (f"The {what.split()[1]}s are {', '.join(names)}." if names else "There are none.")
             ) from None
     return list(values.values())
 
@@ -134,14 +146,22 @@ def _sheet(run: Simulation, asked: list[str]) -> Sheet:
 def _data(run: Simulation, asked: list[str]) -> dict[str, Any]:
     """The numbers as plain lists."""
     energy = run.energy
-    lines = ("kinetic", "potential", "work", "applied", "dissipated", "residual")
+    came, went = ("work", "applied", "electrical"), ("dissipated", "heat")
+    lines = ("kinetic", "potential", "magnetic", *came, *went, "residual")
     return {
         "name": run.mechanism.name,
         "units": vars(run.mechanism.units),
         "coordinates": list(run.coordinates),
+        "motors": list(run.motors),
         **{key: getattr(run, key).tolist() for key in ("t", "q", "qd", "qdd", "effort")},
+        **{key: _known(getattr(run, key)) for key in ("current", "voltage", "torque")},
         "values": {name: run[name].tolist() for name in asked},
         "energy": {key: getattr(energy, key).tolist() for key in lines},
         "stopped": run.stopped,
         "steps": run.steps,
     }
+
+
+def _known(table: np.ndarray) -> list[list[float | None]]:
+    """Rows as lists, None for what there is not."""
+    return [[None if x != x else x for x in row] for row in table.tolist()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,47 +16,20 @@ from kic.errors import InputError, ModelFileError, shown
 from kic.mechanism import Mechanism
 from kic.model import Model
 from kic.modelfile import parsed, written
+from kic.picturing.figures import Picture
 from kic.rotations import product
-from kic.simulating.chart import Chart, state_rates, state_scale
-from kic.simulating.energy import potential_energy
+from kic.simulating.chart import ACCOUNTS, FLOWS, state_rates, state_scale
+from kic.simulating.energy import Energy, potential_energy
 from kic.simulating.hermite import Course
+from kic.simulating.motoring import between
+from kic.simulating.runplots import plot_run
 from kic.tables import Sheet
 
 _FORMAT = 1
 _ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
-
-
-@dataclass(frozen=True)
-class Energy:
-    """The energy account of a run, (T,) each.
-
-    Attributes
-    ----------
-    kinetic, potential : (T,)
-        Of the bodies; of their weights and of springs.
-    work : (T,)
-        Done by the efforts since the start, those of prescribed motions included.
-    applied : (T,)
-        Done by the forces and moments of the model.
-    dissipated : (T,)
-        Lost in dampers.
-    """
-
-    kinetic: np.ndarray
-    potential: np.ndarray
-    work: np.ndarray
-    applied: np.ndarray
-    dissipated: np.ndarray
-
-    @property
-    def total(self) -> np.ndarray:
-        """Kinetic and potential energy (T,)."""
-        return self.kinetic + self.potential
-
-    @property
-    def residual(self) -> np.ndarray:
-        """What the account misses (T,): gain in energy, less the work done, plus what dampers took."""
-        return self.total - self.total[:1] - self.work - self.applied + self.dissipated
+# between moments a current is interpolated if trapezoids of its rate agree with it to so much (shares of the
+# largest); what is interpolated errs by much less
+_AGREE = 1e-3
 
 
 class Simulation:
@@ -77,12 +50,15 @@ class Simulation:
         Values, rates, accelerations of the coordinates, and the efforts at them.
     state : (T, S)
         States of the spanning tree, closed.
+    current, voltage, torque : (T, K)
+        Of the motors, as in `Drive`, where voltages were given; else K = 0. NaN where there is none, as of
+        plain sources of torque.
     events : tuple of (float, int)
         Zeros of the events: when, and which.
     stopped : str
         Why the run ended before its time; '' if it did not.
     steps, charts : int
-        Steps of the integrator; sets of coordinates in which it ran.
+        Steps of the integrator; sets of coordinates that it took, the user's included.
     """
 
     def __init__(
@@ -99,13 +75,19 @@ class Simulation:
         self._arrays = arrays
         self.t, self.state = arrays["t"], arrays["state"]
         self.q, self.qd, self.qdd = arrays["q"], arrays["qd"], arrays["qdd"]
-        self.effort = arrays["effort"]
+        self.effort, self.torque = arrays["effort"], arrays["torque"]
+        self.current, self.voltage = arrays["current"], arrays["voltage"]
         self.events, self.stopped = events, stopped
         self.steps, self.charts = steps, charts
 
     @property
     def _model(self) -> Model:
         return self.mechanism._model
+
+    @property
+    def motors(self) -> tuple[str, ...]:
+        """Names of the K motors whose voltages were given."""
+        return tuple(motor.name for motor in self.mechanism.motors) if self.current.shape[1] else ()
 
     @property
     def tree_rates(self) -> np.ndarray:
@@ -125,9 +107,12 @@ class Simulation:
     def energy(self) -> Energy:
         """The energy account."""
         potential = potential_energy(self.configuration)
-        work, loads, lost = self._arrays["accounts"].T
+        accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
+        work, loads, lost = accounts[:ACCOUNTS]
+        if self.motors:
+            motors[:2], motors[2] = accounts[ACCOUNTS:], self._model.train.stored(self.current)
         applied = loads + potential - potential[:1]
-        return Energy(self._arrays["kinetic"], potential, work, applied, lost)
+        return Energy(self._arrays["kinetic"], potential, work, applied, lost, *motors)
 
     @property
     def closure(self) -> np.ndarray:
@@ -168,21 +153,49 @@ class Simulation:
         >>> run.at(0.15).batch
         ()
         """
+        allowed = reals(tolerance)
+        if allowed is None or allowed.shape or not allowed > 0:
+            raise InputError(f"Expected `tolerance` to be a positive number, got {shown(tolerance)}.")
+        times, when, k = self._placed(t)
+        if len(self.t) == 1 or not len(when):
+            return Configuration(self._model, times.shape, self.state[k])
+        return Configuration(self._model, times.shape, self._closed(self._between(when, k, tolerance), when))
+
+    def current_at(self, t: Any) -> np.ndarray:
+        """Currents of the motors at other times, by cubic interpolation between the moments of the run.
+
+        Parameters
+        ----------
+        t : (...) array_like
+            Times within the run.
+
+        Returns
+        -------
+        (..., K)
+            NaN of plain sources of torque, and of motors without inductance, whose current follows a voltage
+            that may jump.
+
+        Raises
+        ------
+        InputError
+            For times outside of the run, or between moments too far apart.
+        """
+        times, when, k = self._placed(t)
+        found, off = between(self.t, self.current, self._arrays["current_rate"], when, k)
+        if (off > _AGREE).any():
+            self._too_far(when[np.argmax(off > _AGREE)])
+        return found.reshape(*times.shape, len(self.motors))
+
+    def _placed(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Times (...) of the run, flat ones (n,), and the moments (n,) before them."""
         times = reals(t)
         if times is None or ((times < self.t[0]) | (times > self.t[-1])).any():
             raise InputError(
                 f"Expected times from {self.t[0]:g} to {self.t[-1]:g}, those of the run, got {shown(t)}."
             )
-        allowed = reals(tolerance)
-        if allowed is None or allowed.shape or not allowed > 0:
-            raise InputError(f"Expected `tolerance` to be a positive number, got {shown(tolerance)}.")
         when = times.reshape(-1)
-        k = np.clip(np.searchsorted(self.t, when, side="right") - 1, 0, max(len(self.t) - 2, 0))
-        if len(self.t) == 1 or not len(when):
-            return Configuration(self._model, times.shape, self.state[k])
-        return Configuration(
-            self._model, times.shape, self._closed(self._between(when, k, float(allowed)), when)
-        )
+        k = np.searchsorted(self.t, when, side="right") - 1
+        return times, when, np.clip(k, 0, max(len(self.t) - 2, 0))
 
     def _between(self, when: np.ndarray, k: np.ndarray, tolerance: float) -> np.ndarray:
         """Interpolated states, if they err little enough."""
@@ -308,6 +321,8 @@ class Simulation:
         try:
             with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in (*_ARRAYS, "model", "told")}
+                none = np.zeros((len(arrays["t"]), 0))  # files from before there were voltages
+                arrays |= {key: file.get(key, none) for key in FLOWS}
             told = json.loads(str(arrays.pop("told")))
             text = str(arrays.pop("model"))
             if told["format"] != _FORMAT:
@@ -323,6 +338,32 @@ class Simulation:
             raise ModelFileError(f"{path}: holds no run that kic saved.", path=path) from None
         return cls(mechanism, coordinates, arrays, events, *said)
 
+    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+        """Panels over time above one another, one unit in each; events are thin lines across.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Of the coordinates "values", "rates", "accelerations", "efforts"; the account "energy", with what
+            it misses; and anything that has a value, such as "tip", "tip.x" or "A", of a part with several
+            rows those that move. By default values, rates and, where there are any, efforts.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there or have no value.
+        MissingExtraError
+            Without Matplotlib.
+        """
+        return plot_run(self, names, width)
+
     def sheet(self) -> Sheet:
         """Account of the run, to print or to show."""
         sheet = Sheet(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} moments")
@@ -332,12 +373,19 @@ class Simulation:
         sheet.say(f"{self.steps} steps{several}")
         ends = np.stack([self.q[0], self.q[-1], self.q.min(axis=0), self.q.max(axis=0)], axis=1)
         sheet.matrix("coordinates", self.coordinates, ["start", "end", "least", "most"], ends)
+        if self.motors:
+            most = [np.abs(x).max(axis=0) for x in (self.torque, self.current, self.voltage)]
+            sheet.matrix(
+                "motors, at most", self.motors, ["torque", "current", "voltage"], np.stack(most, axis=1)
+            )
         e = self.energy
         rows = {"kinetic": e.kinetic, "potential": e.potential, "work of efforts": e.work}
         if self.mechanism.forces or self.mechanism.moments:
             rows["work of forces"] = e.applied
         if np.abs(e.dissipated).max(initial=0.0):
             rows["dissipated"] = e.dissipated
+        if self.motors:
+            rows |= {"in inductance": e.magnetic, "taken by motors": e.electrical, "heat in motors": e.heat}
         table = np.array([[x[0], x[-1]] for x in rows.values()])
         sheet.matrix("energy", list(rows), ["start", "end"], table)
         sheet.say(f"account misses at most {np.abs(e.residual).max():.1e}, loops {self.closure.max():.1e}")
@@ -348,34 +396,3 @@ class Simulation:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-
-class Moments:
-    """What is kept at each of the times wanted, chart by chart."""
-
-    def __init__(self) -> None:
-        self._kept: list[tuple[Chart, list[dict[str, Any]]]] = []
-
-    @property
-    def t(self) -> list[float]:
-        """The times so far."""
-        return [moment["t"] for _, moments in self._kept for moment in moments]
-
-    @property
-    def last(self) -> float:
-        """The last of them."""
-        return float(self._kept[-1][1][-1]["t"])
-
-    def keep(self, chart: Chart, moment: dict[str, Any]) -> None:
-        """Add a moment of a chart."""
-        if not self._kept or self._kept[-1][0] is not chart:
-            self._kept.append((chart, []))
-        self._kept[-1][1].append(moment)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All moments, the time axis first."""
-        parts = []
-        for chart, moments in self._kept:
-            part = {key: np.array([moment[key] for moment in moments]) for key in moments[0]}
-            parts.append(part | chart.spread(part["state"], part.pop("v"), part.pop("a")))
-        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -12,6 +12,9 @@ from kic.arrays import broadcast_batches, reals
 from kic.configuration import Configuration
 from kic.errors import InputError, PostureError, SingularError, shown
 from kic.model import Model
+from kic.picturing.figures import Picture
+from kic.picturing.panels import motion_panels, one_line, part_panels
+from kic.picturing.plots import draw_plots
 from kic.position import beginning
 from kic.posture import advance, way
 from kic.tables import Sheet, member
@@ -127,6 +130,38 @@ class Following:
         if tree.to_coordinates is not None:
             moved = moved[:, tree.to_coordinates]
         return moved.reshape(cycles, *self.batch[1:], tree.size)
+
+    def plot(self, member: Any = None, width: float = 3.5) -> Picture:
+        """The task and its error, the coordinates and their rates over time, above one another.
+
+        Parameters
+        ----------
+        member : int or tuple of int, optional
+            Of a batch of paths, which.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+
+        Raises
+        ------
+        InputError
+            For a batch without a member, or a member that is not there.
+        MissingExtraError
+            Without Matplotlib.
+        """
+        c, which = self.configuration, (slice(None), *one_line(self.batch[1:], member))
+        drawing = c._model.drawing
+        # turns have no values: their rows are seen in the error alone
+        valued = [row for row in self.task if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
+        panels = part_panels(drawing, c, valued, which)
+        panels += motion_panels(drawing, self.task, self.error[which], what="error")
+        panels += part_panels(drawing, c, self.coordinates, which)
+        panels += motion_panels(drawing, self.coordinates, self.qd[which], 1)
+        return draw_plots(self.t, panels, drawing.units.time, width=width)
 
     def sheet(self) -> Sheet:
         """Labelled account, to print or to show."""

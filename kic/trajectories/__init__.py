@@ -8,8 +8,8 @@
 `line`                  a straight path at constant rate, to be timed
 `trapezoid`, `s_curve`  the fastest straight way within velocity, acceleration and jerk
 `concatenate`           one after the other
-`uniform`               the same motion, so much faster or slower as limits allow
-`fastest`               the least time along a path within velocity, acceleration, effort or any other limits
+`uniform`               the same motion, so much faster or slower as limits allow, of voltages and jerks too
+`fastest`               the least time along a path within velocity, acceleration, effort, voltage or others
 ======================  ==============================================================================
 
 Coordinates come as dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or as bare arrays (M,) in the order

@@ -9,6 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.linear.actuators import Drive
+from kic.picturing.figures import Picture
+from kic.picturing.panels import motion_panels
+from kic.picturing.plots import draw_plots
 
 
 class Motion(NamedTuple):
@@ -89,6 +93,50 @@ class Course:
             return self.configuration.dynamics(wrt=self.wrt).effort(self.motion.qd, self.motion.qdd)
         moved = self.of(actuators)
         return self.configuration.dynamics(wrt=actuators).effort(moved.qd, moved.qdd)
+
+    def drive(self) -> Drive:
+        """What the motors do: speeds, torques, currents and voltages (T, K) of each (eqs 2-238 to 2-240).
+
+        Raises
+        ------
+        InputError, SingularError, InertiaError
+            As `Configuration.drive`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("puma560-motors")
+        >>> swing = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
+        >>> swing.on(arm, 5).drive().voltage.shape
+        (5, 6)
+        """
+        _, qd, qdd, qddd = self.motion
+        return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
+
+    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+        """Values, velocities, accelerations and jerks over time, above one another.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Anything that moves, as in `of`; by default the coordinates.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+        """
+        drawing = self.configuration._model.drawing
+        names = names or self.wrt or self.configuration.coordinates
+        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
+        panels = [
+            panel
+            for order, values in enumerate(self.of(names))
+            for panel in motion_panels(drawing, rows, values, order)
+        ]
+        return draw_plots(self.t, panels, drawing.units.time, width=width)
 
     def __repr__(self) -> str:
         names = ", ".join(self.wrt or self.configuration.coordinates)

@@ -18,6 +18,7 @@ from kic.tables import ROUNDOFF
 from kic.trajectories.pathlimits import Hook, Rows, along, gathered, hooks_of, impossible, named
 from kic.trajectories.quadratics import allowed
 from kic.trajectories.trajectory import Trajectory
+from kic.trajectories.voltagelimits import shared, voltage_room
 
 
 def uniform(
@@ -31,6 +32,7 @@ def uniform(
     rows: Hook | Iterable[Hook] = (),
     near: Configuration | None = None,
     samples: int = 201,
+    voltage: Any = None,
 ) -> Trajectory:
     """The same motion run as fast as limits allow: one of them is just reached.
 
@@ -43,7 +45,7 @@ def uniform(
     trajectory : Trajectory
         The motion. Its rates at the ends are scaled, too.
     mechanism : Mechanism, optional
-        What moves, where efforts are limited.
+        What moves, where efforts or voltages are limited.
     velocity, acceleration, jerk, effort : float, (M,) or (2, M) array_like, or dict of str to those
         Limits: of the size of all or of each, or lower and upper ones; a dict may leave names free.
     actuators : str or list of str, optional
@@ -54,6 +56,9 @@ def uniform(
         From where the first posture is led; by default the drawing.
     samples : int
         How many instants are looked at.
+    voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
+        Limits of the voltages of the motors, by name or in the order of the drawing. They count whole: with
+        rotors, damping, friction and the inductance, whose share goes with the jerk.
 
     Returns
     -------
@@ -87,12 +92,16 @@ def uniform(
     if effort is not None or actuators is not None or hooks:
         made = gathered(along(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks)
         room = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
+    if voltage is not None:
+        room = shared(room, voltage_room(trajectory, mechanism, near, s, voltage))
     room = room[room[:, 0] <= top]
     fastest = min(float(room[-1, 1]), top) if len(room) else 0.0
     if fastest == np.inf:
         raise InputError("Nothing limits this motion: give limits for what moves.")
     if not fastest > 0:
         why = impossible(made, s, "t")
+        if voltage is not None and why is None:
+            why = "motors do not reach so far, nor hold what they carry"
         raise InputError(
             f"No speed meets the limits: {why}. Allow more, or take another way."
             if why

@@ -21,10 +21,11 @@ from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
 from kic.tables import Sheet
-from kic.trajectories.pathlimits import Along, Hook, Rows, along, gathered, impossible
+from kic.trajectories.pathlimits import Along, Hook, Rows, along, gathered, hooks_of, impossible
 from kic.trajectories.quadratics import allowed, united
 from kic.trajectories.timescaling import check_way, grid_of
 from kic.trajectories.trajectory import Trajectory
+from kic.trajectories.voltagelimits import voltage_rows
 
 # factors of s̈ smaller than this share of the largest of their row are rounding
 _NO_INERTIA = 1e-13
@@ -116,8 +117,9 @@ def fastest(
     start_speed: float = 0.0,
     end_speed: float = 0.0,
     grid: int = 201,
+    voltage: Any = None,
 ) -> TimeOptimal:
-    """The least time along a path within limits of velocity, acceleration, effort, or any others.
+    """The least time along a path within limits of velocity, acceleration, effort, voltage, or any others.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def fastest(
     actuators : str or list of str, optional
         Coordinates at which efforts act, as many as freedoms; by default those of the path.
     rows : callable or list of those, optional
-        Further limits, such as voltages: each takes an `Along` and returns `Rows` of it.
+        Further limits: each takes an `Along` and returns `Rows` of it.
     near : Configuration, optional
         From where the first posture is led; by default the drawing.
     start_speed, end_speed : float
@@ -142,6 +144,11 @@ def fastest(
         on a winding path, less where the path is straight. Between the points limits may be passed by what
         falls with the square of the interval; ``excess`` tells how far. Where they must not be passed at
         all, set them lower by so much, or take a finer grid.
+    voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
+        Limits of the voltages of the motors, by name or in the order of the drawing, as many motors as
+        freedoms. Rotors, damping and friction count. Motors with inductance are refused: accelerations of
+        the fastest motion jump, and so would their currents, which no voltage makes them do. Leave the
+        inductance out, ``replace(motor, inductance=0.0)``, or take a smooth motion and `uniform`.
 
     Returns
     -------
@@ -166,11 +173,14 @@ def fastest(
     s = grid_of(path, grid, clustered=True)
     of = along(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
     _check_moves(of)
-    limits, middle = _parted(gathered(of, velocity, acceleration, effort, actuators, rows))
+    hooks = hooks_of(rows)
+    if voltage is not None:
+        hooks.append(voltage_rows(mechanism, voltage))
+    limits, middle = _parted(gathered(of, velocity, acceleration, effort, actuators, hooks))
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
-            "Nothing limits the accelerations: give limits of acceleration or effort, or rows with A. Those "
-            "of velocity alone would be met by jumps."
+            "Nothing limits the accelerations: give limits of acceleration, effort or voltage, or rows with "
+            "A. Those of velocity alone would be met by jumps."
         )
     phase = _Phase(s, limits, ends[1])
     v = phase.solved(ends[0])

@@ -12,10 +12,14 @@ from kic.arrays import numbers, reals
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
+from kic.picturing.figures import Picture
+from kic.picturing.panels import ORDERS
+from kic.picturing.plots import by_unit, draw_plots
 from kic.tables import Sheet
 from kic.trajectories.course import Course, Motion
 from kic.trajectories.naming import Naming
 from kic.trajectories.piecewise import Piecewise
+from kic.units import rate_unit, row_unit
 
 # an instant this share of the duration outside is one of the ends, rounded
 _ROUNDED = 1e-9
@@ -123,6 +127,17 @@ class Trajectory:
             raise InputError(f"Expected times to be finite numbers, got {shown(t)}.")
         return times
 
+    def _moments(self, t: Any) -> np.ndarray:
+        """Times (T,) on the way: those given, or so many."""
+        if isinstance(t, int | np.integer) and not isinstance(t, bool):
+            if t < 2:
+                raise InputError(f"Expected at least 2 times, got {t}.")
+            t = np.linspace(0.0, self.duration, int(t))
+        times = self._times(t)
+        if times.ndim != 1 or times.dtype == complex:
+            raise InputError(f"Expected times (T,) of a path, real, got {times.dtype} {times.shape}.")
+        return times
+
     def inputs(self, q: Any) -> Any:
         """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
         return self.naming.inputs(np.asarray(q))
@@ -210,13 +225,7 @@ class Trajectory:
         """
         if not isinstance(mechanism, Mechanism):
             raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
-        if isinstance(t, int | np.integer) and not isinstance(t, bool):
-            if t < 2:
-                raise InputError(f"Expected at least 2 times, got {t}.")
-            t = np.linspace(0.0, self.duration, int(t))
-        times = self._times(t)
-        if times.ndim != 1 or times.dtype == complex:
-            raise InputError(f"Expected times (T,) of a path, real, got {times.dtype} {times.shape}.")
+        times = self._moments(t)
         motion = self(times)
         where = mechanism.path(self.inputs(motion.q), near=near)
         course = Course(times, where, motion, self.names or None)
@@ -282,6 +291,51 @@ class Trajectory:
         [0.75]
         """
         return replace(self, pieces=self.pieces.reversed())
+
+    def plot(self, mechanism: Mechanism | None = None, t: Any = 401, width: float = 3.5) -> Picture:
+        """Value, rate, acceleration and jerk over time, above one another, a panel for each unit.
+
+        Parameters
+        ----------
+        mechanism : Mechanism, optional
+            Whose names they are: it knows their units. Without, there are none.
+        t : int or (T,) array_like
+            Times, or how many of them, evenly spaced.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+        """
+        times = self._moments(t)
+        units = self._units(mechanism)
+        time = mechanism.units.time if mechanism else ""
+        panels = [
+            panel
+            for order, values in enumerate(self(times))
+            for panel in by_unit(
+                ORDERS[order],
+                [rate_unit(u, time, order) if mechanism else "" for u in units],
+                self.naming.labels,
+                values,
+            )
+        ]
+        return draw_plots(times, panels, time, width=width)
+
+    def _units(self, mechanism: Mechanism | None) -> list[str]:
+        """Unit of each coordinate."""
+        if mechanism is None:
+            return [""] * self.size
+        names = self.names or mechanism.coordinate_names
+        rows = [row for name in names for row in mechanism._model.rows(name, 1).answer.rows.labels]
+        if len(rows) != self.size:
+            raise InputError(
+                f"This trajectory has {self.size} coordinates, and '{mechanism.name}' has {len(rows)} rows "
+                f"of {', '.join(names)}. Plot it without a mechanism."
+            )
+        return [row_unit(mechanism, row) for row in rows]
 
     def sheet(self) -> Sheet:
         """Labelled account of its ends and extremes, to print or to show."""

@@ -1,0 +1,33 @@
+"""Sweeps on a Dask cluster: two worker processes of one machine give what this process gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kic
+
+distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'kic[cluster]'")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_cluster_answers_the_same() -> None:
+    m = kic.load("five-bar")
+    grid = {"tip.x": np.linspace(-12, 46, 30), "tip.y": np.linspace(-45, 37, 42)}
+    asked = [kic.answers.transfer(), kic.answers.conditioning("tip.x", "tip.y"), "holding"]
+    here = kic.sweep(m, grid, asked)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        there = kic.sweep(m, grid, asked, executor=client.get_executor(), chunk=100)
+        with pytest.raises(kic.InputError, match="must be importable there"):
+            kic.sweep(m, grid, lambda c: c.value("tip.x"), executor=client.get_executor())
+        pids = client.run(__import__("os").getpid)
+    assert len(set(pids.values())) == 2
+    assert (there.reached == here.reached).all()
+    assert (there.reasons == here.reasons).all()
+    for name in here.values:
+        np.testing.assert_allclose(there[name], here[name], rtol=1e-12, atol=1e-12)

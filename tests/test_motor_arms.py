@@ -1,0 +1,180 @@
+"""Nominal voltages lead arms without feedback if the model is right; if it is wrong, feedback mends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.interpolate import make_interp_spline
+
+import kic
+from kic import trajectories as tr
+
+PUMA = kic.load("puma560-motors")
+CIRCUIT = {"resistance": 0.8, "torque_constant": 0.03, "inductance": 2e-3}
+BARS = replace(
+    kic.load("five-bar"),
+    motors=[
+        kic.Motor("P", ["A", "B"], [30.0, 4.0], inertia=2e-5, damping=1e-5, **CIRCUIT),
+        kic.Motor("Q", ["E"], [-25.0], inertia=1e-5, damping=2e-5, **CIRCUIT),
+    ],
+)
+
+
+def swing(m: kic.Mechanism) -> tr.Trajectory:
+    """From rest to rest, jerks included, in a second."""
+    if m.name == "five-bar":
+        at = m.at().value
+        return tr.septic({"A": at("A"), "E": at("E")}, {"A": at("A") + 0.5, "E": at("E") - 0.3}, 1.0)
+    return tr.septic([0, 0, 0, 0, 0.3, 0], [1.0, 0.8, -0.7, 0.5, 0.8, 1.0], 1.0)
+
+
+class Nominal:
+    """The nominal voltages and currents of a swing (2-238 to 2-240), over the trajectory as a batch."""
+
+    def __init__(self, m: kic.Mechanism) -> None:
+        self.m, self.go = m, swing(m)
+        course = self.go.on(m, 401)
+        self.drive = course.drive()
+        self.voltage = make_interp_spline(course.t, self.drive.voltage, k=7)
+
+    def run(self, m: kic.Mechanism | None = None, voltage=None, **more) -> kic.Simulation:
+        """The swing from its own start, by the nominal voltages or others, of the model or another."""
+        m = m or self.m
+        start = m.at(self.go.inputs(self.go(0.0).q))
+        settings = {"rtol": 1e-8, "atol": 1e-8, "current": self.drive.current[0], **more}
+        led = voltage or (lambda t, now: self.voltage(t))
+        return kic.simulate(m, start, np.linspace(0, 1, 41), voltage=led, **settings)
+
+    def missed(self, run: kic.Simulation) -> float:
+        return float(np.abs(run.q - self.go(run.t).q).max())
+
+
+@pytest.fixture(scope="module", params=["puma560-motors", "five-bar"])
+def nominal(request) -> Nominal:
+    return Nominal(PUMA if request.param == PUMA.name else BARS)
+
+
+def heavier(m: kic.Mechanism) -> kic.Mechanism:
+    """With a body 2 kg heavier, or half as heavy again."""
+    which = "link3" if m.name == PUMA.name else next(b.name for b in m.bodies if b.mass)
+    more = 2.0 if m.name == PUMA.name else 0.5 * next(b.mass for b in m.bodies if b.mass)
+    return replace(m, bodies=[replace(b, mass=b.mass + more) if b.name == which else b for b in m.bodies])
+
+
+def test_voltages_between_the_samples_are_right(nominal: Nominal) -> None:
+    course = nominal.go.on(nominal.m, (np.arange(400) + 0.5) / 400)
+    assert np.abs(nominal.voltage(course.t) - course.drive().voltage).max() < 1e-9
+
+
+@pytest.mark.parametrize("method", ["DOP853", "LSODA"])
+def test_nominal_voltages_lead_without_feedback(nominal: Nominal, method: str) -> None:
+    """To the accuracy of the integration: the way that is missed is below rtol, and falls with it."""
+    tolerances = (1e-3, 1e-5, 1e-7)
+    runs = [nominal.run(rtol=rtol, atol=rtol, method=method) for rtol in tolerances]
+    missed = [nominal.missed(run) for run in runs]
+    assert all(off < rtol for off, rtol in zip(missed, tolerances, strict=True))
+    assert missed[2] < missed[1] / 20 < missed[0] / 400
+    # and with it currents, and the account
+    off = [np.abs(run.current - nominal.drive.current[::10]).max() for run in runs]
+    assert off[2] < off[1] / 20 < 1e-4
+    assert np.abs(runs[2].energy.residual).max() < 1e-6 * runs[2].energy.electrical[-1]
+
+
+def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> None:
+    wrong = heavier(nominal.m)
+    right, astray = nominal.missed(nominal.run()), nominal.missed(nominal.run(wrong))
+    assert right < 1e-8
+    assert astray > 1e-2
+    # computed by a model that does not know of the mass
+    missed = []
+    for kp, kd in ((400.0, 40.0), (1600.0, 80.0)):
+        control = kic.controllers.computed_voltage(nominal.m, nominal.go, kp, kd, gain=2.0)
+        run = nominal.run(
+            wrong,
+            control,
+            method="BDF",
+            rtol=1e-6,
+            atol=1e-6,
+        )
+        missed.append(nominal.missed(run))
+    assert missed[0] < 0.3 * astray
+    assert missed[1] < 0.3 * missed[0]
+
+
+def test_a_plain_function_of_voltages_mends_it_too(nominal: Nominal) -> None:
+    """Nominal voltages, and springs and dampers between shafts and where they should be."""
+    wrong, train = heavier(nominal.m), nominal.m._model.train
+    joints = list(train.joints)
+    course = nominal.go.on(nominal.m, 401)
+    shaft = course.configuration
+    wanted = np.stack([shaft.value(j) for j in joints], axis=1) @ train.ratios.T
+    turn, speed = (make_interp_spline(course.t, x, k=7) for x in (wanted, nominal.drive.speed))
+    f = nominal.m.prepare(of=joints, order=1)
+
+    def led(t: float, now) -> np.ndarray:
+        r = f(now.state)
+        value = np.concatenate([r[j].value for j in joints])
+        rate = np.concatenate([r[j].G for j in joints]) @ now.qd
+        error, slip = turn(t) - train.ratios @ value, speed(t) - train.ratios @ rate
+        return nominal.voltage(t) + 4.0 * error + 0.2 * slip
+
+    run = nominal.run(wrong, led, method="BDF", rtol=1e-7, atol=1e-7)
+    assert nominal.missed(run) < 0.25 * nominal.missed(nominal.run(wrong))
+
+
+def test_errors_die_as_said_without_inductance(nominal: Nominal) -> None:
+    """Off the trajectory by 0.05: e = 0.05 (1 + 20 t) exp(−20 t), exactly, rotors and gears and all."""
+    m = replace(nominal.m, motors=[replace(motor, inductance=0.0) for motor in nominal.m.motors])
+    control = kic.controllers.computed_voltage(m, nominal.go, 400.0, 40.0)
+    start = nominal.go.inputs(nominal.go(0.0).q - 0.05)
+    t = np.linspace(0, 0.5, 21)
+    run = kic.simulate(m, m.at(start), t, voltage=control, rtol=1e-10)
+    exact = 0.05 * ((1 + 20 * t) * np.exp(-20 * t))[:, None]
+    assert np.abs(nominal.go(t).q - run.q - exact).max() < 1e-8
+    states, rates = run.state, run.qd
+    many = control(t, states, rates)
+    assert np.abs(many - run.voltage).max() < 1e-9
+    pulled = kic.controllers.computed_voltage(m, nominal.go, 400.0, 40.0, gain=1.5)
+    assert np.abs(pulled(t, states, rates, run.current - 2.0) - many - 3.0).max() < 1e-9
+    assert np.abs(pulled(t, states, rates, np.full_like(many, np.nan)) - many).max() == 0
+
+
+def test_a_tip_is_led_by_the_motors_of_a_closed_mechanism() -> None:
+    m = replace(BARS, motors=[replace(motor, inductance=0.0) for motor in BARS.motors])
+    x, y, _ = m.at().value("tip")
+    go = tr.septic({"tip.x": x, "tip.y": y}, {"tip.x": x + 0.05, "tip.y": y - 0.03}, 0.5)
+    control = kic.controllers.computed_voltage(m, go, 400.0, 40.0)
+    run = kic.simulate(m, m.at(), np.linspace(0, 0.5, 11), voltage=control)
+    assert np.abs(run["tip"][:, :2] - go(run.t).q).max() < 1e-8
+
+
+def test_what_is_refused() -> None:
+    go, make = swing(PUMA), kic.controllers.computed_voltage
+    with pytest.raises(kic.InputError, match=r"Expected `gain` to be a number of at least 0, got -1\.0"):
+        make(PUMA, go, 1.0, 1.0, gain=-1.0)
+    with pytest.raises(kic.InputError, match="With `gain` the voltages need currents"):
+        make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, PUMA.at().state, np.zeros(6))
+    with pytest.raises(kic.InputError, match="'puma560' has no motors"):
+        make(kic.load("puma560"), go, 1.0, 1.0)
+    torque = kic.controllers.computed_torque(PUMA, go, 1.0, 1.0)
+    with pytest.raises(kic.InputError, match="Expected a controller that gives voltages, got one of efforts"):
+        kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
+    other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
+    with pytest.raises(kic.InputError, match="in the coordinates A, E, got one in A, D"):
+        kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
+    few = replace(PUMA, motors=PUMA.motors[:5])
+    with pytest.raises(kic.InputError, match="can not make this motion"):
+        make(few, go, 1.0, 1.0)(0.3, few.at().state, np.zeros(6))
+
+
+def test_the_model_is_the_arm_with_motors() -> None:
+    """Bodies and joints are those of puma560; rotors weigh what its prose says."""
+    bare = kic.load("puma560")
+    words = {key: getattr(bare, key) for key in ("name", "title", "about", "source", "drawing")}
+    assert replace(PUMA, motors=(), **words) == bare
+    gain = np.diag(PUMA.at().dynamics(motors=True).I - bare.at().dynamics().I)
+    assert gain == pytest.approx([0.784, 2.325, 0.577, 0.191, 0.171, 0.194], abs=6e-4)
+    for motor in PUMA.motors:
+        assert 4e-4 < motor.inductance / motor.resistance < 5e-4

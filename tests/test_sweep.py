@@ -1,0 +1,496 @@
+"""Sweeps: values beside direct answers, reach beside geometry, one branch, executors, failures."""
+
+from __future__ import annotations
+
+import re
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import sweeping
+
+import kic
+from kic.sweeping.crews import _unpacked
+from kic.sweeping.grids import make_grid
+
+ARM = kic.load("horn-two-link")
+FIVE = kic.load("five-bar")
+WIDE = {"tip.x": np.linspace(-12, 46, 30), "tip.y": np.linspace(-45, 37, 42)}
+
+
+def same(a: kic.Sweep, b: kic.Sweep, tolerance: float = 0.0) -> None:
+    """Two sweeps with the same content."""
+    assert a.values.keys() == b.values.keys()
+    assert a.sides.keys() == b.sides.keys()
+    assert (a.reached == b.reached).all()
+    assert (a.reasons == b.reasons).all()
+    for x, y in ((a.values, b.values), (a.sides, b.sides)):
+        for key in x:
+            np.testing.assert_allclose(x[key], y[key], rtol=tolerance, atol=tolerance)
+
+
+# --------------------------------------------------------------------------------------------- values
+
+
+def test_manipulability_of_two_links_in_closed_form() -> None:
+    """|sin θ2| l1 l2, over the joints and over the plane, where cos θ2 = (r² − 2)/2."""
+    turn, elbow = np.linspace(-3, 3, 7), np.linspace(-3.1, 3.1, 9)
+    w = kic.answers.manipulability("tip.x", "tip.y")
+    s = kic.sweep(ARM, {"shoulder": turn, "elbow": elbow}, w)
+    assert s.shape == (7, 9)
+    assert s.reached.all()
+    assert s.units == {"manipulability": "m²"}
+    np.testing.assert_allclose(s["manipulability"], np.abs(np.sin(elbow)) * np.ones((7, 1)), atol=1e-14)
+    x = np.linspace(-2.3, 2.3, 24)
+    s = kic.sweep(ARM, {"tip.x": x, "tip.y": x}, w, near=ARM.at([0.3, 1.0]))
+    r = np.hypot(*np.meshgrid(x, x))
+    assert (s.reached == (r < 2)).all()
+    c = np.clip((r**2 - 2) / 2, -1, 1)
+    np.testing.assert_allclose(s["manipulability"], np.where(r < 2, np.sqrt(1 - c**2), np.nan), atol=1e-12)
+    # one elbow all over
+    assert (s.configuration.value("elbow")[s.reached] > 0).all()
+
+
+def test_every_cell_is_what_a_direct_question_says() -> None:
+    c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+    m, names = kic.load("panda"), c.coordinates
+    fixed = dict(zip(names, c.phi.tolist(), strict=True))
+    grid = {**fixed, names[1]: [0.1, 0.4], names[3]: [-1.2, -1.5, -1.8]}
+    s = kic.sweep(
+        m,
+        grid,
+        {
+            "w": kic.answers.manipulability("flange"),
+            "κ": kic.answers.conditioning("flange"),
+            "m": kic.answers.mass("flange", direction=[0, 0, 1]),
+            "I": kic.answers.inertia(names[0]),
+            "h": kic.answers.holding(names[1]),
+            "H": "holding",
+            "gap": kic.answers.gap(outputs=["flange.x", "flange.y", "flange.z"]),
+            "z": "flange.z",
+        },
+        chunk=2,
+    )
+    for i, a in enumerate(grid[names[1]]):
+        for j, b in enumerate(grid[names[3]]):
+            one = m.at({**fixed, names[1]: a, names[3]: b})
+            d = one.dynamics()
+            e = one.ellipsoid("velocity", "flange")
+            wanted = {
+                "w": e.manipulability,
+                "κ": e.isotropy,
+                "m": one.operational_space("flange").mass([0, 0, 1]),
+                "I": d.I[0, 0],
+                "h": -d.load[1],
+                "H": np.abs(d.load).max(),
+                "z": one.value("flange.z"),
+                "gap": one.singularities(outputs=["flange.x", "flange.y", "flange.z"]).measures["outputs"],
+            }
+            for name, number in wanted.items():
+                np.testing.assert_allclose(s[name][i, j], number, rtol=1e-12, err_msg=name)
+
+
+def test_units_of_answers() -> None:
+    s = kic.sweep(
+        FIVE, {"A": [1.2, 1.3], "E": 1.5}, {"I": kic.answers.inertia("A"), "x": "tip.x", "h": "holding"}
+    )
+    assert s.units == {"I": "lbf s²/in in²", "x": "in", "h": "lbf in"}
+    s = kic.sweep(ARM, {"shoulder": 0.1, "elbow": [1.0]}, sweeping.height, units={"height": "m"})
+    assert s.units == {"height": "m"}
+
+
+def test_transfer_vanishes_with_the_inputs_and_says_where() -> None:
+    """Inputs A, E of the five-bar are singular where coupler and follower are in line."""
+    s = kic.sweep(FIVE, WIDE, kic.answers.transfer())
+    c = s.configuration
+    A, C, B = (c.value(name)[..., :2] for name in ("pin_A", "tip", "pin_B"))
+    line = cross(C - A, B - C)
+    ((answer, rows), side) = next(iter(s.sides.items()))
+    assert (answer, rows) == ("transfer", "inputs A, E")
+    known = np.isfinite(side)
+    assert (side[known] > 0).any()
+    assert (side[known] < 0).any()
+    # the determinant that the curve is drawn by has the sign of that angle, up to one for the whole branch
+    assert len(set(np.sign(side[known] * line[known]).tolist())) == 1
+    # and the measure is least beside it
+    near = np.abs(line) < 0.05 * np.nanmax(np.abs(line))
+    assert np.nanmax(s["transfer"][near]) < 0.25 * np.nanmax(s["transfer"])
+
+
+def test_force_margin_against_a_search() -> None:
+    c = ARM.at([[0.2, 1.0], [0.8, -1.5], [1.2, 0.4]])
+    L = np.array([25.0, 8.0])
+    G, h = c.coefficients(["tip.x", "tip.y"], order=1).G, -c.dynamics().load
+    f = np.linspace(0, 60, 600_001)
+    for d in ([1.0, 0.0], [0.3, -0.8], [0.0, 1.0]):
+        margin = kic.answers.force("tip.x", "tip.y", limits=L, direction=d)(c)
+        unit = np.array(d) / np.linalg.norm(d)
+        for k in range(3):
+            held = np.abs(h[k] + f[:, None] * (G[k].T @ unit)) <= L
+            holds = held.all(axis=1)
+            assert np.isnan(margin[k]) if not holds.any() else abs(f[holds][-1] - margin[k]) < 2e-4
+    angles = np.linspace(0, 2 * np.pi, 20_001)
+    ways = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    free = kic.answers.force("tip.x", "tip.y", limits=L, load=False)(c)
+    loaded = kic.answers.force("tip.x", "tip.y", limits=L)(c)
+    for k in range(3):
+        g = ways @ G[k]
+        np.testing.assert_allclose(free[k], (L / np.abs(g)).min(), rtol=1e-6)
+        worst = np.where(g > 0, L - h[k], L + h[k]) / np.abs(g)
+        if (np.abs(h[k]) <= L).all():
+            np.testing.assert_allclose(loaded[k], worst.min(), rtol=1e-6)
+        else:
+            assert np.isnan(loaded[k])
+
+
+def test_force_margin_where_an_effort_takes_no_part() -> None:
+    c = ARM.at([[0.0, 0.0]])  # along x no joint feels the tip
+    for direction in (None, [1.0], [-1.0]):
+        assert kic.answers.force("tip.x", limits=[25.0, 8.0], direction=direction)(c).tolist() == [np.inf]
+    # 19.62 and 4.905 hold it; less does not
+    assert np.isnan(kic.answers.force("tip.x", limits=[19.0, 8.0], direction=[1.0])(c)).all()
+    # a force up needs the limits only from the load on: down to where pushing helps
+    down = kic.answers.force("tip.y", limits=[15.0, 8.0], direction=[-1.0])(c)
+    np.testing.assert_allclose(down, min((15 + 19.62) / 2, 8 + 4.905))
+
+
+# -------------------------------------------------------------------------------------- reach and branch
+
+
+def test_reach_of_the_five_bar_is_what_its_annuli_leave() -> None:
+    """A tip at the pin of two legs of 12 and 24: from 12 to 36 away from either pivot."""
+    s = kic.sweep(FIVE, WIDE, "tip.x")
+    x, y = np.meshgrid(*WIDE.values(), indexing="ij")
+    h = FIVE.at().value("h")
+    a, b = np.hypot(x, y), np.hypot(x - h[0], y - h[1])
+    inside = (a > 12) & (a < 36) & (b > 12) & (b < 36)
+    # links of the drawing are rounded to twelve digits; no cell is so near to a circle
+    assert min(np.abs(r - e).min() for r in (a, b) for e in (12, 36)) > 1e-3
+    from scipy.ndimage import label
+
+    regions, _ = label(inside)
+    own = regions[s.reached][0]
+    assert (s.reached == (regions == own)).all()
+    assert all(s.reasons[~s.reached])
+    np.testing.assert_allclose(s["tip.x"][s.reached], x[s.reached], atol=1e-10)
+
+
+def elbows(c: kic.Configuration) -> tuple[np.ndarray, np.ndarray]:
+    """On which side of the line from pivot to tip the pins of both legs are, as areas."""
+    A, C, B, h = (c.value(name)[..., :2] for name in ("pin_A", "tip", "pin_B", "h"))
+    return cross(A, C), cross(B - h, C - h)
+
+
+def cross(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
+
+
+def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
+    """Half way from (12, -1) to (12, 1) the first leg is folded: exactly at 12 from its pivot."""
+    s = kic.sweep(FIVE, {"tip.x": np.linspace(12, 24, 7), "tip.y": np.linspace(-17, 5, 12)}, "A")
+    for side, begun in zip(elbows(s.configuration), elbows(FIVE.at()), strict=True):
+        assert (np.sign(side[s.reached]) == np.sign(begun)).all()
+    start = FIVE.at({"tip.x": 18.0, "tip.y": -15.0})
+    below = FIVE.at({"tip.x": 12.0, "tip.y": -1.0}, near=start)
+    with pytest.raises(kic.PostureError, match="dead centre"):
+        FIVE.at({"tip.x": 12.0, "tip.y": 1.0}, near=below)
+
+
+@pytest.mark.parametrize("assembly", [0, 1, 2, 3])
+def test_a_map_keeps_its_assembly(assembly: int) -> None:
+    """Each leg keeps the side of its elbow all over the map, whichever posture it begins with."""
+    found = FIVE.assemblies({"tip.x": 20.0, "tip.y": -20.0})
+    assert len(found.hits) == 4
+    near = FIVE.at(
+        {"tip.x": 20.0, "tip.y": -20.0},
+        near=kic.Configuration(FIVE._model, (), found.state[assembly][None]),
+    )
+    s = kic.sweep(
+        FIVE, {"tip.x": np.linspace(8.3, 26, 10), "tip.y": np.linspace(-30, 20, 26)}, "A", near=near
+    )
+    for side, begun in zip(elbows(s.configuration), elbows(near), strict=True):
+        assert (np.sign(side[s.reached]) == np.sign(begun)).all()
+    # and no neighbour is far away
+    for axis in (0, 1):
+        assert np.nanmax(np.abs(np.diff(np.unwrap(s["A"], axis=axis), axis=axis))) < 1.2
+
+
+def test_three_axes_and_a_platform() -> None:
+    m = kic.load("three-rrr")
+    start = m.at()
+    body = next(b.name for b in m.bodies if f"{b.name}.angle" and "platform" in b.name)
+    x, y = start.value(f"{body}.x"), start.value(f"{body}.y")
+    turn = start.value(f"{body}.angle")
+    size = 0.05 * m._model.length
+    grid = {
+        f"{body}.x": x + size * np.linspace(-1, 1, 4),
+        f"{body}.y": y + size * np.linspace(-1, 1, 3),
+        f"{body}.angle": turn + np.linspace(-0.1, 0.1, 3),
+    }
+    s = kic.sweep(m, grid, "transfer")
+    assert s.shape == (4, 3, 3)
+    assert s.reached.all()
+    c = m.at({k: v[1] if k.endswith("x") else v[2] for k, v in grid.items()})
+    np.testing.assert_allclose(s["transfer"][1, 2, 2], c.singularities().measures["inputs"], rtol=1e-9)
+
+
+def test_limits_are_not_gone_through() -> None:
+    """The tip goes round the shoulder either way, as far as limits of the shoulder let it."""
+    angle = np.linspace(-3.4, 3.4, 35)
+    near = ARM.at([0.0, 1.0])
+    s = kic.sweep(
+        ARM,
+        {"tip.x": np.linspace(-1.8, 1.8, 21), "tip.y": np.linspace(-1.8, 1.8, 21)},
+        "shoulder",
+        near=near,
+        limits={"shoulder": (-2.0, 1.0)},
+    )
+    free = kic.sweep(ARM, {"tip.x": s.axes["tip.x"], "tip.y": s.axes["tip.y"]}, "shoulder", near=near)
+    assert np.nanmax(s["shoulder"]) <= 1.0
+    assert np.nanmin(s["shoulder"]) >= -2.0
+    turned = np.mod(free["shoulder"] + 2.0, 2 * np.pi) - 2.0
+    regular = free.reached & (np.hypot(*np.meshgrid(*s.axes.values(), indexing="ij")) > 0.5)
+    assert (s.reached == (turned <= 1.0))[regular].all()
+    assert any("beyond the limits of 'shoulder' by" in why for why in s.reasons[~s.reached])
+    # in joints they are a mask
+    s = kic.sweep(ARM, {"shoulder": angle, "elbow": 0.5}, "tip.x", limits={"shoulder": (-1.0, 2.0)})
+    assert (s.reached == ((angle >= -1) & (angle <= 2))).all()
+
+
+# ------------------------------------------------------------------------------- executors and chunks
+
+
+ASKED = [kic.answers.transfer(), kic.answers.conditioning("tip.x", "tip.y"), sweeping.height, sweeping.both]
+
+
+@pytest.fixture(scope="module")
+def plain() -> kic.Sweep:
+    return kic.sweep(FIVE, WIDE, ASKED)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 10**6])
+def test_chunks_do_not_matter(plain: kic.Sweep, chunk: int) -> None:
+    grid = WIDE if chunk > 1 else {name: x[12:20] for name, x in WIDE.items()}
+    whole = plain if chunk > 1 else kic.sweep(FIVE, grid, ASKED)
+    same(whole, kic.sweep(FIVE, grid, ASKED, chunk=chunk), 1e-12)
+
+
+def test_threads(plain: kic.Sweep) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        same(plain, kic.sweep(FIVE, WIDE, ASKED, executor=pool, chunk=60), 1e-12)
+        # and they take anything
+        s = kic.sweep(ARM, {"shoulder": [0.0, 1.0], "elbow": 0.3}, lambda c: c.value("tip.x"), executor=pool)
+        assert s["<lambda>"].shape == (2,)
+
+
+def test_processes(plain: kic.Sweep) -> None:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        begun = time.monotonic()
+        same(plain, kic.sweep(FIVE, WIDE, ASKED, executor=pool, chunk=200), 1e-12)
+        assert time.monotonic() - begun < 120
+        with pytest.raises(
+            kic.InputError, match=r"must be importable there.*<lambda>.*threads take anything"
+        ):
+            kic.sweep(FIVE, WIDE, lambda c: c.value("tip.x"), executor=pool)
+        # errors come home
+        with pytest.raises(kic.UnknownNameError, match="tipp"):
+            kic.sweep(FIVE, WIDE, "tipp.x", executor=pool)
+
+
+def test_what_a_process_does_not_find() -> None:
+    import pickle
+
+    sent = pickle.dumps(sweeping.height).replace(b"height", b"heigth")
+    with pytest.raises(kic.InputError, match=r"does not find what to answer.*heigth"):
+        _unpacked(len, sent)
+
+
+class Slow(Executor):
+    """Does nothing; its work is never done."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future] = []
+
+    def submit(self, *call, **more) -> Future:
+        self.futures.append(Future())
+        return self.futures[-1]
+
+
+def test_an_interrupt_cancels_what_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*args, **more):
+        raise KeyboardInterrupt
+
+    slow = Slow()
+    monkeypatch.setattr("kic.sweeping.crews.wait", stop)
+    s = kic.sweep(ARM, {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}, "tip.x", executor=slow, chunk=3)
+    assert len(slow.futures) == 4
+    assert all(future.cancelled() for future in slow.futures)
+    assert s.stopped == "interrupted, 0 of 10 cells were asked"
+    assert np.isnan(s["tip.x"]).all()
+    assert s.reached.all()
+
+
+# -------------------------------------------------------------------------- failures and interruptions
+
+
+class Stopping:
+    """An answer during which somebody presses Ctrl-C, or that goes wrong."""
+
+    def __init__(self, calls: int, error: BaseException) -> None:
+        self.left, self.error, self.__name__ = calls, error, "stopping"
+
+    def __call__(self, c: kic.Configuration) -> np.ndarray:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return c.value("tip.y")
+
+
+def test_an_interrupt_keeps_what_there_is() -> None:
+    grid = {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}
+    s = kic.sweep(ARM, grid, Stopping(2, KeyboardInterrupt()), chunk=3)
+    assert s.stopped == "interrupted, 6 of 10 cells were asked"
+    assert s.stopped in repr(s)
+    np.testing.assert_array_equal(s["stopping"][:6], kic.sweep(ARM, grid, "tip.y")["tip.y"][:6])
+    assert np.isnan(s["stopping"][6:]).all()
+    assert set(s.reasons[6:]) == {"not asked: the sweep was interrupted"}
+    assert set(s.reasons[:6]) == {""}
+
+
+def test_an_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kic.sweeping import sweep as room
+
+    calls = []
+
+    def lead(*job):
+        calls.append(job)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return lead_cells(*job)
+
+    lead_cells = room.lead_cells
+    monkeypatch.setattr(room, "lead_cells", lead)
+    s = kic.sweep(FIVE, WIDE, "tip.x")
+    assert 0 < s.reached.sum() < 300
+    assert s.stopped.startswith("interrupted, 0 of")
+    assert all(s.reasons.ravel())
+    calls[:] = [None] * 5  # before the first cell there is nothing to keep
+    with pytest.raises(KeyboardInterrupt):
+        kic.sweep(FIVE, WIDE, "tip.x")
+
+
+def test_an_error_carries_what_there_is() -> None:
+    grid = {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}
+    with pytest.raises(ZeroDivisionError, match="oh") as caught:
+        kic.sweep(ARM, grid, Stopping(2, ZeroDivisionError("oh")), chunk=3)
+    s = caught.value.sweep
+    assert np.isfinite(s["stopping"]).sum() == 6
+    assert s.stopped == "oh"
+
+
+def test_refused_cells_say_why_whatever_the_chunk() -> None:
+    elbow = np.array([-0.5, 0.0, 0.5, np.pi])
+    grid = {"shoulder": np.linspace(0, 1, 3), "elbow": elbow}
+    mass = kic.answers.mass("tip.x", "tip.y", direction=[1, 0])
+    s = kic.sweep(ARM, grid, mass)
+    assert s.reached.all()
+    assert np.isnan(s["effective mass"][:, [1, 3]]).all()
+    assert np.isfinite(s["effective mass"][:, [0, 2]]).all()
+    assert (s.reasons[:, [0, 2]] == "").all()
+    assert all(
+        re.match(r"The task tip\.x, tip\.y of 'horn-two-link' is singular here", w) for w in s.reasons[:, 1]
+    )
+    assert "cells reached without an answer: The task" in repr(s)
+    same(s, kic.sweep(ARM, grid, mass, chunk=1))
+    # nothing but such cells
+    s = kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, mass)
+    assert np.isnan(s["effective mass"]).all()
+    s = kic.sweep(ARM, grid, {"n": _nothing_at_zero})
+    assert set(s.reasons[:, 1]) == {"'n' has no value there"}
+
+
+def _nothing_at_zero(c: kic.Configuration) -> np.ndarray:
+    elbow = c.value("elbow")
+    return np.where(elbow == 0, np.nan, elbow)
+
+
+def test_no_cell_in_reach() -> None:
+    with pytest.raises(kic.PostureError, match=r"reaches no cell.*Give `near`") as caught:
+        kic.sweep(FIVE, {"tip.x": [300.0, 310.0], "tip.y": 5.0}, "A")
+    assert caught.value.failed == [(0,), (1,)]
+    assert all(caught.value.reasons)
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ([1, 2], "Expected `grid` to be a dict of names"),
+        ({"shoulder": 0.1, "elbow": 0.2}, "at least one axis.*One posture is asked by at"),
+        ({"shoulder": [0.1, 0.1], "elbow": 0.2}, "axis 'shoulder' of `grid` to be a list of growing"),
+        ({"shoulder": [0.1, 0.3, 0.2], "elbow": 0.2}, "growing"),
+        ({"shoulder": [[0.1, 0.3]], "elbow": 0.2}, "growing"),
+        ({"shoulder": [], "elbow": 0.2}, "growing"),
+        ({3: [0.1], "elbow": 0.2}, "names as keys of `grid`, got 3"),
+        ({"shoulder": [0.1, 0.2]}, "mobility 2; 1 coordinates were named"),
+    ],
+)
+def test_grids_that_are_none(grid: object, said: str) -> None:
+    with pytest.raises(kic.InputError, match=said):
+        kic.sweep(ARM, grid, "tip.x")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (3, "Expected `answer` to be a function"),
+        ([], "at least one `answer`"),
+        (["tip.x", "tip.x"], "Two answers of the sweep are called 'tip.x'. Name them in a dict"),
+        ("tip", "'tip' has several rows; a sweep asks one"),
+        ({"a": lambda c: 3.0}, "answer 'a' of a sweep to be real numbers, one for each of 2 postures"),
+        ({"a": lambda c: c.value("tip.x") + 1j}, "to be real numbers"),
+        ([sweeping.both, sweeping.both], "called 'both'"),
+        ({"a": sweeping.both, "b": sweeping.both}, "Two answers of the sweep are called 'far'"),
+    ],
+)
+def test_answers_that_are_none(answer: object, said: str) -> None:
+    with pytest.raises(kic.InputError, match=said):
+        kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, answer)
+
+
+def test_other_arguments() -> None:
+    grid = {"shoulder": [0.1, 0.2], "elbow": 0.2}
+    with pytest.raises(kic.InputError, match="Expected `mechanism`"):
+        kic.sweep(3, grid, "tip.x")
+    with pytest.raises(kic.InputError, match=r"Expected `executor`.*client\.get_executor"):
+        kic.sweep(ARM, grid, "tip.x", executor=3)
+    for chunk in (0, 1.5, True):
+        with pytest.raises(kic.InputError, match="Expected `chunk`"):
+            kic.sweep(ARM, grid, "tip.x", chunk=chunk)
+    with pytest.raises(kic.UnknownNameError, match="No answer 'w'"):
+        kic.sweep(ARM, grid, "tip.x")["w"]
+    for made in (kic.answers.conditioning, kic.answers.manipulability, kic.answers.mass):
+        with pytest.raises(kic.InputError, match="needs rows of a task"):
+            made()
+    with pytest.raises(kic.InputError, match="several rows needs a `direction`"):
+        kic.answers.mass("tip.x", "tip.y")
+    with pytest.raises(kic.InputError, match="not all of them zero"):
+        kic.answers.mass("tip.x", "tip.y", direction=[0, 0])
+    with pytest.raises(kic.UnknownNameError, match="No coordinate 'knee'"):
+        kic.sweep(ARM, grid, kic.answers.inertia("knee"))
+
+
+def test_progress(capsys: pytest.CaptureFixture) -> None:
+    kic.sweep(FIVE, WIDE, "tip.x", progress=True)
+    assert "kic: [" in capsys.readouterr().err
+    kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, "tip.x")
+    assert not capsys.readouterr().err
+
+
+def test_neighbours_of_a_grid() -> None:
+    grid = make_grid({"a": [0.0, 1.0], "b": [0.0, 1.0, 2.0], "c": 3.0})
+    assert grid.neighbours().tolist() == [
+        [-1, 3, -1, 1], [-1, 4, 0, 2], [-1, 5, 1, -1], [0, -1, -1, 4], [1, -1, 3, 5], [2, -1, 4, -1],
+    ]  # fmt: skip
+    assert grid.by_distance({"a": 1.0, "b": 1.9})[0] == 5
