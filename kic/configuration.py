@@ -364,5 +364,11 @@ class Configuration(Linearized):
             )
         model = self._model
         return Singularities(
-            model, self._states, self.ok, inputs, outputs, lambda state: Configuration(model, (), state[None])
+            model,
+            self._states,
+            self.ok,
+            inputs,
+            outputs,
+            lambda state: Configuration(model, (), state[None]),
+            self._aims,
         )

@@ -42,7 +42,8 @@ class Mechanism(Postures):
         For rounded dimensions: share of its length by which a loop may contradict itself. What is redundant
         within it is dropped, and `mobility` says so; inputs are met exactly, the rest as well as it is drawn.
     coordinates : sequence of str, optional
-        Joints whose coordinates are meant where none are named; by default all that move, as written.
+        Joints whose coordinates are meant where none are named; by default all that move, as written. The
+        attribute is what was written, None if nothing; `coordinate_names` are the coordinates that count.
     title, about, source, drawing : str
         Prose: a headline, a description, where the numbers come from, which posture is drawn.
     units : Units
