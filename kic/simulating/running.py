@@ -38,6 +38,11 @@ DEAD = 0.03
 HONEST, TOLERANCES = 1e-2, 100.0
 
 
+def _quiet() -> np.errstate:
+    """Numbers too large for steps that are only tried: what is not finite is refused where it comes up."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a run is integrated."""
@@ -108,8 +113,10 @@ class Run:
         except KeyboardInterrupt:
             if not self.moments.t:
                 raise
+            self._keep_last()
             stopped = f"interrupted, the last moment is t = {self.moments.last:.6g}"
         except Exception as error:
+            self._keep_last()
             run = self._made(before, str(error)) if self.moments.t else before
             if isinstance(error, SimulationError):
                 raise SimulationError(error.message, **{**error.numbers, "simulation": run}) from None
@@ -121,10 +128,12 @@ class Run:
         return self._made(before, stopped)
 
     def _made(self, before: Simulation | None, stopped: str) -> Simulation:
+        with _quiet():
+            arrays = self.moments.arrays()
         made = Simulation(
             self.mechanism,
             self.motion.names,
-            self.moments.arrays(),
+            arrays,
             tuple(self.found),
             stopped,
             self.steps,
@@ -136,11 +145,16 @@ class Run:
         """Integrate chart by chart; says why it stopped before its time."""
         self._begin_well()
         self.events.check(self.chart.seen(self.t, self.y))
-        self._keep([self.chart.moment(self.t, self.y)])
+        with _quiet():
+            self._keep([self.chart.moment(self.t, self.y)])
         if self.watch is not None and self.watch.margin(self.chart, self.t, self.y) < 0:
             return self._off(self.t, self.y)
         while self.next < len(self.times):
-            solver, worth = self._solver(), self._worth()
+            try:
+                solver, worth = self._solver(), self._worth()
+            except (PostureError, SingularError) as error:
+                self._again(error, None)
+                continue
             while self.next < len(self.times):
                 try:
                     self._step(solver)
@@ -183,7 +197,8 @@ class Run:
         s, last = self.settings, float(self.times[-1])
         first = None if self.size is None else min(self.size, last - self.t)
         kind, atol = getattr(scipy.integrate, s.method), s.atol * self.chart.scale
-        return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
+        with _quiet():
+            return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
 
     def _step(self, solver: Any) -> None:
         """One step of the integrator, or why there is none."""
@@ -195,7 +210,8 @@ class Run:
                 ),
                 time=self.t,
             )
-        message = solver.step()
+        with _quiet():
+            message = solver.step()
         self.steps += 1
         if message is not None or solver.status == "failed":
             raise SimulationError(
@@ -288,6 +304,12 @@ class Run:
         for moment in moments:
             self.moments.keep(self.chart, moment)
         self.next += len(moments)
+
+    def _keep_last(self) -> None:
+        """Keep the last good state, too, where it is none of those wanted, as far as the user's functions do."""
+        if self.moments.t and self.t > self.moments.last:
+            with suppress(Exception, KeyboardInterrupt):
+                self._keep([self.chart.moment(self.t, self.y)])
 
     def _honest(self, t: float, y: np.ndarray) -> None:
         """Refuse prescribed motions whose rates or accelerations are not the slopes of what stands before."""
