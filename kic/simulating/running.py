@@ -306,7 +306,7 @@ class Run:
         self.next += len(moments)
 
     def _keep_last(self) -> None:
-        """Keep the last good state, too, where it is none of those wanted, as far as the user's functions do."""
+        """Keep the last good state, too, where it is none of those wanted and functions still answer."""
         if self.moments.t and self.t > self.moments.last:
             with suppress(Exception, KeyboardInterrupt):
                 self._keep([self.chart.moment(self.t, self.y)])

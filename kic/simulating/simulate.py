@@ -112,8 +112,8 @@ def simulate(
     -------
     Simulation
         Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account; of
-        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, and says
-        so in ``stopped``.
+        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, to
+        the last good state, and says so in ``stopped``.
 
     Raises
     ------
@@ -129,8 +129,9 @@ def simulate(
     A circuit is quick: where L/R is far below what the motion takes, "Radau" and "LSODA" make longer steps;
     or leave the inductance out, ``replace(motor, inductance=0.0)``, and the current follows at once.
 
-    Once it is under way, every error carries the run so far as ``simulation``: also those that the user's
-    functions raise, which come through as they are. It can be saved, and continued.
+    Once it is under way, every error carries the run so far as ``simulation``, its last good state at the end
+    even if that was none of the times wanted: also those that the user's functions raise, which come through
+    as they are. It can be saved, and continued. What functions write into ``now`` changes nothing of the run.
 
     Examples
     --------

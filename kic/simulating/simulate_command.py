@@ -120,8 +120,8 @@ def simulate(
             contacts=contacts,
         )
     except SimulationError as error:
-        if file and error.simulation:
-            error.simulation.save(file)
+        if file and (kept := error.numbers.get("simulation")) is not None:
+            kept.save(file)
         raise
     if file:
         run.save(file)
