@@ -12,7 +12,8 @@ from kic.errors import ModelError, shown
 
 Vector = tuple[float, float, float]
 GROUND = "ground"
-STRICT = {"extra": "forbid", "use_attribute_docstrings": True}
+# how the schema library reads parts from a file; what it tells of their fields, `modelfile.schema` asks
+STRICT: dict[str, Any] = {"extra": "forbid"}
 
 
 def vector(owner: str, key: str, value: Any) -> Vector:

@@ -14,7 +14,7 @@ from kic.cuts import facing_items
 from kic.errors import InputError
 from kic.kinematics import RowsQuestion
 from kic.parts import Joint
-from kic.posture import advance
+from kic.posture import advance, gaps
 from kic.rows import plain_rows
 from kic.transfer import Transfer
 from kic.tree import PRISMATIC
@@ -163,24 +163,29 @@ class Closure:
         t.check_regular(G, worst[known], known, len(worst))
         return worst
 
-    def newton(self, states: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def newton(
+        self, states: np.ndarray, goal: np.ndarray, within: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Damped Newton for a batch; returns states and the norm of what is left.
+
+        Members that go farther than `within` (B,) from where they began are given up, where it is given.
 
         Of rounded dimensions redundant rows contradict one another: only independent ones are solved, so
         that no input gives way; what the others miss counts as the share of the tolerance that it takes.
         """
         tree, t = self.transfer.tree, self.transfer
-        states = states.copy()
+        began, states = states, states.copy()
         values, G = self.rows(states)
         kept = self._kept(G)
         G = G * kept[:, :, None]
         error = self.miss(goal, values) * kept
         left = np.linalg.norm(error, axis=1)
+        going = np.ones(len(states), dtype=bool)
         for _ in range(STEPS):
             # a distance that has shrunk to nothing has no direction in which to go on
             driven = np.isfinite(G).all(axis=(1, 2))
             enough = 1e-15 * (1 + np.abs(values).max(axis=1, initial=0.0))
-            active = np.flatnonzero(driven & (left > enough))
+            active = np.flatnonzero(going & driven & (left > enough))
             if not active.size:
                 break
             step = np.einsum("bnp,bp->bn", np.linalg.pinv(G[active], rcond=1e-10), error[active])
@@ -206,8 +211,11 @@ class Closure:
                     n[better],
                 )
                 moved[np.flatnonzero(~moved)[better]] = True
-            if not moved.any():
-                break
+            # where no step brings it closer none will later
+            going[active[~moved]] = False
+            if within is not None:
+                off = gaps(tree, began[active], states[active], t.column_scale).max(axis=1, initial=0.0)
+                going[active] &= off <= within[active]
         if t.tolerance:
             others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
             left = np.maximum(left, others * self.limit / t.tolerance)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kic.arrays import broadcast_batches, check_order
-from kic.bearing.jointforces import JointForces
-from kic.bearing.reactions import joint_forces
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
@@ -17,9 +15,12 @@ from kic.errors import InputError
 from kic.kinematics import ContributionsQuestion
 from kic.linear.linearized import Linearized
 from kic.members import spread, surviving
-from kic.questions.singularities import Singularities
 from kic.rows import names_of
 from kic.transfer import Transfer
+
+if TYPE_CHECKING:
+    from kic.bearing.jointforces import JointForces
+    from kic.questions.singularities import Singularities
 
 
 class Configuration(Linearized):
@@ -306,6 +307,8 @@ class Configuration(Linearized):
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
         (array([...,     nan]), array([ 0.0504, -0.8259]))
         """
+        from kic.bearing.reactions import joint_forces
+
         return joint_forces(
             self._model,
             self._model.asked(wrt),
@@ -352,6 +355,8 @@ class Configuration(Linearized):
         inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
         inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
         """
+        from kic.questions.singularities import Singularities
+
         if self._states.dtype != np.float64:
             raise InputError(
                 f"singularities() needs real numbers; this posture holds {self._states.dtype}. Ask outside "
@@ -359,5 +364,11 @@ class Configuration(Linearized):
             )
         model = self._model
         return Singularities(
-            model, self._states, self.ok, inputs, outputs, lambda state: Configuration(model, (), state[None])
+            model,
+            self._states,
+            self.ok,
+            inputs,
+            outputs,
+            lambda state: Configuration(model, (), state[None]),
+            self._aims,
         )

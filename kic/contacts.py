@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kic.checks import STRICT, Vector, assign, check_name, choice, direction, number, two_names, vector
 from kic.errors import ModelError, shown
-from kic.grasping.pressing import Pressing
 from kic.tables import Sheet
+
+if TYPE_CHECKING:
+    from kic.grasping.pressing import Pressing
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
 # the rows that a contact keeps at zero while it is closed: along the normal, the two tangents, and spin
@@ -144,6 +146,8 @@ class Contact:
 
 def pressing_of(contacts: Iterable[Contact]) -> Pressing:
     """Contacts as arrays: what their loads are, and which they can have."""
+    from kic.grasping.pressing import Pressing
+
     every = tuple(contacts)
     return Pressing(
         [c.name for c in every],

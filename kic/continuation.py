@@ -24,12 +24,16 @@ LARGEST_TURN, BEND = 1.0, 0.375
 # what Newton may correct, over the condition: other branches are at least as far as the nearest singular
 # posture, about one over the condition (Kantorovich); where a way ends in one, that by itself (rad, lengths)
 SAFE, ARRIVING = 0.2, 3e-3
+# so many times as far Newton may go on its way
+FAR = 2.0
 # above this condition a posture counts as singular: a double root is known to half the digits only
 SINGULAR = 1e5
 # so many leaps at most
 LEAPS = 10_000
 # the shortest leap, as a share of the whole way
 LEAST = 1e-11
+# why a member failed, where nobody asks
+UNTOLD = "its way ended before"
 # a condition by which a stop is called a dead centre: it was approached as far as the shortest leap goes
 DEAD = 100.0
 
@@ -53,20 +57,23 @@ class Outcome:
     share: np.ndarray
 
 
-def lead(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
-    """Lead closed states (B, S) to the chosen rows' targets (B, P), on their branch."""
+def lead(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool = True) -> Outcome:
+    """Lead closed states (B, S) to the chosen rows' targets (B, P), on their branch.
+
+    Unless they are to be `told`, reasons of members that failed are not looked for, and all the same.
+    """
     states, arrived = closure.arrive(start, target)
     reasons, share = [""] * len(start), np.ones(len(start))
     far = np.flatnonzero(~arrived)
     if far.size:
-        rest = _lead_far(closure, start[far], target[far])
+        rest = _lead_far(closure, start[far], target[far], told)
         states[far], share[far] = rest.states, rest.share
         for b, why in zip(far, rest.reasons, strict=True):
             reasons[b] = why
     return Outcome(states, reasons, share)
 
 
-def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcome:
+def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool) -> Outcome:
     """The same for members that are not near their targets, in leaps."""
     t, goal = closure.transfer, closure.goal(target)
     states, share, step = start.copy(), np.zeros(len(start)), np.ones(len(start))
@@ -82,7 +89,9 @@ def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcom
         part = np.minimum(leap.longest(), step[k] / (1 - share[k]))
         part[part > 0.999] = 1.0
         predicted = leap.predict(part)
-        found, residual = closure.newton(predicted, leap.aim(part))
+        # what goes farther than may be corrected does not count, wherever it ends
+        within = np.maximum(SAFE / worst[k], ARRIVING)
+        found, residual = closure.newton(predicted, leap.aim(part), FAR * within)
         v, g = closure.rows(found)
         off = gaps(t.tree, predicted, found, t.column_scale).max(axis=1, initial=0.0)
         worse = condition(g)
@@ -104,7 +113,9 @@ def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray) -> Outcom
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
         here, way = slice(b, b + 1), float(share[b])
-        if going[b]:
+        if not told:
+            reasons[b] = UNTOLD
+        elif going[b]:
             reasons[b] = f"its way is too long: {LEAPS} leaps led to {100 * way:.3g} % of it"
         else:
             reasons[b] = _why(closure, start[here], states[here], goal[here], way, bool(regular[b]))

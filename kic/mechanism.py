@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kic import contacts, couplings
 from kic.checks import STRICT
 from kic.configuration import Configuration
 from kic.errors import InputError
 from kic.evaluator import Evaluator
-from kic.linear.equilibrium import Equilibrium
-from kic.linear.resting import find_equilibrium
 from kic.motors import list_motors
 from kic.position import beginning, on_real
 from kic.postures import Postures
-from kic.questions.independent import IndependentSets, independent_sets
-from kic.questions.mobility import Mobility
 from kic.tables import Sheet
-from kic.tasks.operational import OperationalEvaluator
-from kic.tasks.redundancy import ResolutionEvaluator
-from kic.tasks.weighting import Damping, Law, Weight
+
+if TYPE_CHECKING:
+    from kic.linear.equilibrium import Equilibrium
+    from kic.questions.independent import IndependentSets
+    from kic.questions.mobility import Mobility
+    from kic.tasks.operational import OperationalEvaluator
+    from kic.tasks.redundancy import ResolutionEvaluator
+    from kic.tasks.weighting import Damping, Law, Weight
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +42,8 @@ class Mechanism(Postures):
         For rounded dimensions: share of its length by which a loop may contradict itself. What is redundant
         within it is dropped, and `mobility` says so; inputs are met exactly, the rest as well as it is drawn.
     coordinates : sequence of str, optional
-        Joints whose coordinates are meant where none are named; by default all that move, as written.
+        Joints whose coordinates are meant where none are named; by default all that move, as written. The
+        attribute is what was written, None if nothing; `coordinate_names` are the coordinates that count.
     title, about, source, drawing : str
         Prose: a headline, a description, where the numbers come from, which posture is drawn.
     units : Units
@@ -155,6 +157,8 @@ class Mechanism(Postures):
         >>> best.names, round(best.worst, 2)
         (('A',), 0.58)
         """
+        from kic.questions.independent import independent_sets
+
         return independent_sets(self._model, at, among, count)
 
     def find_equilibrium(
@@ -210,6 +214,8 @@ class Mechanism(Postures):
         >>> found.stability, found.configuration.value("tip").round(6).tolist()
         ('stable', [0.0, -2.0, 0.0])
         """
+        from kic.linear.resting import find_equilibrium
+
         return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable)
 
     @property
@@ -279,6 +285,8 @@ class Mechanism(Postures):
         UnknownNameError, InputError, InertiaError
             As `Configuration.operational_space` would.
         """
+        from kic.tasks.operational import OperationalEvaluator
+
         return OperationalEvaluator(self._model, task, wrt)
 
     def prepare_resolve(
@@ -312,6 +320,8 @@ class Mechanism(Postures):
         UnknownNameError, InputError, InertiaError
             As `Configuration.resolve` would.
         """
+        from kic.tasks.redundancy import ResolutionEvaluator
+
         return ResolutionEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
 
     def sheet(self) -> Sheet:

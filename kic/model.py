@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,13 @@ from kic.errors import InputError
 from kic.items import Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS
 from kic.packed import Packed
-from kic.questions.mobility import Mobility
-from kic.questions.steps import SteppedTransfer
 from kic.rows import Rows, make_rows, names_of
 from kic.system import TransferQuestion
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import Transfer
+
+if TYPE_CHECKING:
+    from kic.questions.mobility import Mobility
 
 
 class Model(Packed):
@@ -42,10 +43,14 @@ class Model(Packed):
     @cached_property
     def mobility(self) -> Mobility:
         """Account of the freedoms."""
+        from kic.questions.mobility import Mobility
+
         return self.real.mobility if self.stepped else Mobility(self.closure(()), self.drawn)
 
     def mobility_at(self, state: np.ndarray) -> Mobility:
         """Account of the freedoms at a closed state (1, S)."""
+        from kic.questions.mobility import Mobility
+
         return Mobility(self.closure(()), state, drawn=False)
 
     @cached_property
@@ -60,7 +65,11 @@ class Model(Packed):
 
     @property
     def _transferring(self) -> type[Transfer]:
-        return SteppedTransfer if self.stepped else Transfer
+        if not self.stepped:
+            return Transfer
+        from kic.questions.steps import SteppedTransfer
+
+        return SteppedTransfer
 
     def transfer(self, names: tuple[str, ...]) -> Transfer:
         """The transfer to the coordinates of some names, remembered."""

@@ -10,49 +10,16 @@ from dataclasses import MISSING, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from kic.checks import Vector
+from kic.checks import STRICT, Vector
 from kic.dh import DH, from_dh
 from kic.drawing import KINDS, Drawing
-from kic.errors import InputError, KicError, ModelFileError, shown, unknown
+from kic.errors import InputError, KicError, ModelFileError, shown
 from kic.inertias import Six
 from kic.mechanism import Mechanism
-
-
-def models_directory() -> Path:
-    """Folder of the shipped models: inside the installed package, or beside it in a checkout."""
-    installed = Path(__file__).parent / "models"
-    return installed if installed.is_dir() else Path(__file__).parent.parent / "models"
-
-
-def model_names() -> tuple[str, ...]:
-    """Names of the shipped models, sorted.
-
-    Examples
-    --------
-    >>> import kic
-    >>> "puma560" in kic.model_names()
-    True
-    """
-    return tuple(sorted(path.stem for path in models_directory().glob("*.toml")))
-
-
-def find(model: str | os.PathLike[str]) -> Path:
-    """File of a shipped name or of a path.
-
-    Raises
-    ------
-    UnknownNameError
-        For a name that is not shipped.
-    """
-    if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
-        raise InputError(f"Expected the name of a shipped model or the path of a file, got {shown(model)}.")
-    if isinstance(model, str) and not text.endswith(".toml") and not any(c in text for c in "/\\"):
-        if text not in model_names():
-            raise unknown("shipped model", text, "kic", model_names())
-        return models_directory() / f"{text}.toml"
-    return Path(text)
+from kic.shipped import find, model_names
 
 
 def load(model: str | os.PathLike[str]) -> Mechanism:
@@ -256,6 +223,10 @@ def _rule(key: str, hint: Any) -> str:
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
+# the parts of a drawing share their settings, which one schema at a time may change
+_TELLING = Lock()
+
+
 def schema() -> dict[str, Any]:
     """JSON Schema of model files, for editors.
 
@@ -267,8 +238,14 @@ def schema() -> dict[str, Any]:
     """
     from pydantic import TypeAdapter
 
-    drawn = TypeAdapter(Drawing).json_schema()
-    dh = TypeAdapter(DH).json_schema()
+    with _TELLING:
+        # that library finds docstrings of fields in the source, which costs more than to load a model
+        STRICT["use_attribute_docstrings"] = True
+        try:
+            drawn = TypeAdapter(Drawing).json_schema()
+            dh = TypeAdapter(DH).json_schema()
+        finally:
+            del STRICT["use_attribute_docstrings"]
     drawn["$defs"].update(dh.pop("$defs"))
     drawn["$defs"]["DH"] = dh
     drawn["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}

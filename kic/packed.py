@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kic.bearing.freebodies import FreeBodies
 from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ContributionsQuestion, DynamicsQuestion, RowsQuestion
-from kic.linear.actuators import Train
 from kic.masses import Loads, Masses, pack_loads, pack_masses
 from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
 from kic.tree import PRISMATIC, Tree
+
+if TYPE_CHECKING:
+    from kic.bearing.freebodies import FreeBodies
+    from kic.linear.actuators import Train
 
 
 class Packed:
@@ -46,6 +49,8 @@ class Packed:
     @cached_property
     def train(self) -> Train:
         """Motors and their gears."""
+        from kic.linear.actuators import Train
+
         return Train(self.drawing, self.tree.scalar)
 
     @cached_property
@@ -124,6 +129,8 @@ class Packed:
     @cached_property
     def free(self) -> FreeBodies:
         """The bodies with every joint cut."""
+        from kic.bearing.freebodies import FreeBodies
+
         return FreeBodies(self.tree, self.length)
 
     def dynamics(self, want: int = WANT_INERTIA | WANT_LOADS) -> DynamicsQuestion:

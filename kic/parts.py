@@ -23,14 +23,8 @@ from kic.checks import (
 )
 from kic.errors import ModelError, shown
 from kic.inertias import check_inertia
+from kic.jointtypes import FREEDOMS, JointType
 
-JointType = Literal[
-    "revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"
-]
-FREEDOMS: dict[str, int] = {
-    "fixed": 0, "revolute": 1, "prismatic": 1, "cylindrical": 2, "universal": 2,
-    "spherical": 3, "planar": 3, "free": 6,
-}  # fmt: skip
 AXES = ("world", "body")
 
 

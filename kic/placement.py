@@ -12,6 +12,7 @@ from kic.errors import InputError
 from kic.model import Model
 from kic.posture import phi_of
 from kic.tables import Sheet, member
+from kic.targets import Aims
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -21,12 +22,19 @@ class Placement:
     """Where everything is: states that were closed, values of rows, places of bodies."""
 
     def __init__(
-        self, model: Model, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None
+        self,
+        model: Model,
+        batch: tuple[int, ...],
+        states: np.ndarray,
+        ok: np.ndarray | None = None,
+        aims: Aims | None = None,
     ) -> None:
         self._model = model
         self._states = states
         self._batch = batch
         self._ok = ok
+        # what was asked of members with and without a posture, where that was a position problem
+        self._aims = aims
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -93,7 +101,9 @@ class Placement:
             raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
         which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
         ok = None if self._ok is None else self._ok.reshape(-1)[which]
-        return type(self)(self._model, which.shape, self._states[which.reshape(-1)], ok)
+        which, shape = which.reshape(-1), which.shape
+        aims = None if self._aims is None else self._aims.take(which)
+        return type(self)(self._model, shape, self._states[which], ok, aims)
 
     def __iter__(self) -> Iterator[Self]:
         """The members of a batch along its first axis."""

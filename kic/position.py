@@ -14,8 +14,7 @@ from kic.configuration import Configuration
 from kic.continuation import lead
 from kic.errors import InputError, PostureError, placed, shown
 from kic.model import Model
-from kic.questions.steps import SteppedTransfer
-from kic.targets import Targets
+from kic.targets import Aims, Targets
 
 
 def closed(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
@@ -31,9 +30,10 @@ def closed(model: Model, inputs: Any, near: Configuration | None, failures: str)
         _members(start, shape),
         _members(targets.values, shape),
         np.broadcast_to(targets.impossible, shape).ravel().tolist(),
+        failures == "raise",
     )
     problem.solve(np.arange(prod(shape)))
-    return problem.configuration(model, shape, failures, str)
+    return problem.configuration(model, shape, failures, str, targets)
 
 
 def along(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
@@ -58,6 +58,7 @@ def along(model: Model, inputs: Any, near: Configuration | None, failures: str) 
         np.concatenate([_members(start, beside)] * length) if length else np.zeros((0, start.shape[-1])),
         _members(values, shape),
         np.broadcast_to(impossible, shape).ravel().tolist(),
+        failures == "raise",
     )
     abreast = prod(beside)
     going = np.arange(abreast)
@@ -77,7 +78,7 @@ def along(model: Model, inputs: Any, near: Configuration | None, failures: str) 
         led = f", led from member {index[0] - 1}" if index[0] else ""
         return f"member {index[0] if len(index) == 1 else index}{led}"
 
-    return problem.configuration(model, shape, failures, place)
+    return problem.configuration(model, shape, failures, place, targets)
 
 
 def real_inputs(inputs: Any) -> Any:
@@ -102,6 +103,8 @@ def on_real(model: Model, near: Configuration | None) -> Configuration | None:
 
 def followed(model: Model, targets: Targets, values: np.ndarray, found: Configuration) -> Configuration:
     """Postures that were found for real numbers, with the step that the drawing and the values give them."""
+    from kic.questions.steps import SteppedTransfer
+
     states = found._states.astype(complex)
     good = np.flatnonzero(found.ok)
     transfer = model.closure(targets.names, targets.held).transfer
@@ -151,10 +154,14 @@ class _Problem:
         Closed states, and the values wanted.
     reasons : list of str
         Why members can not be at all; '' for those to be solved.
+    asked : bool
+        Whether reasons are wanted of those that fail.
     """
 
-    def __init__(self, closure: Closure, start: np.ndarray, target: np.ndarray, reasons: list[str]) -> None:
-        self.closure, self.start, self.target = closure, start, target
+    def __init__(
+        self, closure: Closure, start: np.ndarray, target: np.ndarray, reasons: list[str], asked: bool
+    ) -> None:
+        self.closure, self.start, self.target, self.asked = closure, start, target, asked
         finite = np.isfinite(target).all(axis=1) & np.isfinite(start).all(axis=1)
         self.reasons = [
             why or ("" if fine else "inputs must be finite")
@@ -170,7 +177,7 @@ class _Problem:
         members = np.array([b for b in members if not self.reasons[b]], dtype=np.intp)
         if not members.size:
             return
-        outcome = lead(self.closure, self.start[members], self.target[members])
+        outcome = lead(self.closure, self.start[members], self.target[members], self.asked)
         solved = np.array([not why for why in outcome.reasons])
         self.states[members[solved]] = outcome.states[solved]
         self.reached[members], self.share[members] = outcome.states, outcome.share
@@ -178,14 +185,20 @@ class _Problem:
             self.reasons[b] = why
 
     def configuration(
-        self, model: Model, shape: tuple[int, ...], failures: str, place: Callable[[tuple[int, ...]], str]
+        self,
+        model: Model,
+        shape: tuple[int, ...],
+        failures: str,
+        place: Callable[[tuple[int, ...]], str],
+        asked: Targets,
     ) -> Configuration:
         """The postures; members that failed are masked, or an error that carries them.
 
         `place` says in words which member an index is.
         """
         ok = np.array([not why for why in self.reasons], dtype=bool).reshape(shape)
-        configuration = Configuration(model, shape, self.states, None if ok.all() else ok)
+        aims = Aims(asked.names, asked.held, self.target)
+        configuration = Configuration(model, shape, self.states, None if ok.all() else ok, aims)
         if failures == "mask" or ok.all():
             return configuration
         failed = [tuple(index) for index in np.argwhere(~ok).tolist()]

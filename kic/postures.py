@@ -6,22 +6,23 @@ import cmath
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kic.arrays import check_failures
-from kic.closer import Closer
 from kic.configuration import Configuration
 from kic.drawing import Drawing
 from kic.errors import InputError, PostureError
 from kic.model import Model
 from kic.position import along, closed
 from kic.posture import coordinates_of, only_coordinates, states_of
-from kic.questions.assemblies import Assemblies
-from kic.questions.branches import assembled
-from kic.tasks.following import Following, follow
-from kic.tasks.weighting import Damping, Weight
+
+if TYPE_CHECKING:
+    from kic.closer import Closer
+    from kic.questions.assemblies import Assemblies
+    from kic.tasks.following import Following
+    from kic.tasks.weighting import Damping, Weight
 
 
 class Postures(Drawing):
@@ -210,6 +211,8 @@ class Postures(Drawing):
         >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
         [2, 2, 1, 0]
         """
+        from kic.questions.branches import assembled
+
         return assembled(self._model, inputs, near, starts, seed, limits)
 
     def follow(
@@ -283,6 +286,8 @@ class Postures(Drawing):
         >>> f.qd.shape, bool(abs(f.error).max() < 1e-12)
         ((9, 3), True)
         """
+        from kic.tasks.following import follow
+
         return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
 
     def prepare_at(self, inputs: str | Iterable[str] | None = None) -> Closer:
@@ -303,6 +308,8 @@ class Postures(Drawing):
         InputError, UnknownNameError
             As `at` would.
         """
+        from kic.closer import Closer
+
         return Closer(self._model, inputs)
 
     def _refuse(self, configuration: Configuration, inputs: np.ndarray) -> None:

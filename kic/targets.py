@@ -61,6 +61,19 @@ class Targets:
     impossible: np.ndarray
 
 
+@dataclass(frozen=True)
+class Aims:
+    """What the members of a batch were to have: `values` (B, P) of rows and of poses, as in `Targets`."""
+
+    names: tuple[str, ...]
+    held: tuple[Held, ...]
+    values: np.ndarray
+
+    def take(self, some: np.ndarray) -> Aims:
+        """Those of some members (n,)."""
+        return Aims(self.names, self.held, self.values[some])
+
+
 def pose_items(tree: Tree, held: Held) -> list[Item]:
     """Rows of a body's place: one point of it, if the whole pose counts, and the drawing's unit vectors.
 

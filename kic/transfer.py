@@ -18,7 +18,6 @@ from kic.errors import InputError, SingularError
 from kic.items import Item
 from kic.posture import drawn_states
 from kic.questions.bifurcation import UNITS, loss
-from kic.questions.drives import loose, possible
 from kic.rows import Rows
 from kic.system import (
     LARGEST,
@@ -389,8 +388,12 @@ class Transfer:
 
     def loose(self, scaled: np.ndarray) -> str:
         """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""
+        from kic.questions.drives import loose
+
         return loose(self.tree, scaled, RANK_SHARE)
 
     def possible(self, scaled: np.ndarray) -> list[str]:
         """Sets of the tree's coordinates that can drive the mechanism, from scaled G (P, M)."""
+        from kic.questions.drives import possible
+
         return possible(self.tree, scaled[self.independent(scaled)].real)

@@ -49,7 +49,7 @@ def names_option(option: str, name: str, text: str) -> Any:
 
 def model_file(model: str) -> Path:
     """File of a shipped model by its name, else whatever file there is."""
-    from kic.modelfile import find, model_names
+    from kic.shipped import find, model_names
 
     if model not in model_names() and Path(model).exists():
         if Path(model).is_dir():

@@ -227,3 +227,47 @@ def test_fewer_inputs_than_freedoms_are_refused() -> None:
     assert np.abs(found.displacement("link7") - c.displacement("link7")).max() < 1e-12
     assert found.value(first) == pytest.approx([0.5] * len(found.hits), abs=1e-13)
     assert np.abs(wrapped(found.phi - c.phi)).max(axis=1).min() < 1e-9
+
+
+def test_places_of_a_body_among_postures() -> None:
+    """A platform has fewer places than its legs have folds, and each place is told with its postures."""
+    m = kic.load("gough-stewart")
+    level = m.at()
+    found = m.assemblies(level.value(m.coordinates))
+    number = found.places("platform")
+    count = int(number.max()) + 1
+    assert 1 < count < len(found.hits)
+    assert sorted(set(number.tolist())) == list(range(count))
+    T = found.displacement("platform")
+    apart = np.abs(T[:, None] - T[None]).max(axis=(2, 3))
+    np.testing.assert_array_equal(apart < 1e-4, number[:, None] == number)
+    # bodies of a leg that folds over have more places than the platform
+    leg = m.bodies[0].name
+    assert len({*zip(number.tolist(), found.places(leg).tolist(), strict=True)}) > count
+    text = found.sheet("platform").text()
+    assert f"{count} places of 'platform'" in text
+    assert ".sheet('platform')" in str(found)
+    with pytest.raises(kic.UnknownNameError, match="No body 'eye'"):
+        found.places("eye")
+    one = found[3]
+    assert one.batch == ()
+    assert np.array_equal(one.state, found.state[3])
+
+
+def test_places_over_a_batch() -> None:
+    m = kic.load("horn-two-link")
+    found = m.assemblies({"tip.x": [1.2, 2.0, 2.4], "tip.y": 0.0})
+    number = found.places("link2")
+    np.testing.assert_array_equal(number < 0, ~found.ok)
+    assert [sorted(column[column >= 0].tolist()) for column in number.T] == [[0, 1], [0], []]
+    with pytest.raises(kic.InputError, match="A batch has no one table of places"):
+        found.sheet("link2")
+
+
+def test_branches_that_end_say_where() -> None:
+    m = kic.load("horn-two-link")
+    found = m.assemblies({"tip.x": [1.2, 1.7, 2.2], "tip.y": 0.0})
+    for branch in found:
+        (end,) = branch.singularities(outputs=["tip.x", "tip.y"])
+        assert end.between == ((1,), (2,))
+        np.testing.assert_allclose(end.posture.value("tip"), [2, 0, 0], atol=1e-9)

@@ -655,7 +655,7 @@ def test_help_and_list_load_no_compiler():
         "import sys; from kic.cli import main\n"
         "for words in (['--help'], ['report', '--help'], ['list']):\n"
         "    main(words, standalone_mode=False)\n"
-        "print([m for m in ('numba', 'pydantic', 'scipy', 'matplotlib') if m in sys.modules])"
+        "print([m for m in ('numpy', 'numba', 'pydantic', 'scipy', 'matplotlib') if m in sys.modules])"
     )
     result = shell("-c", code)
     assert result.stdout.splitlines()[-1] == b"[]", result.stderr
@@ -774,7 +774,7 @@ def test_completion_of_a_file(file):
 
 def test_the_outline_names_what_the_mechanism_has():
     from kic.commands.outline import outline
-    from kic.modelfile import find
+    from kic.shipped import find
 
     for name in kic.model_names():
         m, there = kic.load(name), outline(find(name))

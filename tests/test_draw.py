@@ -418,7 +418,7 @@ def test_springs_dampers_rods_belts_and_contacts_have_their_signs() -> None:
     kinds = {s.of for s in draw(drawn("five-rod-suspension")).shapes}
     assert {"rod", "coil", "anchor", "solid"} <= kinds
     assert {"belt", "wheel", "cylindrical"} <= {s.of for s in draw(drawn("scara")).shapes}
-    assert len([s for s in draw(drawn("geared-five-bar")).shapes if s.of == "wheel"]) == 2
+    assert len([s for s in draw(drawn("geared-five-bar")).shapes if s.of == "wheel" and s.face]) == 2
     assert {"touch", "plate"} <= {s.of for s in draw(drawn("three-finger-hand")).shapes}
     assert {"telescope", "universal", "spherical"} <= {s.of for s in draw(drawn("gough-stewart")).shapes}
     assert {"guide", "prismatic"} <= {s.of for s in draw(drawn("scotch-yoke")).shapes}
@@ -445,6 +445,11 @@ def test_a_cylinder_in_a_plane_is_a_telescope() -> None:
     assert barrel.of == "telescope"
     along = place(c, "B")[:2] / 1.5
     np.testing.assert_allclose(middle(barrel) @ [-along[1], along[0]], 0, atol=1e-9)
+    # the barrel is as long in all postures
+    barrels = of(draw(m.path({"P": np.linspace(1.2, 1.9, 6)})), "P")
+    assert len(barrels) == 6
+    lengths = [np.linalg.norm(s.xy[1] - s.xy[0]) for s in barrels]
+    np.testing.assert_allclose(lengths, lengths[0], rtol=1e-9)
     # the force in it acts on its line, though the joint was drawn without a place
     load = kic.Force("f", "end", (0, -1, 0))
     loaded = kic.Mechanism(
@@ -509,7 +514,105 @@ def test_importing_kic_does_not_import_matplotlib() -> None:
     import subprocess
 
     said = subprocess.run(
-        [sys.executable, "-c", "import sys, kic; print('matplotlib' in sys.modules)"],
+        [sys.executable, "-c", "import sys; from kic import *; print('matplotlib' in sys.modules)"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert said.stdout.strip() == "False"
+
+
+def test_what_slides_is_as_long_in_all_postures_and_rails_stay() -> None:
+    m = kic.load("slider-crank")
+    turn = m.path({"shaft": m.at().value("shaft") + np.linspace(0, 3.0, 9)})
+    shapes = draw(turn).shapes
+    rails = [s for s in shapes if s.of == "prismatic" and not s.closed and s.width > 1 and not s.name]
+    assert len(rails) == 2  # of the first posture and of the last, one upon the other
+    np.testing.assert_allclose(rails[0].xy, rails[1].xy, atol=1e-12)
+    blocks = np.concatenate([s.xy for s in shapes if s.name == "piston"])
+    assert rails[0].xy[:, 0].min() < blocks[:, 0].min()
+    assert rails[0].xy[:, 0].max() > blocks[:, 0].max()
+    yoke = kic.load("scotch-yoke")
+    turn = yoke.path({"shaft": yoke.at().value("shaft") + np.linspace(0, 3.0, 9)})
+    for c, count in ((turn, 9), (yoke.at({"shaft": 1.0}), 1)):
+        rods = [s.xy for s in draw(c).shapes if s.of == "guide"]
+        lengths = [np.linalg.norm(xy[1] - xy[0]) for xy in rods]
+        assert len(lengths) == 2 * count
+        np.testing.assert_allclose(lengths, lengths[0], rtol=1e-9)
+        for xy, block in zip(rods[::2], [s for s in draw(c).shapes if s.name == "slot"], strict=True):
+            assert xy[:, 1].min() < block.xy[:, 1].min() < block.xy[:, 1].max() < xy[:, 1].max()
+
+
+def test_joints_lie_on_what_they_tie() -> None:
+    shapes = draw(drawn("slider-crank")).shapes
+    names = [s.name for s in shapes]
+    rods = [k for k, s in enumerate(shapes) if s.of == "link"]
+    assert names.index("wristpin") > max(rods[-1], names.index("piston"))
+    # a rod that passes over a pin of others covers it, and a face no pin at all
+    shapes = draw(drawn("stephenson-six-bar")).shapes
+    names = [s.name for s in shapes]
+    assert names.index("A") < max(k for k, s in enumerate(shapes) if s.of == "link")
+    faces = [k for k, s in enumerate(shapes) if s.of == "plate"]
+    assert max(faces) < min(names.index(j.name) for j in kic.load("stephenson-six-bar").joints)
+
+
+def test_scales_are_shared_by_panels() -> None:
+    m = kic.load("four-bar")
+    one = draw(m.at({"A": 1.0})).velocity([2.0], "tip")
+    length = one.scales["velocity"]
+    c = m.at({"A": 2.0})
+    other = draw(c).velocity([2.0], "tip", scale=length)
+    assert other.scales == one.scales
+    ((start, end),) = arrows(other, "v =")
+    G = c.coefficients(["tip.x", "tip.y"], order=1).G[:, 0]
+    np.testing.assert_allclose(end - start, length * 2.0 * G, atol=1e-12)
+    load = c.joint_forces([3.0])
+    both = draw(c).forces(load, scale=0.01).acceleration([1.0], [0.0], "tip", scale=0.1)
+    assert both.scales == {"force": 0.01, "acceleration": 0.1}
+    arm = kic.load("horn-two-link").at([0.3, 1.1])
+    e = arm.ellipsoid("velocity", ["tip.x", "tip.y"])
+    assert draw(arm).ellipsoid(e, scale=0.2).scales == {"velocity ellipsoid": 0.2}
+    for wrong in (0.0, -1.0, np.inf, "1"):
+        with pytest.raises(InputError, match="Expected `scale` to be a positive length"):
+            draw(c).velocity([1.0], scale=wrong)
+
+
+def test_a_legend_of_many_rows_is_on_the_paper() -> None:
+    c = drawn("four-bar")
+    picture = draw(c).velocity([2.0]).acceleration([2.0], [0.5]).forces(c.joint_forces([3.0]))
+    low = picture.axes.get_ylim()[0]
+    half = 4.0 / picture._canvas.points
+    rows = [t for t in picture.axes.texts if t.get_text()[:2] in ("v ", "a ", "F ")]
+    assert len(rows) == 3
+    assert all(t.get_position()[1] - half > low for t in rows)
+
+
+def test_a_figure_with_a_layout_shows_all(tmp_path, caplog) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure((7.2, 3.4), layout="constrained")
+    panels = figure.subplots(1, 2)
+    made = [
+        draw(kic.load("four-bar").at({"A": angle}), ax=ax, names=True).velocity([2.0])
+        for ax, angle in zip(panels, (1.0, 2.0), strict=True)
+    ]
+    for ax in panels:
+        ax.set_title("a title")
+    figure.savefig(tmp_path / "panels.png")
+    assert not caplog.records
+    for picture in made:
+        low, high = np.array([picture.axes.get_xlim(), picture.axes.get_ylim()]).T
+        for shape in picture.shapes:
+            assert (shape.xy > low).all()
+            assert (shape.xy < high).all()
+        unit = picture.axes.transData.transform([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        np.testing.assert_allclose(unit[1, 0] - unit[0, 0], unit[2, 1] - unit[0, 1], rtol=1e-9)
+        # words have their size whatever the panel: they are as near as they were placed
+        shown = (unit[1, 0] - unit[0, 0]) * 72 / figure.dpi
+        assert 0.9 < shown / picture._canvas.points < 1.1
+
+
+def test_faces_of_a_fan_are_looked_through() -> None:
+    m = kic.load("four-bar")
+    alone = [s for s in draw(m.at({"A": 1.0})).shapes if s.of == "plate" and s.face]
+    fan = [s for s in draw(m.path({"A": np.linspace(1.0, 1.5, 5)})).shapes if s.of == "plate" and s.face]
+    assert [s.face[3] for s in alone] == [1.0]
+    assert [s.face[3] for s in fan] == [0.5, 0.5]

@@ -273,6 +273,7 @@ NEUTRAL = {
     "leg-offsets": ("waist",),
     "panda": ("joint1",),
     "puma560": ("waist", "flange"),
+    "puma560-motors": ("waist", "flange"),
     "three-link-arm": ("joint3",),
     "twin-arm": ("yaw", "left_elbow", "right_elbow", "neck.1"),
     "wrist-partitioned": ("waist", "wrist_roll"),
@@ -282,7 +283,9 @@ NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
     "peaucellier": r"it comes to C = -1\.65444; there several motions of its loops meet, and what rests only",
     # its plate is lowest where both legs are stretched downwards, A1 = 3π/2, and could buckle either way
-    "sarrus": r"it comes to A1 = 4\.7124; there several motions of its loops meet",
+    "sarrus": r"it comes to A1 = (4\.712|-1\.570)\d*; there several motions of its loops meet",
+    # where its parallelogram lies flat, it may open either way
+    "watt-parallel-motion": r"it comes to A = -0\.752503; there several motions of its loops meet",
     # a vertical slide without an end
     "scara": r"after 100 steps nothing has stopped it: motor3 went from 0 to 25\.",
     # under its base the plate hangs on pistons that slide out

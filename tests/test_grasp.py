@@ -735,3 +735,26 @@ def test_rank_may_change_in_a_batch() -> None:
     with pytest.raises(kic.SingularError, match=r"what is left is 0\.2 N m at plane\.3\."):
         m.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, turn)
     assert m.at([0.1, 0.05, 0.2]).grasp("plate").motion(None, turn).wrench == pytest.approx([0, 0, 0.2])
+
+
+def test_contacts_with_another_coefficient() -> None:
+    """Replaced arguments are checked like the first ones, and what was given stays what it was."""
+    points = np.array([[-1.0, 0, 0], [1, 0, 0]])
+    sides = {"points": points, "normals": [[1, 0, 0], [-1, 0, 0]], "mu": 0.4, "names": ["left", "right"]}
+    c = kic.ContactSet(kinds=(kind for kind in ("friction", "point")), **sides)
+    points[0] = 7.0
+    other = c.replaced(mu=0.7, about=(0, 0, 1))
+    assert (other.mu[0], c.mu[0], other.names, other.kinds) == (0.7, 0.4, c.names, c.kinds)
+    points[0] = [-1, 0, 0]
+    anew = kic.ContactSet(kinds=["friction", "point"], **(sides | {"mu": 0.7}), about=(0, 0, 1))
+    np.testing.assert_array_equal(other.map, anew.map)
+    in_plane = c.replaced(plane=[0, 0, 1])
+    assert in_plane.map.shape == (3, 3)
+    assert in_plane.replaced(plane=None).map.shape == (6, 4)
+    # as many as are given, if nothing else is said of each
+    one = kic.ContactSet([[1, 0, 0]], [[-1, 0, 0]], "point")
+    assert one.replaced(points=points, normals=sides["normals"]).names == ("1", "2")
+    with pytest.raises(kic.InputError, match="`mu`"):
+        c.replaced(mu=-1.0)
+    with pytest.raises(kic.InputError, match=r"no argument 'friction' that could be replaced\. There"):
+        c.replaced(friction=1.0)

@@ -14,7 +14,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 from kic.inertias import as_matrix, check_inertia
-from kic.parts import FREEDOMS
+from kic.jointtypes import FREEDOMS
 
 MOVING = [kind for kind in FREEDOMS if kind != "fixed"]
 PAIRS = [("ground", "b"), ("b", "ground")]

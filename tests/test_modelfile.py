@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,10 @@ from typing import Any
 import pytest
 
 import kic
-from kic.modelfile import find, models_directory
+from kic.checks import STRICT
+from kic.shipped import find, models_directory
 
+ROOT = models_directory().parent
 BASE = """\
 name = "m"
 
@@ -505,6 +510,18 @@ def test_the_schema_takes_what_is_saved_and_refuses_what_is_refused(tmp_path: Pa
     assert {"empty", "unknown key", "text", "date as name", "inertia of 7", "both", "dh type"} <= set(refused)
     # what only the mechanism as a whole can tell
     assert {"unknown body", "zero axis", "one name", "loose", "inertia of no body"}.isdisjoint(refused)
+
+
+def test_loading_does_not_wait_for_what_only_the_schema_tells() -> None:
+    """Docstrings of fields are read from the source for the schema alone, by one thread at a time."""
+    code = "import kic, linecache; {}; print([f for f in linecache.cache if f.endswith('parts.py')] == [])"
+    for asked, told in (("kic.load('puma560'), kic.load('lee-puma')", "True"), ("kic.schema()", "False")):
+        command = [sys.executable, "-c", code.format(asked)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+        assert done.stdout.strip() == told
+    with ThreadPoolExecutor(4) as pool:
+        assert all(one == kic.schema() for one in pool.map(lambda _: kic.schema(), range(8)))
+    assert STRICT == {"extra": "forbid"}
 
 
 def test_the_schema_tells_what_every_key_means() -> None:

@@ -232,3 +232,20 @@ WRONG = [
 def test_questions_that_are_none(inputs: object, more: dict, text: str) -> None:
     with pytest.raises(kic.InputError, match=text):
         kic.load("four-bar").path(inputs, **more)
+
+
+def test_a_batch_finds_what_its_members_find_alone() -> None:
+    """Members out of reach are given up without their reasons, and take none of the others with them."""
+    m = kic.load("five-bar")
+    x, y = m.at().value("tip")[:2]
+    g = np.linspace(-1.6, 1.6, 7)
+    wanted = {"tip.x": x + 20 * g[:, None], "tip.y": y + 14 * g}
+    c = m.at(wanted, failures="mask")
+    assert 5 < c.ok.sum() < 44
+    for i, j in np.ndindex(7, 7):
+        one = {"tip.x": wanted["tip.x"][i, 0], "tip.y": wanted["tip.y"][j]}
+        if c.ok[i, j]:
+            np.testing.assert_allclose(m.at(one).state, c.state[i, j], rtol=0, atol=1e-11)
+        else:
+            with pytest.raises(kic.PostureError, match="% of the way"):
+                m.at(one)

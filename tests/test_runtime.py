@@ -15,6 +15,7 @@ import pytest
 
 import kic
 from kic.kernels import pool
+from kic.shipped import models_directory
 
 ROOT = Path(kic.__file__).parent.parent
 BIG = 3000  # postures: enough work for several threads
@@ -92,7 +93,7 @@ TIP = "import kic; print(kic.load('horn-two-link').at([0.0, 0.0]).coefficients('
 
 def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "kic", tmp_path / "kic", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(kic.modelfile.models_directory(), tmp_path / "models", dirs_exist_ok=True)
+    shutil.copytree(models_directory(), tmp_path / "models", dirs_exist_ok=True)
     cache = str(tmp_path / "cache")
     told = python(TIP, root=tmp_path, KIC_CACHE_DIR=cache, KIC_VERBOSE="1")
     assert told.stdout.strip() == "2.0", told.stderr
@@ -131,7 +132,7 @@ def test_damaged_and_unwritable_caches_do_not_stop_the_work(tmp_path: Path) -> N
 def test_importing_is_light() -> None:
     """The compiler, SciPy and the schema library come when first needed."""
     heavy = ("numba", "scipy", "pydantic", "tomlkit", "click")
-    code = f"import kic, sys; print([m for m in {heavy} if m in sys.modules])"
+    code = f"from kic import *; import sys; print([m for m in {heavy} if m in sys.modules])"
     assert python(code).stdout.strip() == "[]"
 
 

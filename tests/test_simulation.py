@@ -249,6 +249,40 @@ def test_between_its_moments_a_run_is_interpolated(name: str) -> None:
         coarse.at(0.3)
 
 
+def test_how_far_a_run_can_be_interpolated() -> None:
+    """What is accepted errs as little as was asked for; where more is lost, it is refused with the number."""
+    m = kic.load("four-bar")
+    start = m.at({"A": 1.2})
+    fine = kic.simulate(m, start, np.linspace(0, 0.4, 801), qd=[3.0], **TIGHT)
+    run = kic.simulate(m, start, np.linspace(0, 0.4, 21), qd=[3.0], **TIGHT)
+    accepted = 0
+    for tolerance in (1e-3, 1e-4, 1e-6):
+        for k in range(7, 800, 20):
+            try:
+                c = run.at(fine.t[k], tolerance)
+            except kic.InputError:
+                continue
+            accepted += 1
+            assert np.abs(c.state - fine.state[k]).max() < 3 * tolerance
+            assert abs(m._model.closure(()).rows(c.state[None])[0]).max() < 1e-13
+    assert 60 < accepted < 120
+    assert abs(run.at(0.265).state - fine.configuration[530].state).max() < 2e-4
+    with pytest.raises(kic.InputError, match=r"may err by 8e-05 \(rad, .* allowed 1e-06"):
+        run.at(0.265, tolerance=1e-6)
+    with pytest.raises(kic.InputError, match="Expected `tolerance` to be a positive number"):
+        run.at(0.265, tolerance=0.0)
+
+
+def test_one_interval_and_uneven_ones() -> None:
+    """With two moments there is no neighbour to compare with; a short interval is no help to a long one."""
+    m = kic.load("horn-two-link")
+    t = np.array([0.0, 0.1, 0.1 + 1e-9, 0.2])
+    for times in (t[:2], t):
+        run = kic.simulate(m, m.at([0.0, 0.5]), times, **TIGHT)
+        exact = kic.simulate(m, m.at([0.0, 0.5]), [0.0, 0.05], **TIGHT)
+        assert np.abs(run.at(0.05, tolerance=1e-3).state - exact.state[-1]).max() < 1e-3
+
+
 def test_computed_torque_follows_a_trajectory() -> None:
     m = kic.load("puma560")
     q0 = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])

@@ -269,6 +269,63 @@ def test_a_path_that_ends_says_nothing_of_what_is_far() -> None:
     assert [one.kind for one in c.singularities(outputs=["w.x", "w.y", "platform.angle"])] == ["outputs"]
 
 
+@pytest.mark.parametrize("step", [(0.05, 0.05, 0.0), (-0.05, 0.0, 0.0), (0.0, 0.05, 0.03), (0.0, 0.0, -0.05)])
+def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> None:
+    """Singular places of a platform are surfaces; what is found is where the path meets one, nowhere beside.
+
+    Turned about its middle the platform comes to where several legs are stretched at once.
+    """
+    m = kic.load("three-legged-robot")
+    plate = ["w.x", "w.y", "platform.angle"]
+    begin = m.at().value(plate)
+    wanted = begin + np.arange(45)[:, None] * np.array(step)
+    c = m.path(dict(zip(plate, wanted.T, strict=True)), failures="mask")
+    last = int(c.ok.sum()) - 1
+    assert 2 < last < 43
+    (one,) = (one for one in c.singularities(inputs=plate) if len(one.between) == 2)
+    assert one.between == ((last,), (last + 1,))
+    share = (one.posture.value(plate) - wanted[last]) @ np.array(step) / np.dot(step, step)
+    assert 0 <= share <= 1
+    np.testing.assert_allclose(one.posture.value(plate), wanted[last] + share * np.array(step), atol=1e-9)
+    stretched = [abs(np.sin(one.posture.value(f"B{k}"))) for k in (1, 2, 3)]
+    assert min(stretched) < 1e-8
+    # members cut out of the path know what they were to be
+    few = c[last - 1 :]
+    assert [x.between for x in few.singularities(inputs=plate)] == [((1,), (2,))]
+    # and where nobody knows what the next member was to be, nothing is said to be between
+    unknown = Configuration(c._model, c.batch, c._states, c.ok)
+    assert not [x for x in unknown.singularities(inputs=plate) if len(x.between) == 2]
+
+
+def test_a_path_of_poses_ends_on_the_path() -> None:
+    """The hand of an arm is led outwards, and turned, until the arm is straight."""
+    m = kic.load("puma560")
+    near = m.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+    begin = near.pose("link6")
+    point = np.array(m.part("link6", "bodies").reference)
+    t = np.linspace(0, 1, 31)[:, None]
+    turn = Rotation.from_rotvec(t * [0.1, 0.2, 0.3])
+    place = begin.apply(point)
+    away = RigidTransform.from_components(place + t * [0.3, -0.5, 0.3] - turn.apply(place), turn)
+    c = m.path({"link6": away * begin}, near=near, failures="mask")
+    last = int(c.ok.sum()) - 1
+    assert 2 < last < 29
+    (one,) = (x for x in c.singularities(outputs="link6") if x.kind == "outputs")
+    assert one.between == ((last,), (last + 1,))
+    # between the two poses the place moves straight, the orientation about one axis
+    a, b = ((away * begin)[k] for k in (last, last + 1))
+    now = one.posture.pose("link6")
+    way = b.apply(point) - a.apply(point)
+    gone = now.apply(point) - a.apply(point)
+    share = gone @ way / (way @ way)
+    assert 0 < share < 1
+    np.testing.assert_allclose(gone, share * way, rtol=0, atol=1e-9)
+    whole = (b.rotation * a.rotation.inv()).as_rotvec()
+    np.testing.assert_allclose(
+        (now.rotation * a.rotation.inv()).as_rotvec(), share * whole, rtol=0, atol=1e-9
+    )
+
+
 def test_a_grid_with_holes() -> None:
     m = kic.load("five-bar")
     x, y = m.at().value("tip")[:2]

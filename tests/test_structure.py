@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import pickle
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +18,8 @@ import kic
 ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
-    ["errors", "kernels", "tables", "bifurcation"],
-    ["arrays", "programs", "extras", "progress"],
+    ["errors", "kernels", "tables", "bifurcation", "jointtypes"],
+    ["arrays", "programs", "extras", "progress", "shipped"],
     ["conic", "figures"],
     [
         "checks",
@@ -58,10 +61,10 @@ FLOORS = [
     ["transfer", "freebodies"],
     ["packed"],
     ["closure"],
-    ["finite", "bodywise"],
+    ["finite", "bodywise", "continuation"],
     ["idle"],
-    ["mobility", "chords", "steps"],
-    ["model", "continuation", "locating", "linearize"],
+    ["mobility", "chords", "steps", "ends"],
+    ["model", "locating", "linearize"],
     ["placement", "reactions", "singularities", "results", "touching", "taskpath", "stiffness", "plant"],
     ["evaluator", "softness"],
     ["tasktables"],
@@ -74,16 +77,16 @@ FLOORS = [
     ["linearized"],
     ["configuration"],
     ["equilibrium", "answers"],
-    ["position", "independent"],
+    ["position", "independent", "places"],
     ["assemblies", "closer", "following", "resting"],
     ["branches", "spreading"],
     ["postures"],
     ["mechanism"],
     ["symbols", "skeleton", "views", "sites"],
-    ["sketch", "arrows", "labels"],
-    ["flat", "brush", "canvas"],
+    ["sketch", "arrows"],
+    ["flat", "brush", "layering", "canvas"],
     ["solid"],
-    ["scene"],
+    ["scene", "labels"],
     ["draw", "animate"],
     ["dh", "dimensions", "course", "desk", "swept"],
     ["sensitivity", "trajectory", "sweep", "control"],
@@ -93,7 +96,7 @@ FLOORS = [
     ["topp"],
     ["trajectories"],
     ["modelfile"],
-    ["motion", "energy"],
+    ["motion", "energy", "hermite"],
     ["motoring", "runplots"],
     ["chart"],
     ["moments"],
@@ -192,16 +195,96 @@ def test_files_are_rooms_not_halls() -> None:
     assert not long
 
 
+def checked_names() -> dict[str, str]:
+    """Where type checkers find what is public: name to module, from the imports of kic that never run."""
+    found = {}
+    for block in ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(block, ast.If):
+            for line in block.body:
+                assert isinstance(line, ast.ImportFrom)
+                for name in (alias.name for alias in line.names):
+                    inside = ROOT / Path(*line.module.split(".")[1:], name)
+                    whole = inside.with_suffix(".py").exists() or inside.is_dir()
+                    found[name] = f"{line.module}.{name}" if whole else line.module
+    return found
+
+
 def test_public_names() -> None:
     assert kic.__all__ == sorted(kic.__all__)
-    public = {
-        name
-        for name, value in vars(kic).items()
-        if not name.startswith("_") and getattr(value, "__module__", "").startswith("kic.")
-    }
-    assert public | {"answers", "controllers", "products", "trajectories"} == set(kic.__all__)
-    for name in kic.__all__:
-        assert getattr(kic, name).__doc__, f"{name} has no docstring"
+    assert checked_names() == {name: f"kic.{home}" for name, home in kic._HOME.items()}
+    for name, home in kic._HOME.items():
+        value = getattr(kic, name)
+        assert getattr(value, "__module__", value) == f"kic.{home}" or value.__name__ == f"kic.{home}"
+        assert value.__doc__, f"{name} has no docstring"
+        assert vars(kic)[name] is value  # found at once from now on
+    with pytest.raises(AttributeError, match="module 'kic' has no attribute 'simulat'"):
+        kic.simulat  # noqa: B018
+
+
+def run(code: str) -> str:
+    """What a new Python prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT.parent
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# rooms of questions, of which a posture, its coefficients and its dynamics need none but the classes whose
+# methods ask, and what the arithmetic of closed loops loses in digits
+LEAVES = sorted(
+    {home.partition(".")[0] for home in kic._HOME.values() if (ROOT / home.partition(".")[0]).is_dir()}
+)
+ASKING = {"sharing.actuation", "tasks.taskspace", "grasping.holding", "linear.linearized"}
+LOADED = (
+    "print(*(m for m in sys.modules if m.startswith('kic') or m in 'numpy numba scipy pydantic'.split()))"
+)
+POSTURE = """
+import sys, kic
+m = kic.load("puma560")
+c = m.at([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+c.coefficients("link6", 3), c.dynamics(), m.prepare("link6", dynamics=True)(c.state)
+"""
+
+
+def test_importing_loads_no_room() -> None:
+    assert run(f"import sys, kic; {LOADED}") == "kic"
+    assert run(f"import sys, kic; dir(kic), kic.__all__, kic.__version__; {LOADED}") == "kic"
+
+
+def test_a_posture_loads_no_room_of_questions() -> None:
+    loaded = {name.removeprefix("kic.") for name in run(POSTURE + LOADED).split()}
+    assert {"configuration", "kernels.dynamics"} <= loaded
+    rooms = {name for name in loaded if name.partition(".")[0] in LEAVES and "." in name}
+    assert rooms == ASKING | {"questions.bifurcation"}
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import kic; print(sorted(set(kic.__all__) - set(dir(kic))), '__doc__' in dir(kic))", "[] True"),
+        ("from kic import *; print(simulate.__name__, InputError.__name__)", "simulate InputError"),
+        ("import kic.trajectories; print(callable(kic.trajectories.line))", "True"),
+        ("import kic; print(callable(kic.trajectories.line), callable(kic.products.dot))", "True True"),
+        ("import kic; help(kic.simulate)", "Help on function simulate in module kic.simulating.simulate:"),
+        ("import kic; help(kic)", "Help on package kic:"),
+        ("from kic.simulating import controllers; import kic; print(kic.controllers is controllers)", "True"),
+        ("import kic.tasks.following, kic; print(kic.Following is kic.tasks.following.Following)", "True"),
+    ],
+)
+def test_public_names_are_found_any_way(code: str, told: str) -> None:
+    assert run(code).splitlines()[0] == told
+
+
+def test_results_are_read_where_nothing_is_loaded(tmp_path: Path) -> None:
+    """A pickle names the module of a result, which is loaded for it."""
+    c = kic.load("horn-two-link").at([0.1, 0.2])
+    results = c.linearize(), c.ellipsoid("velocity", ["tip.x", "tip.y"]), kic.InputError("no", name="tip")
+    file = tmp_path / "results"
+    file.write_bytes(pickle.dumps(results))
+    code = f"import pickle; a, b, e = pickle.load(open({str(file)!r}, 'rb')); import kic; "
+    told = run(code + "print(a.K[1, 0], type(a) is kic.Linearization, type(b) is kic.Ellipsoid, e.name)")
+    assert told == f"{results[0].K[1, 0]} True True tip"
 
 
 MODULES = [m.name for m in pkgutil.walk_packages([str(ROOT)], "kic.") if not m.name.endswith("__main__")]

@@ -115,7 +115,7 @@ def test_html_escapes_and_shows_everything():
     html = sheet.html()
     for shown in ("a&lt;b", "x &amp; y", "G &lt;1&gt;", "c&amp;d", "<td>0.5</td>", "&lt;revolute&gt;"):
         assert shown in html
-    assert "<td style='text-align:left'>revolute</td>" in html
+    assert '<td style="text-align:left">revolute</td>' in html
 
 
 def test_empty_matrices_have_a_text():

@@ -13,7 +13,7 @@ from kic.commands.outline import Outline, outline
 
 def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shipped models that begin so, else files."""
-    from kic.modelfile import model_names
+    from kic.shipped import model_names
 
     found = [name for name in model_names() if name.startswith(incomplete)]
     return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
@@ -41,7 +41,7 @@ def _completed(names: Iterable[str], incomplete: str, tail: str = "") -> list[Co
 
 def _outline(ctx: click.Context) -> Outline:
     """Names in the model of this line; none if there is no such model."""
-    from kic.modelfile import find, model_names
+    from kic.shipped import find, model_names
 
     # of a line that ends in an option without its value the parser leaves all words over
     model = ctx.params.get("model") or next(iter(ctx.args), None)

@@ -23,7 +23,7 @@ def list_models(as_json: bool) -> None:
     --json prints a list of objects with name, freedoms, coordinates (names), title, file.
     """
     from kic.commands.outline import outline
-    from kic.modelfile import find, model_names
+    from kic.shipped import find, model_names
 
     found = {name: outline(find(name)) for name in model_names()}
     if as_json:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kic.parts import FREEDOMS
+from kic.jointtypes import FREEDOMS
 
 _AXES = ("x", "y", "z")
 
@@ -51,7 +51,7 @@ def outline(path: Path) -> Outline:
     Examples
     --------
     >>> from kic.commands.outline import outline
-    >>> from kic.modelfile import find
+    >>> from kic.shipped import find
     >>> outline(find("four-bar")).coordinates
     ('A',)
     """

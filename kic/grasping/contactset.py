@@ -147,6 +147,13 @@ class ContactSet:
         frames = contact_frames(*axes)
         self.kinds = contact_kinds(kinds, count)
         self.names = contact_names(names, count)
+        arrays = {"points": points, "normals": normals, "mu": mu, "gamma": gamma, "about": about}
+        arrays |= {"tangents": tangents, "plane": plane}
+        # as given, but for later changes of the caller's arrays
+        self._given = {key: None if a is None else np.array(a) for key, a in arrays.items()} | {
+            "kinds": kinds if isinstance(kinds, str) else self.kinds,
+            "names": None if names is None else self.names,
+        }
         mu = coefficient("mu", mu, self.kinds, ("friction", "soft"), "point")
         turning = ("soft",) if plane is None else ()
         gamma = coefficient("gamma", gamma, self.kinds, turning, "friction")
@@ -181,6 +188,40 @@ class ContactSet:
         moment = np.where(turns[:, None], along, np.cross(arm, along))
         self.columns = np.concatenate([force, moment], axis=-1)  # (..., m, 6)
         self.map = self.basis @ np.swapaxes(self.columns, -1, -2)
+
+    def replaced(self, **changes: Any) -> ContactSet:
+        """The same contacts with some of their arguments changed, all checked anew.
+
+        Parameters
+        ----------
+        **changes
+            Arguments of `ContactSet` by name; the others stay as they were given.
+
+        Returns
+        -------
+        ContactSet
+
+        Raises
+        ------
+        InputError
+            As `ContactSet`; also for a name that is none of its arguments.
+
+        Examples
+        --------
+        >>> c = ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.4)
+        >>> c.replaced(mu=[0.4, 0.2]).mu.tolist()
+        [0.4, 0.2]
+        """
+        strange = [name for name in changes if name not in self._given]
+        if strange:
+            raise InputError(
+                f"Contacts have no argument '{strange[0]}' that could be replaced. There are "
+                f"{', '.join(self._given)}.",
+                name=strange[0],
+            )
+        return ContactSet(**(self._given | changes))
+
+    __replace__ = replaced  # for copy.replace(), from Python 3.13 on
 
     @property
     def normals(self) -> np.ndarray:

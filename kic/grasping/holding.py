@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from kic.arrays import check_failures, check_order
-from kic.grasping.grasp import Answers, Grasp
-from kic.grasping.touching import contacts_of, coordinates_of
 from kic.tasks.taskspace import TaskSpace
+
+if TYPE_CHECKING:
+    from kic.grasping.grasp import Answers, Grasp
 
 
 class Holding(TaskSpace):
@@ -59,6 +60,9 @@ class Holding(TaskSpace):
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
         True
         """
+        from kic.grasping.grasp import Grasp
+        from kic.grasping.touching import contacts_of, coordinates_of
+
         check_failures(failures)
         model = self._model
         contacts = contacts_of(model, held)
@@ -66,8 +70,8 @@ class Holding(TaskSpace):
         names = coordinates_of(opened, held, fingers)
         apart = type(self)(opened, self.batch, self._states, self._ok)
         return Grasp(
-            cast(Answers, self),
-            cast(Answers, apart),
+            cast("Answers", self),
+            cast("Answers", apart),
             opened,
             held,
             contacts,

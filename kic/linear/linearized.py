@@ -11,17 +11,16 @@ import numpy as np
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError
 from kic.grasping.holding import Holding
-from kic.linear.actuators import Drive
-from kic.linear.linearize import Linearization
-from kic.linear.plant import Plant
-from kic.linear.statespace import StateSpace
-from kic.linear.stiffness import Stiffness, commutator, load_gains
 from kic.members import spread, surviving
 from kic.rows import names_of
 
 if TYPE_CHECKING:
     from kic.coefficients import Coefficients
     from kic.dynamics import Dynamics
+    from kic.linear.actuators import Drive
+    from kic.linear.linearize import Linearization
+    from kic.linear.plant import Plant
+    from kic.linear.statespace import StateSpace
 
 
 class Linearized(Holding):
@@ -100,6 +99,9 @@ class Linearized(Holding):
         >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
         (array([-0.0138]), array([[-0.8245]]))
         """
+        from kic.linear.linearize import Linearization
+        from kic.linear.stiffness import Stiffness, commutator
+
         model = self._model
         if model.tree.scalar.kind == "O" or self._states.dtype.kind == "O":
             raise InputError("linearize() is answered in numbers only; this posture holds symbols.")
@@ -210,6 +212,8 @@ class Linearized(Holding):
         >>> s.A.shape, s.B.shape, s.C.shape
         ((4, 4), (4, 2), (2, 4))
         """
+        from kic.linear.plant import Plant
+
         model = self._model
         model.only_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
         count = bool(model.drawing.motors) if motors is None else motors
@@ -232,6 +236,8 @@ class Linearized(Holding):
         self, inputs: tuple[str, ...], wrt: Any, failures: Literal["raise", "mask"], batch: tuple[int, ...]
     ) -> dict[str, np.ndarray]:
         """What forces and moments among the inputs give the coordinates, (..., M, 3)."""
+        from kic.linear.stiffness import load_gains
+
         model = self._model
         asked = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
         if not asked:

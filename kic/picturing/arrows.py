@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from kic.errors import InputError, shown
 from kic.picturing.symbols import Colour, Shape, circle, head, rgba
 from kic.picturing.views import View
 
@@ -25,9 +27,10 @@ class Vectors:
     colour: str
     starts: np.ndarray
     vectors: np.ndarray
+    given: float | None = None
 
     def scale(self, view: View, extent: float) -> float:
-        """Length in the drawing of a unit of these."""
+        """Length in the drawing of a unit of these; the longest has a good length."""
         longest = float(np.linalg.norm(view.project(self.vectors), axis=-1).max(initial=0.0))
         return _LONGEST * extent / longest if longest > 0 else 0.0
 
@@ -70,9 +73,10 @@ class Oval:
     at: np.ndarray
     centre: np.ndarray
     image: np.ndarray
+    given: float | None = None
 
     def scale(self, view: View, extent: float) -> float:
-        """Length in the drawing of a unit of its."""
+        """Length in the drawing of a unit of its; the longest axis has a good length."""
         longest = float(np.linalg.norm(self.image, axis=0).max())
         return _LONGEST * extent / longest if longest > 0 else 0.0
 
@@ -88,6 +92,25 @@ class Oval:
             line = np.stack([middle - axis, middle + axis])
             made.append(Shape(line, None, rgba(self.colour), 0.6, False, _FRONT, self.kind))
         return made
+
+
+def positive(scale: float | None) -> float | None:
+    """A scale that is given, checked."""
+    if scale is not None and not (isinstance(scale, (int, float)) and 0 < scale < np.inf):
+        raise InputError(f"Expected `scale` to be a positive length, got {shown(scale)}.")
+    return scale
+
+
+def scales_of(
+    added: Sequence[Vectors | Oval], view: View, extent: float
+) -> dict[tuple[str, str, str], float]:
+    """One scale for all of a kind, unit and colour: the last that was given, or one with which all fit."""
+    found: dict[tuple[str, str, str], float] = {}
+    for one in added:
+        key, scale = (one.kind, one.unit, one.colour), one.scale(view, extent)
+        if scale > 0:
+            found[key] = min(scale, found.get(key, np.inf))
+    return found | {(one.kind, one.unit, one.colour): one.given for one in added if one.given is not None}
 
 
 def path(places: np.ndarray, view: View, colour: str, name: str) -> list[Shape]:

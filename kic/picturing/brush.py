@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -56,6 +57,7 @@ class SolidBrush:
     ) -> None:
         self.view, self.size, self.points, self.order, self.down = view, size, points, order, down
         self._shapes: list[Shape] = []
+        self._solids = 0
 
     def _put(
         self,
@@ -69,11 +71,35 @@ class SolidBrush:
         named: bool = False,
         sub: float = 0.0,
     ) -> None:
-        """A shape of places (n, 3), or (n, 2) where they are projected already."""
+        """A shape of places (n, 3), or (n, 2) where they are projected already.
+
+        What is at the same depth and has a `sub` belongs to the shape before it, over or under that.
+        """
+        self._solids += sub == 0
         xy = self.view.project(places) if places.shape[1] == 3 else places
         self._shapes.append(
-            Shape(xy, face, edge, width, closed, (near, sub), mark.kind, mark.name if named else "")
+            Shape(
+                xy,
+                face,
+                edge,
+                width,
+                closed,
+                (near, self._solids, sub),
+                mark.kind,
+                mark.name if named else "",
+            )
         )
+
+    def _face(self, mark: Mark, places: np.ndarray, face: Colour, edge: Colour | None) -> None:
+        """A face of places (n, 3) in a plane, which what is near it lies before or behind."""
+        depth = self.view.depth(places)
+        self._put(mark, places, float(depth.mean()), face, edge)
+        shape = self._shapes[-1]
+        middle = shape.xy.mean(axis=0)
+        slope, _, rank, _ = np.linalg.lstsq(shape.xy - middle, depth - depth.mean(), rcond=1e-6)
+        if rank == 2:  # seen from its edge, it hides nothing
+            level = float(depth.mean() - middle @ slope)
+            self._shapes[-1] = replace(shape, plane=(level, *map(float, slope)))  # type: ignore[arg-type]
 
     def _colour(self, mark: Mark) -> Colour:
         return tint(self.order.get(mark.body, 0))
@@ -97,10 +123,13 @@ class SolidBrush:
             depth = float(near[0] + 0.5 * (t[k] + t[k + 1]) * (near[1] - near[0]))
             strip = np.stack([p + across - over, q + across + over, q - across + over, p - across - over])
             self._put(mark, strip, depth, colour, None)
-            rims = [np.stack([p + side, q + side]) for side in (across, -across)]
-            rims += [np.stack([end + across, end - across]) for end, n in ((p, 0), (q, pieces - 1)) if k == n]
-            for rim in rims:
-                self._put(mark, rim, depth, None, width=_RIM, closed=False, sub=1)
+            for side in (across, -across):
+                self._put(mark, np.stack([p + side, q + side]), depth, None, width=_RIM, closed=False, sub=1)
+        # ends as they are seen: whole where they are turned to who looks, else as far as they stand out
+        tilt = (near[1] - near[0]) / float(np.hypot(length, near[1] - near[0]))
+        for end, depth, toward in ((flat[0], near[0], -tilt), (flat[1], near[1], tilt)):
+            ring = end + circle(32) @ np.stack([across, abs(tilt) * radius * along])
+            self._put(mark, ring, float(depth), colour, width=_RIM, sub=2 if toward > 0 else -1)
 
     def _path(self, mark: Mark, p: np.ndarray, half: float, colour: Colour) -> None:
         for a, b in pairwise(p):

@@ -15,7 +15,11 @@ from kic.picturing.views import View
 
 # inches: around the drawing, below it for scale bar and axes, and how high a picture may be
 _MARGIN, _FOOT, _LINE = 0.1, 0.36, 0.22
+# rows of the legend that there is room for, and points of a row
+_ROWS, _ROW = 2, 9.0
 _LOWEST, _HIGHEST = 1.5, 4.4
+# room above and below where there is enough, in such on the left and right
+_ABOVE = 2.0
 SMALL = 6.5
 NEEDED = "Pictures need Matplotlib"
 
@@ -40,22 +44,36 @@ class Canvas:
             self.axes, self.figure = axes, axes.figure
         self.axes.set_axis_off()
         self.points = 1.0
+        self.more = 0.0  # inches that a legend needs below
         self.made: list[Any] = []
 
     def size(self) -> tuple[float, float]:
         """Width and greatest height in inches that there are."""
         if self.own:
             return COLUMN, _HIGHEST
-        box = self.axes.get_window_extent()
-        dpi = self.axes.figure.get_dpi()
+        root = self.axes.get_figure(root=True)
+        # of a layout that is made when a figure is drawn, this is the time
+        if root.get_layout_engine() is not None:
+            root.get_layout_engine().execute(root)
+        box = self.axes.get_position(original=True).transformed(self.axes.get_figure().transSubfigure)
+        dpi = root.get_dpi()
         return box.width / dpi, box.height / dpi
 
     def fitting(self, low: np.ndarray, high: np.ndarray, extra: float = 0.0) -> float:
         """Points in a unit of length so that corners fit, with some points around."""
         width, height = self.size()
         span = np.maximum(high - low, 1e-9 * max(1.0, np.abs([low, high]).max()))
-        free = np.array([width - 2 * _MARGIN, height - 2 * _MARGIN - _FOOT]) * 72 - 2 * extra
+        free = np.array([width - 2 * _MARGIN, height - 2 * _MARGIN - self._below]) * 72 - 2 * extra
         return float((np.maximum(free, 10.0) / span).min())
+
+    def spare(self, low: np.ndarray, high: np.ndarray, points: float) -> float:
+        """Points of height that corners leave free."""
+        free = (self.size()[1] - 2 * _MARGIN - self._below) * 72
+        return free - float((high - low)[1]) * points
+
+    @property
+    def _below(self) -> float:
+        return _FOOT + self.more
 
     def clear(self) -> None:
         """Take away what was drawn here, and nothing else."""
@@ -68,17 +86,20 @@ class Canvas:
         self.points = points
         width, height = self.size()
         if self.own:
-            height = float(np.clip((high - low)[1] * points / 72 + 2 * _MARGIN + _FOOT, _LOWEST, _HIGHEST))
+            height = float(
+                np.clip((high - low)[1] * points / 72 + 2 * _MARGIN + self._below, _LOWEST, _HIGHEST)
+            )
             self.figure.set_size_inches(width, height)
         inch = 72 / points
-        spare = height - _FOOT - float((high - low)[1]) / inch
-        self.bottom = float(low[1]) - (_FOOT + max(spare, 0.0) / 2) * inch
-        self.foot, self.top = self.bottom + _LINE * inch, self.bottom + height * inch
+        spare = height - self._below - float((high - low)[1]) / inch
+        self.bottom = float(low[1]) - (self._below + max(spare, 0.0) / 2) * inch
+        self.foot, self.top = self.bottom + (_LINE + self.more) * inch, self.bottom + height * inch
         middle = float(low[0] + high[0]) / 2
         self.left, self.right = middle - width * inch / 2, middle + width * inch / 2
         self.axes.set_xlim(self.left, self.right)
         self.axes.set_ylim(self.bottom, self.top)
-        self.axes.set_aspect("equal", adjustable="datalim")
+        # a box that changes afterwards shows the same, larger or smaller
+        self.axes.set_aspect("equal", adjustable="box")
 
     def paint(self, shapes: Sequence[Shape], zorder: float = 2.0) -> None:
         """Shapes in their order."""
@@ -140,6 +161,10 @@ class Canvas:
                 self.paint(arrow(start, length * d, rgba(INK), self.points, "axes", LINE, 4.0))
                 self.text(start + (length + 4.5 * pt / size) * d, name, style="italic")
 
+    def reserve(self, rows: int) -> None:
+        """Room for so many rows of a legend."""
+        self.more = max(0, rows - _ROWS) * _ROW / 72
+
     def legend(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
         """Below the drawing, for each kind of vector (what, unit, colour, scale): how long so much is."""
         pt = 1 / self.points
@@ -148,7 +173,7 @@ class Canvas:
             value = nice(0.3 * (right - left) / scale)
             length = value * scale
             words = f"{what} {value:g} {unit}"
-            y = self.foot + (1 - 9 * k) * pt
+            y = self.foot + (1 - _ROW * k) * pt
             width = length + 4 * pt + measure(words, SMALL)[0] * pt
             x = max(left, (left + right - width) / 2)
             self.paint(arrow(np.array([x, y]), np.array([length, 0.0]), rgba(colour), self.points, what))
@@ -196,6 +221,7 @@ def settle(
         shapes = make(points)
     low, high = _corners(shapes, least, most)
     points = min(points, canvas.fitting(low, high, extra))
-    pad = extra / points
+    # what is wide leaves room above and below
+    pad = np.array([extra, min(_ABOVE * extra, max(extra, canvas.spare(low, high, points) / 2))]) / points
     canvas.frame(low - pad, high + pad, points)
     return shapes

@@ -12,10 +12,10 @@ from kic.bearing.jointforces import JointForces, Wrench
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
-from kic.picturing.arrows import Oval, Vectors, path
-from kic.picturing.canvas import SMALL, Canvas, measure, settle
+from kic.picturing.arrows import Oval, Vectors, path, positive, scales_of
+from kic.picturing.canvas import Canvas, settle
 from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture
-from kic.picturing.labels import LED, Ink, Label, place
+from kic.picturing.labels import Ink, labels_of, led, place
 from kic.picturing.scene import Scene
 from kic.picturing.sketch import Mark
 from kic.picturing.symbols import FINE, Shape, rgba
@@ -25,7 +25,7 @@ from kic.rows import names_of
 from kic.tasks.ellipsoids import Ellipsoid
 
 _XYZ = ("x", "y", "z")
-_BODIES, _UNNAMED = ("link", "plate", "solid"), ("stem", "frame", "guide", "belt")
+_KINDS = {"v =": "velocity", "a =": "acceleration", "F =": "force"}
 
 
 class MechanismPicture(Picture):
@@ -38,6 +38,8 @@ class MechanismPicture(Picture):
         In the drawing's unit of length, across the view.
     shapes : list of Shape
         What is painted, in the order of painting.
+    scales : dict of str to float
+        Length in the drawing of a unit of "velocity", "acceleration", "force", "velocity ellipsoid", ….
 
     Examples
     --------
@@ -52,10 +54,11 @@ class MechanismPicture(Picture):
         self._added: list[Vectors | Oval] = []
         self._traces: dict[str, np.ndarray] = {}
         self.shapes: list[Shape] = []
+        self.scales: dict[str, float] = {}
         self._marks: list[Mark] = []
         self._paint()
 
-    def velocity(self, qd: Any, of: str | Iterable[str] | None = None) -> Self:
+    def velocity(self, qd: Any, of: str | Iterable[str] | None = None, scale: float | None = None) -> Self:
         """Velocities of points, or of the reference points of bodies, as arrows with their scale.
 
         Of a batch, those of every posture that is drawn.
@@ -66,17 +69,29 @@ class MechanismPicture(Picture):
             Rates of the mechanism's coordinates, with the batch of the posture or none.
         of : str or list of str, optional
             Points and bodies; by default all points that move.
+        scale : float, optional
+            Length in the drawing of a unit of velocity, of all drawn, to compare panels side by side;
+            by default so that the longest fits. `scales` says what it is.
 
         Raises
         ------
         UnknownNameError, InputError
-            As `Configuration.coefficients`; or for rates of another shape.
+            As `Configuration.coefficients`; or for rates of another shape, or a scale that is not positive.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("four-bar")
+        >>> one = kic.draw(m.at({"A": 1.0})).velocity([2.0])
+        >>> other = kic.draw(m.at({"A": 2.0})).velocity([2.0], scale=one.scales["velocity"])
         """
         names, motion = self._motion(of, 1)
         values = form(motion.G, self._rates("qd", qd))
-        return self._arrows("v =", f"{self._units.length}/{self._units.time}", GREEN, names, values)
+        return self._arrows(("v =", f"{self._units.length}/{self._units.time}", GREEN), names, values, scale)
 
-    def acceleration(self, qd: Any, qdd: Any, of: str | Iterable[str] | None = None) -> Self:
+    def acceleration(
+        self, qd: Any, qdd: Any, of: str | Iterable[str] | None = None, scale: float | None = None
+    ) -> Self:
         """Accelerations G q̈ + q̇ᵀ H q̇ of points, or of the reference points of bodies.
 
         Parameters
@@ -85,6 +100,8 @@ class MechanismPicture(Picture):
             Rates and accelerations of the mechanism's coordinates.
         of : str or list of str, optional
             Points and bodies; by default all points that move.
+        scale : float, optional
+            Length in the drawing of a unit of acceleration, as in `velocity`.
 
         Raises
         ------
@@ -95,9 +112,11 @@ class MechanismPicture(Picture):
         rates = self._rates("qd", qd)
         assert motion.H is not None  # for the type checker: second order was asked for
         values = form(motion.G, self._rates("qdd", qdd)) + form(motion.H, rates, rates)
-        return self._arrows("a =", f"{self._units.length}/{self._units.time}²", PURPLE, names, values)
+        return self._arrows(
+            ("a =", f"{self._units.length}/{self._units.time}²", PURPLE), names, values, scale
+        )
 
-    def forces(self, of: JointForces | Wrench | None = None) -> Self:
+    def forces(self, of: JointForces | Wrench | None = None, scale: float | None = None) -> Self:
         """Forces in joints, each of the first body on the second; or those that are applied.
 
         Parameters
@@ -105,6 +124,8 @@ class MechanismPicture(Picture):
         of : JointForces or Wrench, optional
             As `Configuration.joint_forces` of the same posture gives them; by default the forces of the
             model. Of a planar mechanism that is seen flat, only what is in its plane must be known.
+        scale : float, optional
+            Length in the drawing of a unit of force, as in `velocity`.
 
         Raises
         ------
@@ -112,7 +133,7 @@ class MechanismPicture(Picture):
             For something else, another batch, a force that the model leaves open, or a model without forces.
         """
         if of is None:
-            return self._applied()
+            return self._applied(scale)
         if not isinstance(of, (JointForces, Wrench)):
             raise InputError(
                 f"forces() needs joint_forces() of this posture, or one of them, got {shown(of)}."
@@ -135,15 +156,17 @@ class MechanismPicture(Picture):
                     joint=wrench.name,
                 )
             vectors.append(force)
-        return self._forces(starts, vectors)
+        return self._forces(starts, vectors, scale)
 
-    def ellipsoid(self, ellipsoid: Ellipsoid) -> Self:
+    def ellipsoid(self, ellipsoid: Ellipsoid, scale: float | None = None) -> Self:
         """An ellipsoid of `Configuration.ellipsoid`, at its point; of a batch the first and the last.
 
         Parameters
         ----------
         ellipsoid : Ellipsoid
             Of two or three rows x, y, z of one point or body, such as ["tip.x", "tip.y"].
+        scale : float, optional
+            Length in the drawing of its unit, as in `velocity`; for all ellipsoids of its kind.
 
         Raises
         ------
@@ -178,32 +201,37 @@ class MechanismPicture(Picture):
             "inertia": f"/√{self._units.mass}",
             "acceleration": f"{speed}²",
         }[ellipsoid.kind]
-        at = self._places(name)
-        for k in {0, count - 1}:
-            self._added.append(Oval(ellipsoid.kind, unit, VERMILION, at[k], centre[k], image[k]))
+        at, given = self._places(name), positive(scale)
+        colour = {"velocity": GREEN, "force": BLUE, "acceleration": PURPLE}.get(ellipsoid.kind, VERMILION)
+        for k in sorted({0, count - 1}):
+            self._added.append(Oval(ellipsoid.kind, unit, colour, at[k], centre[k], image[k], given))
         self._paint()
         return self
 
-    def trace(self, of: str | Iterable[str]) -> Self:
+    def trace(self, of: str | Iterable[str], along: Configuration | None = None) -> Self:
         """Curves that points trace through all members of a batch, such as a coupler curve.
 
         Parameters
         ----------
         of : str or list of str
             Points and bodies.
+        along : Configuration, optional
+            Another batch (B,) of the same mechanism; by default the one that is drawn.
 
         Raises
         ------
         UnknownNameError
             If there is none of such a name.
         InputError
-            Of one posture, or a batch with several axes.
+            Of one posture, a batch with several axes, or another mechanism's.
         """
-        c = self._scene.configuration
+        c = self._scene.configuration if along is None else along
+        if not isinstance(c, Configuration) or c._model.drawing != self._scene.drawing:
+            raise InputError(f"trace() needs postures of '{self._scene.drawing.name}', got {shown(along)}.")
         if len(c.batch) != 1:
             raise InputError(f"trace() needs a batch of postures (B,) in a row, got a batch {c.batch}.")
-        for name in names_of(of):
-            self._traces[name] = self._everywhere(name)
+        for name in self._named(of):
+            self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
         self._paint()
         return self
 
@@ -255,12 +283,14 @@ class MechanismPicture(Picture):
         """Places (n, 3) in the members that are drawn."""
         return self._everywhere(name)[self._scene.members]
 
-    def _arrows(self, kind: str, unit: str, colour: str, names: tuple[str, ...], values: np.ndarray) -> Self:
+    def _arrows(
+        self, how: tuple[str, str, str], names: tuple[str, ...], values: np.ndarray, scale: float | None
+    ) -> Self:
         starts = np.concatenate([self._places(name) for name in names])
         vectors = np.concatenate([values[:, 3 * k : 3 * k + 3] for k in range(len(names))])
-        return self._add(Vectors(kind, unit, colour, starts, vectors))
+        return self._add(Vectors(*how, starts, vectors, positive(scale)))
 
-    def _applied(self) -> Self:
+    def _applied(self, scale: float | None) -> Self:
         """Forces of the model, where they act."""
         drawing = self._scene.drawing
         if not drawing.forces:
@@ -273,22 +303,20 @@ class MechanismPicture(Picture):
             turn = self._scene.where[drawing.point(force.point).body][:, :3, :3]
             f = np.broadcast_to(np.array(force.force, float), (len(turn), 3))
             vectors.append(np.einsum("nij,nj->ni", turn, f) if force.axes == "body" else f)
-        return self._forces(starts, vectors)
+        return self._forces(starts, vectors, scale)
 
-    def _forces(self, starts: list[np.ndarray], vectors: list[np.ndarray]) -> Self:
+    def _forces(self, starts: list[np.ndarray], vectors: list[np.ndarray], scale: float | None) -> Self:
         places, forces = np.concatenate(starts), np.concatenate(vectors)
-        return self._add(Vectors("F =", self._units.force, BLUE, places, forces))
+        return self._add(Vectors("F =", self._units.force, BLUE, places, forces, positive(scale)))
 
     def _paint(self) -> None:
         scene, canvas = self._scene, self._canvas
         canvas.clear()
         low, high = scene.extent
         size = float((high - low).max()) or 1.0
-        kinds: dict[tuple[str, str, str], float] = {}
-        for one in self._added:  # one scale for all of a kind
-            key, scale = (one.kind, one.unit, one.colour), one.scale(scene.view, size)
-            if scale > 0:
-                kinds[key] = min(scale, kinds.get(key, np.inf))
+        kinds = scales_of(self._added, scene.view, size)
+        self.scales = {_KINDS.get(kind, f"{kind} ellipsoid"): scale for (kind, *_), scale in kinds.items()}
+        canvas.reserve(len(kinds))
 
         def make(points: float) -> list[Shape]:
             shapes, marks, self._size = scene.shapes(points)
@@ -312,30 +340,15 @@ class MechanismPicture(Picture):
         """Names of joints and points, and of bodies in italics."""
         canvas, view = self._canvas, self._scene.view
         pt = canvas.points
-        bodies: dict[str, Mark] = {}
-        labels, styles = [], []
-        for mark in self._marks:
-            if mark.kind in _BODIES:
-                bodies[mark.body] = max(bodies.get(mark.body, mark), mark, key=lambda m: np.ptp(m.places))
-            elif mark.name and mark.kind not in _UNNAMED:
-                at = view.project(mark.places.mean(axis=0)) * pt
-                labels.append(Label(mark.name, at, measure(mark.name, SMALL), self._size * pt))
-                styles.append("normal")
-        for body, mark in bodies.items():
-            at = view.project(mark.places.mean(axis=0)) * pt
-            labels.append(Label(body, at, measure(body, SMALL, italic=True), 0.5 * self._size * pt))
-            styles.append("italic")
+        labels = labels_of(self._marks, view, self._size, pt)
         low = np.array([canvas.left * pt + 2, canvas.foot * pt + 10])
         high = np.array([canvas.right * pt - 2, canvas.top * pt - 2])
-        for label, how, middle in zip(
-            labels, styles, place(labels, Ink(self.shapes, pt, low, high), low, high), strict=True
-        ):
-            gap = np.maximum(np.abs(middle - label.at) - label.size / 2, 0.0)
-            if np.linalg.norm(gap) > label.radius + LED:
-                start = middle - np.clip(middle - label.at, -label.size / 2, label.size / 2)
-                led = np.stack([start, label.at]) / pt
-                canvas.paint([Shape(led, None, rgba(INK, 0.4), FINE, False, (0.0,))], zorder=1.5)
-            canvas.text(middle / pt, label.text, halo=True, style=how)
+        middles = place(labels, Ink(self.shapes, pt, low, high), low, high)
+        for label, middle in zip(labels, middles, strict=True):
+            line = led(middle, label)
+            if line is not None:
+                canvas.paint([Shape(line / pt, None, rgba(INK, 0.4), FINE, False, (0.0,))], zorder=1.5)
+            canvas.text(middle / pt, label.text, halo=True, style="italic" if label.italic else "normal")
 
 
 def draw(

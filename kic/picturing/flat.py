@@ -28,10 +28,16 @@ from kic.picturing.symbols import (
 from kic.picturing.views import View
 
 _INK = rgba(INK)
-# what lies on what, whatever the depth
-_WHEEL, _GROUND, _BODY, _ROD, _BLOCK, _JOINT, _DOT, _SIGN = range(8)
+# what lies on what, whatever the depth; of bodies faces come first, each joint upon what it ties
+_WHEEL, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(7)
+_FACES, _ON_BODY, _ON_BLOCK = -1e4, 2.0, 3.0
 # a pedestal stands down if it can, and else where links leave most room
 _DOWN = np.array([[0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+# cosines: links that are so far off leave room for an arrow, for a pedestal
+_FREE, _STANDS = 0.2, 0.66
+# an arrow stays where it was until a link comes so near
+_STAYS = 0.6
+_CHAIN = 13.0  # points from dash to dash of a chain line
 _BAR = 0.52  # half width of a link in radii of a joint
 
 
@@ -54,6 +60,8 @@ class FlatPen:
         self._shapes: list[Shape] = []
         self._ways: list[tuple[np.ndarray, np.ndarray]] = []
         self._stands: dict[str, np.ndarray] = {}
+        self._turns: dict[str, np.ndarray] = {}
+        self._levels: dict[str, float] = {}
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
         """Shapes of all marks of one posture; pedestals stand as in the first that this pen drew."""
@@ -62,10 +70,28 @@ class FlatPen:
             if mark.kind in ("link", "plate", "solid", "guide", "rod", "telescope"):
                 p = self.view.project(mark.places)
                 closing = [(p[-1], p[0])] if mark.kind == "plate" else []
-                self._ways += [*pairwise(p), *closing]
+                # links keep off a face's inside, too
+                within = [(corner, p.mean(axis=0)) for corner in p] if closing else []
+                self._ways += [*pairwise(p), *closing, *within]
+        self._levels = self._ordered(marks)
         for mark in marks:
             getattr(self, f"_{mark.kind}", self._nothing)(mark, self.view.project(mark.places))
         return self._shapes
+
+    def _ordered(self, marks: Sequence[Mark]) -> dict[str, float]:
+        """What lies on what, of bodies: in their order, but faces first, and blocks on what they slide."""
+        levels = {body: float(k) for body, k in self.order.items()}
+        for mark in marks:
+            if mark.kind in ("plate", "solid") and levels[mark.body] >= 0:
+                levels[mark.body] += _FACES
+        for mark in [mark for mark in marks if mark.kind == "guide"]:
+            guide, slider = mark.bodies
+            levels[slider] = max(levels[slider], levels[guide] + 0.1)
+        return levels
+
+    def _level(self, mark: Mark) -> float:
+        """Of a mark that lies on bodies: the highest of them."""
+        return max(self._levels.get(body, -np.inf) for body in (mark.body, *mark.bodies))
 
     def _put(
         self,
@@ -79,7 +105,7 @@ class FlatPen:
         named: bool = False,
         sub: float = 0.0,
     ) -> None:
-        key = (float(layer), float(self.order.get(mark.body, -1)) if layer == _BODY else 0.0, sub)
+        key = (float(layer), self._level(mark) if layer == _BODY else 0.0, sub)
         self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
 
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:
@@ -88,8 +114,7 @@ class FlatPen:
     def _bar(self, mark: Mark, xy: np.ndarray, closed: bool = False, half: float = _BAR) -> None:
         """A body of constant width around a path or a face: its outline, and itself upon it."""
         width, colour = 2 * half * self.size * self.points, tint(self.order.get(mark.body, 0))
-        ground = _INK
-        self._put(mark, xy, _BODY, ground if closed else None, ground, width + 2 * LINE * 0.8, closed, sub=0)
+        self._put(mark, xy, _BODY, None, width=width + 2 * LINE * 0.8, closed=closed)
         self._put(mark, xy, _BODY, colour if closed else None, colour, width, closed, sub=1)
 
     def _link(self, mark: Mark, p: np.ndarray) -> None:
@@ -109,18 +134,25 @@ class FlatPen:
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
         """The rod on which a block slides; a yoke's goes on to the other side."""
         axis = self._along(mark)
-        reach = float((p[1] - p[0]) @ axis)
-        end = reach + np.copysign(4.5 * self.size, reach)
-        start = -end if mark.sizes[0] else 0.0
-        self._bar(mark, p[0] + np.outer([start, end], axis), half=0.4)
+        low, high = float((p[1] - p[0]) @ axis) + np.array(mark.travel)
+        spare = 4.5 * self.size
+        if mark.sizes[0]:
+            high = max(abs(low), abs(high))
+            low = -high
+        start = low - spare if low < 0 else 0.0
+        end = high + spare if high > 0 else 0.0
+        self._bar(mark, p[0] + np.outer([start, end], axis))
 
     def _telescope(self, mark: Mark, p: np.ndarray) -> None:
         """A cylinder and its piston rod."""
-        middle = p[0] + 0.55 * (p[1] - p[0])
-        self._put(mark, np.stack([p[0], p[1]]), _ROD, None, width=BOLD, closed=False)
+        d = p[1] - p[0]
+        length = float(np.linalg.norm(d))
+        # the barrel is as long in all postures, as the shortest leaves room for
+        short = min(abs(length * np.sign(d @ self._along(mark)) + t) for t in mark.travel)
+        start, end = (p[0] + share * short * d / length for share in (0.12, 0.55))
         colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
-        start = p[0] + 0.12 * (p[1] - p[0])
-        self._put(mark, self._strip(start, middle, 0.75), _BLOCK, colour, width=LINE, named=True)
+        self._put(mark, p, _ROD, None, width=BOLD, closed=False)
+        self._put(mark, self._strip(start, end, 0.75), _ROD, colour, width=LINE, named=True, sub=1)
 
     def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
         d = (b - a) / np.linalg.norm(b - a)
@@ -134,24 +166,24 @@ class FlatPen:
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
         r = self.size
-        if mark.grounded:
-            self._pedestal(mark, p[0])
+        stand = [self._pedestal(mark, p[0])] if mark.grounded else []
         face = rgba(DRIVEN) if mark.driven else rgba(WHITE)
-        self._put(mark, p[0] + r * circle(), _JOINT, face, named=True)
+        self._put(mark, p[0] + r * circle(), _BODY, face, named=True, sub=_ON_BLOCK)
         if mark.driven:
             assert mark.ways is not None  # for the type checker
-            self._turn(mark, p[0], float(np.sign(mark.ways[0] @ self.view.toward)))
+            self._turn(mark, p[0], float(np.sign(mark.ways[0] @ self.view.toward)), stand)
 
     def _spherical(self, mark: Mark, p: np.ndarray) -> None:
         if mark.grounded:
             self._pedestal(mark, p[0])
-        self._put(mark, p[0] + self.size * circle(), _JOINT, rgba(FLOOR), width=BOLD, named=True)
+        face = rgba(FLOOR)
+        self._put(mark, p[0] + self.size * circle(), _BODY, face, width=BOLD, named=True, sub=_ON_BLOCK)
 
     _universal = _cylindrical = _spherical
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
         square = 0.6 * self.size * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-        self._put(mark, p[0] + square, _JOINT, _INK, named=True)
+        self._put(mark, p[0] + square, _BODY, _INK, named=True, sub=_ON_BLOCK)
         if mark.grounded:
             self._hatch(mark, p[0], np.array([0.0, -1.0]), 2.0)
 
@@ -163,12 +195,13 @@ class FlatPen:
             if across[1] > 1e-9 or (abs(across[1]) <= 1e-9 and across[0] < 0):
                 across = -across
             rail = p[0] + 1.25 * r * across
-            reach = 6.0 * r
-            self._put(mark, rail + np.outer([-reach, reach], axis), _GROUND, None, closed=False, width=BOLD)
-            self._hatch(mark, rail, across, 6.0, line=False)
+            # it stays where it is, and reaches as far as the block goes
+            start, end = mark.travel[0] - 6.0 * r, mark.travel[1] + 6.0 * r
+            self._put(mark, rail + np.outer([start, end], axis), _GROUND, None, closed=False, width=BOLD)
+            self._hatch(mark, rail + (start + end) / 2 * axis, across, (end - start) / (2 * r), line=False)
         block = self._strip(p[0] - 2.1 * r * axis, p[0] + 2.1 * r * axis, 1.25)
         colour = rgba(DRIVEN, 0.35) if mark.driven else tint(self.order.get(mark.body, 0))
-        self._put(mark, block, _BLOCK, colour, named=True)
+        self._put(mark, block, _BODY, colour, named=True, sub=_ON_BODY)
         if mark.driven:
             offset = -2.4 * r * across
             a, b = p[0] + offset - 2.4 * r * axis, p[0] + offset + 2.4 * r * axis
@@ -189,32 +222,41 @@ class FlatPen:
             False,
         )
 
-    def _turn(self, mark: Mark, centre: np.ndarray, sense: float) -> None:
-        """A curved arrow on the side where links leave most room."""
-        room = self._room(centre, circle(16))
+    def _turn(self, mark: Mark, centre: np.ndarray, sense: float, stand: list[np.ndarray]) -> None:
+        """A curved arrow on the side where links and a pedestal leave most room."""
+        taken = [*self._taken(centre), *stand]
+        room = self._turns.get(mark.name)
+        if room is None or any(room @ d > _STAYS for d in taken):
+            room = self._turns[mark.name] = _freest(circle(16), taken, _FREE)
         start = np.arctan2(room[1], room[0]) - sense * 0.95
         arc = centre + 2.15 * self.size * circle(24, start, sense * 1.9)
         self._arrow(mark, arc)
 
-    def _room(self, centre: np.ndarray, ways: np.ndarray) -> np.ndarray:
-        """The direction, of some, that is furthest from all links that meet at a place; ties to the first."""
+    def _taken(self, centre: np.ndarray) -> list[np.ndarray]:
+        """Directions in which links leave a place, where they end or pass through."""
         taken = []
         for a, b in self._ways:
-            for one, other in ((a, b), (b, a)):
-                length = np.linalg.norm(other - one)
-                if np.linalg.norm(one - centre) < 0.6 * self.size and length > 0:
-                    taken.append((other - one) / length)
-        if not taken:
-            return ways[0]
-        nearest = (ways @ np.array(taken).T).max(axis=1)
-        nearest = np.maximum(nearest, 0.2)  # beyond some room more is no better
-        return ways[int(np.argmin(np.round(nearest, 6)))]
+            d = b - a
+            length = float(np.linalg.norm(d))
+            if length == 0:
+                continue
+            along = float((centre - a) @ d) / length
+            if np.linalg.norm(a + np.clip(along, 0.0, length) * d / length - centre) < 0.6 * self.size:
+                taken += [d / length] if along < length - self.size else []
+                taken += [-d / length] if along > self.size else []
+        return taken
 
-    def _pedestal(self, mark: Mark, p: np.ndarray, down: np.ndarray | None = None) -> None:
-        """A triangle on hatched ground."""
+    def _pedestal(self, mark: Mark, p: np.ndarray, down: np.ndarray | None = None) -> np.ndarray:
+        """A triangle on hatched ground; hands back where that is."""
         r = self.size
         if down is None:
-            down = self._stands.setdefault(mark.name, self._room(p, _DOWN))
+            # one pedestal carries all that turns there
+            key = str((np.round(p / r) + 0.0).tolist())  # no negative zero
+            if key not in self._stands:
+                taken = self._taken(p)
+                stands = not any(_DOWN[0] @ d > _STANDS for d in taken)
+                self._stands[key] = _DOWN[0] if stands else _freest(_DOWN, taken, _FREE)
+            down = self._stands[key]
         across = beside(down)
         foot = p + 2.6 * r * down
         corners = np.stack(
@@ -222,6 +264,7 @@ class FlatPen:
         )
         self._put(mark, corners, _GROUND + 0.5, rgba(WHITE))
         self._hatch(mark, foot, down, 2.3)
+        return down
 
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
         """Ground at the end of a spring or a rod: it stands away from the other end."""
@@ -251,8 +294,16 @@ class FlatPen:
         self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(WHITE))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        face = tint(self.order.get(mark.body, 0), 0.35)
-        self._put(mark, p[0] + mark.sizes[0] * circle(96), _WHEEL, face, rgba(INK, 0.35), LINE)
+        """A pulley has a rim; of a gear the pitch circle is shown, in chain line."""
+        face, rim, radius = tint(self.order.get(mark.body, 0), 0.35), rgba(INK, 0.35), mark.sizes[0]
+        gear = len(mark.sizes) > 1
+        self._put(mark, p[0] + radius * circle(96), _WHEEL, face, None if gear else rim, LINE)
+        if gear:
+            count = max(8, round(2 * np.pi * radius * self.points / _CHAIN))
+            for k in range(count):
+                for start, span in ((0.0, 0.6), (0.77, 0.06)):
+                    arc = circle(9, 2 * np.pi * (k + start) / count, 2 * np.pi * span / count)
+                    self._put(mark, p[0] + radius * arc, _WHEEL + 0.5, None, rim, LINE, False)
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
         """The two straight runs of an open belt."""
@@ -270,7 +321,8 @@ class FlatPen:
         """Two bodies that touch: the tangent, hatched where the other is ground."""
         n = self._along(mark)
         if mark.grounded:
-            self._hatch(mark, p[0], n, 2.6)
+            # what stands on the ground ends above it, as round as it is
+            self._hatch(mark, p[0] + 0.6 * self.size * n, n, 2.6)
         else:
             self._put(
                 mark,
@@ -287,3 +339,11 @@ class FlatPen:
 
     def _dot(self, mark: Mark, p: np.ndarray) -> None:
         self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, _INK, None, named=True)
+
+
+def _freest(ways: np.ndarray, taken: list[np.ndarray], enough: float) -> np.ndarray:
+    """The direction, of some, that is furthest from all that are taken; the first of those far enough."""
+    if not taken:
+        return ways[0]
+    nearest = np.maximum((ways @ np.array(taken).T).max(axis=1), enough)
+    return ways[int(np.argmin(np.round(nearest, 6)))]

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from kic.checks import GROUND
 from kic.configuration import Configuration
+from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.picturing.flat import FlatPen
 from kic.picturing.sites import Sites
-from kic.picturing.sketch import Mark, Sketch, posed
+from kic.picturing.sketch import Mark, Sketch, posed, travels
 from kic.picturing.solid import SolidPen
-from kic.picturing.symbols import Shape
+from kic.picturing.symbols import TINTS, Shape
 from kic.picturing.views import ViewName, view_of
 
 # postures of a batch that are drawn at most
 FAN = 12
 _FAINT = 0.72
-# radius of a joint in points where there is room, and where there is none
-_RADIUS, _LEAST = 3.5, 2.1
+# radius of a joint in points where there is room, and where there is none: in the plane and in space, where
+# a joint has two sides
+_ROOMY, _LEAST = (3.5, 4.0), (2.1, 2.7)
+# how much larger joints are that are all in one place
+_CROWD = 1.5
 # of the distance of near joints
 _SHARE = 0.26
 # of faint postures nothing else is shown: no ground, no signs
@@ -31,6 +36,27 @@ _FAINT_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "
 def evenly(count: int, most: int) -> np.ndarray:
     """Places of so many, the first and the last among them, or of as many as there may be."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+def ordered(drawing: Drawing) -> dict[str, int]:
+    """Numbers of bodies that rise as they are listed, and by which neighbours get different tints."""
+    count, names = len(TINTS), [body.name for body in drawing.bodies]
+    near: dict[str, set[str]] = {name: set() for name in names}
+    for joint in drawing.joints:
+        one, other = joint.bodies
+        if GROUND not in (one, other):
+            near[one].add(other)
+            near[other].add(one)
+    tints: dict[str, int] = {}
+    # what has as many neighbours as there are tints chooses first
+    for name in sorted(names, key=lambda name: len(near[name]) < count):
+        k, taken = names.index(name), {tints.get(other) for other in near[name]}
+        tints[name] = next((t % count for t in range(k, k + count) if t % count not in taken), k % count)
+    order, last = {}, -1
+    for name in names:
+        last += 1 + (tints[name] - last - 1) % count
+        order[name] = last
+    return order
 
 
 class Scene:
@@ -136,9 +162,12 @@ class Scene:
         seen = self.view.project(self.anchors[0][: self._joints])
         pairs = np.array(list(combinations(range(len(seen)), 2)), dtype=int).reshape(-1, 2)
         apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1) * points
-        apart = np.sort(apart[apart > 2 * _LEAST])  # what is nearer is not told apart anyhow
+        most, least = _ROOMY[not self.view.flat], _LEAST[not self.view.flat]
+        if len(self.drawing.joints) > 2 and not (apart > 2 * least).any():
+            return _CROWD * most / points  # all in one place, and set apart there
+        apart = np.sort(apart[apart > 2 * least])  # what is nearer is not told apart anyhow
         room = float(apart[len(apart) // 30]) if len(apart) else np.inf
-        return float(np.clip(_SHARE * room, _LEAST, _RADIUS)) / points
+        return float(np.clip(_SHARE * room, least, most)) / points
 
     def shapes(self, points: float) -> tuple[list[Shape], list[list[Mark]], float]:
         """Shapes of all members in the order of painting, their marks, and the radius of joints."""
@@ -153,7 +182,8 @@ class Scene:
             if faint:
                 every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
             else:
-                every += shapes
+                clear = len(drawn) > 1 and self.view.flat  # faces let other postures through
+                every += [s.clear() for s in shapes] if clear else shapes
                 marks.append(there)
         return every, marks, size
 
@@ -162,7 +192,8 @@ class Scene:
         size = self.radius(points)
         flat = self.normal if self.view.flat else None
         sketch = Sketch(self.model, size, flat, self.down)
-        order = {body.name: k for k, body in enumerate(self.drawing.bodies)}
+        along = [travels(mark, self.where) for mark in sketch.marks]
+        order = ordered(self.drawing)
         pen = (
             FlatPen(self.view, size, points, order)
             if self.view.flat
@@ -170,7 +201,11 @@ class Scene:
         )
 
         def posture(k: int) -> tuple[list[Shape], list[Mark]]:
-            there = posed(sketch.marks, {body: T[k] for body, T in self.where.items()})
+            marks = [
+                mark if s is None else replace(mark, travel=(float(s.min() - s[k]), float(s.max() - s[k])))
+                for mark, s in zip(sketch.marks, along, strict=True)
+            ]
+            there = posed(marks, {body: T[k] for body, T in self.where.items()})
             return sorted(pen.draw(there), key=lambda s: s.key), there
 
         return posture, size

@@ -109,13 +109,14 @@ class Sites:
             return float(np.linalg.norm(d - (d @ axis) * axis))
 
         # of what lies on the line, joints come before mere points
-        held, turning, sliding = min(
+        held, turning, _ = min(
             theirs, key=lambda anchor: (round(off(anchor[0]) / self.size), not anchor[1], not anchor[2])
         )
         foot = base + ((held - base) @ axis) * axis
         along = float(np.linalg.norm(foot - base))
         telescopic = rotary and turning and off(held) < self.size and along > 6 * self.size
-        return Slide(guide, slider, foot, base, telescopic, sliding)
+        # what slides itself holds the rod of another in its middle, as a yoke does
+        return Slide(guide, slider, foot, base, telescopic, any(slides for *_, slides in theirs))
 
     def _weld(self, joint: Joint) -> np.ndarray:
         """Where two bodies that are fixed to one another come nearest, at a joint rather than a point."""

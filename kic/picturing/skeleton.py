@@ -67,8 +67,7 @@ def links(
     if len(held) < 2:
         if len(held) + len(loose) >= 3 and normal is not None:
             return _face([*held, *loose], size)
-        start = held[0] if held else loose[0] if loose else None
-        return [("link", np.stack([start, p])) for p in loose if p is not start and start is not None]
+        return _branches(held, loose)
     if len(held) == 2:
         path = _elbow(bearing[0], bearing[1], size) if serial else np.stack(held)
         off = [p for p in loose if _beside(p, path)[1] > near]
@@ -80,6 +79,19 @@ def links(
         foot, apart = _on(p, made)
         if apart > near:
             made.append(("stem", np.stack([foot, p])))
+    return made
+
+
+def _branches(held: list[np.ndarray], loose: list[np.ndarray]) -> list[tuple[str, np.ndarray]]:
+    """A rod to the nearest point, and from point to point a thinner one: a hand with its fingers."""
+    tree, left = [*held, *loose][:1], [*held, *loose][1:]
+    made: list[tuple[str, np.ndarray]] = []
+    while left:
+        apart = [[float(np.linalg.norm(p - q)) for q in tree] for p in left]
+        k = int(np.argmin([min(row) for row in apart]))
+        start = tree[int(np.argmin(apart[k]))]
+        made.append(("stem" if start is not tree[0] else "link", np.stack([start, left[k]])))
+        tree.append(left.pop(k))
     return made
 
 

@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 
 from kic.checks import GROUND
+from kic.couplings import Coupling
 from kic.model import Model
 from kic.parts import Distance, Joint, Spring
 from kic.picturing.sites import Sites, unit_of
 from kic.picturing.skeleton import End, distinct, links
+
+_SLIDING = ("guide", "telescope")
+# the marks of joints that couplings may tie
+_TIED = ("revolute", "prismatic", "cylindrical", "universal", "telescope")
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Mark:
     ----------
     kind : str
         "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
-        of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "frame", "anchor".
+        of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "tie", "frame", "anchor".
     name : str
         Of the part; "" of what has none.
     body : str
@@ -40,7 +45,11 @@ class Mark:
     grounded : bool
         Whether it stands on ground.
     sizes : tuple of float
-        Radii of wheels.
+        Radii of wheels; of those that mesh a second number.
+    bodies : tuple of str
+        What a joint ties.
+    travel : (2,) floats
+        How far a sliding pair goes from here, back and forth, in all postures that are drawn.
     """
 
     kind: str
@@ -53,6 +62,31 @@ class Mark:
     driven: bool = False
     grounded: bool = False
     sizes: tuple[float, ...] = ()
+    bodies: tuple[str, ...] = ()
+    travel: tuple[float, float] = (0.0, 0.0)
+
+
+def travels(mark: Mark, where: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Where (n,) along its axis a sliding pair is in postures; None of what slides on nothing shown.
+
+    Of pairs of moving bodies the last is where they are drawn, so that they are as long in all pictures.
+
+    Parameters
+    ----------
+    mark : Mark
+        As drawn.
+    where : mapping of str to (n, 4, 4)
+        Displacement of each body from the drawing.
+    """
+    if mark.ways is None or not (mark.kind in _SLIDING or (mark.kind == "prismatic" and mark.grounded)):
+        return None
+    axis = where[mark.way_carriers[0]][:, :3, :3] @ mark.ways[0]
+    T = [where[body] for body in mark.carriers]
+    ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
+    if len(ends) == 1:
+        return np.einsum("ni,ni->n", axis, ends[0])
+    drawn = float((mark.places[-1] - mark.places[0]) @ mark.ways[0])
+    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn)
 
 
 def posed(marks: Iterable[Mark], where: Mapping[str, np.ndarray]) -> list[Mark]:
@@ -153,6 +187,7 @@ class Sketch:
                     [slide.foot, slide.place],
                     two,
                     sizes=(float(slide.through),),
+                    bodies=two,
                     **ways,
                 )
                 self.ends[slide.guide].append(End(slide.foot, None, joint.name))
@@ -218,13 +253,15 @@ class Sketch:
         self._add(
             joint.type, joint.name, carrier, [place], (carrier,),
             way_carriers=carriers, ways=ways, driven=joint.name in self.driven, grounded=grounded,
+            bodies=joint.bodies,
         )  # fmt: skip
 
     def _couplings(self) -> None:
-        """Pitch circles of wheels, and belts."""
+        """Pitch circles of wheels, and belts; of those with mere ratios, which joints they tie."""
         joints = {joint.name: joint for joint in self.drawing.joints}
         for coupling in self.drawing.couplings:
             if coupling.ratios is not None:
+                self._tie(coupling)
                 continue
             pair = [joints[name.partition(".")[0]] for name in coupling.joints]
             if any(joint.at is None or joint.axis is None for joint in pair):
@@ -253,7 +290,13 @@ class Sketch:
             for joint, centre, axis, radius, body in zip(pair, centres, axes, radii, carriers, strict=True):
                 if joint.type == "revolute":
                     self._add(
-                        "wheel", "", body, [centre], way_carriers=(body,), ways=axis[None], sizes=(radius,)
+                        "wheel",
+                        "",
+                        body,
+                        [centre],
+                        way_carriers=(body,),
+                        ways=axis[None],
+                        sizes=(radius,) if coupling.belt else (radius, 1.0),
                     )
             if kind == "belt":
                 frame = next(iter(shared))
@@ -267,6 +310,15 @@ class Sketch:
                     ways=axes[0][None],
                     sizes=tuple(radii),
                 )
+
+    def _tie(self, coupling: Coupling) -> None:
+        """From joint to joint, as they are named."""
+        names = dict.fromkeys(name.partition(".")[0] for name in coupling.joints)
+        marks = [m for name in names for m in self.marks if m.name == name and m.kind in _TIED]
+        places = [m.places[-1] for m in marks]
+        carriers = tuple(m.carriers[-1] for m in marks)
+        if len(places) > 1:
+            self._add("tie", coupling.name, "", places, carriers)
 
     def _between_points(self) -> None:
         """Rods, springs and dampers; on ground their ends are held."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from kic.picturing.brush import SolidBrush
-from kic.picturing.figures import BLUE, GREEN, INK, VERMILION
+from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION
+from kic.picturing.layering import layered
 from kic.picturing.sketch import Mark
 from kic.picturing.symbols import (
     BOLD,
@@ -18,6 +20,7 @@ from kic.picturing.symbols import (
     STEEL,
     WHITE,
     Shape,
+    beside,
     circle,
     frame_about,
     head,
@@ -29,17 +32,19 @@ from kic.picturing.symbols import (
 _INK = rgba(INK)
 _RIM = 0.6
 _BAR = 0.42
+# the least share of its width that the arrow of a turn is open
+_OPEN = 0.35
 
 
 class SolidPen(SolidBrush):
     """Draws marks as shapes seen from one side, the furthest first; see `SolidBrush`."""
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
-        """Shapes of all marks of one posture."""
+        """Shapes of all marks of one posture, in the order of painting."""
         self._shapes = []
         for mark in marks:
             getattr(self, f"_{mark.kind}", self._nothing)(mark, mark.places)
-        return self._shapes
+        return layered(self._shapes, 0.3 * self.size)
 
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:
         """Marks that have no sign of their own."""
@@ -88,8 +93,7 @@ class SolidPen(SolidBrush):
 
     def _plate(self, mark: Mark, p: np.ndarray) -> None:
         colour = tint(self.order.get(mark.body, 0), 0.62)
-        depth = float(self.view.depth(p).mean())
-        self._put(mark, p, depth, colour, None)
+        self._face(mark, p, colour, None)
         for a, b in zip(p, np.roll(p, -1, axis=0), strict=True):
             self._bar(mark, a, b, 0.24, self._colour(mark))
 
@@ -102,7 +106,7 @@ class SolidPen(SolidBrush):
         facing = made.equations[:, :3] @ self.view.toward
         for corners, front in zip(made.simplices, facing, strict=True):
             if front > 0:
-                self._put(mark, p[corners], float(self.view.depth(p[corners]).mean()), colour, None)
+                self._face(mark, p[corners], colour, None)
         for k, corners in enumerate(made.simplices):
             for n, other in enumerate(made.neighbors[k]):
                 if other < k or made.equations[k, :3] @ made.equations[other, :3] > 1 - 1e-9:
@@ -123,20 +127,38 @@ class SolidPen(SolidBrush):
         axis = mark.ways[0]  # type: ignore[index]
         if mark.grounded:
             self._pedestal(mark, p[0], axis)
+        self._centre_line(mark, p[0], axis)
         self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN) if mark.driven else rgba(STEEL))
         if mark.driven:
             self._turn(mark, p[0], axis)
 
+    def _centre_line(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
+        """The axis of a joint, a little beyond both its ends."""
+        for side in (1.3, -1.3):
+            line = p + self.size * np.outer([side, 2.1 * side], axis)
+            self._put(mark, line, float(self.view.depth(line).mean()), width=FINE, closed=False)
+
     def _turn(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
-        """An arrow around the axis, in front of the end that is seen."""
+        """An arrow around the axis: before the end that is seen, or that is free of the ground."""
         r = self.size
         side = 1.0 if axis @ self.view.toward > 0 else -1.0
-        one, two = frame_about(axis)
-        ring = p + side * 1.9 * r * axis + 1.5 * r * circle(40, 0.6, 5.0) @ np.stack([one, two])
-        depth = float(self.view.depth(ring).mean()) + r
-        flat = self.view.project(ring)
-        self._put(mark, flat[:-3], depth, None, rgba(DRIVEN), LINE + 0.1, False)
-        self._put(mark, head(flat[-1], flat[-1] - flat[-4], 1.2 * r), depth, rgba(DRIVEN), None)
+        if mark.grounded and abs(float(axis @ self.down)) > 0.7:
+            side = -1.0 if axis @ self.down > 0 else 1.0
+        tip = self.view.project(axis)
+        slant = float(np.linalg.norm(tip))
+        along = tip / slant if slant > 1e-9 else np.array([0.0, 1.0])
+        # seen from its side the circle would be a line, which is no turn
+        open_ = float(axis @ self.view.toward)
+        open_ = np.copysign(max(abs(open_), _OPEN), open_)
+        turn = np.stack([-beside(along), open_ * along])
+        centre = p + side * 2.0 * r * axis
+        middle, depth = self.view.project(centre), float(self.view.depth(centre))
+        # open to the front, for its colour is that of the joint; half of it is behind what the axis leads to
+        for start, span, near in ((-0.5, 0.5, 2.2 * r), (0.0, np.pi, -0.5 * r), (np.pi, 0.8, 2.2 * r)):
+            flat = middle + 1.6 * r * circle(24, start, span) @ turn
+            self._put(mark, flat, depth + near, None, rgba(DRIVEN), LINE + 0.1, False)
+        tip = middle + 1.6 * r * circle(2, np.pi + 0.8, 0.35) @ turn
+        self._put(mark, head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.ways[0]  # type: ignore[index]
@@ -195,14 +217,13 @@ class SolidPen(SolidBrush):
         self._pedestal(mark, p[0], None, down=-self.down if up else self.down)
 
     def _coil(self, mark: Mark, p: np.ndarray) -> None:
-        flat = self.view.project(p)
-        self._put(
-            mark,
-            zigzag(flat[0], flat[1], 1.2 * self.size),
-            float(self.view.depth(p).mean()),
-            None,
-            closed=False,
-        )
+        flat, depth = self.view.project(p), self.view.depth(p)
+        wire = zigzag(flat[0], flat[1], 1.2 * self.size)
+        # each turn for itself: it may lead past what is before it and behind it
+        for one, other in pairwise(wire):
+            share = np.linalg.norm((one + other) / 2 - flat[0]) / np.linalg.norm(flat[1] - flat[0])
+            near = float(depth[0] + share * (depth[1] - depth[0]))
+            self._put(mark, np.stack([one, other]), near, closed=False)
 
     def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
         self._bar(mark, p[0], p[1], 0.2, rgba(STEEL))
@@ -211,9 +232,7 @@ class SolidPen(SolidBrush):
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
         one, two = frame_about(mark.ways[0])  # type: ignore[index]
         ring = p[0] + mark.sizes[0] * circle(96) @ np.stack([one, two])
-        self._put(
-            mark, ring, float(self.view.depth(p[0])), tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3)
-        )
+        self._face(mark, ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
         d = p[1] - p[0]
@@ -225,6 +244,17 @@ class SolidPen(SolidBrush):
             n = sine * u + side * np.sqrt(1 - sine**2) * v
             run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
             self._put(mark, run, float(self.view.depth(run).mean()), None, closed=False)
+
+    def _tie(self, mark: Mark, p: np.ndarray) -> None:
+        """A coupling of joints by mere ratios: dashes from one to the other, in front of them."""
+        dash = 0.8 * self.size
+        for a, b in pairwise(self.view.project(p)):
+            length = float(np.linalg.norm(b - a))
+            count = max(1, round(length / (2 * dash)))
+            near = float(self.view.depth(p).max()) + 4 * self.size
+            for k in range(count):
+                some = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
+                self._put(mark, some, near, None, rgba(PURPLE), LINE, False)
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Where bodies touch: the tangent plane, hatched where it is ground."""

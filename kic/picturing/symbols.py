@@ -13,7 +13,7 @@ WHITE, STEEL, FLOOR = "#ffffff", "#d4d7da", "#e4e4e4"
 DRIVEN = VERMILION
 # bodies in this order, made light: their colours help, their outlines tell
 TINTS = (SKY, ORANGE, GREEN, YELLOW, PURPLE, BLUE)
-_LIGHT = 0.58
+_LIGHT, _CLEAR = 0.58, 0.5
 FINE, LINE, BOLD = 0.5, 0.8, 1.1  # widths of lines in points
 
 Colour = tuple[float, float, float, float]
@@ -50,6 +50,8 @@ class Shape:
         The kind of mark that it belongs to.
     name : str
         Its part, of the one shape that stands where the part is.
+    plane : (float, float, float) or None
+        Of a face in space: its depth is a + b x + c y.
     """
 
     xy: np.ndarray
@@ -60,6 +62,13 @@ class Shape:
     key: tuple[float, ...]
     of: str = ""
     name: str = ""
+    plane: tuple[float, float, float] | None = None
+
+    def clear(self) -> Shape:
+        """The same, where it is a face as one to be looked through."""
+        if self.of == "plate" and self.closed and self.face:
+            return replace(self, face=(*self.face[:3], _CLEAR))
+        return self
 
     def faded(self, white: float) -> Shape:
         """The same, as something that is less important."""

@@ -14,8 +14,9 @@ from kic.errors import InputError, PostureError, shown, unknown
 from kic.model import Model
 from kic.position import beginning
 from kic.posture import gaps
+from kic.questions.places import numbered, tell
 from kic.tables import Sheet
-from kic.targets import Targets
+from kic.targets import Aims, Targets
 from kic.transfer import Transfer
 from kic.tree import REVOLUTE, Tree
 
@@ -25,6 +26,8 @@ SAME, SAME_SINGULAR = 1e-5, 1e-3
 SINGULAR = 1e5
 # how far beyond a limit a coordinate still counts as at the limit
 ROUND_OFF = 1e-9
+# with more postures than these it is said how to tell them by the place of a body
+MANY = 8
 
 
 class Assemblies(Configuration):
@@ -64,24 +67,74 @@ class Assemblies(Configuration):
         hits: np.ndarray,
         singular: np.ndarray,
         continued: np.ndarray | None = None,
+        aims: Aims | None = None,
     ) -> None:
         ok = np.isfinite(states).all(axis=1).reshape(hits.shape)
-        super().__init__(model, hits.shape, states, None if ok.all() else ok)
+        super().__init__(model, hits.shape, states, None if ok.all() else ok, aims)
         self.starts, self.hits, self.singular = starts, hits, singular
         self.continued = np.zeros(hits.shape, dtype=bool) if continued is None else continued
 
-    def sheet(self) -> Sheet:
-        """Labelled table of the postures found, to print or to show."""
+    def __getitem__(self, members: Any) -> Configuration:  # type: ignore[override]
+        """Some of the postures, by index, as `Configuration` has them."""
+        return Configuration(self._model, self.batch, self._states, self._ok, self._aims)[members]
+
+    def places(self, of: str) -> np.ndarray:
+        """Which postures have a body at the same place: assemblies that differ elsewhere only.
+
+        A leg that is folded over at a universal joint is another posture, and the platform on it stays.
+
+        Parameters
+        ----------
+        of : str
+            The body.
+
+        Returns
+        -------
+        (K, ...) int ndarray
+            The number of its place, at each member counted from 0 in the order of the postures; -1 where
+            there is no posture.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such body.
+
+        Examples
+        --------
+        >>> import kic
+        >>> found = kic.load("puma560").assemblies([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+        >>> found.places("link6").tolist()
+        [0]
+        """
+        self._model.drawing.part(of, "bodies")
+        states = self._states.reshape(*self.hits.shape[:1], -1, self._states.shape[-1])
+        same = np.where(self.singular, SAME_SINGULAR, SAME).reshape(states.shape[:2])
+        return numbered(self._model, states, same, of).reshape(self.hits.shape)
+
+    def sheet(self, of: str | None = None) -> Sheet:
+        """Labelled table of the postures found, to print or to show.
+
+        Parameters
+        ----------
+        of : str, optional
+            A body of one target's postures: the table is of its places, and of who is there.
+        """
         count = len(self.hits)
         if self.hits.ndim > 1:
+            if of is not None:
+                raise InputError(f"A batch has no one table of places. Ask places('{of}').", name=of)
             return self._branches()
         sheet = Sheet(f"{self.name}: {count} distinct posture{'s' if count > 1 else ''} found")
         sheet.say(f"{int(self.hits.sum())} of {self.starts} starts led to them; there may be others")
         if self.singular.any():
             which = ", ".join(map(str, np.flatnonzero(self.singular)))
-            sheet.say(
-                f"the inputs hardly fix posture {which}: at the limit of reach, or with a motion left over"
-            )
+            why = "at the limit of reach, or with a motion left over"
+            sheet.say(f"the inputs hardly fix posture {which}: {why}")
+        if of is not None:
+            return tell(sheet, self._model, self._states, self.places(of), of)
+        if count > MANY:
+            body = self._model.drawing.bodies[-1].name  # what a mechanism is for is mostly drawn last
+            sheet.say(f"told apart by all joints; by the places of '{body}' alone: .sheet('{body}').text()")
         names = self.coordinates if self._model.direct else self._model.tree.columns
         sheet.matrix("postures", [str(k) for k in range(count)], list(names), self.phi)
         return sheet

@@ -27,6 +27,7 @@ from kic.questions.assemblies import (
     sameness,
     searched,
 )
+from kic.targets import Aims
 
 # members beside the first have this share of the starts, and so many at least: their neighbours help
 SHARE, LEAST = 8, 8
@@ -86,7 +87,13 @@ def several_targets(search: Search) -> Assemblies:
     singular[have] = closure.condition(flat[have]) > SINGULAR
     whole = (shape[0], *batch)
     return Assemblies(
-        model, flat, found.starts, hits.reshape(whole), singular.reshape(whole), continued.reshape(whole)
+        model,
+        flat,
+        found.starts,
+        hits.reshape(whole),
+        singular.reshape(whole),
+        continued.reshape(whole),
+        Aims(targets.names, targets.held, np.tile(values, (shape[0], 1))),
     )
 
 
@@ -191,7 +198,7 @@ class _Found:
         """Lead posture k of member b to member c, for each way (b, k, c), and note where it ends."""
         search, t = self.search, self.search.closure.transfer
         start = np.stack([self.states[b][k] for b, k, _ in ways])
-        outcome = lead(search.closure, start, self.values[[c for _, _, c in ways]])
+        outcome = lead(search.closure, start, self.values[[c for _, _, c in ways]], told=False)
         self.starts += len(ways)
         good = np.flatnonzero([not why for why in outcome.reasons])
         # turns stay with the branch

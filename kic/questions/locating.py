@@ -13,6 +13,7 @@ from kic.kinematics import RowsQuestion
 from kic.posture import advance, gaps, way
 from kic.questions.chords import Chords, Tangents, between, crossings, tangents
 from kic.questions.drives import least
+from kic.questions.ends import Course, End, Line
 
 # a measure below this is zero: closed postures are known to about 1e-13
 EXACT = 1e-9
@@ -22,11 +23,9 @@ TOUCHED = 1e-7
 SAME = 1e-6
 # Newton's steps to a singular posture; where the measure only touches zero each gains one binary digit
 STEPS = 40
-# how far beyond the last posture one may be singular, in chords: towards a fold they become long
-BEYOND = 3.0
-# towards a fold a measure falls with the root of the way that is left: it vanishes before the next member,
-# as far away as the one before, if it has fallen below this share
-FOLDING = 0.75
+# how far a singular posture may be from where a way stopped because of it: this is the root of the shortest
+# leap, but for several that meet (rad, characteristic lengths)
+ENDING = 1e-3
 # how far out of the neighbours a posture may be, as a share of the way to them
 SLACK = 1e-6
 
@@ -54,6 +53,8 @@ class Search:
         Mobility.
     states, ok : (B, S), (...) bool
         The members, and which of them have a posture.
+    course : Course, optional
+        What the members were to have: those without a posture are where a way from a neighbour ends.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class Search:
         freedoms: int,
         states: np.ndarray,
         ok: np.ndarray,
+        course: Course | None = None,
     ) -> None:
         self.closure, self.spans, self.freedoms = closure, spans, freedoms
+        self._course = course
         self.batch = ok.shape
         self._states = states
         good = np.flatnonzero(ok)
@@ -133,6 +136,14 @@ class Search:
         edges = self._edges
         return edges[~self._zero("closure")[edges].any(axis=1)] if "closure" in self.spans else edges
 
+    @cached_property
+    def _last(self) -> tuple[Chords, np.ndarray]:
+        """Chords from members to where ways beyond them end, and members (E, 2) at both ends of these."""
+        here = np.array([self._number[end.member] for end in self._ends], dtype=np.intp)
+        states = np.array([end.state for end in self._ends]).reshape(len(here), self._states.shape[1])
+        edges = np.array([(end.member, end.after) for end in self._ends], dtype=np.intp).reshape(-1, 2)
+        return between(self.closure, self._here.take(here), self.at(states))[0], edges
+
     @property
     def untold(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         """Neighbours between which nothing could be looked for."""
@@ -164,23 +175,33 @@ class Search:
 
     def _known(self, place: Place, found: list[Place]) -> bool:
         """Whether a place was found before, near the same members."""
-        t = self.closure.transfer
         return any(
             other.kind == place.kind
             and set(other.between) & set(place.between)
-            and gaps(t.tree, other.state[None], place.state[None], t.column_scale).max(initial=0.0) < SAME
+            and self._gap(other.state, place.state) < SAME
             for other in found
         )
 
+    def _gap(self, a: np.ndarray, b: np.ndarray) -> float:
+        """The largest gap of coordinates between two states."""
+        t = self.closure.transfer
+        return float(gaps(t.tree, a[None], b[None], t.column_scale).max(initial=0.0))
+
     def _crossed(self, kind: str) -> list[Place]:
-        """Where a sign changes between neighbours."""
-        chords = self._chords[0]
-        zero = self._zero(kind)[self._joined].any(axis=1)
+        """Where a sign changes between neighbours, or before the end of a way from one to the other."""
+        return [
+            place
+            for chords, edges in ((self._chords[0], self._joined), self._last)
+            for place in self._changes(kind, chords, edges)
+        ]
+
+    def _changes(self, kind: str, chords: Chords, edges: np.ndarray) -> Iterator[Place]:
+        """Where a sign changes on chords of edges (E, 2)."""
+        zero = self._zero(kind)[edges].any(axis=1)
         some = chords.take(~zero[chords.edge]) if len(chords.edge) else chords
         if not len(some.edge):
-            return []
+            return
         which, states = crossings(some, self.spans[kind])
-        found = []
         for k, state in zip(which, states, strict=True):
             if self.spans[kind] is None:
                 # near it Newton knows a posture to half the digits only
@@ -188,9 +209,8 @@ class Search:
                 state = state if nearest is None else nearest
             left = float(self.measure(kind, self.at(state[None]))[0])
             if left < TOUCHED:
-                a, b = self._joined[some.edge[k]].tolist()
-                found.append(Place(kind, state, (self._index(a), self._index(b)), left))
-        return found
+                a, b = edges[some.edge[k]].tolist()
+                yield Place(kind, state, (self._index(a), self._index(b)), left)
 
     def _touched(self, kind: str, beside: set[tuple[int, ...]]) -> Iterator[Place]:
         """Where the measure is least among neighbours and near zero."""
@@ -209,27 +229,35 @@ class Search:
                 if self._within(go, dict(zip(there, chords, strict=True)), around):
                     yield Place(kind, state, (self._index(m),), left)
 
+    @cached_property
+    def _ends(self) -> list[End]:
+        """Where ways from members to neighbours without posture end."""
+        if self._course is None:
+            return []
+        near = np.concatenate([np.zeros((0, 2), dtype=np.intp), *map(np.column_stack, self._pairs())])
+        near = np.concatenate([near, near[:, ::-1]])
+        have = self._number >= 0
+        return self._course.ends(self._states, near[have[near[:, 0]] & ~have[near[:, 1]]])
+
     def _folds(self) -> Iterator[Place]:
-        """Where postures end: the next singular posture beyond the last, of whatever kind."""
-        for m in self._good.tolist():
-            for pair in self._around(m):
-                for last, after in (pair, pair[::-1]):
-                    if min(last, after) < 0 or self._number[last] < 0 or self._number[after] >= 0:
-                        continue
-                    best, nearest = None, BEYOND
-                    for kind, measure in self.measures.items():
-                        if not EXACT <= measure.flat[m] < FOLDING * measure.flat[last]:
-                            continue
-                        state, left = self._judged(kind, m)
-                        if not left < TOUCHED:
-                            continue
-                        go, back = self._steps(m, np.stack([state, self._states[last]]))
-                        far = float(np.linalg.norm(go) / np.linalg.norm(back))
-                        if go @ back < 0 and far < nearest:
-                            nearest = far
-                            best = Place(kind, state, (self._index(m), self._index(after)), left)
-                    if best:
-                        yield best
+        """Where postures end on the way to a neighbour that has none, of whatever kind."""
+        for end in self._ends:
+            if not end.stopped:
+                continue
+            assert self._course is not None  # for the type checker: else there are no ends
+            line = self._course.line(end)
+            best, nearest = None, ENDING
+            for kind in self.spans:
+                state = self._nearest(kind, end.state, line)
+                if state is None:
+                    continue
+                off = self._gap(end.state, state)
+                left = float(self.measure(kind, self.at(state[None]))[0])
+                if left < TOUCHED and off < nearest:
+                    nearest = off
+                    best = Place(kind, state, (self._index(end.member), self._index(end.after)), left)
+            if best:
+                yield best
 
     def _steps(self, member: int, states: np.ndarray) -> np.ndarray:
         """Scaled steps (n, M) from a member to states (n, S)."""
@@ -275,12 +303,13 @@ class Search:
         """The question for the second order of all rows."""
         return RowsQuestion(self.closure.transfer.tree, self.closure.transfer.system.rows, 2)
 
-    def _nearest(self, kind: str, state: np.ndarray) -> np.ndarray | None:
+    def _nearest(self, kind: str, state: np.ndarray, line: Line | None = None) -> np.ndarray | None:
         """Singular posture (S,) near a state (S,), if there is one: Newton for it and the rows that vanish.
 
         The unknowns are the posture and the shares u of the rows; wanted are c = 0, uᵀ W = 0, |u| = 1 (Moore
         and Spence 1980), W being the rows of the kind with independent ones of the closure. Steps are the
-        shortest, so that a posture on a line or a surface of singular ones is found near the start.
+        shortest, so that a posture on a line or a surface of singular ones is found near the start. On a
+        line of inputs it is that where these have values of the line, how far along being one more unknown.
         """
         t, span = self.closure.transfer, self.spans[kind]
         here = self.at(state[None])
@@ -288,23 +317,30 @@ class Search:
         rows = np.concatenate([own, here.kept[0]])
         closing = np.arange(len(own), len(rows))
         u = np.linalg.svd(here.G[0, rows])[0][:, -1]
-        size = t.tree.size
+        size, held, on = t.tree.size, len(closing), 0 if line is None else len(line.along)
+        far, shares = 0.0, slice(t.tree.size, t.tree.size + len(u))
         for _ in range(STEPS):
             values, W, H = self._second_order(state, rows)
-            left = np.concatenate([values[closing], u @ W, [(u @ u - 1) / 2]])
-            J = np.zeros((len(left), size + len(u)))
-            J[: len(closing), :size] = W[closing]
-            J[len(closing) : -1, :size] = np.einsum("p,pmn->nm", u, H)
-            J[len(closing) : -1, size:] = W.T
-            J[-1, size:] = u
+            left = np.concatenate([values[closing], u @ W, [(u @ u - 1) / 2], np.zeros(on)])
+            J = np.zeros((len(left), shares.stop + (on > 0)))
+            J[:held, :size] = W[closing]
+            J[held : held + size, :size] = np.einsum("p,pmn->nm", u, H)
+            J[held : held + size, shares] = W.T
+            J[held + size, shares] = u
+            if line is not None:
+                left[-on:], J[-on:, :size] = line.missed(state, far)
+                J[-on:, -1] = -line.along
             if not np.isfinite(J).all():
                 return None
             step = np.linalg.lstsq(J, -left, rcond=1e-12)[0]
             step /= max(1.0, 4 * float(np.abs(step[:size]).max()))
             state = advance(t.tree, state[None], (step[:size] * t.column_scale)[None])[0]
-            u = u + step[size:]
+            u = u + step[shares]
+            far += float(step[-1])
             if np.abs(step).max() < 1e-15:
                 break
+        if line is not None and np.abs(line.missed(state, far)[0]).max() > TOUCHED:
+            return None
         # the posture proper has to be closed, whatever the shares say
         missing = self.closure.rows(state[None])[0][0, t.first :]
         return state if np.linalg.norm(missing) <= max(self.closure.limit, t.tolerance) else None

@@ -17,10 +17,12 @@ import numpy as np
 from kic.errors import InputError
 from kic.model import Model
 from kic.questions.drives import least, null_space
+from kic.questions.ends import Course
 from kic.questions.finite import beside
 from kic.questions.locating import EXACT, Place, Search
 from kic.rows import names_of
 from kic.tables import Sheet
+from kic.targets import Aims
 from kic.units import row_unit
 
 # what moves or counts less than this, beside the largest, is not named
@@ -41,7 +43,8 @@ class Singularity:
         The posture, closed.
     between : tuple of tuple of int
         The neighbouring members of the batch between which it lies; one member that is itself singular, or
-        near which it was found; or the last member before one without a posture, and that one.
+        near which it was found; or the last member before one without a posture, and that one: it is where
+        the straight way of the inputs from one to the other ends, or lies before that.
     left : float
         The measure there, which is zero but for rounding.
     freedoms : int
@@ -131,6 +134,7 @@ class Singularities:
         inputs: Any,
         outputs: Any,
         posture: Callable[[np.ndarray], Any],
+        aims: Aims | None = None,
     ) -> None:
         self._model, self._posture = model, posture
         self.inputs, self.outputs = _names(model, inputs, outputs)
@@ -141,7 +145,8 @@ class Singularities:
             spans["closure"] = None
         self._closure = model.closure(self.inputs + self.outputs)
         self._spans = spans
-        self._search = Search(self._closure, spans, model.freedoms, states, ok)
+        course = None if aims is None else Course(model.closure(aims.names, aims.held), aims.values)
+        self._search = Search(self._closure, spans, model.freedoms, states, ok, course)
         self.measures = self._search.measures
         self._refuse_what_is_always_singular()
 

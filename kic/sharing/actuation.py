@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kic.dynamics import Dynamics
 from kic.placement import Placement
-from kic.sharing.distribution import (
-    Distribution,
-    Sharing,
-    actuator_dynamics,
-    distribute,
-    efforts_of,
-    internal_loads,
-    labels_of,
-)
-from kic.sharing.internalloads import InternalLoads
+
+if TYPE_CHECKING:
+    from kic.sharing.distribution import Distribution
+    from kic.sharing.internalloads import InternalLoads
 
 
 class Actuation(Placement):
@@ -92,6 +86,8 @@ class Actuation(Placement):
         >>> d.share.round(3).tolist()
         [0.101, 0.268, 0.444, 0.444]
         """
+        from kic.sharing.distribution import Sharing, distribute, efforts_of, labels_of
+
         c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
         given = {"effort": efforts_of("effort", effort, len(c.columns))}
         if preload is not None:
@@ -137,6 +133,8 @@ class Actuation(Placement):
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
         """
+        from kic.sharing.distribution import Sharing, internal_loads, labels_of
+
         c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
         return internal_loads(Sharing(self._model, c, criterion, limits), failures)
 
@@ -176,6 +174,8 @@ class Actuation(Placement):
         >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
         """
+        from kic.sharing.distribution import Sharing, actuator_dynamics, labels_of
+
         c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
         dynamics = self.dynamics(wrt=wrt, applied=applied, failures=failures)
         return actuator_dynamics(Sharing(self._model, c, criterion, limits), dynamics, failures)

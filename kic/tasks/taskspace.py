@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kic.members import spread, surviving
 from kic.sharing.actuation import Actuation
-from kic.tasks.ellipsoids import Ellipsoid, Kind
-from kic.tasks.measures import gradient_at, make_ellipsoid
-from kic.tasks.operational import OperationalEvaluator, OperationalSpace
-from kic.tasks.resolution import Resolution
-from kic.tasks.resolving import resolve
-from kic.tasks.weighting import Damping, Law, Weight
+
+if TYPE_CHECKING:
+    from kic.tasks.ellipsoids import Ellipsoid, Kind
+    from kic.tasks.operational import OperationalSpace
+    from kic.tasks.resolution import Resolution
+    from kic.tasks.weighting import Damping, Law, Weight
 
 
 class TaskSpace(Actuation):
@@ -59,8 +59,9 @@ class TaskSpace(Actuation):
         >>> bool(abs(s.G @ s.projector).max() < 1e-12)
         True
         """
-        f = OperationalEvaluator(self._model, task, wrt)
+        from kic.tasks.operational import OperationalEvaluator
 
+        f = OperationalEvaluator(self._model, task, wrt)
         good, table = surviving(self.ok, failures, lambda members: f.table(self._states[members]))
         return f.results(spread(table, good), self.batch)
 
@@ -120,6 +121,8 @@ class TaskSpace(Actuation):
         >>> e.semi_axes.shape, e.isotropy.round(3)
         ((6,), np.float64(0.351))
         """
+        from kic.tasks.measures import make_ellipsoid
+
         return make_ellipsoid(self, self._model, kind, of, wrt, limits, length, qd, load, failures)
 
     def manipulability_gradient(
@@ -156,6 +159,8 @@ class TaskSpace(Actuation):
         >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
         array([0.    , 0.0707])
         """
+        from kic.tasks.measures import gradient_at
+
         return gradient_at(self, self._model, of, wrt, limits, length, failures)
 
     def resolve(
@@ -237,5 +242,7 @@ class TaskSpace(Actuation):
         >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
         True
         """
+        from kic.tasks.resolving import resolve
+
         motion = {"ud": ud, "udd": udd, "uddd": uddd, "qd": qd}
         return resolve(self, task, motion, weight, law, secondary, damping, wrt, failures)

@@ -1,0 +1,43 @@
+"""The shipped models: their names and files, for those that list, complete and load them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from kic.errors import InputError, shown, unknown
+
+
+def models_directory() -> Path:
+    """Folder of the shipped models: inside the installed package, or beside it in a checkout."""
+    installed = Path(__file__).parent / "models"
+    return installed if installed.is_dir() else Path(__file__).parent.parent / "models"
+
+
+def model_names() -> tuple[str, ...]:
+    """Names of the shipped models, sorted.
+
+    Examples
+    --------
+    >>> import kic
+    >>> "puma560" in kic.model_names()
+    True
+    """
+    return tuple(sorted(path.stem for path in models_directory().glob("*.toml")))
+
+
+def find(model: str | os.PathLike[str]) -> Path:
+    """File of a shipped name or of a path.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that is not shipped.
+    """
+    if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
+        raise InputError(f"Expected the name of a shipped model or the path of a file, got {shown(model)}.")
+    if isinstance(model, str) and not text.endswith(".toml") and not any(c in text for c in "/\\"):
+        if text not in model_names():
+            raise unknown("shipped model", text, "kic", model_names())
+        return models_directory() / f"{text}.toml"
+    return Path(text)

@@ -1,0 +1,124 @@
+"""The gallery of the README: `python -m tests.gallery` draws it anew into notebooks/gallery."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import kic
+from kic.picturing.figures import Picture
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "notebooks" / "gallery"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A picture of the gallery.
+
+    Attributes
+    ----------
+    name : str
+        Of its file.
+    shows : str
+        What is to be seen, for those who do not see it too.
+    code : str
+        The Python that draws it; what comes before a semicolon is done first.
+    """
+
+    name: str
+    shows: str
+    code: str
+
+    @property
+    def path(self) -> str:
+        """Of the file, as the README names it."""
+        return f"notebooks/gallery/{self.name}.png"
+
+    def draw(self) -> Picture:
+        """The picture."""
+        first, _, last = self.code.rpartition("; ")
+        names = {"kic": kic, "np": np}
+        exec(first, names)
+        picture: Picture = eval(last, names)
+        return picture
+
+    def bytes(self) -> io.BytesIO:
+        """The picture as its file would hold it."""
+        with TemporaryDirectory() as place:
+            return io.BytesIO(self.draw().save(Path(place) / "picture.png").read_bytes())
+
+
+PIECES = (
+    Piece(
+        "four-bar",
+        "A four-bar with its coupler curve, the velocity on it, and names",
+        'm = kic.load("four-bar"); turn = m.path({"A": np.linspace(0, 2 * np.pi, 97)}); '
+        'kic.draw(m.at({"A": 2.2}), names=True).trace("tip", turn).velocity([2.0], "tip")',
+    ),
+    Piece(
+        "jansen-leg",
+        "Theo Jansen's leg with the curve of its foot",
+        'm = kic.load("jansen-leg"); turn = m.path({"A": np.linspace(0, 2 * np.pi, 97)}); '
+        'kic.draw(m.at()).trace("foot", turn)',
+    ),
+    Piece(
+        "gough-stewart",
+        "A Gough-Stewart platform with the names of its joints",
+        'kic.draw(kic.load("gough-stewart").at(), names=True)',
+    ),
+    Piece(
+        "panda",
+        "A Panda arm with the ellipsoid of the velocities that its flange can have",
+        'c = kic.load("panda").at(); '
+        'kic.draw(c).ellipsoid(c.ellipsoid("velocity", ["flange.x", "flange.y", "flange.z"]))',
+    ),
+    Piece(
+        "three-finger-hand",
+        "Three fingers that hold a ball, with the forces at their tips",
+        'c = kic.load("three-finger-hand").at(); f = c.joint_forces(); '
+        'kic.draw(c).forces(f["tip1"]).forces(f["tip2"]).forces(f["tip3"])',
+    ),
+    Piece(
+        "bricard",
+        "Bricard's six hinges, which move though by count they should not",
+        'kic.draw(kic.load("bricard").path({"theta6": np.linspace(np.pi / 2, 1.25, 4)}))',
+    ),
+    Piece(
+        "quadruped",
+        "A quadruped on four feet, its driven joints in vermilion",
+        'kic.draw(kic.load("quadruped").at())',
+    ),
+    Piece(
+        "peaucellier",
+        "Peaucellier's linkage, with the straight line that its tracer draws",
+        'm = kic.load("peaucellier"); way = m.path({"C": np.linspace(0.9, 1.6, 41)}); '
+        'kic.draw(m.at()).trace("tracer", way)',
+    ),
+    Piece(
+        "workspace",
+        "A map of how well a five-bar's drives hold its tip, with the curve where they do not",
+        "x, y = np.linspace(0, 40, 81), np.linspace(-10, 30, 81); "
+        'kic.sweep(kic.load("five-bar"), {"tip.x": x, "tip.y": y}, "transfer").plot()',
+    ),
+    Piece(
+        "run",
+        "Angle and rate over time of a four-bar that swings freely",
+        'm = kic.load("four-bar"); kic.simulate(m, m.at({"A": 0.5}), 3.0).plot()',
+    ),
+)
+
+
+def main() -> None:
+    """Write all pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    for piece in PIECES:
+        piece.draw().save(ROOT / piece.path)
+
+
+if __name__ == "__main__":
+    main()
