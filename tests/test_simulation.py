@@ -58,6 +58,24 @@ def test_tighter_tolerances_come_nearer() -> None:
     assert 0.7 < slope < 1.3
 
 
+@pytest.mark.parametrize(
+    ("method", "order", "finest"), [("RK23", 3, (5, 8)), ("RK45", 5, (7, 11)), ("DOP853", 8, (7, 12))]
+)
+def test_errors_fall_with_the_order_of_the_integrator(method: str, order: int, finest) -> None:
+    """Beside the number of steps, in logarithms, the error of a closed mechanism falls by the known order."""
+    m, t = kic.load("four-bar"), [0.0, 1.0]
+
+    def end(**given) -> tuple[np.ndarray, int]:
+        run = kic.simulate(m, m.at(), t, **given)
+        return np.array([run.q[-1, 0], run.qd[-1, 0] / 10]), run.steps
+
+    best = end(rtol=1e-13, atol=1e-14)[0]
+    runs = [end(method=method, rtol=x, atol=x) for x in 10.0 ** -np.linspace(*finest, 9)]
+    missed = [np.linalg.norm(last - best) for last, _ in runs]
+    slope = np.polyfit(np.log([steps for _, steps in runs]), np.log(missed), 1)[0]
+    assert -slope == pytest.approx(order, rel=0.15)
+
+
 @pytest.mark.parametrize("name", ["four-bar", "rssr"])
 def test_a_minute_of_free_swing_keeps_its_energy_and_its_loops(name: str) -> None:
     m = replace(kic.load(name), springs=())
