@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,16 +185,40 @@ def named_numbers(
     mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple[str, ...], option: str
 ) -> list[float]:
     """Numbers of the coordinates from NAME=NUMBER entries, zero where none is given."""
-    values = dict.fromkeys(coordinates, 0.0)
+    return _numbered(
+        "a coordinate", coordinates, given, option, lambda x, text: number_of(mechanism, x, text, option)
+    )
+
+
+def plain_numbers(what: str, names: tuple[str, ...], given: tuple[str, ...], option: str) -> list[float]:
+    """The same of efforts or motors, in the model's units, which have no names of their own here."""
+    return _numbered(what, names, given, option, lambda name, text: float(text))
+
+
+def _numbered(
+    what: str,
+    names: tuple[str, ...],
+    given: tuple[str, ...],
+    option: str,
+    number: Callable[[str, str], float],
+) -> list[float]:
+    """Numbers by name, zero where none is given."""
+    values: dict[str, float] = {}
     for entry in (entry.strip() for text in given for entry in text.split(",")):
         name, _, text = (part.strip() for part in entry.partition("="))
-        if name not in values or not text:
-            raise InputError(
-                f"{option} takes NAME=NUMBER of a coordinate, got {entry!r}. The coordinates are "
-                f"{', '.join(coordinates)}."
-            )
-        values[name] = number_of(mechanism, name, text, option)
-    return list(values.values())
+        refusal = InputError(
+            f"{option} takes NAME=NUMBER of {what}, got {entry!r}. "
+            + (f"The {what.split()[1]}s are {', '.join(names)}." if names else "There are none.")
+        )
+        if name not in names or not text:
+            raise refusal
+        if name in values:
+            raise InputError(f"{option} gives '{name}' twice.")
+        try:
+            values[name] = number(name, text)
+        except ValueError as error:
+            raise error if isinstance(error, InputError) else refusal from None
+    return [values.get(name, 0.0) for name in names]
 
 
 def misuse(message: str, option: str = "--at") -> click.BadParameter:

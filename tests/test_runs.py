@@ -164,11 +164,78 @@ def test_errors_of_the_users_functions_come_through_with_the_run() -> None:
     part = caught.value.simulation
     assert 0.2 < part.t[-1] <= 0.5
     whole = kic.simulate(m, m.at([1.0]), np.linspace(0, 2, 201))
-    assert mismatch(part.q, whole.q[: len(part.q)]) < 1e-12
-    # what is left of the times, and the run goes on
-    rest = kic.simulate(m, part, whole.t[len(part.t) - 1 :])
-    assert np.array_equal(rest.t, whole.t)
-    assert np.abs(rest.q - whole.q).max() < 1e-7
+    k = len(part.t) - 1
+    assert mismatch(part.q[:k], whole.q[:k]) < 1e-12
+    # from the last good state on, and what is left of the times
+    assert whole.t[k - 1] < part.t[k] < whole.t[k]
+    rest = kic.simulate(m, part, [part.t[-1], *whole.t[k:]])
+    assert np.array_equal(np.delete(rest.t, k), whole.t)
+    assert np.abs(np.delete(rest.q, k, axis=0) - whole.q).max() < 1e-7
+
+
+@pytest.mark.parametrize("which", ["effort", "voltage", "events"])
+def test_what_functions_write_into_what_they_see_changes_nothing(which: str) -> None:
+    m = kic.load("horn-two-link")
+    m = replace(m, motors=[kic.Motor("M", ["elbow"], resistance=1.0, inductance=0.1, torque_constant=0.5)])
+    given = {"effort": [1.0, -2.0], "voltage": [3.0], "events": lambda t, now: 1.0}
+
+    def scribble(t: float, now: kic.Now) -> list[float] | float:
+        for a in (now.q, now.qd, now.state, now.current):
+            a[:] = 7.0
+        return 1.0 if which == "events" else list(given[which])
+
+    plain, run = (
+        kic.simulate(m, m.at([0.0, 0.5]), [0, 0.3, 0.6], **{**given, **more})
+        for more in ({}, {which: scribble})
+    )
+    assert np.array_equal(plain.q, run.q)
+    assert np.array_equal(plain.current, run.current)
+    assert np.array_equal(plain.effort, run.effort)
+
+
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
+def test_tried_steps_that_overflow_are_not_blow_ups(method: str) -> None:
+    """Explicit steps of a stiff brake reach any number before they are taken back; the motion is gentle."""
+    m = kic.load("horn-two-link")
+    seen: list[bool] = []
+
+    def brake(t: float, now: kic.Now) -> np.ndarray:
+        seen.append(bool(np.isfinite([now.q, now.qd]).all()))
+        return -1e7 * now.qd
+
+    given = {"effort": brake, "qd": [0.1, 0.0], "method": method, "rtol": 1e-3, "atol": 1e-3}
+    with pytest.raises(kic.SimulationError, match=r"it took 300 steps, .*method='Radau' if .* stiff"):
+        kic.simulate(m, m.at([0.0, 0.5]), 20.0, max_steps=300, **given)
+    assert all(seen)
+    slow = kic.simulate(m, m.at([0.0, 0.5]), 20.0, **{**given, "method": "Radau"})
+    assert slow.steps < 100
+
+
+@pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])
+def test_numbers_that_are_too_large_end_a_run_and_nothing_else(method: str) -> None:
+    m = kic.load("horn-two-link")
+    with pytest.raises(kic.SimulationError, match=r"stops after t = 0: the motion is no longer finite") as e:
+        kic.simulate(m, m.at([0.0, 0.5]), 1.0, qd=[1e160, 0.0], method=method)
+    assert e.value.simulation.qd[0, 0] == 1e160
+    with pytest.raises(kic.SimulationError, match=r"stops after t = 0\.012.*(shrink|no longer finite)") as e:
+        kic.simulate(
+            m,
+            m.at([0.0, 0.5]),
+            [0, 20.0],
+            effort=lambda t, now: 100 * now.qd * np.abs(now.qd),
+            method=method,
+            rtol=1e-6,
+        )
+    assert e.value.simulation.t[-1] == e.value.time > 0.012
+    assert np.abs(e.value.simulation.qd[-1]).max() > 1e3
+
+
+def test_coordinates_of_a_run_have_values() -> None:
+    four, free = kic.load("four-bar"), top((0.3, 0.4, 0.5))
+    with pytest.raises(kic.InputError, match=r"coupler\.wz of 'four-bar' have rates but no values.*`wrt`"):
+        kic.simulate(four, four.at(), 1.0, wrt="coupler.wz")
+    with pytest.raises(kic.InputError, match=r"body\.wx.* The mechanism's own serve: hold\.1, hold\.2"):
+        kic.simulate(free, free.at(), 1.0, wrt="body")
 
 
 def test_where_motions_of_the_loops_meet_a_run_says_so() -> None:
@@ -210,6 +277,7 @@ WRONG = [
     ({"rtol": -1}, "Expected `rtol` to be a number"),
     ({"rtol": "fine"}, "Expected `rtol` to be a number"),
     ({"atol": np.nan}, "Expected `atol` to be a number"),
+    ({"atol": 0.0}, "Expected `atol` to be a number, 2.2e-308 at least, got 0.0"),
     ({"max_steps": 0}, "Expected `max_steps` to be a positive integer"),
     ({"max_steps": True}, "Expected `max_steps` to be a positive integer"),
     ({"t": []}, "two at least"),

@@ -67,6 +67,36 @@ def test_voltages_of_motors() -> None:
     assert all(key in help_ for key in (*data, *data["energy"], "--voltage"))
 
 
+def test_currents_at_the_start() -> None:
+    typed = ("four-bar-motor", "--for", "0.1", "--moments", "3", "--voltage", "motor=6")
+    data = json.loads(run(*typed, "--current", "motor=1.5", "--json"))
+    m = kic.load("four-bar-motor")
+    exact = kic.simulate(m, m.at(), np.linspace(0, 0.1, 3), voltage=[6.0], current=[1.5])
+    assert data["current"][0] == [1.5]
+    for key in ("q", "current"):
+        assert np.array_equal(data[key], getattr(exact, key))
+    assert json.loads(run(*typed, "--json"))["current"][0] == [0.0]
+
+
+def test_contacts_stop_a_run_or_hold() -> None:
+    typed = ("quadruped", "--for", "0.3", "--moments", "2", "--json")
+    stopped, held = (json.loads(run(*typed, "--contacts", how)) for how in ("stop", "hold"))
+    assert "needs more friction than it has" in stopped["stopped"]
+    assert stopped == json.loads(run(*typed))
+    assert held["stopped"] == ""
+    m = kic.load("quadruped")
+    exact = kic.simulate(m, m.at(), [0, 0.3], contacts="hold")
+    assert held["t"] == [0, 0.3]
+    assert np.array_equal(held["q"], exact.q)
+
+
+def test_what_can_not_go_on_is_kept(tmp_path) -> None:
+    file = tmp_path / "run.npz"
+    text = run("four-bar", "--rate", "A=1e160", "--save", str(file), code=1)
+    assert "stops after t = 0: the motion is no longer finite" in " ".join(text.split())
+    assert kic.Simulation.load(file).qd[0, 0] == 1e160
+
+
 def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
     arm = kic.load("horn-two-link")
     kic.save(replace(arm, motors=[kic.Motor("S", ["shoulder"], [20.0])]), tmp_path / "arm.toml")
@@ -78,8 +108,20 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (("four-bar", "--for", "-1"), "--for takes a time larger than 0, got -1", 1),
-        (("four-bar", "--for", "nan"), "--for takes a time larger than 0, got nan", 1),
+        (("four-bar", "--for", "-1"), "--for takes a finite time larger than 0, got -1", 1),
+        (("four-bar", "--for", "nan"), "--for takes a finite time larger than 0, got nan", 1),
+        (("four-bar", "--for", "inf"), "--for takes a finite time larger than 0, got inf", 1),
+        (("four-bar", "--rate", "A=1, A=2"), "--rate gives 'A' twice", 1),
+        (
+            ("four-bar-motor", "--voltage", "motor=1", "--voltage", "motor=2"),
+            "--voltage gives 'motor' twice",
+            1,
+        ),
+        (("four-bar-motor", "--current", "motor=1"), "`current` was given without `voltage`", 1),
+        (("four-bar-motor", "--voltage", "motor=1", "--current", "M=1"), "The motors are motor", 1),
+        (("four-bar-motor", "--voltage", "motor=1", "--current", "motor=nan"), "finite where there is", 1),
+        (("quadruped", "--contacts", "no"), "'no' is not one of 'stop', 'hold'", 2),
+        (("four-bar", "--wrt", "coupler.wz"), "have rates but no values", 1),
         (("four-bar", "--rate", "B=1"), "--rate takes NAME=NUMBER of a coordinate, got 'B=1'", 1),
         (("four-bar", "--effort", "A=much"), "--effort takes NAME=NUMBER of a coordinate, got 'A=much'", 1),
         (("four-bar", "--effort", "B=1"), "The coordinates are A", 1),

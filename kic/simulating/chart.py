@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kic.closer import Closer
-from kic.errors import PostureError, SimulationError, SingularError
+from kic.errors import PostureError, SingularError
 from kic.evaluator import Evaluator
 from kic.linear.actuators import Train
 from kic.posture import phi_of
@@ -31,6 +32,7 @@ SUPPLIED = 2
 FLOWS = ("torque", "voltage", "current", "current_rate")
 # the way from the last good state to another is walked in parts no smaller than this, before more is tried
 _LEAST_PART = 1 / 64
+_ENDLESS = "the motion is no longer finite: it blows up. Look at the last state."
 
 
 class Driven(NamedTuple):
@@ -232,6 +234,8 @@ class Chart:
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """Rates of the unknowns."""
+        if not isfinite(y @ y):  # of a step that is only tried; the user's functions do not see it
+            raise SingularError(_ENDLESS)
         x, state, v = self.parts(t, y)
         r = self._evaluated(state)
         now, G = self._users(r, x, state, v, y)
@@ -247,10 +251,7 @@ class Chart:
             spent = spent + self._motors.train.damping @ shafts.speed**2
         rate[end : end + ACCOUNTS] = driven.T @ v, r.load @ v, spent
         if not np.isfinite(rate).all():
-            raise SimulationError(
-                f"The motion of '{self.motion.model.drawing.name}' is no longer finite at t = {t:.9g}.",
-                time=t,
-            )
+            raise SingularError(_ENDLESS)
         return rate
 
     def seen(self, t: float, y: np.ndarray) -> Now:

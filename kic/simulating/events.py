@@ -127,7 +127,7 @@ def _of(event: Event, seen: Callable[[float], Now], t: float) -> float:
 
 def _value(event: Event, t: float, now: Now) -> float:
     """What an event is, checked."""
-    got = event(t, now)
+    got = event(t, now.handed())
     a = as_numbers(got)
     if a is None or a.dtype != np.float64 or a.size != 1:
         raise InputError(

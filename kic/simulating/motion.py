@@ -36,6 +36,10 @@ class Now:
     state: np.ndarray
     current: np.ndarray = field(default_factory=lambda: NONE)
 
+    def handed(self) -> Now:
+        """A copy for a function of the user's: whatever it writes there changes nothing of the run."""
+        return Now(self.q.copy(), self.qd.copy(), self.state.copy(), self.current.copy())
+
 
 Effort = Callable[[float, Now], Any]
 # a start may differ by this share from where a prescribed motion begins
@@ -91,13 +95,13 @@ class Motion:
         """Efforts (M,) at a moment, checked."""
         if self.effort is None:
             return np.zeros(len(self.names))
-        return _checked("effort", self.effort(t, now), self.names, t, now)
+        return _checked("effort", self.effort(t, now.handed()), self.names, t, now)
 
     def voltages(self, t: float, now: Now) -> np.ndarray:
         """Voltages (K,) of the motors at a moment, of plain sources their torques, checked."""
         assert self.voltage is not None  # for the type checker
         assert self.train is not None
-        return _checked("voltage", self.voltage(t, now), self.train.names, t, now)
+        return _checked("voltage", self.voltage(t, now.handed()), self.train.names, t, now)
 
     def given(self, t: float) -> np.ndarray:
         """Values, rates and accelerations (3, H) of the prescribed coordinates."""

@@ -40,6 +40,11 @@ HONEST, TOLERANCES = 1e-2, 100.0
 STILL, SHY = 1e-9, 1e-4
 
 
+def _quiet() -> np.errstate:
+    """Numbers too large for steps that are only tried: what is not finite is refused where it comes up."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a run is integrated."""
@@ -110,8 +115,10 @@ class Run:
         except KeyboardInterrupt:
             if not self.moments.t:
                 raise
+            self._keep_last()
             stopped = f"interrupted, the last moment is t = {self.moments.last:.6g}"
         except Exception as error:
+            self._keep_last()
             run = self._made(before, str(error)) if self.moments.t else before
             if isinstance(error, SimulationError):
                 raise SimulationError(error.message, **{**error.numbers, "simulation": run}) from None
@@ -123,10 +130,12 @@ class Run:
         return self._made(before, stopped)
 
     def _made(self, before: Simulation | None, stopped: str) -> Simulation:
+        with _quiet():
+            arrays = self.moments.arrays()
         made = Simulation(
             self.mechanism,
             self.motion.names,
-            self.moments.arrays(),
+            arrays,
             tuple(self.found),
             stopped,
             self.steps,
@@ -138,11 +147,16 @@ class Run:
         """Integrate chart by chart; says why it stopped before its time."""
         self._begin_well()
         self.events.check(self.chart.seen(self.t, self.y))
-        self._keep([self.chart.moment(self.t, self.y)])
+        with _quiet():
+            self._keep([self.chart.moment(self.t, self.y)])
         if self.watch is not None and self.watch.margin(self.chart, self.t, self.y) < 0:
             return self._off(self.t, self.y)
         while self.next < len(self.times):
-            solver, worth = self._solver(), self._worth()
+            try:
+                solver, worth = self._solver(), self._worth()
+            except (PostureError, SingularError) as error:
+                self._again(error, None)
+                continue
             while self.next < len(self.times):
                 try:
                     self._step(solver)
@@ -187,7 +201,8 @@ class Run:
         if first is None and self._rests():
             first = SHY * (last - self.t)
         kind, atol = getattr(scipy.integrate, s.method), s.atol * self.chart.scale
-        return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
+        with _quiet():
+            return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
 
     def _rests(self) -> bool:
         """Whether all stands still and nothing sets it in motion yet, as a motor that waits at equilibrium.
@@ -207,7 +222,8 @@ class Run:
                 ),
                 time=self.t,
             )
-        message = solver.step()
+        with _quiet():
+            message = solver.step()
         self.steps += 1
         if message is not None or solver.status == "failed":
             raise SimulationError(
@@ -300,6 +316,12 @@ class Run:
         for moment in moments:
             self.moments.keep(self.chart, moment)
         self.next += len(moments)
+
+    def _keep_last(self) -> None:
+        """Keep the last good state, too, where it is none of those wanted and functions still answer."""
+        if self.moments.t and self.t > self.moments.last:
+            with suppress(Exception, KeyboardInterrupt):
+                self._keep([self.chart.moment(self.t, self.y)])
 
     def _honest(self, t: float, y: np.ndarray) -> None:
         """Refuse prescribed motions whose rates or accelerations are not the slopes of what stands before."""

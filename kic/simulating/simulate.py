@@ -73,16 +73,12 @@ def simulate(
         Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
     wrt : str or list of str, optional
         The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
-    prescribed : dict of str to callable, optional
-        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration, which must be each
-        other's slopes and begin where the start is. The effort that they take is in the results, in place of
-        what `effort` says there. They stay where others of the coordinates are taken.
-        Angles of joints that close a loop are slow to integrate.
     prescribed : Trajectory or dict of str to callable, optional
         Coordinates whose motion is given: a trajectory of `kic.trajectories`; or by name, ``f(t)`` returns
         value, rate and acceleration, which must be each other's slopes, or is a trajectory of one. They begin
-        where the start is. The effort that they take is in the results. No other coordinates can take over
-        then. A trajectory goes on beyond its ends only if it rests there.
+        where the start is, and stay where others of the coordinates are taken. The effort that they take is
+        in the results, in place of what `effort` says there. A trajectory goes on beyond its ends only if it
+        rests there. Angles of joints that close a loop are slow to integrate.
     events : callable or list of them, optional
         ``event(t, now)``, a real number whose zeros are found, those that it only touches too. Attributes as
         in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where it rises, or
@@ -116,8 +112,8 @@ def simulate(
     -------
     Simulation
         Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account; of
-        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, and says
-        so in ``stopped``.
+        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, to
+        the last good state, and says so in ``stopped``.
 
     Raises
     ------
@@ -133,8 +129,9 @@ def simulate(
     A circuit is quick: where L/R is far below what the motion takes, "Radau" and "LSODA" make longer steps;
     or leave the inductance out, ``replace(motor, inductance=0.0)``, and the current follows at once.
 
-    Once it is under way, every error carries the run so far as ``simulation``: also those that the user's
-    functions raise, which come through as they are. It can be saved, and continued.
+    Once it is under way, every error carries the run so far as ``simulation``, its last good state at the end
+    even if that was none of the times wanted: also those that the user's functions raise, which come through
+    as they are. It can be saved, and continued. What functions write into ``now`` changes nothing of the run.
 
     Examples
     --------
@@ -158,6 +155,7 @@ def simulate(
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(names)
+    _check_integrable(model, names)
     before = start if isinstance(start, Simulation) else None
     led = _prescribed(prescribed, model, names)
     motors = tuple(motor.name for motor in model.drawing.motors)
@@ -182,9 +180,10 @@ def simulate(
 
 def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
     """How to integrate, checked."""
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
-    for name, value, lowest in (("rtol", rtol, FINEST), ("atol", atol, 0.0)):
+    # what begins at zero, as accounts do, has no relative tolerance
+    for name, value, lowest in (("rtol", rtol, FINEST), ("atol", atol, np.finfo(float).tiny)):
         a = reals(value)
         if a is None or a.ndim or a < lowest:
             raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
@@ -199,6 +198,18 @@ def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:
         raise InputError(f"Expected `contacts` to be 'stop' or 'hold', got {shown(contacts)}.")
     some = any(contact.type != "pinned" for contact in model.drawing.touching)
     return Watch(model, names) if some and contacts == "stop" else None
+
+
+def _check_integrable(model: Model, names: tuple[str, ...]) -> None:
+    """Refuse coordinates without values, but for those of balls that an open chain has of its own."""
+    bare = [name for name in names if not model.value_rows(name)[1]]
+    if bare and not (model.direct and names == model.coordinates):
+        own = f" The mechanism's own serve: {', '.join(model.coordinates)}." if model.direct else ""
+        raise InputError(
+            f"{', '.join(bare)} of '{model.drawing.name}' have rates but no values, so that a run can not be "
+            f"told in them. Take coordinates `wrt` that have values.{own}",
+            names=tuple(bare),
+        )
 
 
 def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:

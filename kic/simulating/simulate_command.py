@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -14,6 +14,7 @@ from kic.typed import (
     named_numbers,
     names_option,
     names_typed,
+    plain_numbers,
     posture_options,
     width,
 )
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
 @click.option("--voltage", "voltages", multiple=True, metavar="NAME=NUMBER",
               help="Constant voltages of these motors, torques of plain sources; the others get 0, so that "
                    "DC motors brake. Repeatable.")  # fmt: skip
+@click.option("--current", "currents", multiple=True, metavar="NAME=NUMBER",
+              help="Currents at the start of these motors, the others begin with none; with --voltage. "
+                   "Repeatable.")  # fmt: skip
+@click.option("--contacts", type=click.Choice(["stop", "hold"]), default="stop", show_default=True,
+              help="Whether the run stops where a closed contact would have to pull or needs more friction "
+                   "than it has, or contacts hold whatever comes.")  # fmt: skip
 @names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
 @names_option("--of", "of", "Also the values of points, joints, distances or rows of them; repeatable.")
 @click.option("--moments", type=click.IntRange(2), default=11, show_default=True,
@@ -53,6 +60,8 @@ def simulate(
     rates: tuple[str, ...],
     efforts: tuple[str, ...],
     voltages: tuple[str, ...],
+    currents: tuple[str, ...],
+    contacts: Literal["stop", "hold"],
     wrt: tuple[str, ...],
     of: tuple[str, ...],
     moments: int,
@@ -69,11 +78,17 @@ def simulate(
       kic simulate four-bar --rate A=6.28 --effort A=0.2 --for 2 --json
       kic simulate gough-stewart --for 0.2 --save fall.npz
       kic simulate puma560-motors --voltage waist_motor=12 --voltage shoulder_motor=5
+      kic simulate four-bar-motor --voltage motor=6 --current motor=1.5
+      kic simulate quadruped --for 0.1 --contacts hold
 
     Rates are in rad or length, or deg, for each unit of time. A file that was saved is read in Python by
     kic.Simulation.load(file).
 
-    Motors count where --voltage is given: rotors, damping and circuits, whose currents begin with 0.
+    Motors count where --voltage is given: rotors, damping and circuits, whose currents begin with 0 or as
+    --current says; those of motors without inductance follow the voltage from the first moment.
+
+    A run that is interrupted (Ctrl-C) prints and keeps what it had; of one that can not go on, --save keeps
+    what there is up to there.
 
     --json prints one object and nothing else: name, units, coordinates, motors; t; q, qd, qdd, effort, and of
     motors current, voltage, torque (a row for each moment, null where there is none); values of what --of
@@ -82,12 +97,12 @@ def simulate(
     """
     import numpy as np
 
-    from kic.errors import InputError
+    from kic.errors import InputError, SimulationError
     from kic.simulating.simulate import simulate as run_of
 
     mechanism = load_model(model)
-    if not duration > 0:
-        raise InputError(f"--for takes a time larger than 0, got {duration:g}.")
+    if not 0 < duration < float("inf"):
+        raise InputError(f"--for takes a finite time larger than 0, got {duration:g}.")
     names = names_typed(wrt, "--wrt") or None
     asked = names_typed(of, "--of")
     start = configuration_of(mechanism, given, near)
@@ -95,15 +110,22 @@ def simulate(
     motors = tuple(motor.name for motor in mechanism.motors)
     for name in asked:
         start.value(name)  # what has no value is refused before the run
-    run = run_of(
-        mechanism,
-        start,
-        np.linspace(0.0, duration, moments),
-        effort=_numbers("--effort", "a coordinate", coordinates, efforts),
-        qd=named_numbers(mechanism, coordinates, rates, "--rate"),
-        wrt=names,
-        voltage=_numbers("--voltage", "a motor", motors, voltages) if voltages else None,
-    )
+    try:
+        run = run_of(
+            mechanism,
+            start,
+            np.linspace(0.0, duration, moments),
+            effort=plain_numbers("a coordinate", coordinates, efforts, "--effort"),
+            qd=named_numbers(mechanism, coordinates, rates, "--rate"),
+            wrt=names,
+            voltage=plain_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
+            current=plain_numbers("a motor", motors, currents, "--current") if currents else None,
+            contacts=contacts,
+        )
+    except SimulationError as error:
+        if file and (kept := error.numbers.get("simulation")) is not None:
+            kept.save(file)
+        raise
     if file:
         run.save(file)
     if as_json:
@@ -112,23 +134,6 @@ def simulate(
         click.echo(json.dumps(_data(run, asked), allow_nan=False))
         return
     click.echo(_sheet(run, asked).text(width()))
-
-
-def _numbers(option: str, what: str, names: tuple[str, ...], given: tuple[str, ...]) -> list[float]:
-    """Numbers by name, zero where none is given; their units are those of the model."""
-    from kic.errors import InputError
-
-    values = dict.fromkeys(names, 0.0)
-    for entry in (entry.strip() for text in given for entry in text.split(",")):
-        name, _, text = (part.strip() for part in entry.partition("="))
-        try:
-            values[{n: n for n in names}[name]] = float(text)
-        except (KeyError, ValueError):
-            raise InputError(
-                f"{option} takes NAME=NUMBER of {what}, got {entry!r}. "
-                + (f"The {what.split()[1]}s are {', '.join(names)}." if names else "There are none.")
-            ) from None
-    return list(values.values())
 
 
 def _sheet(run: Simulation, asked: list[str]) -> Sheet:
