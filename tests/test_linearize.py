@@ -487,3 +487,18 @@ def test_questions_that_are_refused() -> None:
     )
     with pytest.raises(kic.SingularError, match="moves no mass"):
         massless.at().linearize().modes()
+
+
+def test_modes_are_told_in_the_unit_of_time() -> None:
+    """In milliseconds a pendulum swings as slowly, and numbers say so."""
+    m = kic.load("horn-two-link")
+    slow = replace(
+        m, units=replace(m.units, time="ms", force="kN"), gravity=tuple(1e-6 * np.array(m.gravity))
+    )
+    here = [-np.pi / 2, 0.0]
+    seconds, milli = (x.at(here).linearize().modes() for x in (m, slow))
+    assert np.allclose(milli.natural * 1e3, seconds.natural, rtol=1e-12)
+    assert milli.words()[0].startswith("swings at 0.0004266 1/ms")
+    assert seconds.words()[0].startswith("swings at 0.4266 Hz")
+    assert "rad/ms" in str(milli)
+    assert "1/ms" in str(milli)

@@ -43,6 +43,8 @@ class Linearization:
         What d(δq)/dt has beside δq̇: diag(0, [ω]×) for a body's x y z wx wy wz, 0 for true coordinates.
     holonomic : bool
         Whether all coordinates have values.
+    time : str
+        Unit of time.
 
     Examples
     --------
@@ -63,8 +65,10 @@ class Linearization:
         qdd: np.ndarray,
         commutator: np.ndarray,
         friction: np.ndarray,
+        time: str = "s",
     ) -> None:
         d = dynamics
+        self.time = time
         self.coordinates, self.holonomic = d.coordinates, d.holonomic
         M = len(self.coordinates)
         batch = broadcast_batches(
@@ -222,7 +226,7 @@ class Linearization:
         kept = [n for n, name in enumerate(self.coordinates) if name not in still]
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)
-        part.holonomic = self.holonomic
+        part.holonomic, part.time = self.holonomic, self.time
         for name in ("qd", "qdd", "T"):
             setattr(part, name, getattr(self, name)[..., kept])
         for name in ("I", "K_inertia", "K_load", "C_inertia", "C_load", "commutator"):
@@ -250,7 +254,7 @@ class Linearization:
         array([2.68 , 7.189])
         """
         self.still._check_regular()
-        return Modes(self.coordinates, self.I, self.C, self.K, self.commutator)
+        return Modes(self.coordinates, self.I, self.C, self.K, self.commutator, self.time)
 
     def sheet(self) -> Sheet:
         """Labelled tables, to print or to show."""

@@ -143,7 +143,8 @@ class Linearized(Holding):
         if shafts is not None:
             rotors = model.train.stiffness(shafts, v, a)
             stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
-        return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction)
+        time = model.drawing.units.time
+        return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, time)
 
     def _friction(self, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
         """Efforts (..., M) of dry friction in the motors, whose shafts must turn."""

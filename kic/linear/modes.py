@@ -27,13 +27,15 @@ class Modes:
     shapes : (..., M, 2M)
         Columns x, each divided by its largest entry.
     natural : (..., M)
-        Natural frequencies in rad/s, ascending: K x = ω² I* x, without damping and gyroscopic terms. NaN
-        where ω² is negative, so that a motion grows, and where K is not symmetric, as under loads that turn
-        with a body.
+        Natural frequencies in radians per unit of time, ascending: K x = ω² I* x, without damping and
+        gyroscopic terms. NaN where ω² is negative, so that a motion grows, and where K is not symmetric, as
+        under loads that turn with a body.
     natural_shapes : (..., M, M)
         Their shapes in columns, with unit modal mass xᵀ I* x = 1.
     squares : (..., M)
         Those ω², whatever their sign.
+    time : str
+        Unit of time.
 
     Examples
     --------
@@ -46,9 +48,15 @@ class Modes:
     """
 
     def __init__(
-        self, coordinates: tuple[str, ...], I: np.ndarray, C: np.ndarray, K: np.ndarray, turning: np.ndarray
+        self,
+        coordinates: tuple[str, ...],
+        I: np.ndarray,
+        C: np.ndarray,
+        K: np.ndarray,
+        turning: np.ndarray,
+        time: str = "s",
     ) -> None:
-        self.coordinates = coordinates
+        self.coordinates, self.time = coordinates, time
         M = len(coordinates)
         batch = I.shape[:-2]
         known = np.isfinite(I).all((-1, -2)) & np.isfinite(C).all((-1, -2)) & np.isfinite(K).all((-1, -2))
@@ -114,7 +122,9 @@ class Modes:
                 still = self.conservative[index] and value.imag == 0 and value.real < 0
                 # a conservative mechanism grows as fast as it dies away: one line tells
                 if not still:
-                    lines.append(f"{_manner(complex(value), most)}: {_moving(self.coordinates, x)}")
+                    lines.append(
+                        f"{_manner(complex(value), most, self.time)}: {_moving(self.coordinates, x)}"
+                    )
         return list(dict.fromkeys(lines))
 
     def sheet(self) -> Sheet:
@@ -130,7 +140,7 @@ class Modes:
         numbers = [f"mode {k + 1}" for k in range(len(self.coordinates))]
         if np.isfinite(self.natural[index]).any():
             both = np.stack([self.natural[index], self.natural[index] / (2 * np.pi)], axis=-1)
-            sheet.matrix("natural frequencies", numbers, ["rad/s", "Hz"], both)
+            sheet.matrix("natural frequencies", numbers, [f"rad/{self.time}", _cycles(self.time)], both)
             sheet.matrix(
                 "their shapes, unit modal mass", self.coordinates, numbers, self.natural_shapes[index]
             )
@@ -138,7 +148,8 @@ class Modes:
             values = self.eigenvalues[index]
             table = np.stack([values.real, values.imag, self.damping[index]], axis=-1)
             rows = [f"λ{k + 1}" for k in range(len(values))]
-            sheet.matrix("eigenvalues (1/s) and damping ratios", rows, ["real", "imaginary", "ratio"], table)
+            heading = f"eigenvalues (1/{self.time}) and damping ratios"
+            sheet.matrix(heading, rows, ["real", "imaginary", "ratio"], table)
         return sheet
 
     def __repr__(self) -> str:
@@ -157,15 +168,20 @@ def _scaled(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.where(largest == 0, 1.0, largest)
 
 
-def _manner(value: complex, most: float) -> str:
+def _cycles(time: str) -> str:
+    """The unit of a frequency."""
+    return "Hz" if time == "s" else f"1/{time}"
+
+
+def _manner(value: complex, most: float, time: str) -> str:
     """How a mode moves, in words."""
     real, imaginary = value.real, abs(value.imag)
     flat, steady = imaginary <= NONE * most, abs(real) <= NONE * most
     if flat and steady:
         return "drifts"
     if flat:
-        return f"{'grows' if real > 0 else 'dies away'} with time constant {1 / abs(real):.4g} s"
-    swings = f"swings at {imaginary / (2 * np.pi):.4g} Hz"
+        return f"{'grows' if real > 0 else 'dies away'} with time constant {1 / abs(real):.4g} {time}"
+    swings = f"swings at {imaginary / (2 * np.pi):.4g} {_cycles(time)}"
     if steady:
         return swings
     ratio = -real / abs(value)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
                    "than it has, or contacts hold whatever comes.")  # fmt: skip
 @names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
 @names_option("--of", "of", "Also the values of points, joints, distances or rows of them; repeatable.")
-@click.option("--moments", type=click.IntRange(2), default=11, show_default=True,
+@click.option("--moments", type=click.IntRange(2, 1_000_000), default=11, show_default=True,
               help="At how many moments, evenly from start to end.")  # fmt: skip
 @click.option("--save", "file", type=click.Path(dir_okay=False), help="Keep the run in FILE (.npz).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see below.")
