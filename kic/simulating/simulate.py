@@ -73,16 +73,12 @@ def simulate(
         Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
     wrt : str or list of str, optional
         The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
-    prescribed : dict of str to callable, optional
-        Coordinates whose motion is given: ``f(t)`` returns value, rate and acceleration, which must be each
-        other's slopes and begin where the start is. The effort that they take is in the results, in place of
-        what `effort` says there. They stay where others of the coordinates are taken.
-        Angles of joints that close a loop are slow to integrate.
     prescribed : Trajectory or dict of str to callable, optional
         Coordinates whose motion is given: a trajectory of `kic.trajectories`; or by name, ``f(t)`` returns
         value, rate and acceleration, which must be each other's slopes, or is a trajectory of one. They begin
-        where the start is. The effort that they take is in the results. No other coordinates can take over
-        then. A trajectory goes on beyond its ends only if it rests there.
+        where the start is. The effort that they take is in the results, in place of what `effort` says there.
+        They stay where others of the coordinates are taken. Angles of joints that close a loop are slow to
+        integrate. A trajectory goes on beyond its ends only if it rests there.
     events : callable or list of them, optional
         ``event(t, now)``, a real number whose zeros are found, those that it only touches too. Attributes as
         in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where it rises, or
