@@ -30,7 +30,30 @@ AXES = ("world", "body")
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body, described where it stands in the drawing."""
+    """A rigid body, described where it stands in the drawing.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    mass : float, optional
+        Mass. Without it the body has no dynamics; 0 says that it is massless.
+    com : (3,) float, optional
+        Centre of mass in the drawing; not needed without mass.
+    inertia : (3,), (6,) or (3, 3) float, optional
+        About the centre of mass, in the drawing's axes: moments xx yy zz; or xx yy zz xy xz yz, entries of
+        the tensor (xy = −∫ x y dm); or the matrix. In a motion in the plane x y only zz counts, but a body
+        must be able to have all of them.
+    at : (3,) float, optional
+        Reference point whose motion is the body's x y z; the centre of mass if left out.
+    inertia_exception : str
+        Why an inertia is allowed that no real body can have, such as published partial data.
+
+    Raises
+    ------
+    ModelError
+        For numbers that are missing or that no body has.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -77,7 +100,34 @@ class Body:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint between two bodies, as drawn; its coordinate is the second's motion relative to the first."""
+    """A joint between two bodies, as drawn; its coordinate is the second's motion relative to the first.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism. The freedoms of a joint with several are called name.1, name.2 …
+    type : {"revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"}
+        Kind of pair.
+    bodies : (2,) str
+        The two bodies that it ties; "ground" is the fixed world.
+    at : (3,) float, optional
+        A point of the joint in the drawing: on the axis, or the centre.
+    axis : (3,) float, optional
+        Direction in the drawing; need not have unit length. Universal and planar: the first of two.
+    axis2 : (3,) float, optional
+        Second axis: of a universal joint (carried by the first), or second direction of a planar one.
+    value : float or sequence of float
+        What the coordinate reads in the drawing (angles in radians), one number for each freedom: where it is
+        read from. It moves nothing.
+    stiffness, rest, damping : float or sequence of float
+        Of a spring and a viscous damper in the joint, and the coordinate at which that spring is free; one
+        number for each freedom, or one stiffness and damping for them all.
+
+    Raises
+    ------
+    ModelError
+        For numbers that are missing, or have no meaning for the type.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -279,7 +329,19 @@ class Moment:
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring, a damper or both, between two points."""
+    """A spring, a damper or both, between two points.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    points : (2,) str
+        The two points.
+    stiffness, damping : float
+        Force for each length, and for each speed, of stretch.
+    rest : float
+        Free length.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -303,7 +365,10 @@ class Spring:
 
 @dataclass(frozen=True)
 class Units:
-    """Names of the units that a model's numbers are in; angles are always radians."""
+    """Names of the units that a model's numbers are in; angles are always radians.
+
+    They are labels: nothing is converted or checked. Numbers must go together, force = mass · length / time².
+    """
 
     __pydantic_config__ = STRICT
     length: str = "m"

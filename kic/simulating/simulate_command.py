@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @click.option("--moments", type=click.IntRange(2, 1_000_000), default=11, show_default=True,
               help="At how many moments, evenly from start to end.")  # fmt: skip
 @click.option("--save", "file", type=click.Path(dir_okay=False), help="Keep the run in FILE (.npz).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see below.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see above.")
 def simulate(
     model: str,
     given: tuple[str, ...],
