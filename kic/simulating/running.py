@@ -198,10 +198,10 @@ class Run:
 
         s, last = self.settings, float(self.times[-1])
         first = None if self.size is None else min(self.size, last - self.t)
-        if first is None and self._rests():
-            first = SHY * (last - self.t)
         kind, atol = getattr(scipy.integrate, s.method), s.atol * self.chart.scale
         with _quiet():
+            if first is None and self._rests():
+                first = SHY * (last - self.t)
             return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
 
     def _rests(self) -> bool:
