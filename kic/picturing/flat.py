@@ -29,7 +29,7 @@ from kic.picturing.views import View
 
 _INK = rgba(INK)
 # what lies on what, whatever the depth; faces hide no ground, each joint comes upon what it ties
-_WHEEL, _FACE, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(8)
+_WHEEL, _FACE, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(-1, 7)
 _FACES, _ON_BODY, _ON_BLOCK = -1e4, 2.0, 3.0
 # a pedestal stands down if it can, and else where links leave most room
 _DOWN = np.array([[0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
