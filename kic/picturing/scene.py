@@ -42,8 +42,8 @@ def check_row(batch: tuple[int, ...]) -> None:
     """Refuse to trace what is no row of postures."""
     if len(batch) != 1:
         raise InputError(
-            f"trace() needs a batch of postures (B,) in a row, got a batch {batch}. Make one with path(), such "
-            'as turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and give it: '
+            f"trace() needs a batch of postures (B,) in a row, got a batch {batch}. Make one with path(), "
+            'such as turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and give it: '
             'trace("tip", turn).',
             batch=batch,
         )
