@@ -123,7 +123,9 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
     if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
         wanted = ", ".join(["...", *map(str, shape)])
         raise InputError(
-            f"Expected `{name}` to have shape ({wanted}), got {a.shape}.", expected=shape, got=a.shape
+            f"Expected `{name}` to have shape ({wanted}), got {a.shape}.{alone(a, *shape)}",
+            expected=shape,
+            got=a.shape,
         )
     if finite and a.dtype != object and not np.isfinite(a).all():
         bad = np.argwhere(~np.isfinite(a))
@@ -134,6 +136,17 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
             entries=bad,
         )
     return a
+
+
+def alone(a: np.ndarray, *shape: int) -> str:
+    """The remedy where one number came alone for a vector of one; elsewhere nothing.
+
+    Examples
+    --------
+    >>> alone(np.array(2.0), 1)
+    ' Give it in brackets: [2.0].'
+    """
+    return f" Give it in brackets: [{a[()]}]." if a.ndim == 0 and shape == (1,) else ""
 
 
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:

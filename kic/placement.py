@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,12 +10,29 @@ import numpy as np
 
 from kic.errors import InputError
 from kic.model import Model
+from kic.parts import Joint
 from kic.posture import phi_of
 from kic.tables import Sheet, member
 from kic.targets import Aims
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
+
+
+def valued(joints: Iterable[Joint]) -> list[str]:
+    """Components of joints that have values in a loop, too: all but those of balls."""
+    return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]]
+
+
+def single_values(placement: Placement, names: Iterable[str]) -> np.ndarray:
+    """Values (n,) of single rows of one posture, NaN where there is none."""
+    found = []
+    for name in names:
+        try:
+            found.append(placement.value(name))
+        except InputError:
+            found.append(np.array(np.nan))
+    return np.array(found)
 
 
 class Placement:
@@ -234,7 +251,13 @@ class Placement:
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
         if index is not None:
             names = self.coordinates if self._model.direct else self._model.tree.columns
-            sheet.matrix("coordinates", names, ["value"], self.phi[index][:, None])
+            # joints at which loops are cut are no columns of the tree
+            cut = [] if self._model.tree.open else valued(self._model.drawing.joints)
+            cut = [c for c in cut if c not in names]
+            one = self[index] if self.batch else self
+            values = np.concatenate([one.phi, single_values(one, cut)])
+            caption = "coordinates" if self._model.tree.open else "joints"
+            sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
 
     def __repr__(self) -> str:

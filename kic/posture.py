@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, numbers
+from kic.arrays import alone, broadcast_batches, numbers
 from kic.drawing import Drawing
 from kic.errors import InputError, shown, unknown
 from kic.parts import Joint
@@ -42,7 +42,7 @@ def coordinate_array(drawing: Drawing, name: str, value: Any) -> np.ndarray:
     a = numbers(name, value)
     if a.ndim == 0 or a.shape[-1] != len(names):
         raise InputError(
-            f"Expected `{name}` to have shape (..., {len(names)}), got {a.shape}. "
+            f"Expected `{name}` to have shape (..., {len(names)}), got {a.shape}.{alone(a, len(names))} "
             f"The coordinates of '{drawing.name}' are {', '.join(names) or 'none'}.",
             expected=(len(names),),
             got=a.shape,

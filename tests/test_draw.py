@@ -377,6 +377,23 @@ def test_what_ellipsoids_can_not_be_drawn() -> None:
         draw(straight).ellipsoid(straight.ellipsoid("force", ["tip.x", "tip.y"]))
 
 
+def test_plates_do_not_hide_pivots_on_the_ground() -> None:
+    """The coupler's plate passes over the crank's pivot: all of the pivot is painted after the plate."""
+    from matplotlib.path import Path as Outline
+
+    picture = draw(kic.load("four-bar").at({"A": -1.92}))
+    painted = picture.shapes
+    faces = [k for k, s in enumerate(painted) if s.of == "plate" and s.closed]
+    signs = [k for k, s in enumerate(painted) if s.of == "revolute" and s.key[0] < 2]
+    pivot = signs + [k for k, s in enumerate(painted) if s.name in ("A", "D")]
+    plate = Outline(painted[faces[-1]].xy)
+    assert plate.contains_points(middle(of(picture, "A")[0])[None]).all()
+    covered = [k for k in pivot if plate.contains_points(painted[k].xy).all()]
+    assert len(covered) > 5  # circle, pedestal, line of ground and its strokes
+    assert min(pivot) > max(faces)
+    assert [s.key for s in painted] == sorted(s.key for s in painted)
+
+
 def test_traces_go_through_all_members() -> None:
     m = kic.load("four-bar")
     turn = m.path({"A": np.linspace(1.0, 1 + 2 * np.pi, 60)})
@@ -388,8 +405,14 @@ def test_traces_go_through_all_members() -> None:
     broken = Configuration(c._model, (7,), c._states, np.array([1, 1, 1, 0, 1, 1, 1], bool))
     pieces = [s for s in draw(broken).trace("crown").shapes if s.of == "trace"]
     assert [len(s.xy) for s in pieces] == [3, 3]
-    with pytest.raises(InputError, match="needs a batch"):
+    with pytest.raises(
+        InputError, match=r'got a batch \(\)\. Make one with path\(\), .* give it: trace\("tip", turn\)'
+    ) as caught:
         draw(drawn("four-bar")).trace("tip")
+    assert caught.value.batch == ()
+    # the remedy is one
+    curves = [s for s in draw(drawn("four-bar")).trace("tip", turn).shapes if s.of == "trace"]
+    np.testing.assert_allclose(curves[0].xy, turn.value("tip")[:, :2], atol=1e-12)
     with pytest.raises(UnknownNameError):
         draw(turn).trace("top")
 

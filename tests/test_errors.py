@@ -559,6 +559,14 @@ def test_forces_of_the_caller() -> None:
     refuses(kic.KicError, lambda: STRETCHED.dynamics(applied={"tip": (0, 0, 0)}), None, text)
     text = "Expected `push` to have shape (..., 3), got (2,)."
     assert refuses(kic.InputError, lambda: c.dynamics(applied={"push": (0, 0)}), None, text).got == (2,)
+    text = "Expected `qd` to have shape (..., 1), got (). Give it in brackets: [2.0]."
+    refuses(kic.InputError, lambda: c.dynamics().effort(2.0, 0.0), None, text)
+    refuses(kic.InputError, lambda: c.coefficients("tip").velocity(2.0), None, text)
+    text = "Expected `phi` to have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
+    refuses(kic.InputError, lambda: m.at(1.0), None, text)
+    # of several freedoms one number is no vector
+    text = "Expected `qd` to have shape (..., 2), got ()."
+    refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").velocity(2.0), None, text)
     text = "Expected `push` to be an array of numbers, got 'up'."
     refuses(kic.InputError, lambda: c.dynamics(applied={"push": "up"}), None, text)
     text = "Expected `twist` to be finite, got nan at (1,) (1 of 3 entries)."

@@ -281,6 +281,20 @@ def test_masked_members_are_nan_everywhere_and_the_others_as_ever(batch: tuple[i
     assert f"{(~ok).sum()} of {ok.size} members have no posture" in repr(c)
 
 
+def test_a_printed_posture_lists_cut_joints_too() -> None:
+    path = kic.load("four-bar").path({"A": [1.0, 1.1]})
+    for c in (path, path[0]):
+        head, _, table = repr(c).partition("\njoints\n")
+        assert head.startswith("four-bar: posture")
+        values = dict(line.split() for line in table.splitlines()[1:])
+        assert list(values) == ["A", "B", "C", "D"]
+        assert values == {name: f"{path[0].value(name):.5g}" for name in "ABCD"}
+    assert "\ncoordinates\n" in repr(kic.load("horn-two-link").at([0.0, 0.5]))
+    # balls at which loops are cut have no values
+    for name in kic.model_names():
+        assert "nan" not in repr(kic.load(name).at()), name
+
+
 def test_a_single_posture_may_be_masked_too() -> None:
     c = ARM.at([0.0, np.nan], failures="mask")
     assert c.ok.shape == ()

@@ -48,6 +48,11 @@ def test_dead_centres_of_a_four_bar(count: int) -> None:
         assert one.text().startswith("inputs: D can stand still while others move: A ")
         with pytest.raises(kic.SingularError):
             one.posture.coefficients("tip", wrt="D")
+        A, D = (float(one.posture.value(name)) for name in "AD")
+        where = f"A = {A:.5g} rad ({np.degrees(A):.2f}°), D = {D:.5g} rad ({np.degrees(D):.2f}°)"
+        assert one.where() == where
+        assert repr(one) == f"{one.text()}; at {where}"
+        assert f"\n  at {where}" in repr(found)
     flat = [float(one.posture.value("A")) for one in c.singularities(inputs="C")]
     np.testing.assert_allclose(flat, [np.pi, 2 * np.pi], rtol=0, atol=1e-12)
     assert not len(c.singularities())  # a crank has none

@@ -16,7 +16,7 @@ from kic.picturing.arrows import Oval, Vectors, path, positive, scales_of
 from kic.picturing.canvas import Canvas, settle
 from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture
 from kic.picturing.labels import Ink, labels_of, led, place
-from kic.picturing.scene import Scene
+from kic.picturing.scene import Scene, check_row
 from kic.picturing.sketch import Mark
 from kic.picturing.symbols import FINE, Shape, rgba
 from kic.picturing.views import ViewName
@@ -228,8 +228,7 @@ class MechanismPicture(Picture):
         c = self._scene.configuration if along is None else along
         if not isinstance(c, Configuration) or c._model.drawing != self._scene.drawing:
             raise InputError(f"trace() needs postures of '{self._scene.drawing.name}', got {shown(along)}.")
-        if len(c.batch) != 1:
-            raise InputError(f"trace() needs a batch of postures (B,) in a row, got a batch {c.batch}.")
+        check_row(c.batch)
         for name in self._named(of):
             self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
         self._paint()

@@ -28,8 +28,8 @@ from kic.picturing.symbols import (
 from kic.picturing.views import View
 
 _INK = rgba(INK)
-# what lies on what, whatever the depth; of bodies faces come first, each joint upon what it ties
-_WHEEL, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(7)
+# what lies on what, whatever the depth; faces hide no ground, each joint comes upon what it ties
+_WHEEL, _FACE, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(-1, 7)
 _FACES, _ON_BODY, _ON_BLOCK = -1e4, 2.0, 3.0
 # a pedestal stands down if it can, and else where links leave most room
 _DOWN = np.array([[0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
@@ -105,7 +105,11 @@ class FlatPen:
         named: bool = False,
         sub: float = 0.0,
     ) -> None:
-        key = (float(layer), self._level(mark) if layer == _BODY else 0.0, sub)
+        level = self._level(mark) if layer == _BODY else 0.0
+        # pivots on the ground are seen whatever passes, other joints of faces lie with them
+        if level < 0 and not mark.grounded:
+            layer = _FACE
+        key = (float(layer), level, sub)
         self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
 
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:

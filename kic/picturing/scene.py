@@ -38,6 +38,17 @@ def evenly(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
+def check_row(batch: tuple[int, ...]) -> None:
+    """Refuse to trace what is no row of postures."""
+    if len(batch) != 1:
+        raise InputError(
+            f"trace() needs a batch of postures (B,) in a row, got a batch {batch}. Make one with path(), "
+            'such as turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and give it: '
+            'trace("tip", turn).',
+            batch=batch,
+        )
+
+
 def ordered(drawing: Drawing) -> dict[str, int]:
     """Numbers of bodies that rise as they are listed, and by which neighbours get different tints."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]

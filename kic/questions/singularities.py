@@ -16,6 +16,7 @@ import numpy as np
 
 from kic.errors import InputError
 from kic.model import Model
+from kic.placement import single_values
 from kic.questions.drives import least, null_space
 from kic.questions.ends import Course
 from kic.questions.finite import beside
@@ -66,6 +67,15 @@ class Singularity:
     direction: dict[str, float]
     _conditions: tuple[str, ...] = field(default=(), compare=False)
     _units: dict[str, str] = field(default_factory=dict, compare=False)
+    _where: dict[str, float] = field(default_factory=dict, compare=False)
+
+    def where(self) -> str:
+        """The posture, in words: values of the mechanism's coordinates and of the inputs."""
+        said = []
+        for name, x in self._where.items():
+            unit = self._units[name]
+            said.append(f"{name} = {x:.5g} {unit}{f' ({np.degrees(x):.2f}°)' if unit == 'rad' else ''}")
+        return ", ".join(said)
 
     def text(self) -> str:
         """What happens there, in words."""
@@ -95,7 +105,7 @@ class Singularity:
         return ", ".join([*said, *(["…"] if counting[MANY:] else [])])
 
     def __repr__(self) -> str:
-        return self.text()
+        return f"{self.text()}{f'; at {self.where()}' if self._where else ''}"
 
 
 class Singularities:
@@ -209,10 +219,14 @@ class Singularities:
             direction = dict(zip(t.labels[span], _signed(normal / np.linalg.norm(normal)), strict=True))
             if V.shape[0] == U.shape[0]:
                 motion = self._motion(place.state, N @ V[-1])
-        units = {name: row_unit(model.drawing, name) for name in (*motion, *direction)}
+        posture = self._posture(place.state)
+        asked = tuple(dict.fromkeys((*model.coordinates, *self.inputs)))
+        where = zip(asked, single_values(posture, asked).tolist(), strict=True)
+        seen = {name: x for name, x in where if np.isfinite(x)}  # balls in a loop have no values
+        units = {name: row_unit(model.drawing, name) for name in (*motion, *direction, *seen)}
         return Singularity(
-            place.kind, self._posture(place.state), place.between, place.left, max(now, freedoms), motion,
-            direction, conditions, units,
+            place.kind, posture, place.between, place.left, max(now, freedoms), motion,
+            direction, conditions, units, seen,
         )  # fmt: skip
 
     def _motion(self, state: np.ndarray, rates: np.ndarray) -> dict[str, float]:
@@ -290,6 +304,8 @@ class Singularities:
             if np.isnan(self.measures[one.kind][one.between[-1]]):
                 said += ", which has no posture"
             sheet.say(f"\n{said}: {one.text()}")
+            if one.where():
+                sheet.say(f"  at {one.where()}")
         return sheet
 
     def __repr__(self) -> str:

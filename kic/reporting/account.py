@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +11,11 @@ from kic import contacts, couplings
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.dynamics import Dynamics
-from kic.errors import InputError, KicError
+from kic.errors import KicError
 from kic.mechanism import Mechanism
 from kic.motors import list_motors
 from kic.parts import Distance, Joint, Point
+from kic.placement import single_values, valued
 from kic.rotations import vector_from_matrix
 from kic.tables import BAR, ROUNDOFF, Sheet, column, largest_of
 from kic.units import coordinate_units, row_unit
@@ -36,18 +37,7 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
     """Values (M,) of the mechanism's coordinates; NaN where a ball in a loop has none."""
     if configuration._model.tree.open:
         return configuration.phi
-    return _values(configuration, configuration.coordinates)
-
-
-def _values(configuration: Configuration, names: Iterable[str]) -> np.ndarray:
-    """Values (n,) of single rows, NaN where there is none."""
-    found = []
-    for name in names:
-        try:
-            found.append(float(configuration.value(name)))
-        except InputError:
-            found.append(np.nan)
-    return np.array(found)
+    return single_values(configuration, configuration.coordinates)
 
 
 def dynamics_or_reason(
@@ -113,11 +103,8 @@ class Account:
         """Coordinates and the joints that they belong to."""
         phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
         if not self.mechanism._model.tree.open:  # the other joints follow; balls have no values
-            follow = [
-                c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]
-            ]
-            names = (*names, *(c for c in follow if c not in names))
-            phi = _values(self.configuration, names)
+            names = (*names, *(c for c in valued(joints) if c not in names))
+            phi = single_values(self.configuration, names)
         wide = max(len(self.units[c]) for c in names)
         values = dict(zip(names, _known(column(phi), "–"), strict=True))
         turns = [c for c in names if self.units[c] == "rad"]
