@@ -19,7 +19,7 @@ from kic.packed import Packed
 from kic.rows import Rows, make_rows, names_of
 from kic.system import TransferQuestion
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
-from kic.transfer import Transfer
+from kic.transfer import RANK_SHARE, Transfer
 
 if TYPE_CHECKING:
     from kic.questions.mobility import Mobility
@@ -132,6 +132,9 @@ class Model(Packed):
         count = len(labels) + sum(counts)
         if count == self.freedoms:
             return
+        # the very tuple that stands for what nobody named
+        if names is self.coordinates and self.drawing.coordinates is None and count > self.freedoms:
+            raise InputError(self._unnamed(), mobility=self.freedoms, count=0)
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.freedoms - count} more." if count < self.freedoms else f"Name {self.freedoms}."
         if not self.freedoms:
@@ -147,6 +150,28 @@ class Model(Packed):
             mobility=self.freedoms,
             count=count,
         )
+
+    def _unnamed(self) -> str:
+        """What to write where a drawing names no coordinates and has more than it has freedoms."""
+        head = f"'{self.drawing.name}' has mobility {self.freedoms}, and no coordinates are named"
+        if not self.freedoms:
+            return f"{head}. It does not move: add `coordinates = []`. {self.mobility.doubt()}".rstrip()
+        if self.stepped:
+            return self.real._unnamed()
+        closure, names = self.closure(self.coordinates), self.coordinates
+        G, first = closure.rows(self.drawn)[1][0], closure.transfer.first
+        least = max(RANK_SHARE, closure.transfer.tolerance) * np.linalg.norm(G, 2)
+        found: list[int] = []  # the first that neither the conditions nor those before them settle
+        kept = list(range(first, len(G)))
+        for row in range(first):
+            if np.linalg.matrix_rank(G[[*kept, row]], least) > np.linalg.matrix_rank(G[kept], least):
+                found.append(row)
+                kept.append(row)
+        few = names if len(names) <= 12 else (*names[:10], "…", names[-1])
+        among = f"any {self.freedoms} of {', '.join(few)} that can drive it"
+        said = ", ".join(f'"{names[row]}"' for row in found)
+        remedy = f" = [{said}]`, or {among}" if len(found) == self.freedoms else f"`: {among}"
+        return f"{head}. Add `coordinates{remedy}. {self.mobility.doubt()}".rstrip()
 
     def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Labels of the rows at which efforts act: as many as there are freedoms or more, each once."""

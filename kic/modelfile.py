@@ -9,6 +9,7 @@ import tomllib
 from dataclasses import MISSING, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from math import radians
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -152,7 +153,7 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
             )
         else:
             came = f"the date {value}" if hasattr(value, "isoformat") else shown(value)
-            message = f"expected {_rule(key, hint)}, got {came}."
+            message = f"expected {_rule(key, hint)}, got {came}.{_angles(value)}"
         seen.setdefault(key, message)
     lines = [f"{key}: {message}" if key else message for key, message in seen.items()]
     more = f"\n  … and {len(lines) - 4} more." if len(lines) > 4 else ""
@@ -193,6 +194,20 @@ def _joined(key: str, *names: str) -> str:
             bare = re.fullmatch(r"[\w-]+(\[\d+\])?", name, re.ASCII)
             key += ("." if key else "") + (name if bare else json.dumps(name, ensure_ascii=False))
     return key
+
+
+_ANGLE = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(°|deg(?:rees?)?|rad(?:ians?)?)", re.IGNORECASE
+)
+
+
+def _angles(value: Any) -> str:
+    """Of angles that came as text with a unit, what their numbers are, in a sentence; '' of anything else."""
+    texts = value if isinstance(value, list) else [value]
+    found = [m for m in (_ANGLE.fullmatch(t.strip()) for t in texts if isinstance(t, str)) if m]
+    # to ten digits: an axis that is off by 1e-6 could count against the rounding of a closed loop
+    each = [f"{m[0]} is {radians(float(m[1])) if m[2][0] not in 'rR' else float(m[1]):.10g}" for m in found]
+    return f" Angles are radians, numbers without a unit: {', '.join(each)}." if each else ""
 
 
 _WORDS: dict[Any, str] = {

@@ -24,6 +24,7 @@ from kic.checks import (
 from kic.errors import ModelError, shown
 from kic.inertias import check_inertia
 from kic.jointtypes import FREEDOMS, JointType
+from kic.unitnames import check_units
 
 AXES = ("world", "body")
 
@@ -367,7 +368,8 @@ class Spring:
 class Units:
     """Names of the units that a model's numbers are in; angles are always radians.
 
-    They are labels: nothing is converted or checked. Numbers must go together, force = mass · length / time².
+    They are labels: nothing is converted. Numbers must go together, force = mass · length / time²; where the
+    names are known, such as mm, kg, s and N, those that do not are refused.
     """
 
     __pydantic_config__ = STRICT
@@ -383,3 +385,4 @@ class Units:
     def __post_init__(self) -> None:
         for key in ("length", "mass", "time", "force"):
             assign(self, **{key: text("Units", key, getattr(self, key))})
+        check_units(self.length, self.mass, self.time, self.force)

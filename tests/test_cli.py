@@ -288,6 +288,31 @@ def test_check_for_scripts(file):
     assert "is not TOML" in run("check", file("name = "), "--json", code=1)  # nothing on stdout
 
 
+def test_check_notes_angles_that_may_be_degrees(file):
+    turned = BARE.replace("axis = [0, 0, 1]", "axis = [0, 0, 1]\nvalue = {}")
+    text = " ".join(run("check", file(turned.format(60))).split())
+    assert (
+        "note: value = 60 of joint A is 9.5 turns: angles are radians (60 degrees are 1.047197551)." in text
+    )
+    assert "is -15.9 turns" in run("check", file(turned.format(-100.0)))
+    for few in ("12.5", "-12.5"):  # just below two turns
+        assert "turns" not in run("check", file(turned.format(few)))
+    slides = turned.replace("revolute", "prismatic").format(60)
+    assert "turns" not in run("check", file(slides))
+    assert len(json.loads(run("check", file(turned.format(60)), "--json"))["notes"]) == 1
+
+
+def test_check_says_that_no_coordinates_are_named(file):
+    text = run("check", file(LOOP.replace('coordinates = ["A"]\n', "")), code=1)
+    assert "'slab' has mobility 1, and no coordinates are named. Add `coordinates = [\"A\"]`, or any" in text
+
+
+def test_a_file_without_its_ending(tmp_path, monkeypatch, file):
+    file(BARE, "fb.toml")
+    monkeypatch.chdir(tmp_path)
+    assert "a file of that name lies here: give 'fb.toml'" in run("report", "fb", code=1)
+
+
 def test_check_refuses(file):
     assert "is not TOML" in run("check", file("name = "), code=1)
     wrong = BARE.replace("axis", "axes")

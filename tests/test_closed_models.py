@@ -6,6 +6,8 @@ differentiated by closing again, dynamics are set beside those of the opened mec
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
@@ -475,3 +477,40 @@ def test_the_wrong_way_round() -> None:
     assert m.at({"tip.y": 0.5}).value("hinge") == pytest.approx(np.pi / 6, abs=1e-13)
     with pytest.raises(kic.PostureError, match="joint 'hinge' closed the wrong way round"):
         m.at({"tip.x": -1.0})
+
+
+CLOSED = [name for name in kic.model_names() if kic.load(name).cuts]
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(name: str) -> None:
+    mechanism = kic.load(name)
+    bare = replace(mechanism, coordinates=None)
+    with pytest.raises(
+        kic.InputError, match=f"'{name}' has mobility [0-9]+, and no coordinates are named"
+    ) as caught:
+        bare.at().coefficients(mechanism.bodies[0].name)
+    offered = re.search(r"Add `coordinates = (\[.*?\])`, or any", str(caught.value))
+    assert offered
+    driven = replace(bare, coordinates=json.loads(offered[1]))
+    assert len(driven.coordinate_names) == driven.freedoms == caught.value.mobility
+    G = driven.at().coefficients(list(driven.coordinate_names)).G
+    assert abs(G - np.eye(driven.freedoms)).max() < 1e-9
+    # those who name all of them are told so, as before
+    with pytest.raises(kic.InputError, match="coordinates were named"):
+        bare.at().coefficients(mechanism.bodies[0].name, wrt=list(bare.coordinate_names))
+
+
+def test_what_does_not_move_needs_no_coordinates() -> None:
+    ends = {"A": ("ground", "a"), "B": ("a", "b"), "C": ("b", "ground")}
+    at = {"A": (0, 0, 0), "B": (1, 2, 0), "C": (3, 0, 0)}
+    still = kic.Mechanism(
+        "triangle",
+        [kic.Body("a"), kic.Body("b")],
+        [kic.Joint(n, "revolute", ends[n], at=at[n], axis=(0, 0, 1)) for n in ends],
+    )
+    with pytest.raises(
+        kic.InputError, match=r"mobility 0, and no coordinates are named\. It does not move: add"
+    ):
+        still.at().coefficients("a.wz")
+    assert replace(still, coordinates=[]).at().coefficients("a.wz").G.shape[-1] == 0

@@ -410,7 +410,7 @@ PARTS = [
     kic.Moment("t", "b", np.ones(3)),
     kic.Spring("s", ["p", "o"], 1, 2, 3),
     kic.Coupling("k", ["A", "B"], np.array([1, 2])),
-    kic.Units("mm"),
+    kic.Units("mm", "t"),
     kic.DHRow("A", "b"),
     kic.load("twin-arm"),
 ]

@@ -450,6 +450,23 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
             kic.load(nothing)
 
 
+def test_a_file_here_is_told_where_its_ending_was_left_out(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kic.save(kic.load("horn-two-link"), "fb.toml")
+    with pytest.raises(
+        kic.UnknownNameError,
+        match=r"^No shipped model 'fb', but a file of that name lies here: give 'fb\.toml'\.$",
+    ) as caught:
+        kic.load("fb")
+    assert (caught.value.name, caught.value.candidates) == ("fb", kic.model_names())
+    assert kic.load("fb.toml") == kic.load("horn-two-link")
+    Path("scara.toml").write_text("name = ", encoding="utf-8")
+    assert kic.load("scara").name == "scara"  # what is shipped goes first
+    Path("folder.toml").mkdir()
+    with pytest.raises(kic.UnknownNameError, match="There are: "):
+        kic.load("folder")
+
+
 # -------------------------------------------------------------------------------------------- schema
 
 

@@ -19,7 +19,7 @@ ROOT = Path(kic.__file__).parent
 # floors from the ground up; a module may import from floors below its own only
 FLOORS = [
     ["errors", "kernels", "tables", "bifurcation", "jointtypes"],
-    ["arrays", "programs", "extras", "progress", "shipped"],
+    ["arrays", "programs", "extras", "progress", "shipped", "unitnames"],
     ["conic", "figures"],
     [
         "checks",

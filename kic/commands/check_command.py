@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Iterator
+from math import pi, radians, tau
+from typing import TYPE_CHECKING
 
 import click
 
 from kic.commands import completing
 from kic.errors import KicError
 from kic.typed import json_option, load_model, width
+
+if TYPE_CHECKING:
+    from kic.mechanism import Mechanism
 
 
 @click.command()
@@ -46,6 +52,7 @@ def check(model: str, as_json: bool) -> None:
         for body in mechanism.bodies
         if body.inertia_exception
     ]
+    notes += list(_turned(mechanism))
     if as_json:
         data = {"name": mechanism.name, "ok": True, "summary": summary(mechanism)}
         click.echo(json.dumps(data | {"warnings": warnings, "notes": notes}))
@@ -53,6 +60,20 @@ def check(model: str, as_json: bool) -> None:
     click.echo(f"ok: {mechanism.name}, {summary(mechanism)}")
     for note in [f"warning: {text}" for text in warnings] + [f"note: {text}" for text in notes]:
         click.echo(textwrap.fill(note, width(), subsequent_indent="  ", break_long_words=False))
+
+
+def _turned(mechanism: Mechanism) -> Iterator[str]:
+    """Of each drawn angle of more than two turns, which may be degrees, a sentence."""
+    from kic.units import coordinate_units
+
+    units = coordinate_units(mechanism)
+    for joint in mechanism.joints:
+        for name, value in zip(joint.components, joint.value, strict=True):  # type: ignore[arg-type]
+            if units[name] == "rad" and abs(value) > 4 * pi:
+                yield (
+                    f"value = {value:g} of joint {name} is {value / tau:.1f} turns: angles are radians "
+                    f"({value:g} degrees are {radians(value):.10g})."
+                )
 
 
 @click.command()

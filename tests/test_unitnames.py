@@ -1,0 +1,82 @@
+"""Units whose names are known must go together; of others nothing is said."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import kic
+from kic.unitnames import SIZES
+
+TOGETHER = [
+    ("m", "kg", "s", "N"),
+    ("mm", "t", "s", "N"),
+    ("mm", "Mg", "s", "N"),
+    ("mm", "kg", "s", "mN"),
+    ("mm", "kg", "ms", "kN"),
+    ("mm", "g", "ms", "N"),
+    ("cm", "g", "s", "dyn"),
+    ("m", "t", "s", "kN"),
+    ("um", "kg", "s", "µN"),
+    ("km", "kg", "s", "kN"),
+    ("ft", "slug", "s", "lbf"),
+    ("in", "blob", "s", "lbf"),
+    ("in", "lbf s²/in", "s", "lbf"),
+    ("ft", "lbf s²/ft", "s", "lbf"),
+]
+
+
+@pytest.mark.parametrize("names", TOGETHER, ids=" ".join)
+def test_units_that_go_together(names) -> None:
+    units = kic.Units(*names)
+    assert (units.length, units.mass, units.time, units.force) == names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("in", "lb", "s", "lbf"), ("in", "lb", "s", "lb"), ("mm", "kg", "s", "kgf"), ("L", "M", "T", "F")],
+    ids=" ".join,
+)  # fmt: skip
+def test_of_names_that_are_not_known_nothing_is_said(names) -> None:
+    kic.Units(*names)
+
+
+@pytest.mark.parametrize(
+    ("names", "product", "said"),
+    [
+        (("mm", "kg", "s", "N"), 1e-3, "kg mm/s² is 0.001 N. Give force = 'mN' or mass = 't', and"),
+        (("m", "kg", "ms", "N"), 1e6, "kg m/ms² is 1e+06 N. Give force = 'MN' or mass = 'mg', and"),
+        (("m", "g", "min", "N"), 1e-3 / 3600, "N. Give force = 'g m/min²', and the numbers in it."),
+        (("in", "slug", "s", "lbf"), 1 / 12, "is 0.0833333 lbf. Give force = 'slug in/s²' or mass = "),
+        (("in", "kg", "s", "lbf"), 0.0254 / 4.4482216152605, "or mass = 'lbf s²/in'"),
+    ],
+)  # fmt: skip
+def test_units_that_do_not_are_refused(names, product, said) -> None:
+    with pytest.raises(kic.ModelError, match=re.escape(said)) as caught:
+        kic.Units(*names)
+    assert str(caught.value).startswith("Units: force must be mass · length / time²; ")
+    assert caught.value.product == pytest.approx(product, rel=1e-12)
+    # each remedy that is told is one: with it the units are accepted
+    remedies = re.findall(r"(force|mass) = '([^']+)'", str(caught.value))
+    assert remedies
+    for what, name in remedies:
+        kic.Units(**(dict(zip(("length", "mass", "time", "force"), names, strict=True)) | {what: name}))
+
+
+def test_both_letters_for_micro_are_known() -> None:
+    for what, unit in (("length", "m"), ("force", "N")):
+        assert {
+            SIZES[what][f"{micro}{unit}"] for micro in ("u", "\N{MICRO SIGN}", "\N{GREEK SMALL LETTER MU}")
+        } == {1e-6}
+
+
+def test_a_file_names_its_key(tmp_path) -> None:
+    path = tmp_path / "mm.toml"
+    kic.save(kic.load("four-bar"), path)
+    text = path.read_text(encoding="utf-8")
+    head = 'units = { length = "mm", mass = "kg", time = "s", force = "N" }\n'
+    path.write_text(head + re.sub(r"(?m)^units = .*\n", "", text), encoding="utf-8")
+    with pytest.raises(kic.ModelFileError, match=r"units\.force: Units: force must be mass") as caught:
+        kic.load(path)
+    assert caught.value.key == "units.force"
