@@ -43,11 +43,10 @@ _TYPED = (
     ("look with assemblies(), or keep the others with failures='mask'", "or look with assemblies()", ""),
     ("look with assemblies()", "look with assemblies() in Python", ""),
     ("is kept as `simulation`", "is kept with --save FILE", "--save"),
-    ("`qd`", "--rate", "--rate"),
-    ("at() takes", "--at takes", "--at"),
+    ("start nearer with `near`", "start nearer with --at", "--at"),
     *(
         (f"`{name}{equals}`", f"--{name}", f"--{name}")
-        for name in ("near", "wrt", "of", "effort", "voltage", "current", "contacts", "view", "dpi")
+        for name in ("near", "wrt", "voltage", "current")
         for equals in ("=", "")
     ),
 )

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import main
+from kic.cli import _as_typed, main
 from kic.report import report, report_data, summary
 from kic.units import coordinate_units
 
@@ -38,6 +38,23 @@ axis = [0, 0, 1]
 name = "weld"
 type = "fixed"
 bodies = ["rod", "ear"]
+"""
+
+# nothing holds it
+DROP = """
+name = "drop"
+gravity = [0, 0, -9.81]
+[[bodies]]
+name = "stone"
+mass = 1
+com = [0, 0, 0]
+inertia = [1, 1, 1]
+[[joints]]
+name = "fall"
+type = "prismatic"
+bodies = ["ground", "stone"]
+at = [0, 0, 0]
+axis = [0, 0, 1]
 """
 
 # everything that loads, a ball, other units
@@ -636,11 +653,34 @@ def test_many_turns_without_a_unit_are_noted(words, note, tmp_path, monkeypatch)
     assert result.stderr.count("is read as") == bool(note)
 
 
-def test_errors_name_options():
-    """Only those the command has; an argument without an option, and keys of model files, stay."""
-    left = run("simulate", "four-bar-motor", "--current", "motor=1", code=1)
-    assert "--current was given without --voltage" in left
-    assert "`" not in left
+def test_errors_name_options(tmp_path):
+    """Those the command has; an argument without an option stays, and so do errors in Python."""
+    given = run("simulate", "four-bar-motor", "--current", "motor=1", code=1)
+    assert "--current was given without --voltage" in given
+    assert "`" not in given
+    assert "Take coordinates --wrt that have values" in run(
+        "simulate", "four-bar", "--wrt", "coupler.wz", code=1
+    )
+    fan = run("draw", "four-bar", "--move", "D=60deg..200deg", "-o", "never.svg", code=1)
+    assert "Give --near a posture closer to the wanted assembly, or look with assemblies() in Python." in fan
+    (tmp_path / "drop.toml").write_text(DROP)
+    falls = run("linearize", str(tmp_path / "drop.toml"), "--equilibrium", code=1)
+    assert "start nearer with --at." in falls
+    assert "Give them as `effort`" in falls  # linearize has no such option
+    with pytest.raises(kic.PostureError, match=r"Give `near=` a posture .*, or look with assemblies\(\)\.$"):
+        kic.load("four-bar").at({"tip.x": 20.0})
+
+
+def test_keys_of_model_files_are_no_options():
+    """A model's own key that is called as an option is told as it stands in the file."""
+    for key in ("voltage", "current"):
+        error = kic.ModelError(f"Expected `{key}` to be positive.")
+        with main.make_context("kic", ["simulate", "four-bar"]) as ctx:
+            ctx.invoked_subcommand = "simulate"
+            assert _as_typed(main, ctx, error) == str(error)
+            assert _as_typed(main, ctx, kic.InputError(str(error))) == f"Expected --{key} to be positive."
+            stopped = kic.SimulationError("It stops. The run up to there is kept as `simulation`.")
+            assert _as_typed(main, ctx, stopped) == "It stops. The run up to there is kept with --save FILE."
 
 
 def test_the_hint_names_all_that_may_be_asked():
