@@ -12,7 +12,7 @@ from kic.commands.check_command import check, schema
 from kic.commands.completion_command import completion
 from kic.commands.list_command import list_models
 from kic.commands.mobility_command import mobility
-from kic.errors import KicError
+from kic.errors import KicError, ModelError
 from kic.linear.linear_command import linearize
 from kic.picturing.draw_command import draw
 from kic.reporting.report_command import report
@@ -29,13 +29,40 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except KicError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(_as_typed(self, ctx, error)) from None
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:  # who reads, such as head, has seen enough
             _mute()
             ctx.exit(NO_READER)
+
+
+# words of Python, and what they are on the command line, if the command has that option
+_TYPED = (
+    ("look with assemblies(), or keep the others with failures='mask'", "or look with assemblies()", ""),
+    ("look with assemblies()", "look with assemblies() in Python", ""),
+    ("is kept as `simulation`", "is kept with --save FILE", "--save"),
+    ("start nearer with `near`", "start nearer with --at", "--at"),
+    *(
+        (f"`{name}{equals}`", f"--{name}", f"--{name}")
+        for name in ("near", "wrt", "voltage", "current")
+        for equals in ("=", "")
+    ),
+)
+
+
+def _as_typed(group: click.Group, ctx: click.Context, error: KicError) -> str:
+    """What an error says, with options in place of arguments; keys of model files are named as they are."""
+    text = str(error)
+    command = group.get_command(ctx, ctx.invoked_subcommand or "")
+    if command is None or isinstance(error, ModelError):
+        return text
+    options = {"", *(option for parameter in command.params for option in parameter.opts)}
+    for argument, typed, option in _TYPED:
+        if option in options:
+            text = text.replace(argument, typed)
+    return text
 
 
 def _mute() -> None:

@@ -25,6 +25,8 @@ WIDEST, NARROWEST = 120, 60
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]\w*|°)?")
 _DEGREES = ("deg", "°")
+# options whose angles seldom are many turns, as rates may be
+_POSTURES = ("--at", "--near", "--move")
 
 
 model_argument = click.argument("model", shell_complete=completing.models)
@@ -119,7 +121,7 @@ def _inputs(
         pairs = list(zip(names, entries, strict=True))
     values: dict[str, float] = {}
     for name, text in pairs:
-        _check_single(mechanism, name)
+        check_single(mechanism, name)
         if name in values:
             raise InputError(f"{option} gives '{name}' twice.")
         values[name] = number_of(mechanism, name, text, option)
@@ -133,7 +135,7 @@ def _inputs(
     return phi
 
 
-def _check_single(mechanism: Mechanism, name: str) -> None:
+def check_single(mechanism: Mechanism, name: str) -> None:
     """One number sets it: a coordinate, or a single row of something; else an error that lists them."""
     names = mechanism.coordinate_names
     if name in names:
@@ -143,15 +145,31 @@ def _check_single(mechanism: Mechanism, name: str) -> None:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
         raise InputError(f"Joint '{name}' has {joints[name].freedoms} freedoms; name each: {each}.")
     if name.partition(".")[0] not in mechanism.parts:
-        raise unknown("coordinate", name, mechanism.name, names)
+        raise unknown("coordinate", name, mechanism.name, _single(mechanism))
     rows = mechanism.at().coefficients(name, 1).rows
     if len(rows) > 1:
         raise InputError(f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}.")
 
 
+def _single(mechanism: Mechanism) -> tuple[str, ...]:
+    """What one number may set: coordinates first, then other joints, distances, rows of points and bodies."""
+    import numpy as np
+
+    normal = mechanism._model.tree.planar_normal
+    flat = np.zeros(3) if normal is None else np.abs(normal)
+    axes = [x for x, out in zip("xyz", flat, strict=True) if out < 1 - 1e-9]  # nothing moves out of its plane
+    names = [*mechanism.coordinate_names]
+    names += [c for joint in mechanism.joints for c in joint.components]
+    names += [part.name for part in mechanism.distances]
+    names += [f"{part.name}.{x}" for part in mechanism.points for x in axes]
+    names += [f"{part.name}.{x}" for part in mechanism.bodies if part.reference is not None for x in axes]
+    names += [f"{part.name}.angle" for part in mechanism.bodies if normal is not None]
+    return tuple(dict.fromkeys(names))
+
+
 def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") -> float:
-    """The number of a coordinate or row, with its unit."""
-    from math import isfinite, radians
+    """The number of a coordinate or row, with its unit; of postures, many turns without a unit are told."""
+    from math import isfinite, pi, radians
 
     from kic.units import row_unit
 
@@ -163,6 +181,9 @@ def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") 
         raise misuse(f"{text!r} for '{name}' is too large for a number.", option)
     if row_unit(mechanism, name) == "rad":
         if unit in ("", "rad"):
+            if not unit and option in _POSTURES and abs(number) > 4 * pi:
+                turns = f"{text} rad, {abs(number) / (2 * pi):.1f} turns"
+                click.echo(f"{name}={text} is read as {turns}; for degrees write {name}={text}deg.", err=True)
             return number
         if unit in _DEGREES:
             return radians(number)

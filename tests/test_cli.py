@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import main
+from kic.cli import _as_typed, main
 from kic.report import report, report_data, summary
 from kic.units import coordinate_units
 
@@ -38,6 +38,23 @@ axis = [0, 0, 1]
 name = "weld"
 type = "fixed"
 bodies = ["rod", "ear"]
+"""
+
+# nothing holds it
+DROP = """
+name = "drop"
+gravity = [0, 0, -9.81]
+[[bodies]]
+name = "stone"
+mass = 1
+com = [0, 0, 0]
+inertia = [1, 1, 1]
+[[joints]]
+name = "fall"
+type = "prismatic"
+bodies = ["ground", "stone"]
+at = [0, 0, 0]
+axis = [0, 0, 1]
 """
 
 # everything that loads, a ball, other units
@@ -605,12 +622,101 @@ def test_all_that_ask_in_a_posture_take_near(command):
         ("five-bar", ["tip.x=900, tip.y=0"], 1, "tip.x"),
         ("rrprrr", ["C=10deg"], 1, "'C' slides, so '10deg' must be a length in m"),
         ("rrprrr", ["0,0,10rad,0,0,0"], 1, "'C' slides, so '10rad' must be a length in m"),
+        ("four-bar", ["E=1"], 1, "There are: A, B, C, D, tip.x, tip.y, crank.x, crank.y, coupler.x"),
+        ("four-bar", ["E=1"], 1, "rocker.x, rocker.y, crank.angle, coupler.angle, rocker.angle."),
+        (
+            "four-bar",
+            ["tip.x=20"],
+            1,
+            "Give --near a posture closer to the wanted assembly, or look with assemblies() in Python.",
+        ),
         ("twin-arm", ["neck=1"], 1, "Joint 'neck' has 2 freedoms; name each: neck.1=…, neck.2=…"),
     ],
 )
 def test_postures_that_are_refused(model, at, code, message):
     given = [word for text in at for word in ("--at", text)]
     assert message in run("report", model, *given, code=code)
+
+
+def test_names_that_are_offered_are_taken():
+    """Each name in the error for a wrong one leads to the posture it has as drawn."""
+    text = run("report", "four-bar", "--at", "E=1", code=1)
+    names = text.split("There are: ")[1].strip().rstrip(".").split(", ")
+    assert len(names) == 15
+    c = kic.load("four-bar").at()
+    for name in names:
+        data = json.loads(run("report", "four-bar", "--at", f"{name}={float(c.value(name))!r}", "--json"))
+        assert abs(data["phi"][0] - c.phi[0]) < 1e-9, name
+
+
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        (
+            ["report", "four-bar", "--at", "A=60"],
+            "A=60 is read as 60 rad, 9.5 turns; for degrees write A=60deg.",
+        ),
+        (
+            ["report", "four-bar", "--at", "-60"],
+            "A=-60 is read as -60 rad, 9.5 turns; for degrees write A=-60deg.",
+        ),
+        (["report", "four-bar", "--at", "A=1", "--near", "A=13"], "A=13 is read as 13 rad, 2.1 turns; for"),
+        (["draw", "four-bar", "--move", "A=1..20", "-o", "x.svg"], "A=20 is read as 20 rad, 3.2 turns; for"),
+        (["report", "four-bar", "--at", "A=12.5"], ""),
+        (["report", "four-bar", "--at", "A=60rad"], ""),
+        (["report", "four-bar", "--at", "A=60deg"], ""),
+        (["report", "five-bar", "--at", "tip.x=24,tip.y=25"], ""),
+        (["linearize", "four-bar", "--rate", "A=60"], ""),
+    ],
+)
+def test_many_turns_without_a_unit_are_noted(words, note, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, words, env={"KIC_VERBOSE": "0"})
+    assert result.exit_code == 0, result.output
+    assert "is read as" not in result.stdout
+    assert result.stderr.startswith(note) if note else not result.stderr
+    assert result.stderr.count("is read as") == bool(note)
+
+
+def test_errors_name_options(tmp_path):
+    """Those the command has; an argument without an option stays, and so do errors in Python."""
+    given = run("simulate", "four-bar-motor", "--current", "motor=1", code=1)
+    assert "--current was given without --voltage" in given
+    assert "`" not in given
+    assert "Take coordinates --wrt that have values" in run(
+        "simulate", "four-bar", "--wrt", "coupler.wz", code=1
+    )
+    fan = run("draw", "four-bar", "--move", "D=60deg..200deg", "-o", "never.svg", code=1)
+    assert "Give --near a posture closer to the wanted assembly, or look with assemblies() in Python." in fan
+    (tmp_path / "drop.toml").write_text(DROP)
+    falls = run("linearize", str(tmp_path / "drop.toml"), "--equilibrium", code=1)
+    assert "start nearer with --at." in falls
+    assert "Give them as `effort`" in falls  # linearize has no such option
+    with pytest.raises(kic.PostureError, match=r"Give `near=` a posture .*, or look with assemblies\(\)\.$"):
+        kic.load("four-bar").at({"tip.x": 20.0})
+
+
+def test_keys_of_model_files_are_no_options():
+    """A model's own key that is called as an option is told as it stands in the file."""
+    for key in ("voltage", "current"):
+        error = kic.ModelError(f"Expected `{key}` to be positive.")
+        with main.make_context("kic", ["simulate", "four-bar"]) as ctx:
+            ctx.invoked_subcommand = "simulate"
+            assert _as_typed(main, ctx, error) == str(error)
+            assert _as_typed(main, ctx, kic.InputError(str(error))) == f"Expected --{key} to be positive."
+            stopped = kic.SimulationError("It stops. The run up to there is kept as `simulation`.")
+            assert _as_typed(main, ctx, stopped) == "It stops. The run up to there is kept with --save FILE."
+
+
+def test_the_hint_names_all_that_may_be_asked():
+    hint = run("report", "quadruped").split("More: ")[1]
+    there = re.search(r"\((.*?)\)", " ".join(hint.split()))[1].split(", ")
+    m = kic.load("quadruped")
+    assert {joint.name for joint in m.joints if joint.freedoms} <= set(there)
+    for kind in ("points", "distances", "bodies", "contacts"):
+        assert {part.name for part in getattr(m, kind)} <= set(there)
+    for name in there:
+        assert m.at().coefficients(name, 1).rows
 
 
 @pytest.mark.parametrize(

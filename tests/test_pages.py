@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import kic
 from kic.cli import main
+from kic.picturing import animate
 from kic.report import report, report_data, usual
 from kic.reporting.inline import PAPER, dark, inline
 from kic.reporting.insights import conditions, curves, over
@@ -482,7 +483,39 @@ def test_the_command_animates(tmp_path: Path) -> None:
     from PIL import Image
 
     with Image.open(file) as film:
-        assert film.n_frames == 49
+        assert film.n_frames == 48  # the last of 49 postures is the first again
+
+
+def test_only_whole_turns_of_all_that_moves_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[kic.Configuration] = []
+    make = animate.animate
+    monkeypatch.setattr(animate, "animate", lambda c, **how: shown.append(c) or make(c, **how))
+    for move in ("A=60deg..420deg", "A=60deg..780deg", "A=60deg..400deg"):
+        run("draw", "four-bar", "--move", move, "--dpi", "20", "-o", str(tmp_path / "x.gif"))
+    assert [c.batch for c in shown] == [(48,), (48,), (49,)]
+    m = kic.load("four-bar")
+    whole = m.path({"A": np.linspace(np.radians(60), np.radians(420), 49)})
+    assert np.abs(shown[0].value("tip") - whole.value("tip")[:-1]).max() < 1e-12
+    # steps from the last member shown to the first are as those between
+    assert np.ptp(np.diff(np.append(shown[0].value("A"), shown[0].value("A")[0] + 2 * np.pi))) < 1e-12
+    run("draw", "four-bar", "--move", "A=60deg..420deg", "-o", str(tmp_path / "x.svg"))
+    kic.draw(whole).save(tmp_path / "y.svg")
+    assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()  # a fan keeps all
+
+
+def test_what_moves_may_be_a_row(tmp_path: Path) -> None:
+    m = kic.load("four-bar")
+    for typed, name, way in (
+        ("D=128deg..150deg", "D", np.linspace(*np.radians([128, 150]), 49)),
+        ("tip.x=0.1..0.09", "tip.x", np.linspace(0.1, 0.09, 49)),
+    ):
+        run("draw", "four-bar", "--move", typed, "-o", str(tmp_path / "x.svg"))
+        kic.draw(m.path({name: way})).save(tmp_path / "y.svg")
+        assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()
+    refused = run("draw", "five-bar", "--move", "tip.x=20..21", "-o", str(tmp_path / "z.svg"), code=1)
+    assert "leads 'five-bar' by 'tip.x' alone, but it has 2 freedoms" in refused
+    assert "where the others stay: A, E" in refused
+    assert not (tmp_path / "z.svg").exists()
 
 
 def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
@@ -501,7 +534,14 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
         ([], 2, "Missing option '-o'"),
         (["-o", "x.png", "--view", "left"], 2, "'left' is no view. Give top, front, side or two angles"),
         (["-o", "x.png", "--move", "A"], 2, "'A' is no motion. Write it as NAME=FROM..TO"),
-        (["-o", "x.png", "--move", "B=0..1"], 1, "No coordinate 'B' in 'four-bar'. There are: A"),
+        (
+            ["-o", "x.png", "--move", "E=0..1"],
+            1,
+            "No coordinate 'E' in 'four-bar'. There are: A, B, C, D, tip.x",
+        ),
+        (["-o", "x.png", "--move", "tip=0..1"], 1, "'tip' has 3 rows; name each: tip.x"),
+        (["-o", "x.png", "--move", "D=60deg"], 2, "'D=60deg' is no motion. Write it as NAME=FROM..TO"),
+        (["-o", "x.png", "--move", "D=60deg..200deg"], 1, "Give --near a posture closer to the wanted"),
         (["-o", "x.png", "--move", "A=0..ten"], 2, "'ten' for 'A' is no number"),
         (["-o", "no-such-folder/x.png"], 1, "can not be written: No such file or directory"),
     ],

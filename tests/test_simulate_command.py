@@ -29,6 +29,16 @@ def test_a_swing_is_told() -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_a_column_is_told_once_and_has_its_unit() -> None:
+    text = run("four-bar", "--of", "A,tip.x,tip", "--of", "D", "--moments", "3")
+    head = next(line for line in text.splitlines() if line.lstrip().startswith("t (s)"))
+    assert " ".join(head.split()) == "t (s) A (rad) tip.x (m) tip.y (m) tip.z (m) D (rad)"
+    m = kic.load("four-bar")
+    last = kic.simulate(m, m.at(), np.linspace(0, 1, 3))
+    numbers = [float(x) for x in text.splitlines()[-1].split()]
+    assert np.allclose(numbers, [1.0, last.q[-1, 0], *last["tip"][-1], last["D"][-1]], rtol=1e-4, atol=1e-12)
+
+
 def test_scripts_get_the_numbers(tmp_path) -> None:
     file = tmp_path / "run.npz"
     text = run("four-bar", "--wrt", "D", "--wrt", "A", "--json", code=1)
@@ -117,7 +127,7 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
             "--voltage gives 'motor' twice",
             1,
         ),
-        (("four-bar-motor", "--current", "motor=1"), "`current` was given without `voltage`", 1),
+        (("four-bar-motor", "--current", "motor=1"), "--current was given without --voltage", 1),
         (("four-bar-motor", "--voltage", "motor=1", "--current", "M=1"), "The motors are motor", 1),
         (("four-bar-motor", "--voltage", "motor=1", "--current", "motor=nan"), "finite where there is", 1),
         (("quadruped", "--contacts", "no"), "'no' is not one of 'stop', 'hold'", 2),

@@ -9,6 +9,7 @@ import click
 
 from kic.commands import completing
 from kic.typed import (
+    check_single,
     configuration_of,
     load_model,
     misuse,
@@ -33,7 +34,8 @@ POSTURES = 49
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
               help="Where to; the ending says how: .png, .svg, .pdf, or .gif, .mp4 of a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO", shell_complete=completing.coordinates,
-              help="This coordinate moves, the others stay: a fan of postures, or an animation.")  # fmt: skip
+              help="This coordinate moves, the others stay: a fan of postures, or an animation. Where "
+                   "there is one freedom, also another joint or a row, as in --at.")  # fmt: skip
 @names_option("--trace", "trace", "Points and bodies whose curves are drawn, with --move; repeatable.")
 @click.option("--names", is_flag=True, help="Write the names of joints, bodies and points beside them.")
 @click.option("--view", metavar="VIEW", shell_complete=completing.views,
@@ -60,6 +62,9 @@ def draw(
       kic draw four-bar --move A=60deg..420deg --trace tip -o turn.gif
       kic draw puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --view 40,20 -o arm.png
 
+    An animation of whole turns leaves out the last posture, which is the first again, so that it runs on
+    evenly where it is repeated.
+
     Needs Matplotlib (pip install 'kic[plot]').
     """
     from kic.errors import InputError
@@ -79,7 +84,7 @@ def draw(
             raise misuse(f"{file!r} is for what moves. Give --move NAME=FROM..TO.", "--output")
         if names:
             raise misuse("names are written beside what stands still, not in an animation.", "--names")
-        made = animate(configuration, trace=traced, view=looked)
+        made = animate(_without_repeat(mechanism, configuration), trace=traced, view=looked)
     else:
         made = drawn(configuration, names=names, view=looked)
         if traced:
@@ -104,20 +109,40 @@ def _view(text: str | None) -> Any:
 
 
 def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Configuration:
-    """Postures while one coordinate moves from one value to another."""
+    """Postures while one coordinate moves, or a row that alone leads all, from one value to another."""
     import numpy as np
 
-    from kic.errors import unknown
+    from kic.errors import InputError
     from kic.reporting.account import coordinate_values
 
     found = re.fullmatch(r"([^=]+)=(.+)\.\.(.+)", text)
     if not found:
         raise misuse(f"{text!r} is no motion. Write it as NAME=FROM..TO, such as A=60deg..120deg.", "--move")
     name, first, last = (part.strip() for part in found.groups())
+    check_single(mechanism, name)
     names = mechanism.coordinate_names
-    if name not in names:
-        raise unknown("coordinate", name, mechanism.name, names)
+    if name not in names and mechanism.freedoms != 1:
+        raise InputError(
+            f"--move NAME=FROM..TO leads '{mechanism.name}' by '{name}' alone, but it has "
+            f"{mechanism.freedoms} freedoms. Move one of its coordinates, where the others stay: "
+            f"{', '.join(names)}."
+        )
     start, end = (number_of(mechanism, name, text, "--move") for text in (first, last))
+    values = np.linspace(start, end, POSTURES)
+    if name not in names:
+        return mechanism.path({name: values}, near=configuration)
     way = np.tile(coordinate_values(configuration), (POSTURES, 1))
-    way[:, names.index(name)] = np.linspace(start, end, POSTURES)
+    way[:, names.index(name)] = values
     return mechanism.path(dict(zip(names, way.T, strict=True)), near=configuration)
+
+
+def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuration:
+    """Postures of an animation: the last is left out where all bodies are back where they were first."""
+    import numpy as np
+
+    from kic.configuration import Configuration
+
+    places = [moving.displacement(body.name) for body in mechanism.bodies]
+    if not all(np.allclose(place[0], place[-1], rtol=0.0, atol=1e-9) for place in places):
+        return moving
+    return Configuration(moving._model, (len(moving.ok) - 1,), moving._states[:-1])

@@ -99,7 +99,9 @@ def report(
         return
     click.echo(account(mechanism, configuration, about, order, chosen).text(width()))
     if not asked and order == 1:
-        there = [part.name for kind in ("points", "distances", "bodies") for part in getattr(mechanism, kind)]
+        kinds = ("points", "distances", "bodies", "contacts")
+        there = [part.name for kind in kinds for part in getattr(mechanism, kind)]
+        there += [joint.name for joint in mechanism.joints if joint.freedoms]
         hint = (
             f"More: --of NAME asks about another part ({', '.join(there)}), --order 2 adds H, --order 3 "
             "adds D, --at moves it, --html FILE makes a page; see kic report --help."

@@ -137,17 +137,21 @@ def simulate(
 
 
 def _sheet(run: Simulation, asked: list[str]) -> Sheet:
-    """The account of the run; coordinates, and what was asked, over time."""
+    """The account of the run; coordinates, and what else was asked, over time, each once."""
     import numpy as np
 
-    columns, parts = list(run.coordinates), [run.q]
+    from kic.units import row_unit
+
+    columns = dict(zip(run.coordinates, run.q.T, strict=True))
     for name in asked:
-        values = run[name].reshape(len(run.t), -1)
         rows = run.configuration.coefficients(name, order=1).rows
-        columns += rows
-        parts.append(values)
+        for row, values in zip(rows, run[name].reshape(len(run.t), -1).T, strict=True):
+            columns.setdefault(row, values)
     sheet = run.sheet()
-    sheet.matrix("over time", [f"{t:.5g}" for t in run.t], columns, np.concatenate(parts, axis=1), corner="t")
+    heads = [f"{name} ({row_unit(run.mechanism, name)})" for name in columns]
+    times = [f"{t:.5g}" for t in run.t]
+    table = np.stack(list(columns.values()), axis=-1)
+    sheet.matrix("over time", times, heads, table, corner=f"t ({run.mechanism.units.time})")
     return sheet
 
 
