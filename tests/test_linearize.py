@@ -493,7 +493,7 @@ def test_modes_are_told_in_the_unit_of_time() -> None:
     """In milliseconds a pendulum swings as slowly, and numbers say so."""
     m = kic.load("horn-two-link")
     slow = replace(
-        m, units=replace(m.units, time="ms", force="kN"), gravity=tuple(1e-6 * np.array(m.gravity))
+        m, units=replace(m.units, time="ms", force="MN"), gravity=tuple(1e-6 * np.array(m.gravity))
     )
     here = [-np.pi / 2, 0.0]
     seconds, milli = (x.at(here).linearize().modes() for x in (m, slow))
