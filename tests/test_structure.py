@@ -16,105 +16,6 @@ import pytest
 import kic
 
 ROOT = Path(kic.__file__).parent
-# floors from the ground up; a module may import from floors below its own only
-FLOORS = [
-    ["errors", "kernels", "tables", "bifurcation", "jointtypes"],
-    ["arrays", "programs", "extras", "progress", "shipped", "unitnames"],
-    ["conic", "figures"],
-    [
-        "checks",
-        "members",
-        "piecewise",
-        "quadratics",
-        "naming",
-        "weighting",
-        "contactarrays",
-        "manipulability",
-        "plots",
-        "maps",
-        "grids",
-        "crews",
-    ],
-    [
-        "products",
-        "inertias",
-        "rotations",
-        "jets",
-        "contributions",
-        "profiles",
-        "rightinverse",
-        "contactset",
-        "pressing",
-    ],
-    ["parts", "coefficients", "statedrates", "jointforces", "ellipsoids", "graspmotion", "onegrasp", "modes"],
-    ["dynamics", "couplings", "contacts", "forceclosure", "gripdemand", "statespace"],
-    ["motors"],
-    ["drawing", "resolution", "gripquestion"],
-    ["gripping"],
-    ["gripped"],
-    ["tree"],
-    ["items", "masses", "posture", "drives", "actuators"],
-    ["cuts"],
-    ["rows", "units"],
-    ["kinematics", "targets", "scales", "panels"],
-    ["system"],
-    ["transfer", "freebodies"],
-    ["packed"],
-    ["closure"],
-    ["finite", "bodywise", "continuation"],
-    ["idle"],
-    ["mobility", "chords", "steps", "ends"],
-    ["model", "locating", "linearize"],
-    ["placement", "reactions", "results", "touching", "taskpath", "stiffness", "plant"],
-    ["evaluator", "softness", "singularities"],
-    ["tasktables"],
-    ["operational", "measures", "internalloads", "criteria", "redundancy", "secondary"],
-    ["distribution", "resolving"],
-    ["actuation"],
-    ["taskspace"],
-    ["grasp"],
-    ["holding"],
-    ["linearized"],
-    ["configuration"],
-    ["equilibrium", "answers"],
-    ["position", "independent", "places"],
-    ["assemblies", "closer", "following", "resting"],
-    ["branches", "spreading"],
-    ["postures"],
-    ["mechanism"],
-    ["symbols", "skeleton", "views", "sites"],
-    ["sketch", "arrows"],
-    ["flat", "brush", "layering", "canvas"],
-    ["solid"],
-    ["scene", "labels"],
-    ["draw", "animate"],
-    ["dh", "dimensions", "course", "desk", "swept"],
-    ["sensitivity", "trajectory", "sweep", "control"],
-    ["splines", "pathlimits", "controllers"],
-    ["voltagelimits"],
-    ["timescaling", "turning"],
-    ["topp"],
-    ["trajectories"],
-    ["modelfile"],
-    ["motion", "energy", "hermite"],
-    ["motoring", "runplots"],
-    ["chart"],
-    ["moments"],
-    ["simulation", "events"],
-    ["watch"],
-    ["running"],
-    ["simulate"],
-    ["classics"],
-    ["account", "outline", "inline"],
-    ["report", "ranges", "completing"],
-    ["insights", "typed"],
-    ["page"],
-    ["linear_command", "simulate_command", "report_command", "draw_command"],
-    ["list_command", "check_command", "mobility_command", "completion_command"],
-    ["cli"],
-    ["__main__"],
-]
-LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 # lowest first, inside the kernels
 KERNELS = [
     "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
@@ -140,59 +41,12 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def floor(module: str) -> str:
-    """What a module is called on its floor: rooms are folders, and no two modules have one name."""
-    parts = module.split(".")
-    return parts[0] if parts[0] in APART else parts[-1]
-
-
-# folders that are one floor, with an order of their own inside
-APART = ("kernels", "classics")
-ROOMS = sorted(
-    p
-    for p in ROOT.rglob("*.py")
-    if p.relative_to(ROOT).parts[0] not in APART and (p.stem != "__init__" or p.parent.name in LEVEL)
-)
-
-
-def called(path: Path) -> str:
-    """Name of a file's module; a folder's own is that of the folder."""
-    return path.parent.name if path.stem == "__init__" else path.stem
-
-
-@pytest.mark.parametrize("path", ROOMS, ids=called)
-def test_imports_point_down(path: Path) -> None:
-    name = called(path)
-    assert name in LEVEL, f"say on which floor {name} stands"
-    for module in imported(path):
-        assert LEVEL[floor(module)] < LEVEL[name], f"{name} imports {module}"
-
-
-def test_names_are_told_once() -> None:
-    names = [called(p) for p in ROOMS]
-    assert len(names) == len(set(names))
-    assert set(names) | set(APART) == set(LEVEL)
-
-
 @pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.stem)
 def test_kernels_know_only_kernels(path: Path) -> None:
     for module in imported(path):
         assert module.startswith("kernels."), f"{path.stem} imports {module}"
         below = module.partition(".")[2]
         assert KERNELS.index(below) < KERNELS.index(path.stem), f"{path.stem} imports {module}"
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "classics").glob("*.py")), ids=lambda p: p.stem)
-def test_classics_stand_on_the_rest(path: Path) -> None:
-    for module in imported(path):
-        assert LEVEL[floor(module)] <= LEVEL["classics"], f"{path.stem} imports {module}"
-
-
-def test_files_are_rooms_not_halls() -> None:
-    long = {
-        str(p): n for p in ROOT.rglob("*.py") if (n := len(p.read_text(encoding="utf-8").splitlines())) > 400
-    }
-    assert not long
 
 
 def checked_names() -> dict[str, str]:
