@@ -1,44 +1,56 @@
-"""Closed forms of the classic arms, each beside the general way: its `mechanism()` is the same arm, drawn.
+"""Closed forms of classic arms, from the documents below with their misprints corrected.
 
-The formulas are those of four documents, with their misprints corrected; every one of them is held against
-the general machinery in the tests. Angles are radians; any consistent units.
+Each class has `mechanism()`, which returns the same arm as a `kic.Mechanism`. The tests compare every closed
+form with the general library. Angles are in radians; units must be consistent.
 
-Horn's planar arms: `TwoLink`, `ThreeLink`, and where they reach: `Annulus`, `reachable`, `usable_radii`.
-The leg of three freedoms: `Leg`. A planar arm of point masses: `PointMassArm`. The arm of Freeman's Appendix
-B, inverted to third order: `WristPartitioned`. Lee's PUMA: `ThreeLinkPuma`; and for any mechanism, the
-generalized d'Alembert parts of its dynamics and what dropping some costs: `split`; and the operations of
-kic's own kernels: `count_operations`, beside the document's Table 1 in `OperationTable`.
+=============================================  ==========================  =============================
+source                                         class or function           equations
+=============================================  ==========================  =============================
+Horn, MIT AI Lab Working Paper 99, 1975        `TwoLink`                   pp. 4-19
+"                                              `ThreeLink`                 pp. 20-29
+"                                              `Annulus`                   p. 8
+"                                              `reachable_workspace`       p. 8
+"                                              `dexterous_radii`           p. 22
+Horn, Hirokawa and Vazirani, MIT AI Lab Memo   `Leg`                       pp. 5-43
+478, 1977
+Lee, Lee and Nigam, 1982                       `split`, `SplitDynamics`    (29) to (33), p. 17
+"                                              `ThreeLinkPuma`             pp. 17-31
+"                                              `table_1`,                  Table 1 (p. 16)
+                                               `OperationTable`
+Freeman, dissertation, University of Florida,  `WristPartitioned`          (B-1) to (B-15), Table B-1
+1985, Appendix B
+Web page on exercise 6 of Craig,               `PointMassArm`              M, V, G and the recursion
+"Introduction to Robotics"
+=============================================  ==========================  =============================
+
+`count_operations` counts the operations of kic's own kernels for comparison with Table 1.
 """
 
-from kic.classics.counting import OperationCount, count_operations
-from kic.classics.dalembert import split
-from kic.classics.dropping import DroppingCost, Survey
+from kic.classics.horn import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
 from kic.classics.leg import Leg
-from kic.classics.operation_counts import OperationTable, table_1
-from kic.classics.point_mass_arm import PointMassArm
-from kic.classics.splitdynamics import SplitDynamics
-from kic.classics.three_link import ThreeLink
-from kic.classics.threelinkpuma import ThreeLinkPuma
-from kic.classics.two_link import TwoLink
-from kic.classics.workspace import Annulus, reachable, usable_radii
+from kic.classics.lee_puma import ThreeLinkPuma
+from kic.classics.operation_count import OperationCount, OperationTable, count_operations, table_1
+from kic.classics.point_mass_arm import LinkWrenches, PointMassArm
+from kic.classics.split_dynamics import EffortDeviation, PartComparison, SplitDynamics, split
 from kic.classics.wrist_partitioned import WristPartitioned
 
 __all__ = [
     "Annulus",
-    "DroppingCost",
+    "EffortDeviation",
     "Leg",
+    "LinkWrenches",
     "OperationCount",
     "OperationTable",
+    "PartComparison",
     "PointMassArm",
     "SplitDynamics",
-    "Survey",
     "ThreeLink",
     "ThreeLinkPuma",
     "TwoLink",
     "WristPartitioned",
     "count_operations",
-    "reachable",
+    "dexterous_radii",
+    "reachable_workspace",
     "split",
     "table_1",
-    "usable_radii",
 ]

@@ -1,12 +1,12 @@
-"""The leg of three freedoms: a column, and two thin rods in a plane that turns with it (Horn 1977).
+"""Leg (or arm) with three degrees of freedom: a column and two thin rods in a plane that turns with it.
 
-Page numbers are those of B. K. P. Horn, K. Hirokawa and V. V. Vazirani, "Dynamics of a Three Degree of
-Freedom Kinematic Chain", Memo 478, Artificial Intelligence Laboratory, Massachusetts Institute of Technology,
-1977.
+Pages are those of B. K. P. Horn, K. Hirokawa and V. V. Vazirani, "Dynamics of a Three Degree of Freedom
+Kinematic Chain", Memo 478, Artificial Intelligence Laboratory, Massachusetts Institute of Technology, 1977.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import pi
 from typing import Any, Literal
@@ -14,48 +14,50 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arrays import broadcast_batches, check_order, trailing
-from kic.checks import Vector, assign, number, vector
-from kic.classics.angles import sin_cos
-from kic.classics.sizes import check_amounts, check_lengths
-from kic.classics.swing import cycles, swinging
+from kic.checks import Vector, assign, vector
+from kic.classics.planar_chain import check_fields, sin_cos
 from kic.coefficients import Coefficients
 from kic.dynamics import Dynamics
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
 from kic.parts import Body, Distance, Joint, Point
 
-# a product of two rates, and where its coefficient is in P*
-PRODUCTS = {"w1w1": (0, 0), "w2w2": (1, 1), "w3w3": (2, 2), "w1w2": (0, 1), "w2w3": (1, 2), "w3w1": (2, 0)}
+# products of joint velocities, and the indices of their coefficients in P*
+VELOCITY_PRODUCTS = {
+    "w1w1": (0, 0), "w2w2": (1, 1), "w3w3": (2, 2), "w1w2": (0, 1), "w2w3": (1, 2), "w3w1": (2, 0)
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Leg:
-    """The leg (or arm) of three freedoms, its dynamics in closed form.
+    """Leg with three degrees of freedom, its dynamics in closed form body by body.
 
-    A column turns about z (θ₁); link 2, hinged to it at the origin, leans from the vertical (θ₂, towards x
-    where θ₁ = 0); link 3 is hinged to its end (θ₃, from the line of link 2). Links 2 and 3 are thin uniform
-    rods that may stand aside of the column's axis, and may carry a mass at their ends. All coordinates are
-    radians, all units consistent.
+    A column turns about z (θ₁). Link 2 is hinged to it at the origin and leans from the vertical (θ₂, towards
+    x for θ₁ = 0). Link 3 is hinged to the end of link 2 (θ₃, from the direction of link 2). Links 2 and 3 are
+    thin uniform rods, may be offset from the column axis and may carry point masses at their ends.
+
+    Methods take joint angles q (..., 3) with batch axes in front, also complex numbers and symbols. They raise
+    `InputError` for other shapes, entries that are not finite, or batches that do not broadcast.
 
     Parameters
     ----------
     l2, l3 : float
         Lengths of links 2 and 3.
     m2, m3 : float
-        Their masses.
+        Masses of links 2 and 3.
     m1, R, H : float
-        Mass, radius and height of the column, an upright cylinder; its height has no influence (p. 8).
+        Mass, radius and height of the column, an upright cylinder. The height has no effect (p. 8).
     M2, M3 : float
-        Masses at the end of link 2 (p. 23) and at that of link 3, the load (p. 24).
+        Point masses at the ends of link 2 (p. 23) and of link 3, the load (p. 24).
     d2, d3 : float
-        Offsets δ₂ and δ₃ of links 2 and 3, both from the column's axis, along that of joint 2 (p. 28).
+        Offsets δ₂ and δ₃ of links 2 and 3 from the column axis along the axis of joint 2 (p. 28).
     gravity : (3,) float
-        Acceleration of gravity, in any direction: the device may be mounted as one likes (p. 21).
+        Acceleration of gravity in any direction (p. 21).
 
     Raises
     ------
     ModelError
-        For a length that is not positive, another number that is negative or not finite.
+        If a length is not positive, a mass or radius is negative or a value is not a finite number.
 
     Examples
     --------
@@ -81,109 +83,84 @@ class Leg:
     coordinates = ("waist", "hip", "knee")
     """Names of θ₁, θ₂, θ₃."""
     bodies = ("column", "link2", "link3", "end", "tip")
-    """Names of the five bodies; the last two are the masses M2 and M3."""
+    """Names of the five bodies; the last two are the point masses M2 and M3."""
 
     def __post_init__(self) -> None:
-        check_lengths(self, "l2", "l3")
-        check_amounts(self, "m1", "m2", "m3", "M2", "M3", "R", "H")
-        for key in ("d2", "d3"):
-            assign(self, **{key: number("Leg", key, getattr(self, key))})
+        check_fields(self, ["l2", "l3"], ["m1", "m2", "m3", "M2", "M3", "R", "H"], ["d2", "d3"])
         assign(self, gravity=vector("Leg", "gravity", self.gravity))
 
-    @property
-    def _moments(self) -> np.ndarray:
-        """Masses of the five bodies and mean values over each (8, 5): all that the dynamics ask of a body.
-
-        A particle stands u along link 2, v along link 3, and d aside.
-        """
-        l2, l3, d2, d3 = self.l2, self.l3, self.d2, self.d3
-        table = [
-            # mass, d, d², u, u², v, v², u v
-            (self.m1, 0.0, self.R**2 / 2, 0.0, 0.0, 0.0, 0.0, 0.0),
-            (self.m2, d2, d2**2, l2 / 2, l2**2 / 3, 0.0, 0.0, 0.0),
-            (self.m3, d3, d3**2, l2, l2**2, l3 / 2, l3**2 / 3, l2 * l3 / 2),
-            (self.M2, d2, d2**2, l2, l2**2, 0.0, 0.0, 0.0),
-            (self.M3, d3, d3**2, l2, l2**2, l3, l3**2, l2 * l3),
-        ]
-        return np.array(table).T
-
-    def point(self, q: Any, link: Literal[2, 3] = 3, s: Any = None, order: int = 2) -> Coefficients:
-        """Place of a point of link 2 or 3, and its derivatives: velocity, acceleration (pp. 11, 15, 29, 31).
+    def point_coefficients(
+        self, q: Any, link: Literal[2, 3] = 3, s: Any = None, order: int = 2
+    ) -> Coefficients:
+        """Return the position and the derivatives of a point of link 2 or 3 (pp. 11, 15, 29, 31).
 
         Parameters
         ----------
         q : (..., 3) array_like
-            θ₁, θ₂, θ₃.
+            Joint angles (rad).
         link : {2, 3}
-            The link.
+            Number of the link; the column is link 1.
         s : (...) array_like, optional
-            How far along it; its end if left out.
+            Distance along the link; by default its length.
         order : {1, 2, 3}
             Highest order.
 
         Returns
         -------
         Coefficients
-            Of x, y, z with respect to the coordinates: values (..., 3), G (..., 3, 3), H (..., 3, 3, 3), D.
-
-        Raises
-        ------
-        InputError
-            For another link, shape or order.
+            Of x, y, z with respect to q: values (..., 3), G (..., 3, 3), H (..., 3, 3, 3), D (..., 3, 3, 3, 3).
 
         Examples
         --------
-        >>> tip = Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0).point([0.0, 0.0, 0.0])
+        >>> tip = Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0).point_coefficients([0.0, 0.0, 0.0])
         >>> tip.values, tip.velocity([0.0, 1.0, 0.0])
         (array([0. , 0. , 0.9]), array([0.9, 0. , 0. ]))
         """
         angles, order = trailing("q", q, 3), check_order(order)
         if not isinstance(link, int | np.integer) or link not in (2, 3):
-            raise InputError(f"Expected `link` to be 2 or 3, got {shown(link)}. The column is link 1.")
-        length = trailing("s", (self.l2 if link == 2 else self.l3) if s is None else s)
-        broadcast_batches(q=angles.shape[:-1], s=length.shape)
-        u, v = (length, np.zeros_like(length)) if link == 2 else (np.full_like(length, self.l2), length)
-        (S2, C2), (S23, C23) = cycles(angles[..., 1]), cycles(angles[..., 1] + angles[..., 2])
-        u, v = u[..., None], v[..., None]
-        out, up = (np.stack([u * a + v * b, v * b], axis=-2) for a, b in ((S2, S23), (C2, C23)))
-        aside = self.d2 if link == 2 else self.d3
-        return swinging(("x", "y", "z"), self.coordinates, angles[..., 0], out, up, aside, order)
+            raise InputError(f"`link` must be 2 or 3, got {shown(link)}. The column is link 1.", name="link")
+        distance = trailing("s", (self.l2 if link == 2 else self.l3) if s is None else s)
+        broadcast_batches(q=angles.shape[:-1], s=distance.shape)
+        if link == 2:
+            u, v, offset = distance, np.zeros_like(distance), self.d2
+        else:
+            u, v, offset = np.full_like(distance, self.l2), distance, self.d3
+        (S2, C2), (S23, C23) = (sin_cos_derivatives(x) for x in (angles[..., 1], angles[..., 1] + angles[..., 2]))
+        radial, height = (
+            np.stack([u[..., None] * a + v[..., None] * b, v[..., None] * b], axis=-2)
+            for a, b in ((S2, S23), (C2, C23))
+        )
+        return turning_plane_point(
+            ("x", "y", "z"), self.coordinates, angles[..., 0], radial, height, offset, order
+        )
 
-    def shares(self, q: Any) -> Dynamics:
-        """Dynamics of each of the five bodies by itself, from which the torques for one link come (p. 7).
+    def dynamics_by_body(self, q: Any) -> Dynamics:
+        """Return the mass matrix (I*), Christoffel symbols (P*) and gravity load of each body (p. 7).
 
         Parameters
         ----------
         q : (..., 3) array_like
-            θ₁, θ₂, θ₃.
+            Joint angles (rad).
 
         Returns
         -------
         Dynamics
-            With one batch axis more, the last, for the five `bodies`: I* (..., 5, 3, 3), P* (..., 5, 3, 3, 3)
-            and load (..., 5, 3).
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+            The last batch axis counts the five `bodies`: I* (..., 5, 3, 3), P* (..., 5, 3, 3, 3) and load
+            (..., 5, 3).
 
         Examples
         --------
         >>> leg = Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0, m1=10.0, R=0.1)
-        >>> leg.shares([0.0, 1.5, 0.3]).kinetic_energy([2.0, 0.0, 0.0]).round(3)
+        >>> leg.dynamics_by_body([0.0, 1.5, 0.3]).kinetic_energy([2.0, 0.0, 0.0]).round(3)
         array([0.1  , 1.161, 3.949, 0.   , 0.   ])
         """
         angles = trailing("q", q, 3)[..., None, :]
-        m, d, dd, u, uu, v, vv, uv = self._moments
-        s1, c1 = sin_cos(angles[..., 0])
-        s2, c2 = sin_cos(angles[..., 1])
-        s3, c3 = sin_cos(angles[..., 2])
+        m, d, dd, u, uu, v, vv, uv = self._mass_moments
+        (s1, c1), (s2, c2), (s3, c3) = (sin_cos(angles[..., k]) for k in range(3))
         s23, c23 = sin_cos(angles[..., 1] + angles[..., 2])
         X, Z = u * s2 + v * s23, u * c2 + v * c23
         e12 = uu * s2 * c2 + uv * (c2 * s23 + s2 * c23) + vv * s23 * c23
         e13 = uv * s2 * c23 + vv * s23 * c23
-        sway = uv * s3
 
         I = np.zeros((*X.shape, 3, 3), X.dtype)
         I[..., 0, 0] = dd + uu * s2**2 + 2 * uv * s2 * s23 + vv * s23**2
@@ -199,193 +176,190 @@ class Leg:
         P[..., 0, 1, 1] = d * X
         P[..., 0, 1, 2] = P[..., 0, 2, 1] = P[..., 0, 2, 2] = d * v * s23
         P[..., 1, 0, 0], P[..., 2, 0, 0] = -e12, -e13
-        P[..., 1, 1, 2] = P[..., 1, 2, 1] = P[..., 1, 2, 2] = -sway
-        P[..., 2, 1, 1] = sway
+        P[..., 1, 1, 2] = P[..., 1, 2, 1] = P[..., 1, 2, 2] = -uv * s3
+        P[..., 2, 1, 1] = uv * s3
 
         gx, gy, gz = self.gravity
-        along, across = c1 * gx + s1 * gy, c1 * gy - s1 * gx
-        load = np.stack(
-            [
-                X * across - d * along,
-                Z * along - X * gz,
-                v * c23 * along - v * s23 * gz,
-            ],
-            axis=-1,
+        g_in_plane, g_normal = c1 * gx + s1 * gy, c1 * gy - s1 * gx
+        load = [
+            X * g_normal - d * g_in_plane,
+            Z * g_in_plane - X * gz,
+            v * c23 * g_in_plane - v * s23 * gz,
+        ]
+        return Dynamics(
+            self.coordinates,
+            m[:, None, None] * I,
+            m[:, None, None, None] * P,
+            m[:, None] * np.stack(load, axis=-1),
         )
-        return Dynamics(self.coordinates, m[:, None, None] * I, m[:, None, None, None] * P, m[:, None] * load)
+
+    @property
+    def _mass_moments(self) -> np.ndarray:
+        """Masses of the five bodies and means over each body (8, 5).
+
+        A particle is at distance u along link 2 and v along link 3, with offset d from the plane.
+        """
+        l2, l3, d2, d3 = self.l2, self.l3, self.d2, self.d3
+        table = [
+            # mass, d, d², u, u², v, v², u v
+            (self.m1, 0.0, self.R**2 / 2, 0.0, 0.0, 0.0, 0.0, 0.0),
+            (self.m2, d2, d2**2, l2 / 2, l2**2 / 3, 0.0, 0.0, 0.0),
+            (self.m3, d3, d3**2, l2, l2**2, l3 / 2, l3**2 / 3, l2 * l3 / 2),
+            (self.M2, d2, d2**2, l2, l2**2, 0.0, 0.0, 0.0),
+            (self.M3, d3, d3**2, l2, l2**2, l3, l3**2, l2 * l3),
+        ]
+        return np.array(table).T
 
     def dynamics(self, q: Any) -> Dynamics:
-        """The dynamic model T = I(θ) θ̈ + Σ C_ijk(θ) θ̇_j θ̇_k + G(θ) (p. 5), all bodies together.
+        """Return the dynamic model T = I(θ) θ̈ + Σ C_ijk(θ) θ̇_j θ̇_k + G(θ) of all bodies (p. 5).
 
         Parameters
         ----------
         q : (..., 3) array_like
-            θ₁, θ₂, θ₃.
+            Joint angles (rad).
 
         Returns
         -------
         Dynamics
-            I* (..., 3, 3), P* (..., 3, 3, 3), load −G (..., 3), with `effort`, `acceleration` and
-            `kinetic_energy`.
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+            I* (..., 3, 3), P* (..., 3, 3, 3) and load −G (..., 3).
 
         Examples
         --------
-        >>> leg = Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0)
-        >>> leg.dynamics([0.0, 0.0, 0.0]).acceleration([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
-        Traceback (most recent call last):
-        kic.errors.SingularError: I* has no inverse (condition inf): the motion of waist moves no mass. Give
-        the bodies beyond it mass and inertia.
+        >>> leg = Leg(l2=0.5, l3=0.4, m2=2.0, m3=0.0, gravity=(0, 0, -10))
+        >>> leg.dynamics([0.0, np.pi / 2, 0.0]).load.round(12) + 0.0
+        array([0., 5., 0.])
         """
-        each = self.shares(q)
-        return Dynamics(self.coordinates, each.I.sum(axis=-3), each.P.sum(axis=-4), each.load.sum(axis=-2))
+        d = self.dynamics_by_body(q)
+        return Dynamics(self.coordinates, d.I.sum(axis=-3), d.P.sum(axis=-4), d.load.sum(axis=-2))
 
-    def velocity_coefficients(self, q: Any) -> dict[str, np.ndarray]:
-        """Coefficients C_ijk of the products of rates in the torques; they depend on posture only (p. 6).
+    def velocity_product_coefficients(self, q: Any) -> dict[str, np.ndarray]:
+        """Return the coefficients C_ijk of the products of joint velocities in the torques (p. 6).
 
         Parameters
         ----------
         q : (..., 3) array_like
-            θ₁, θ₂, θ₃.
+            Joint angles (rad).
 
         Returns
         -------
         dict of str to (..., 3) ndarray
-            By product, "w1w1", "w2w2", "w3w3", "w1w2", "w2w3", "w3w1": its coefficients in T₁, T₂, T₃.
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+            Coefficients in T₁, T₂, T₃ of "w1w1", "w2w2", "w3w3", "w1w2", "w2w3" and "w3w1".
 
         Examples
         --------
-        >>> Leg(l2=0.5, l3=0.4, m2=6.0, m3=0.0).velocity_coefficients([0.0, np.pi / 4, 0.0])["w1w2"].round(3)
+        >>> leg = Leg(l2=0.5, l3=0.4, m2=6.0, m3=0.0)
+        >>> leg.velocity_product_coefficients([0.0, np.pi / 4, 0.0])["w1w2"].round(3)
         array([0.5, 0. , 0. ])
         """
         P = self.dynamics(q).P
-        return {name: P[..., a, b] * (1 if a == b else 2) for name, (a, b) in PRODUCTS.items()}
+        return {name: P[..., a, b] * (1 if a == b else 2) for name, (a, b) in VELOCITY_PRODUCTS.items()}
 
-    def motion_torques(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
-        """Torques T_ij at joint i for the motion of body j, without gravity (pp. 7, 13, 19, 25, 30, 35, 41).
+    def motion_torques_by_body(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
+        """Return the joint torques T_ij for the motion of each body (pp. 7, 13, 19, 25, 30, 35, 41).
 
         Parameters
         ----------
         q, qd, qdd : (..., 3) array_like
-            Coordinates, rates and accelerations.
+            Joint angles (rad), velocities and accelerations.
 
         Returns
         -------
         (..., 3, 5) ndarray
-            A column for each of the five `bodies`.
-
-        Raises
-        ------
-        InputError
-            For another shape, entries that are not finite, or batches that do not go together.
+            Torques at joint i for body j without gravity, with a column for each of the five `bodies`.
 
         Examples
         --------
         >>> leg = Leg(l2=0.5, l3=0.4, m2=6.0, m3=3.0)
-        >>> leg.motion_torques([0, 0, 0], [0, 0, 0], [0, 1, 0]).round(3)
+        >>> leg.motion_torques_by_body([0, 0, 0], [0, 0, 0], [0, 1, 0]).round(3)
         array([[0.  , 0.  , 0.  , 0.  , 0.  ],
                [0.  , 0.5 , 1.51, 0.  , 0.  ],
                [0.  , 0.  , 0.46, 0.  , 0.  ]])
         """
-        given = {"q": trailing("q", q, 3), "qd": trailing("qd", qd, 3), "qdd": trailing("qdd", qdd, 3)}
-        broadcast_batches(**{name: a.shape[:-1] for name, a in given.items()})
-        each = self.shares(given["q"])
-        still = Dynamics(each.coordinates, each.I, each.P)
-        return np.swapaxes(still.effort(given["qd"][..., None, :], given["qdd"][..., None, :]), -1, -2)
+        motion = {"q": trailing("q", q, 3), "qd": trailing("qd", qd, 3), "qdd": trailing("qdd", qdd, 3)}
+        broadcast_batches(**{name: a.shape[:-1] for name, a in motion.items()})
+        d = self.dynamics_by_body(q)
+        torques = Dynamics(d.coordinates, d.I, d.P).effort(
+            motion["qd"][..., None, :], motion["qdd"][..., None, :]
+        )
+        return np.swapaxes(torques, -1, -2)
 
-    def gravity_torques(self, q: Any) -> np.ndarray:
-        """Torques ∂P/∂θᵢ with which joint i holds body j against gravity (pp. 20, 22, 26, 38, 43).
+    def gravity_torques_by_body(self, q: Any) -> np.ndarray:
+        """Return the joint torques ∂P/∂θᵢ that hold each body against gravity (pp. 20, 22, 26, 38, 43).
 
-        The source prints −∂P/∂θᵢ, what gravity itself exerts, and would add that to what actuators supply.
+        The source prints −∂P/∂θᵢ, the torques exerted by gravity, and adds them to the actuator torques.
 
         Parameters
         ----------
         q : (..., 3) array_like
-            θ₁, θ₂, θ₃.
+            Joint angles (rad).
 
         Returns
         -------
         (..., 3, 5) ndarray
             A column for each of the five `bodies`.
 
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
-
         Examples
         --------
-        >>> Leg(l2=0.5, l3=0.4, m2=2.0, m3=0.0, gravity=(0, 0, -10)).gravity_torques([0, np.pi / 2, 0])[1]
+        >>> leg = Leg(l2=0.5, l3=0.4, m2=2.0, m3=0.0, gravity=(0, 0, -10))
+        >>> leg.gravity_torques_by_body([0, np.pi / 2, 0])[1]
         array([-0., -5., -0., -0., -0.])
         """
-        return -np.swapaxes(self.shares(q).load, -1, -2)
+        return -np.swapaxes(self.dynamics_by_body(q).load, -1, -2)
 
     def potential_energy(self, q: Any) -> np.ndarray:
-        """Potential energy −Σ m g·r of all but the column, whose own is constant (pp. 21, 26, 38, 43).
+        """Return the potential energy −Σ m g·r of all bodies except the column (pp. 21, 26, 38, 43).
 
         Parameters
         ----------
         q : (..., 3) array_like
-            θ₁, θ₂, θ₃.
+            Joint angles (rad).
 
         Returns
         -------
         (...) ndarray
-            Measured from the origin.
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+            Zero if all masses are at the origin.
 
         Examples
         --------
         >>> Leg(l2=0.5, l3=0.4, m2=2.0, m3=0.0, gravity=(0, 0, -10)).potential_energy([0, 0, 0])
         np.float64(5.0)
         """
-        second = ((self.m2, self.l2 / 2), (self.M2, self.l2))
-        third = ((self.m3, self.l3 / 2), (self.M3, self.l3))
-        moment = sum(m * np.asarray(self.point(q, 2, s, order=1).values) for m, s in second)
-        moment = sum((m * np.asarray(self.point(q, 3, s, order=1).values) for m, s in third), start=moment)
-        return -(moment @ np.array(self.gravity))
+        particles = (
+            (self.m2, 2, self.l2 / 2), (self.M2, 2, self.l2), (self.m3, 3, self.l3 / 2), (self.M3, 3, self.l3)
+        )  # fmt: skip
+        positions = [m * np.asarray(self.point_coefficients(q, link, s, 1).values) for m, link, s in particles]
+        return -(sum(positions[1:], start=positions[0]) @ np.array(self.gravity))
 
     def mechanism(self) -> Mechanism:
-        """The same device, drawn: link 2 level along x, link 3 hanging from its end, θ = (0, 90°, 90°).
+        """Return the same leg as a mechanism, drawn with link 2 along x and link 3 pointing down.
 
         Returns
         -------
         Mechanism
-            With the same names of coordinates and bodies; M2 and M3 are at the points `end` and `tip`.
+            With the same names of coordinates and bodies, drawn at θ = (0, 90°, 90°). M2 and M3 are at the
+            points `end` and `tip`.
 
         Examples
         --------
-        >>> Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0).mechanism().at([0.0, 0.0, 0.0]).value("tip").round(9) + 0.0
+        >>> leg = Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0).mechanism()
+        >>> leg.at([0.0, 0.0, 0.0]).value("tip").round(9) + 0.0
         array([0. , 0. , 0.9])
         """
         l2, l3, d2, d3, H = self.l2, self.l3, self.d2, self.d3, self.H
-        turning, upright = self.m1 * self.R**2 / 2, self.m1 * (3 * self.R**2 + H**2) / 12
-        across2, across3 = self.m2 * l2**2 / 12, self.m3 * l3**2 / 12
-        y, level = (0.0, 1.0, 0.0), pi / 2
+        axial, transverse1 = self.m1 * self.R**2 / 2, self.m1 * (3 * self.R**2 + H**2) / 12
+        transverse2, transverse3 = self.m2 * l2**2 / 12, self.m3 * l3**2 / 12
+        y, z, right_angle = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), pi / 2
         return Mechanism(
             "leg",
             bodies=(
-                Body("column", self.m1, (0.0, 0.0, -H / 2), (upright, upright, turning)),
-                Body("link2", self.m2, (l2 / 2, d2, 0.0), (0.0, across2, across2)),
-                Body("link3", self.m3, (l2, d3, -l3 / 2), (across3, across3, 0.0)),
+                Body("column", self.m1, (0.0, 0.0, -H / 2), (transverse1, transverse1, axial)),
+                Body("link2", self.m2, (l2 / 2, d2, 0.0), (0.0, transverse2, transverse2)),
+                Body("link3", self.m3, (l2, d3, -l3 / 2), (transverse3, transverse3, 0.0)),
             ),
             joints=(
-                Joint("waist", "revolute", ("ground", "column"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
-                Joint("hip", "revolute", ("column", "link2"), (0.0, d2, 0.0), y, value=level),
-                Joint("knee", "revolute", ("link2", "link3"), (l2, d3, 0.0), y, value=level),
+                Joint("waist", "revolute", ("ground", "column"), (0.0, 0.0, 0.0), z),
+                Joint("hip", "revolute", ("column", "link2"), (0.0, d2, 0.0), y, value=right_angle),
+                Joint("knee", "revolute", ("link2", "link3"), (l2, d3, 0.0), y, value=right_angle),
             ),
             points=(
                 Point("hub", "column", (0.0, 0.0, 0.0)),
@@ -395,3 +369,66 @@ class Leg:
             distances=(Distance("reach", ("hub", "tip")),),
             gravity=self.gravity,
         )
+
+
+def sin_cos_derivatives(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sine and cosine of angles (...) with their first three derivatives, both (..., 4).
+
+    Examples
+    --------
+    >>> sin_cos_derivatives(np.array(0.0))[0]
+    array([ 0.,  1., -0., -1.])
+    """
+    s, c = sin_cos(angle)
+    return np.stack([s, c, -s, -c], axis=-1), np.stack([c, -s, -c, s], axis=-1)
+
+
+def turning_plane_point(
+    rows: Iterable[str],
+    columns: Iterable[str],
+    theta1: np.ndarray,
+    radial: np.ndarray,
+    height: np.ndarray,
+    offset: float,
+    order: int,
+) -> Coefficients:
+    """Return position and derivatives of a point of a planar chain whose plane turns about the z axis.
+
+    With radial distance X, height Z and offset d from the plane, the position is::
+
+        P = (X cos θ₁ − d sin θ₁, X sin θ₁ + d cos θ₁, Z)
+
+    X and Z are sums of a proximal part that depends on θ₂ and a distal part that depends on θ₂ + θ₃. Every
+    derivative has the same form, with entries from tables of derivatives.
+
+    Parameters
+    ----------
+    rows, columns : three str each
+        Names of x, y, z and of θ₁, θ₂, θ₃.
+    theta1 : (...) ndarray
+        Angle of the plane.
+    radial, height : (..., 2, 4) ndarray
+        X and Z with their derivatives of order 0 to 3: of the sum, then of the distal part alone.
+    offset : float
+        Offset d.
+    order : {1, 2, 3}
+        Highest order.
+
+    Returns
+    -------
+    Coefficients
+        Values (..., 3), G (..., 3, 3), H (..., 3, 3, 3) and D (..., 3, 3, 3, 3).
+    """
+    sines, cosines = sin_cos_derivatives(theta1)
+    tensors: list[Any] = []
+    for n in range(order + 1):
+        indices = np.indices((3,) * n)  # indices of the differentiating coordinates
+        n_theta1 = (indices == 0).sum(axis=0)
+        n_planar = n - n_theta1
+        distal = (indices == 2).any(axis=0).astype(int)
+        X = radial[..., distal, n_planar]
+        Z = height[..., distal, n_planar] * (n_theta1 == 0).astype(int)
+        S, C, d = sines[..., n_theta1], cosines[..., n_theta1], offset * (n_planar == 0).astype(int)
+        tensors.append(np.stack(np.broadcast_arrays(X * C - d * S, X * S + d * C, Z), axis=-n - 1))
+    values, G, H, D = (*tensors, None, None)[:4]
+    return Coefficients(rows, columns, G, H, D, values)

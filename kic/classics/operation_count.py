@@ -1,0 +1,456 @@
+"""Operation counts of kic's kernels, and the printed operation counts of Lee, Lee and Nigam (1982, Table 1).
+
+Kernels are run as plain Python functions on scalars that count their own operations. The counts are exact.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass, fields
+from fractions import Fraction
+from typing import Any, Literal, SupportsFloat
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.dh import DHRow, from_dh
+from kic.dynamics import Dynamics
+from kic.errors import InputError, SingularError, shown
+from kic.mechanism import Mechanism
+from kic.parts import Body, Point
+from kic.tables import Sheet
+
+# Table 1: coefficients of n⁴, n³, n², n, 1 for multiplications, then for additions
+TABLE_1 = {
+    "Lagrange-Euler": (("128/3", "512/3", "739/3", "160/3", "0"), ("98/3", "781/6", "559/3", "245/6", "0")),
+    "Newton-Euler": (("0", "0", "0", "132", "0"), ("0", "0", "0", "111", "-4")),
+    "generalized d'Alembert": (("0", "13/6", "105/2", "268/3", "69"), ("0", "4/3", "44", "146/3", "45")),
+}
+METHODS = tuple(TABLE_1)
+
+
+@dataclass(frozen=True, repr=False)
+class OperationCount:
+    """Number of operations on floating-point numbers, without index arithmetic and comparisons.
+
+    Attributes
+    ----------
+    additions, subtractions, multiplications, divisions, negations : int
+        Arithmetic operations.
+    cosines, sines, roots : int
+        Function evaluations.
+
+    Examples
+    --------
+    >>> count = OperationCount(additions=3, subtractions=1, multiplications=5)
+    >>> count.products, count.sums, count + count == OperationCount(6, 2, 10)
+    (5, 4, True)
+    """
+
+    additions: int = 0
+    subtractions: int = 0
+    multiplications: int = 0
+    divisions: int = 0
+    negations: int = 0
+    cosines: int = 0
+    sines: int = 0
+    roots: int = 0
+
+    @property
+    def products(self) -> int:
+        """Multiplications and divisions: the first row of Table 1."""
+        return self.multiplications + self.divisions
+
+    @property
+    def sums(self) -> int:
+        """Additions and subtractions: the second row of Table 1."""
+        return self.additions + self.subtractions
+
+    def __add__(self, other: OperationCount) -> OperationCount:
+        if not isinstance(other, OperationCount):
+            return NotImplemented
+        return OperationCount(*map(operator.add, astuple(self), astuple(other)))
+
+    def summary(self) -> Sheet:
+        """Return a table of the counts."""
+        sheet = Sheet(f"{self.products} products and {self.sums} sums")
+        names = [field.name for field in fields(self)]
+        sheet.matrix("operations", names, [""], np.array(astuple(self))[:, None])
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()
+
+
+def _binary(kind: str, operation: Callable[[float, float], float], reflected: bool = False) -> Any:
+    """Return a counted operation on two numbers; `reflected` for the methods with a left r, as `__radd__`."""
+
+    def counted(self: CountingScalar, other: SupportsFloat) -> CountingScalar:
+        a, b = self.value, float(other)
+        self.counts[kind] += 1
+        return CountingScalar(operation(b, a) if reflected else operation(a, b), self.counts)
+
+    return counted
+
+
+def _unary(kind: str, function: Callable[[float], float]) -> Any:
+    """Return a counted operation on one number."""
+
+    def counted(self: CountingScalar) -> CountingScalar:
+        self.counts[kind] += 1
+        return CountingScalar(function(self.value), self.counts)
+
+    return counted
+
+
+def _comparison(relation: Callable[[float, float], bool]) -> Any:
+    """Return a comparison, which is not counted."""
+
+    def compared(self: CountingScalar, other: SupportsFloat) -> bool:
+        return relation(self.value, float(other))
+
+    return compared
+
+
+class CountingScalar:
+    """Real number that counts the operations applied to it.
+
+    Parameters
+    ----------
+    value : float
+        Value.
+    counts : Counter
+        Counts by the names of `OperationCount`, shared with all results of operations.
+
+    Examples
+    --------
+    >>> from collections import Counter
+    >>> counts = Counter()
+    >>> x = CountingScalar(3.0, counts)
+    >>> float(x * x - 1 / x), counts["multiplications"], counts["subtractions"], counts["divisions"]
+    (8.666666666666666, 1, 1, 1)
+    """
+
+    __slots__ = ("counts", "value")
+
+    def __init__(self, value: SupportsFloat, counts: Counter[str]) -> None:
+        self.value = float(value)
+        self.counts = counts
+
+    __add__, __radd__ = _binary("additions", operator.add), _binary("additions", operator.add, True)
+    __sub__, __rsub__ = _binary("subtractions", operator.sub), _binary("subtractions", operator.sub, True)
+    __mul__, __rmul__ = _binary("multiplications", operator.mul), _binary("multiplications", operator.mul, True)
+    __truediv__ = _binary("divisions", operator.truediv)
+    __rtruediv__ = _binary("divisions", operator.truediv, True)
+    __neg__ = _unary("negations", operator.neg)
+    cos, sin, sqrt = _unary("cosines", math.cos), _unary("sines", math.sin), _unary("roots", math.sqrt)
+    __eq__, __ne__ = _comparison(operator.eq), _comparison(operator.ne)
+    __lt__, __le__ = _comparison(operator.lt), _comparison(operator.le)
+    __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __abs__(self) -> float:
+        return abs(self.value)  # kernels only compare magnitudes
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"CountingScalar({self.value!r})"
+
+
+class _CountingArray(np.ndarray):
+    """Array of objects that converts assigned numbers to `CountingScalar`, including cleared entries."""
+
+    counts: Counter[str]
+
+    def __array_finalize__(self, other: Any) -> None:
+        if isinstance(other, _CountingArray):  # views share the counts
+            self.counts = other.counts
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(value, CountingScalar | np.ndarray):
+            value = CountingScalar(value, self.counts)
+        super().__setitem__(index, value)
+
+
+def _with_counting(a: Any, counts: Counter[str]) -> Any:
+    """Return a counting copy of an array of floats, or any other argument unchanged."""
+    if not isinstance(a, np.ndarray) or a.dtype.kind != "f":
+        return a
+    copy = np.empty(a.shape, dtype=object).view(_CountingArray)
+    copy.counts = counts
+    for index, value in np.ndenumerate(a):
+        copy[index] = value
+    return copy
+
+
+def count_operations(
+    mechanism: Mechanism,
+    of: str | Iterable[str] = (),
+    order: int = 2,
+    dynamics: bool | Literal["inertia", "inverse_dynamics"] = False,
+    wrt: str | Iterable[str] | None = None,
+    at: Configuration | None = None,
+) -> OperationCount:
+    """Return the number of operations that a prepared evaluator needs for one configuration.
+
+    All + − × ÷ on floats are counted, also with numbers that are 0 or 1 because of the geometry. Counts of an
+    open chain in joint coordinates depend only on its joint types, their order, its bodies and its loads. In
+    other coordinates and with loops the elimination skips zeros, so counts depend on the configuration. A
+    compiler may fuse or remove some operations.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism.
+    of : str or list of str
+        Dependents, as in `Mechanism.prepare`.
+    order : {1, 2, 3}
+        Highest order of the coefficients.
+    dynamics : bool, "inertia" or "inverse_dynamics"
+        True adds I*, P*, loads and damping, and "inertia" only I* and P*. "inverse_dynamics" adds the products
+        of `Dynamics.effort` to the counts of True.
+    wrt : str or list of str, optional
+        Coordinates, as in `Configuration.coefficients`.
+    at : Configuration, optional
+        Configuration of real numbers; by default the reference configuration.
+
+    Returns
+    -------
+    OperationCount
+
+    Raises
+    ------
+    InputError
+        If `mechanism`, `dynamics` or `at` is not one of the above, or if the loop closure equations depend on
+        each other in the reference configuration.
+    SingularError
+        If `at` is so close to a singularity that other closure equations are chosen there.
+    UnknownNameError, InertiaError
+        Under the same conditions as `Mechanism.prepare` and its evaluator.
+
+    Examples
+    --------
+    >>> import kic
+    >>> from kic.classics import count_operations
+    >>> count = count_operations(kic.load("horn-two-link"), of="tip", order=1)
+    >>> count.products, count.sums, count.cosines, count.sines
+    (87, 68, 2, 2)
+    """
+    return run_counted(mechanism, at, dynamics, of=of, order=order, wrt=wrt)[0]
+
+
+def run_counted(
+    mechanism: Mechanism,
+    at: Configuration | None = None,
+    dynamics: bool | Literal["inertia", "inverse_dynamics"] = False,
+    **query: Any,
+) -> tuple[OperationCount, list[np.ndarray]]:
+    """Return the operation count of `count_operations` and the arrays that its kernels computed.
+
+    The arrays are coefficients, dynamics and efforts, as far as requested. `query` holds the arguments `of`,
+    `order` and `wrt` of `Mechanism.prepare`.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"`mechanism` must be a Mechanism, got {shown(mechanism)}. Use `kic.load`.")
+    if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "inverse_dynamics"):
+        raise InputError(
+            "`dynamics` must be True, False, 'inertia' or 'inverse_dynamics', got "
+            f"{shown(dynamics)}. Give True for all of I*, P* and the loads."
+        )
+    configuration = mechanism.at() if at is None else at
+    state = _single_state(mechanism, configuration)
+    evaluator = mechanism.prepare(dynamics=True if dynamics == "inverse_dynamics" else dynamics, **query)
+    result = evaluator(state)  # raises the errors of an ordinary evaluation
+    transfer = evaluator._transfer
+    if transfer is not None and transfer.choice is None:
+        raise InputError(
+            f"Loop closure equations of '{mechanism.name}' must be independent in the reference configuration, "
+            "got dependent ones. The number of operations then varies. Describe it in another configuration."
+        )
+    buffers = evaluator._room((), 1, state.dtype)
+    counts: Counter[str] = Counter()
+    outputs: list[np.ndarray] = []
+    for kernel, arguments in evaluator._calls(buffers, state[None]):
+        counting = [_with_counting(a, counts) for a in arguments]
+        if kernel.py_func(*counting):
+            raise SingularError(
+                f"`at` must not be close to a singularity of '{mechanism.name}', got one where other equations "
+                "are chosen and the number of operations varies. Give another configuration."
+            )
+        written = [k for k, a in enumerate(arguments) if a is buffers._rows or a is buffers._model]
+        outputs += [counting[k].astype(float).view(np.ndarray)[0] for k in written if arguments[k].size]
+    if dynamics == "inverse_dynamics":
+        names = configuration.coordinates if transfer is None else transfer.labels
+        ones = np.ones(len(names))
+        arrays = (result.I, result.P, result.load, result.damping, ones, ones)
+        I, P, load, damping, qd, qdd = (_with_counting(a, counts).view(np.ndarray) for a in arrays)
+        outputs.append(Dynamics(names, I, P, load, damping).effort(qd, qdd).astype(float))
+    return OperationCount(**counts), outputs
+
+
+def _single_state(mechanism: Mechanism, at: Any) -> np.ndarray:
+    """Return the state of one real configuration of this mechanism."""
+    problem = ""
+    if not isinstance(at, Configuration):
+        problem = shown(at)
+    elif at._model.drawing is not mechanism:
+        problem = f"one of another mechanism, '{at.name}'"
+    elif at.batch or at.state.dtype.kind != "f":
+        problem = f"the batch {at.batch} of {at.state.dtype}"
+    if problem:
+        raise InputError(
+            f"`at` must be one real Configuration of '{mechanism.name}', got {problem}. Use its `at` method."
+        )
+    return at.state
+
+
+def table_1(method: str, n_joints: int) -> tuple[int, int]:
+    """Return the multiplications and additions of the inverse dynamics of an arm as printed (Table 1, p. 16).
+
+    Parameters
+    ----------
+    method : {"Lagrange-Euler", "Newton-Euler", "generalized d'Alembert"}
+        Formulation of the dynamics.
+    n_joints : int
+        Number of revolute joints, at least 1.
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    InputError
+        If the method is unknown or `n_joints` is not a positive integer.
+
+    Examples
+    --------
+    >>> table_1("Newton-Euler", 6), table_1("generalized d'Alembert", 6)
+    ((792, 662), (2963, 2209))
+    """
+    if not isinstance(method, str) or method not in METHODS:
+        raise InputError(f"`method` must be one of {METHODS}, got {shown(method)}. Choose one of them.")
+    n = _positive_integer(n_joints)
+    products, sums = (
+        sum(Fraction(c) * n**k for k, c in enumerate(reversed(coefficients)))
+        for coefficients in TABLE_1[method]
+    )
+    return int(products), int(sums)
+
+
+def _positive_integer(n_joints: Any) -> int:
+    if not isinstance(n_joints, int | np.integer) or isinstance(n_joints, bool) or n_joints < 1:
+        raise InputError(f"`n_joints` must be a positive integer, got {shown(n_joints)}. Give at least 1.")
+    return int(n_joints)
+
+
+def generic_revolute_arm(n_joints: int) -> Mechanism:
+    """Return a serial arm of revolute joints without special geometry.
+
+    Parameters
+    ----------
+    n_joints : int
+        Number of joints, at least 1.
+
+    Returns
+    -------
+    Mechanism
+        Joints j1 to jn, bodies l1 to ln, and the point "hand" at the end of the last body.
+
+    Examples
+    --------
+    >>> generic_revolute_arm(3).freedoms
+    3
+    """
+    n = _positive_integer(n_joints)
+    k = np.arange(1, n + 1)
+    return from_dh(
+        f"{n} revolute joints",
+        [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, s=0.2, theta=0.5 * i) for i in k],
+        "standard",
+        [Body(f"l{i}", mass=1.0, com=(-0.1, 0.02, 0.03), inertia=(0.1, 0.12, 0.15)) for i in k],
+        [Point("hand", f"l{n}", at=(0.0, 0.0, 0.0))],
+        gravity=(0.0, 0.0, -9.8062),
+    )
+
+
+class OperationTable:
+    """Printed operation counts of Table 1 beside those of kic's kernels, for arms of revolute joints.
+
+    Table 1 counts one evaluation of the inverse dynamics. kic's inverse dynamics also computes I* and P*,
+    which hold for all velocities.
+
+    Parameters
+    ----------
+    n_joints : iterable of int
+        Numbers of joints.
+
+    Attributes
+    ----------
+    n_joints : tuple of int
+        Numbers of joints, N of them.
+    columns : tuple of str
+        The three methods of Table 1, then kic's "inverse dynamics", "I* and P*" and "G and H of the hand".
+    products, sums : (N, 6) int ndarray
+        Multiplications and divisions; additions and subtractions.
+
+    Raises
+    ------
+    InputError
+        If `n_joints` is empty or contains anything but positive integers.
+
+    Examples
+    --------
+    >>> table = OperationTable([1, 6])
+    >>> table.products[:, :3].tolist()
+    [[513, 132, 213], [101348, 792, 2963]]
+    """
+
+    def __init__(self, n_joints: Iterable[int] = range(1, 8)) -> None:
+        several = isinstance(n_joints, Iterable) and not isinstance(n_joints, str)
+        numbers = tuple(n_joints) if several else ()
+        if not numbers:
+            raise InputError(
+                f"`n_joints` must be a list of positive integers, got {shown(n_joints)}. Give at least one."
+            )
+        self.n_joints = tuple(_positive_integer(n) for n in numbers)
+        queries: dict[str, dict[str, Any]] = {
+            "inverse dynamics": {"dynamics": "inverse_dynamics"},
+            "I* and P*": {"dynamics": "inertia"},
+            "G and H of the hand": {"of": "hand"},
+        }
+        self.columns = (*METHODS, *queries)
+        rows = []
+        for n in self.n_joints:
+            arm = generic_revolute_arm(n)
+            counts = [count_operations(arm, **query) for query in queries.values()]
+            rows.append([table_1(method, n) for method in METHODS] + [(c.products, c.sums) for c in counts])
+        self.products, self.sums = np.moveaxis(np.array(rows, dtype=int), -1, 0)
+
+    def summary(self) -> Sheet:
+        """Return the tables of products and sums."""
+        sheet = Sheet("operations per configuration of an arm of n revolute joints: Table 1 and kic's kernels")
+        columns = ["L-E", "N-E", "G-D", *(f"kic {name}" for name in self.columns[3:])]
+        rows = [str(n) for n in self.n_joints]
+        sheet.matrix("multiplications and divisions", rows, columns, self.products, corner="n")
+        sheet.matrix("additions and subtractions", rows, columns, self.sums, corner="n")
+        sheet.say(
+            "\nL-E, N-E and G-D are Lagrange-Euler, Newton-Euler and generalized d'Alembert as printed. kic's "
+            "counts are measured and include products with structural zeros and ones. They exclude sign "
+            "changes and the n cosines and n sines."
+        )
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()

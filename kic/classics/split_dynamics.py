@@ -1,0 +1,640 @@
+"""Dynamics split into translational and rotational parts: the generalized d'Alembert equations.
+
+Equations are those of C. S. G. Lee, B. H. Lee and R. Nigam, "An Efficient Formulation of Robot Arm Dynamics
+for Control Analysis and Manipulator Design", 1982::
+
+    T_i = Σ_j (D_ij^tran + D_ij^rot) q̈_j + H_i^tran(q, q̇) + H_i^rot(q, q̇) + G_i                         (29)
+
+The source derives the parts (30-33) for serial arms of revolute joints. Its sums over links equal Freeman's
+sums over bodies: linear momentum gives the translational parts and angular momentum the rotational parts.
+`Configuration.contributions` therefore extends them to other joints, loops and coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from kic.arrays import broadcast_batches, trailing
+from kic.configuration import Configuration
+from kic.dynamics import Dynamics
+from kic.errors import InputError, SingularError, shown, unknown
+from kic.model import Model
+from kic.products import form
+from kic.tables import Sheet, member
+from kic.tree import REVOLUTE
+
+PARTS = ("D_tran", "D_rot", "H_tran", "H_rot", "G")
+# parts that `SplitDynamics.simplified` drops between major and minor joints
+COUPLING_DROPS = {"both": (), "tran": ("D_rot",), "rot": ("D_tran",), "none": ("D_rot", "D_tran")}
+VelocityTerm = str | tuple[str, str]
+
+
+def split(
+    configuration: Configuration,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> SplitDynamics:
+    """Split the dynamics of a mechanism into translational and rotational parts (29-33).
+
+    Parameters
+    ----------
+    configuration : Configuration
+        One configuration or a batch, for example those of a motion.
+    wrt : str or list of str, optional
+        Coordinates, as in `Configuration.coefficients`; by default those of the mechanism.
+    failures : {"raise", "mask"}
+        Treatment of failed members, as in `Configuration.coefficients`.
+
+    Returns
+    -------
+    SplitDynamics
+
+    Raises
+    ------
+    InertiaError, InputError, SingularError
+        Under the same conditions as `Configuration.contributions` and `Configuration.dynamics`.
+
+    Examples
+    --------
+    >>> import kic
+    >>> from kic.classics import split
+    >>> arm = split(kic.load("horn-two-link").at([0.0, 0.0]))
+    >>> arm.D_tran.round(3), arm.D_rot.round(3)
+    (array([[2.5 , 0.75],
+           [0.75, 0.25]]), array([[0.167, 0.083],
+           [0.083, 0.083]]))
+    """
+    if not isinstance(configuration, Configuration):
+        raise InputError(
+            f"`configuration` must be a Configuration, got {shown(configuration)}. Use `Mechanism.at`."
+        )
+    bodies = configuration.contributions(wrt, failures)
+    whole = configuration.dynamics(wrt, failures=failures)
+    # P* of the sums over bodies is not yet symmetric in the two velocities
+    P_tran, P_rot = (
+        (P + P.swapaxes(-1, -2)) / 2 for P in (bodies.P_linear.sum(axis=-4), bodies.P_angular.sum(axis=-4))
+    )
+    parts = dict(
+        zip(
+            PARTS,
+            (bodies.I_linear.sum(axis=-3), bodies.I_angular.sum(axis=-3), P_tran, P_rot, -whole.load),
+            strict=True,
+        )
+    )
+    obstacle = _serial_arm_obstacle(configuration._model, wrt is None)
+    return SplitDynamics(bodies.coordinates, parts, whole.damping, serial_arm_obstacle=obstacle)
+
+
+def _serial_arm_obstacle(model: Model, joint_coordinates: bool) -> str:
+    """Return the reason why a model is not a serial arm of revolute joints; empty if it is one."""
+    tree = model.tree
+    if not joint_coordinates:
+        return "coordinates other than its joint angles"
+    if not model.direct:
+        return "loops, couplings, fixed distances or omitted coordinates"
+    if any(tree.cols[:, 1] != REVOLUTE):
+        types = {joint.type for joint in model.drawing.joints if joint.freedoms} - {"revolute"}
+        return f"joints of type {', '.join(sorted(types))}"
+    if tree.cols[:, 0].tolist() != list(range(-1, tree.size - 1)):
+        return "branches"
+    return "coordinates in another order than its joints" if tree.to_coordinates is not None else ""
+
+
+class SplitDynamics:
+    """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
+
+    `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones. Methods
+    raise `InputError` for arrays of another shape, entries that are not finite, or batches that do not
+    broadcast.
+
+    Attributes
+    ----------
+    coordinates : tuple of str
+        Names of the M coordinates.
+    D_tran, D_rot : (..., M, M) ndarray
+        Translational and rotational parts of the mass matrix I* (30).
+    P_tran, P_rot : (..., M, M, M) ndarray
+        Parts of P* for ``H_i = Σ P[i, a, b] q̇_a q̇_b``, symmetric in a and b. In holonomic coordinates each
+        holds the Christoffel symbols of its D.
+    G : (..., M) ndarray
+        Efforts that hold the mechanism against gravity (33) and other applied loads, −Tᴸ.
+    damping : (..., M, M) ndarray
+        Damping matrix B, which the source does not have; it is never dropped.
+    dropped : tuple of str
+        Descriptions of the dropped parts.
+    full_model : SplitDynamics
+        The model before parts were dropped.
+
+    Examples
+    --------
+    >>> import kic
+    >>> from kic.classics import split
+    >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
+    >>> arm.inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(4)
+    array([15.5574,  3.6571])
+    >>> arm.without("H_rot").without("G").inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(4)
+    array([-1.9177,  0.2397])
+    """
+
+    def __init__(
+        self,
+        coordinates: tuple[str, ...],
+        parts: Mapping[str, np.ndarray],
+        damping: np.ndarray,
+        dropped: tuple[str, ...] = (),
+        full_model: SplitDynamics | None = None,
+        serial_arm_obstacle: str = "",
+    ) -> None:
+        self.coordinates = coordinates
+        self.D_tran, self.D_rot, self.P_tran, self.P_rot, self.G = (parts[name] for name in PARTS)
+        self.damping = damping
+        self.dropped = dropped
+        self.full_model = self if full_model is None else full_model
+        self._serial_arm_obstacle = serial_arm_obstacle
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.G.shape[:-1]
+
+    def H_tran(self, qd: Any) -> np.ndarray:
+        """Return the translational Coriolis and centrifugal efforts (31).
+
+        Parameters
+        ----------
+        qd : (..., M) array_like
+            Velocities.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Examples
+        --------
+        >>> import kic
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_tran([1.0, 2.0]).round(4)
+        array([-1.9177,  0.2397])
+        """
+        return self._velocity_efforts(self.P_tran, qd)
+
+    def H_rot(self, qd: Any) -> np.ndarray:
+        """Return the rotational Coriolis, centrifugal and gyroscopic efforts (32).
+
+        Parameters
+        ----------
+        qd : (..., M) array_like
+            Velocities.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Examples
+        --------
+        >>> import kic
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_rot([1.0, 2.0])
+        array([0., 0.])
+        """
+        return self._velocity_efforts(self.P_rot, qd)
+
+    def _velocity_efforts(self, P: np.ndarray, qd: Any) -> np.ndarray:
+        v = trailing("qd", qd, len(self.coordinates))
+        broadcast_batches(model=self.batch, qd=v.shape[:-1])
+        return form(P, v, v)
+
+    def _dynamics(self) -> Dynamics:
+        """Return the sum of the remaining parts."""
+        I, P = self.D_tran + self.D_rot, self.P_tran + self.P_rot
+        return Dynamics(self.coordinates, I, P, -self.G, self.damping)
+
+    def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
+        """Return the efforts of a motion from the remaining parts (29).
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like
+            Velocities and accelerations.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Examples
+        --------
+        >>> import kic
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.0, 0.0])).inverse_dynamics([0.0, 0.0], [0.0, 0.0])
+        array([19.62 ,  4.905])
+        """
+        return self._dynamics().effort(qd, qdd)
+
+    def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
+        """Return the accelerations caused by efforts, from the remaining parts.
+
+        Parameters
+        ----------
+        qd, effort : (..., M) array_like
+            Velocities and efforts.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        SingularError
+            If the remaining mass matrix is not positive definite.
+
+        Examples
+        --------
+        >>> import kic
+        >>> from kic.classics import split
+        >>> split(kic.load("horn-two-link").at([0.0, 0.0])).forward_dynamics([0, 0], [19.62, 4.905])
+        array([0., 0.])
+        """
+        try:
+            return self._dynamics().acceleration(qd, effort)
+        except SingularError as error:
+            if not self.dropped:
+                raise
+            raise SingularError(
+                "The remaining mass matrix must be positive definite, got condition "
+                f"{error.numbers['condition']:.1e} without {'; '.join(self.dropped)}. Drop fewer parts.",
+                **error.numbers,
+            ) from None
+
+    def without(
+        self, part: str, at: str | Iterable[str] | None = None, by: str | Iterable[VelocityTerm] | None = None
+    ) -> SplitDynamics:
+        """Return the model without one part, or without some of its entries.
+
+        Parameters
+        ----------
+        part : {"D_tran", "D_rot", "H_tran", "H_rot", "G"}
+            Part to drop.
+        at : str or list of str, optional
+            Coordinates whose efforts lose the part; by default all.
+        by : str or list of str, optional
+            Coordinates whose motion causes the dropped entries; by default all. For D these are the entries of
+            the pairs (`at`, `by`) and their transposes. For H these are the terms with the velocity of any
+            named coordinate. A pair of names, ("waist", "elbow"), selects the product of these two velocities.
+
+        Returns
+        -------
+        SplitDynamics
+
+        Raises
+        ------
+        UnknownNameError
+            If the part or a coordinate does not exist.
+        InputError
+            If `by` is given for G, or contains pairs of names for D.
+
+        Examples
+        --------
+        >>> import kic
+        >>> from kic.classics import split
+        >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
+        >>> arm.without("D_tran", at="shoulder", by="elbow").D_tran.round(3)
+        array([[2.378, 0.   ],
+               [0.   , 0.25 ]])
+        >>> arm.without("H_tran", by=[("shoulder", "elbow")]).H_tran([1.0, 2.0]).round(4)
+        array([-0.9589,  0.2397])
+        """
+        if not isinstance(part, str) or part not in PARTS:
+            raise unknown("part", part, "split dynamics", PARTS)
+        at, by = (None if names is None else _as_tuple(names) for names in (at, by))
+        mask = self._selected("at", at)
+        if part == "G":
+            if by is not None:
+                raise InputError(f"`by` must be None for G, got {shown(by)}. Gravity depends on no velocity.")
+        elif part.startswith("D"):
+            mask = np.logical_and.outer(mask, self._selected("by", by))
+            mask |= mask.T
+        else:
+            mask = np.logical_and.outer(mask, self._selected_products(by))
+        return self._drop({part: mask}, part + _described("at", at) + _described("by", by))
+
+    def _index(self, argument: str, name: Any) -> int:
+        if not isinstance(name, str):
+            raise InputError(
+                f"`{argument}` must contain names of coordinates, got {shown(name)}. Pairs of names are only "
+                "possible in `by` for H_tran and H_rot."
+            )
+        if name not in self.coordinates:
+            raise unknown("coordinate", name, "split dynamics", self.coordinates)
+        return self.coordinates.index(name)
+
+    def _selected(self, argument: str, names: tuple[Any, ...] | None) -> np.ndarray:
+        """Return a mask (M,) of named coordinates; all for None."""
+        mask = np.full(len(self.coordinates), names is None)
+        mask[[self._index(argument, name) for name in names or ()]] = True
+        return mask
+
+    def _selected_products(self, terms: tuple[Any, ...] | None) -> np.ndarray:
+        """Return a mask (M, M) of velocity products; all for None."""
+        mask = np.full((len(self.coordinates),) * 2, terms is None)
+        for term in terms or ():
+            if isinstance(term, tuple) and len(term) == 2:
+                a, b = (self._index("by", name) for name in term)
+                mask[a, b] = mask[b, a] = True
+            else:
+                a = self._index("by", term)
+                mask[a], mask[:, a] = True, True
+        return mask
+
+    def simplified(
+        self, n_major: int = 3, coupling: Literal["both", "tran", "rot", "none"] = "both"
+    ) -> SplitDynamics:
+        """Return the simplified arm model of the source (p. 17): major joints translate, minor joints rotate.
+
+        The mass matrix keeps D_tran among the major joints and D_rot among the minor joints. Velocity parts
+        are kept; use `compare_parts` and `without` to drop them.
+
+        Parameters
+        ----------
+        n_major : int
+            Number of major joints, counted from the base.
+        coupling : {"both", "tran", "rot", "none"}
+            Parts of the mass matrix to keep between major and minor joints. The source does not treat them.
+
+        Returns
+        -------
+        SplitDynamics
+
+        Raises
+        ------
+        InputError
+            If the mechanism is not a serial arm of revolute joints in joint angles, or has no minor joints.
+
+        Examples
+        --------
+        >>> import kic
+        >>> from kic.classics import split
+        >>> arm = split(kic.load("lee-puma").at([0.3, -0.6, 1.1, 0.8, -0.9, 0.2]))
+        >>> arm.simplified().dropped
+        ('D_rot among joint1, joint2, joint3; D_tran among joint4, joint5, joint6',)
+        """
+        if self._serial_arm_obstacle:
+            raise InputError(
+                "The mechanism must be a serial arm of revolute joints in joint angles, got "
+                f"{self._serial_arm_obstacle}. Use `without` to drop parts by name."
+            )
+        size = len(self.coordinates)
+        integer = isinstance(n_major, int | np.integer) and not isinstance(n_major, bool)
+        if not integer or not 1 <= n_major < size:
+            raise InputError(
+                f"`n_major` must be an integer from 1 to {size - 1}, got {shown(n_major)}. Leave at least one of "
+                f"the {size} joints as a minor joint."
+            )
+        if not isinstance(coupling, str) or coupling not in COUPLING_DROPS:
+            allowed = ", ".join(map(repr, COUPLING_DROPS))
+            raise InputError(f"`coupling` must be one of {allowed}, got {shown(coupling)}. Keep both by default.")
+        major = np.arange(size) < n_major
+        between = np.not_equal.outer(major, major)
+        dropped = COUPLING_DROPS[coupling]
+        masks = {
+            "D_rot": np.logical_and.outer(major, major) | (between & ("D_rot" in dropped)),
+            "D_tran": np.logical_and.outer(~major, ~major) | (between & ("D_tran" in dropped)),
+        }
+        text = f"D_rot among {', '.join(self.coordinates[:n_major])}"
+        text += f"; D_tran among {', '.join(self.coordinates[n_major:])}"
+        return self._drop(masks, text + (f"; {' and '.join(dropped)} between these" if dropped else ""))
+
+    def _drop(self, masks: Mapping[str, np.ndarray], description: str) -> SplitDynamics:
+        """Return the model with the masked entries of some parts set to zero."""
+        parts = dict(zip(PARTS, (self.D_tran, self.D_rot, self.P_tran, self.P_rot, self.G), strict=True))
+        parts |= {name: np.where(mask, 0, parts[name]) for name, mask in masks.items()}
+        dropped = (*self.dropped, description)
+        return SplitDynamics(
+            self.coordinates, parts, self.damping, dropped, self.full_model, self._serial_arm_obstacle
+        )
+
+    def effort_deviation(self, qd: Any, qdd: Any) -> EffortDeviation:
+        """Return the effort errors over a motion that the dropped parts cause.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like
+            Velocities and accelerations at the configurations of the batch.
+
+        Returns
+        -------
+        EffortDeviation
+
+        Raises
+        ------
+        InputError
+            If the batch is empty, or for symbols.
+
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> from kic.classics import split
+        >>> t = np.linspace(0.0, 1.0, 101)[:, None]
+        >>> q, qd, qdd = np.sin(t + [0, 1]), np.cos(t + [0, 1]), -np.sin(t + [0, 1])
+        >>> arm = split(kic.load("horn-two-link").at(q))
+        >>> arm.without("D_rot").effort_deviation(qd, qdd)
+        dropped: D_rot
+        <BLANKLINE>
+        efforts and their errors over 101 configurations
+                    max error  RMS error  max effort  max error / max effort
+          shoulder    0.21602    0.16218     16.911                 0.012774
+          elbow       0.1459     0.12012      3.3609                0.043411
+        """
+        effort = self.full_model.inverse_dynamics(qd, qdd)
+        error = self.inverse_dynamics(qd, qdd) - effort
+        if object in (effort.dtype, error.dtype):
+            raise InputError("The motion must be numeric, got symbols. Substitute numbers for the symbols.")
+        if 0 in effort.shape[:-1]:
+            raise InputError(
+                f"The motion must have at least one configuration, got the empty batch {effort.shape[:-1]}. "
+                "Give a configuration.",
+                batch=effort.shape[:-1],
+            )
+        return EffortDeviation(self.coordinates, self.dropped, effort, error)
+
+    def compare_parts(self, qd: Any, qdd: Any) -> PartComparison:
+        """Return the effort errors over a motion for each part of the full model dropped alone.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like
+            Velocities and accelerations at the configurations of the batch.
+
+        Returns
+        -------
+        PartComparison
+
+        Raises
+        ------
+        InputError
+            Under the same conditions as `effort_deviation`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> from kic.classics import split
+        >>> arm = split(kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]]))
+        >>> arm.compare_parts([1.0, 1.0], [0.0, 0.0]).relative.round(3).tolist()
+        [[0.0, 0.0], [0.0, 0.0], [0.076, 0.102], [0.0, 0.0], [1.0, 1.0]]
+        """
+        return PartComparison(tuple(self.full_model.without(part).effort_deviation(qd, qdd) for part in PARTS))
+
+    def summary(self) -> Sheet:
+        """Return tables of the parts that do not depend on velocities."""
+        sheet = Sheet(f"split dynamics in {', '.join(self.coordinates)}")
+        if self.dropped:
+            sheet.say(f"dropped: {'; '.join(self.dropped)}")
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if index is None:
+            return sheet
+        names = self.coordinates
+        sheet.matrix("D_tran (translational mass matrix)", names, names, self.D_tran[index])
+        sheet.matrix("D_rot (rotational mass matrix)", names, names, self.D_rot[index])
+        sheet.matrix("G (gravity and applied loads)", names, [""], self.G[index][:, None])
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EffortDeviation:
+    """Effort errors of a simplified model over a motion, relative to the efforts of the full model.
+
+    Attributes
+    ----------
+    coordinates : tuple of str
+        Names of the M coordinates.
+    dropped : tuple of str
+        Descriptions of the dropped parts.
+    effort, error : (..., M) ndarray
+        Efforts of the full model, and errors of the simplified model, over the batch of a motion.
+
+    Examples
+    --------
+    >>> EffortDeviation(("A",), ("H_rot",), np.array([[8.0], [-10.0]]), np.array([[0.0], [1.0]]))
+    dropped: H_rot
+    <BLANKLINE>
+    efforts and their errors over 2 configurations
+         max error  RMS error  max effort  max error / max effort
+      A          1    0.70711          10                     0.1
+    """
+
+    coordinates: tuple[str, ...]
+    dropped: tuple[str, ...]
+    effort: np.ndarray
+    error: np.ndarray
+
+    @property
+    def max_error(self) -> np.ndarray:
+        """Largest absolute error (M,)."""
+        return np.abs(self.error).max(axis=tuple(range(self.error.ndim - 1)))
+
+    @property
+    def rms_error(self) -> np.ndarray:
+        """Root mean square error (M,)."""
+        return np.sqrt((np.abs(self.error) ** 2).mean(axis=tuple(range(self.error.ndim - 1))))
+
+    @property
+    def max_effort(self) -> np.ndarray:
+        """Largest absolute effort (M,) of the full model."""
+        return np.abs(self.effort).max(axis=tuple(range(self.effort.ndim - 1)))
+
+    @property
+    def relative(self) -> np.ndarray:
+        """Ratio (M,) of `max_error` and `max_effort`: 0 without error, inf with an error but no effort."""
+        top, zero = self.max_error, np.zeros(len(self.coordinates))
+        with np.errstate(divide="ignore"):
+            return np.divide(top, self.max_effort, out=zero, where=top != 0)
+
+    @property
+    def n_configurations(self) -> int:
+        """Number of configurations of the motion."""
+        return self.effort[..., 0].size
+
+    def summary(self) -> Sheet:
+        """Return a table of errors and efforts."""
+        sheet = Sheet(f"dropped: {'; '.join(self.dropped) or 'nothing'}")
+        columns = ["max error", "RMS error", "max effort", "max error / max effort"]
+        values = np.stack([self.max_error, self.rms_error, self.max_effort, self.relative], axis=-1)
+        caption = f"efforts and their errors over {_counted(self.n_configurations)}"
+        # largest=0.0: columns differ in units, so small entries are not rounded to 0
+        sheet.matrix(caption, self.coordinates, columns, values, largest=0.0)
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartComparison:
+    """Effort errors of several simplified models over one motion.
+
+    Attributes
+    ----------
+    deviations : tuple of EffortDeviation
+        Deviations of K simplifications of the same full model.
+
+    Examples
+    --------
+    >>> effort, error = np.array([[8.0, 4.0]]), np.array([[0.0, 1.0]])
+    >>> PartComparison((EffortDeviation(("A", "B"), ("H_rot",), effort, error),)).relative.tolist()
+    [[0.0, 0.25]]
+    """
+
+    deviations: tuple[EffortDeviation, ...]
+
+    @property
+    def relative(self) -> np.ndarray:
+        """Ratios (K, M) of the largest error and the largest effort."""
+        return np.stack([deviation.relative for deviation in self.deviations])
+
+    def summary(self) -> Sheet:
+        """Return a table of relative errors."""
+        first = self.deviations[0]
+        sheet = Sheet(f"one part dropped at a time, over {_counted(first.n_configurations)}")
+        labels = ["; ".join(deviation.dropped) or "nothing" for deviation in self.deviations]
+        sheet.matrix("max error / max effort", labels, first.coordinates, self.relative, "dropped", 0.0)
+        sheet.matrix("max effort", [""], first.coordinates, first.max_effort[None], largest=0.0)
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()
+
+
+def _as_tuple(names: Any) -> tuple[Any, ...]:
+    """Return one name or several as a tuple."""
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    return tuple(names) if several else (names,)
+
+
+def _described(word: str, names: tuple[Any, ...] | None) -> str:
+    """Return the names after `word`, for `SplitDynamics.dropped`; pairs of velocities are joined by a dot."""
+    if names is None:
+        return ""
+    listed = ("·".join(name) if isinstance(name, tuple) else name for name in names)
+    return f" {word} {', '.join(listed) or 'no joint'}"
+
+
+def _counted(n_configurations: int) -> str:
+    return f"{n_configurations} configuration{'' if n_configurations == 1 else 's'}"
