@@ -27,8 +27,8 @@ Web page on exercise 6 of Craig,               `PointMassArm`              M, V,
 """
 
 from kic.classics.horn import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
-from kic.classics.leg import Leg
 from kic.classics.lee_puma import ThreeLinkPuma
+from kic.classics.leg import Leg
 from kic.classics.operation_count import OperationCount, OperationTable, count_operations, table_1
 from kic.classics.point_mass_arm import LinkWrenches, PointMassArm
 from kic.classics.split_dynamics import EffortDeviation, PartComparison, SplitDynamics, split

@@ -25,6 +25,11 @@ BOUNDARY_RTOL = 4 * np.finfo(float).eps
 class Annulus:
     """Annulus about the base with both boundary circles; a disc where `inner` is 0.
 
+    Parameters
+    ----------
+    inner, outer : float
+        Radii.
+
     Raises
     ------
     ModelError
@@ -38,15 +43,13 @@ class Annulus:
     """
 
     inner: float
-    """Inner radius."""
     outer: float
-    """Outer radius."""
 
     def __post_init__(self) -> None:
         check_fields(self, nonnegative=["inner", "outer"])
         if self.inner > self.outer:
             raise ModelError(
-                f"Annulus: `inner` must not exceed `outer`, got {self.inner:g} and {self.outer:g}. Swap them.",
+                f"Annulus: `inner` must not exceed `outer` = {self.outer:g}, got {self.inner:g}. Swap them.",
                 key="inner",
             )
 
@@ -185,15 +188,10 @@ class TwoLink(PlanarChain):
     dof: ClassVar[int] = 2
     _reference_quarter_turns: ClassVar[tuple[int, ...]] = (0, 0)
     l1: float
-    """Length of link 1."""
     l2: float
-    """Length of link 2."""
     m1: float | None = None
-    """Mass of link 1."""
     m2: float | None = None
-    """Mass of link 2."""
     g: float = 0.0
-    """Gravity along −y."""
 
     @property
     def reachable_workspace(self) -> Annulus:
@@ -219,7 +217,6 @@ class TwoLink(PlanarChain):
 
         Examples
         --------
-        >>> import numpy as np
         >>> TwoLink(1.0, 1.0).tip_polar([0.25, np.pi / 2]).round(6).tolist()
         [1.414214, 1.035398]
         """
@@ -306,7 +303,6 @@ class TwoLink(PlanarChain):
 
         Examples
         --------
-        >>> import numpy as np
         >>> TwoLink(1.0, 1.0, 2.0, 2.0).inverse_mass_matrix([0.0, np.pi / 2]).round(6).tolist()
         [[0.375, -0.375], [-0.375, 1.875]]
         """
@@ -314,8 +310,8 @@ class TwoLink(PlanarChain):
         m1, m2 = self._known_masses()
         if not m2:
             raise SingularError(
-                f"`m2` of {self._label} must be positive for the inverse of the mass matrix, got 0. Give link 2 "
-                "a mass.",
+                f"`m2` of {self._label} must be positive for an invertible mass matrix, got 0. Give link 2 a "
+                "mass.",
                 condition=np.inf,
             )
         _, c2 = sin_cos(trailing("q", q, 2)[..., 1])
@@ -348,8 +344,8 @@ class TwoLink(PlanarChain):
             cosine = -1.0
         if cosine < -1:
             raise PostureError(
-                f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label} with cos theta2 = {cosine:.6g}. "
-                f"Make link 2 at most {1.5 * self.l1:g} long.",
+                f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label} and cos theta2 = {cosine:.6g}."
+                f" Make link 2 at most {1.5 * self.l1:g} long.",
                 failed=[()],
                 reasons=["link 2 is too long"],
                 cosine=cosine,
@@ -391,19 +387,12 @@ class ThreeLink(PlanarChain):
     dof: ClassVar[int] = 3
     _reference_quarter_turns: ClassVar[tuple[int, ...]] = (0, 1, -1)
     l1: float
-    """Length of link 1."""
     l2: float
-    """Length of link 2."""
     l3: float
-    """Length of link 3."""
     m1: float | None = None
-    """Mass of link 1."""
     m2: float | None = None
-    """Mass of link 2."""
     m3: float | None = None
-    """Mass of link 3."""
     g: float = 0.0
-    """Gravity along −y."""
 
     @property
     def first_two_links(self) -> TwoLink:
@@ -417,7 +406,7 @@ class ThreeLink(PlanarChain):
 
     @property
     def dexterous_workspace(self) -> tuple[Annulus, ...]:
-        """Disc and ring in which every direction of the last link is possible (p. 22); see `dexterous_radii`."""
+        """Disc and ring in which the last link can point anywhere (p. 22); see `dexterous_radii`."""
         radii = dexterous_radii(*self.lengths)
         return tuple(Annulus(*pair) for pair in radii[~np.isnan(radii[:, 0])].tolist())
 
@@ -519,7 +508,7 @@ class ThreeLink(PlanarChain):
         return self._solve(self.wrist_position(pose))[1]
 
     def _solve(self, wrist: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return angles of links 1 and 2 and their number; rounding of the wrist scales with the whole arm."""
+        """Return angles of links 1 and 2 and their number, with rounding relative to the whole arm."""
         atol = BOUNDARY_RTOL * (self.l1 + self.l2 + 2 * self.l3)
         return solve_two_link(self.l1, self.l2, wrist, atol)
 
@@ -591,7 +580,9 @@ def inverse_kinematics_error(
     argument: str, arm: str, given: np.ndarray, reasons: Mapping[tuple[int, ...], str], **numbers: Any
 ) -> PostureError:
     """Return the error for members of `given` (..., n) that an arm cannot reach, with a reason for each."""
-    listed = [f"{given[index].tolist()}{f' at {index}' if index else ''} ({why})" for index, why in reasons.items()]
+    listed = [
+        f"{given[index].tolist()}{f' at {index}' if index else ''} ({why})" for index, why in reasons.items()
+    ]
     more = f" and {len(listed) - 2} more" if len(listed) > 2 else ""
     remedy = "Pass failures='mask' to keep the other members." if given.ndim > 1 else "Choose another target."
     return PostureError(

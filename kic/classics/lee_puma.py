@@ -1,4 +1,4 @@
-"""First three links of the PUMA of Lee, Lee and Nigam (1982, section 4) in closed form, misprints corrected."""
+"""First three links of the PUMA of Lee, Lee and Nigam (1982, section 4) in closed form."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class ThreeLinkPuma:
                [ 0.06 ,  0.357, -0.008],
                [-0.002, -0.008,  0.   ]])
         >>> d.H_tran([0.0, 1.0, 0.0]).round(4)
-        array([0.1052, 0.    , 0.0048])
+        array([ 0.1109,  0.    , -0.0026])
         """
         q = trailing("q", q, 3)
         (s2, c2), (s23, c23) = sin_cos(q[..., 1]), sin_cos(q[..., 1] + q[..., 2])

@@ -36,8 +36,8 @@ class Leg:
     x for θ₁ = 0). Link 3 is hinged to the end of link 2 (θ₃, from the direction of link 2). Links 2 and 3 are
     thin uniform rods, may be offset from the column axis and may carry point masses at their ends.
 
-    Methods take joint angles q (..., 3) with batch axes in front, also complex numbers and symbols. They raise
-    `InputError` for other shapes, entries that are not finite, or batches that do not broadcast.
+    Methods accept batches, complex numbers and symbols. They raise `InputError` for arrays of another shape,
+    entries that are not finite, or batches that do not broadcast.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Leg:
         Returns
         -------
         Coefficients
-            Of x, y, z with respect to q: values (..., 3), G (..., 3, 3), H (..., 3, 3, 3), D (..., 3, 3, 3, 3).
+            Of x, y, z with respect to q: values (..., 3), G (..., 3, 3), H (..., 3, 3, 3) and D.
 
         Examples
         --------
@@ -125,7 +125,9 @@ class Leg:
             u, v, offset = distance, np.zeros_like(distance), self.d2
         else:
             u, v, offset = np.full_like(distance, self.l2), distance, self.d3
-        (S2, C2), (S23, C23) = (sin_cos_derivatives(x) for x in (angles[..., 1], angles[..., 1] + angles[..., 2]))
+        (S2, C2), (S23, C23) = (
+            sin_cos_derivatives(x) for x in (angles[..., 1], angles[..., 1] + angles[..., 2])
+        )
         radial, height = (
             np.stack([u[..., None] * a + v[..., None] * b, v[..., None] * b], axis=-2)
             for a, b in ((S2, S23), (C2, C23))
@@ -136,6 +138,10 @@ class Leg:
 
     def dynamics_by_body(self, q: Any) -> Dynamics:
         """Return the mass matrix (I*), Christoffel symbols (P*) and gravity load of each body (p. 7).
+
+        The torques T_ij at joint i for the motion of body j follow as ``d.effort(qd, qdd) + d.load`` (pp. 13,
+        19, 25, 30, 35, 41). The torques ∂P/∂θᵢ that hold a body against gravity are ``-d.load`` (pp. 20, 22,
+        26, 38, 43). The source prints −∂P/∂θᵢ and adds it to the actuator torques, with the wrong sign.
 
         Parameters
         ----------
@@ -254,58 +260,6 @@ class Leg:
         P = self.dynamics(q).P
         return {name: P[..., a, b] * (1 if a == b else 2) for name, (a, b) in VELOCITY_PRODUCTS.items()}
 
-    def motion_torques_by_body(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
-        """Return the joint torques T_ij for the motion of each body (pp. 7, 13, 19, 25, 30, 35, 41).
-
-        Parameters
-        ----------
-        q, qd, qdd : (..., 3) array_like
-            Joint angles (rad), velocities and accelerations.
-
-        Returns
-        -------
-        (..., 3, 5) ndarray
-            Torques at joint i for body j without gravity, with a column for each of the five `bodies`.
-
-        Examples
-        --------
-        >>> leg = Leg(l2=0.5, l3=0.4, m2=6.0, m3=3.0)
-        >>> leg.motion_torques_by_body([0, 0, 0], [0, 0, 0], [0, 1, 0]).round(3)
-        array([[0.  , 0.  , 0.  , 0.  , 0.  ],
-               [0.  , 0.5 , 1.51, 0.  , 0.  ],
-               [0.  , 0.  , 0.46, 0.  , 0.  ]])
-        """
-        motion = {"q": trailing("q", q, 3), "qd": trailing("qd", qd, 3), "qdd": trailing("qdd", qdd, 3)}
-        broadcast_batches(**{name: a.shape[:-1] for name, a in motion.items()})
-        d = self.dynamics_by_body(q)
-        torques = Dynamics(d.coordinates, d.I, d.P).effort(
-            motion["qd"][..., None, :], motion["qdd"][..., None, :]
-        )
-        return np.swapaxes(torques, -1, -2)
-
-    def gravity_torques_by_body(self, q: Any) -> np.ndarray:
-        """Return the joint torques ∂P/∂θᵢ that hold each body against gravity (pp. 20, 22, 26, 38, 43).
-
-        The source prints −∂P/∂θᵢ, the torques exerted by gravity, and adds them to the actuator torques.
-
-        Parameters
-        ----------
-        q : (..., 3) array_like
-            Joint angles (rad).
-
-        Returns
-        -------
-        (..., 3, 5) ndarray
-            A column for each of the five `bodies`.
-
-        Examples
-        --------
-        >>> leg = Leg(l2=0.5, l3=0.4, m2=2.0, m3=0.0, gravity=(0, 0, -10))
-        >>> leg.gravity_torques_by_body([0, np.pi / 2, 0])[1]
-        array([-0., -5., -0., -0., -0.])
-        """
-        return -np.swapaxes(self.dynamics_by_body(q).load, -1, -2)
-
     def potential_energy(self, q: Any) -> np.ndarray:
         """Return the potential energy −Σ m g·r of all bodies except the column (pp. 21, 26, 38, 43).
 
@@ -327,7 +281,9 @@ class Leg:
         particles = (
             (self.m2, 2, self.l2 / 2), (self.M2, 2, self.l2), (self.m3, 3, self.l3 / 2), (self.M3, 3, self.l3)
         )  # fmt: skip
-        positions = [m * np.asarray(self.point_coefficients(q, link, s, 1).values) for m, link, s in particles]
+        positions = [
+            m * np.asarray(self.point_coefficients(q, link, s, 1).values) for m, link, s in particles
+        ]
         return -(sum(positions[1:], start=positions[0]) @ np.array(self.gravity))
 
     def mechanism(self) -> Mechanism:

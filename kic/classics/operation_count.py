@@ -145,7 +145,10 @@ class CountingScalar:
 
     __add__, __radd__ = _binary("additions", operator.add), _binary("additions", operator.add, True)
     __sub__, __rsub__ = _binary("subtractions", operator.sub), _binary("subtractions", operator.sub, True)
-    __mul__, __rmul__ = _binary("multiplications", operator.mul), _binary("multiplications", operator.mul, True)
+    __mul__, __rmul__ = (
+        _binary("multiplications", operator.mul),
+        _binary("multiplications", operator.mul, True),
+    )
     __truediv__ = _binary("divisions", operator.truediv)
     __rtruediv__ = _binary("divisions", operator.truediv, True)
     __neg__ = _unary("negations", operator.neg)
@@ -215,8 +218,8 @@ def count_operations(
     order : {1, 2, 3}
         Highest order of the coefficients.
     dynamics : bool, "inertia" or "inverse_dynamics"
-        True adds I*, P*, loads and damping, and "inertia" only I* and P*. "inverse_dynamics" adds the products
-        of `Dynamics.effort` to the counts of True.
+        True adds I*, P*, loads and damping, and "inertia" only I* and P*. "inverse_dynamics" also adds the
+        products of `Dynamics.effort`.
     wrt : str or list of str, optional
         Coordinates, as in `Configuration.coefficients`.
     at : Configuration, optional
@@ -272,8 +275,8 @@ def run_counted(
     transfer = evaluator._transfer
     if transfer is not None and transfer.choice is None:
         raise InputError(
-            f"Loop closure equations of '{mechanism.name}' must be independent in the reference configuration, "
-            "got dependent ones. The number of operations then varies. Describe it in another configuration."
+            f"`mechanism` must have independent closure equations in its reference configuration, got "
+            f"'{mechanism.name}' with dependent ones. Describe it in another configuration."
         )
     buffers = evaluator._room((), 1, state.dtype)
     counts: Counter[str] = Counter()
@@ -282,8 +285,8 @@ def run_counted(
         counting = [_with_counting(a, counts) for a in arguments]
         if kernel.py_func(*counting):
             raise SingularError(
-                f"`at` must not be close to a singularity of '{mechanism.name}', got one where other equations "
-                "are chosen and the number of operations varies. Give another configuration."
+                f"`at` must not be close to a singularity of '{mechanism.name}', got a configuration where "
+                "other closure equations are chosen. Give another configuration."
             )
         written = [k for k, a in enumerate(arguments) if a is buffers._rows or a is buffers._model]
         outputs += [counting[k].astype(float).view(np.ndarray)[0] for k in written if arguments[k].size]
@@ -437,15 +440,17 @@ class OperationTable:
 
     def summary(self) -> Sheet:
         """Return the tables of products and sums."""
-        sheet = Sheet("operations per configuration of an arm of n revolute joints: Table 1 and kic's kernels")
+        sheet = Sheet(
+            "operations per configuration of an arm of n revolute joints: Table 1 and kic's kernels"
+        )
         columns = ["L-E", "N-E", "G-D", *(f"kic {name}" for name in self.columns[3:])]
         rows = [str(n) for n in self.n_joints]
         sheet.matrix("multiplications and divisions", rows, columns, self.products, corner="n")
         sheet.matrix("additions and subtractions", rows, columns, self.sums, corner="n")
         sheet.say(
-            "\nL-E, N-E and G-D are Lagrange-Euler, Newton-Euler and generalized d'Alembert as printed. kic's "
-            "counts are measured and include products with structural zeros and ones. They exclude sign "
-            "changes and the n cosines and n sines."
+            "\nL-E, N-E and G-D are Lagrange-Euler, Newton-Euler and generalized d'Alembert as printed. "
+            "kic's counts include products with structural zeros and ones. They exclude negations, the n "
+            "cosines and the n sines."
         )
         return sheet
 

@@ -77,7 +77,9 @@ def check_fields(
         for key in keys:
             value = number(owner, key, getattr(arm, key), minimum)
             if keys is positive and not value:
-                raise ModelError(f"{owner}: `{key}` must be positive, got 0. Give the link a length.", key=key)
+                raise ModelError(
+                    f"{owner}: `{key}` must be positive, got 0. Give the link a length.", key=key
+                )
             assign(arm, **{key: value})
 
 
@@ -186,27 +188,6 @@ class PlanarChain:
         rows = [-suffix_sums(y), suffix_sums(x)]
         return np.stack([*rows, np.ones_like(x)][: self.dof], axis=-2)
 
-    def statics_matrix(self, q: Any) -> np.ndarray:
-        """Return the matrix from tip wrench to joint torques, the transposed Jacobian (Horn 1975, pp. 11, 24).
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
-
-        Returns
-        -------
-        (..., n, n) ndarray
-            Rows are joint torques. Columns are the tip force u, v and, for three links, the tip moment.
-
-        Examples
-        --------
-        >>> from kic.classics import ThreeLink
-        >>> ThreeLink(3.0, 2.0, 1.0).statics_matrix([0.0, 0.0, 0.0])[:, 1:].tolist()
-        [[6.0, 1.0], [3.0, 1.0], [1.0, 1.0]]
-        """
-        return np.swapaxes(self.jacobian(q), -1, -2)
-
     def inverse_statics_matrix(self, q: Any) -> np.ndarray:
         """Return the matrix from joint torques to tip wrench (Horn 1975, pp. 12, 25).
 
@@ -228,7 +209,6 @@ class PlanarChain:
 
         Examples
         --------
-        >>> import numpy as np
         >>> from kic.classics import TwoLink
         >>> TwoLink(1.0, 1.0).inverse_statics_matrix([0.0, np.pi / 2]).round(12).tolist()
         [[0.0, -1.0], [1.0, -1.0]]
@@ -264,7 +244,9 @@ class PlanarChain:
         )
 
     def static_torques(self, q: Any, wrench: Any) -> np.ndarray:
-        """Return the joint torques with which the tip exerts a wrench, without gravity (Horn 1975, pp. 11, 24).
+        """Return the joint torques with which the tip exerts a wrench (Horn 1975, pp. 11, 24).
+
+        Gravity is not included. The matrix of this map is the transposed Jacobian.
 
         Parameters
         ----------
@@ -283,10 +265,10 @@ class PlanarChain:
         >>> TwoLink(2.0, 1.0).static_torques([0.0, 0.0], [0.0, 5.0])
         array([15.,  5.])
         """
-        return _multiply(self.statics_matrix(q), wrench=trailing("wrench", wrench, self.dof))
+        return _multiply(np.swapaxes(self.jacobian(q), -1, -2), wrench=trailing("wrench", wrench, self.dof))
 
     def tip_wrench(self, q: Any, torques: Any) -> np.ndarray:
-        """Return the wrench that the tip exerts under joint torques, without gravity (Horn 1975, pp. 12, 25).
+        """Return the wrench that the tip exerts under joint torques, without gravity (Horn 1975, p. 12).
 
         Parameters
         ----------
@@ -305,7 +287,6 @@ class PlanarChain:
 
         Examples
         --------
-        >>> import numpy as np
         >>> from kic.classics import TwoLink
         >>> TwoLink(2.0, 1.0).tip_wrench([0.0, np.pi / 2], [2.0, 2.0]).round(12).tolist()
         [-2.0, 0.0]
@@ -313,7 +294,7 @@ class PlanarChain:
         return _multiply(self.inverse_statics_matrix(q), torques=trailing("torques", torques, self.dof))
 
     def force_directions(self, q: Any) -> np.ndarray:
-        """Return the directions of the tip forces that positive joint torques cause alone (Horn 1975, pp. 11-12).
+        """Return the direction of the tip force that each joint torque causes alone (Horn 1975, p. 11).
 
         Torque 1 acts along link 2, torque 2 along the line from the base to the end of link 2, and torque 3
         along link 1.
@@ -326,7 +307,7 @@ class PlanarChain:
         Returns
         -------
         (..., n, 2) ndarray
-            Unit vectors; row k belongs to torque k.
+            Unit vectors; row k belongs to a positive torque k.
 
         Raises
         ------
@@ -335,7 +316,6 @@ class PlanarChain:
 
         Examples
         --------
-        >>> import numpy as np
         >>> from kic.classics import TwoLink
         >>> TwoLink(1.0, 1.0).force_directions([0.0, np.pi / 2]).round(6).tolist()
         [[0.0, 1.0], [-0.707107, -0.707107]]
@@ -345,9 +325,11 @@ class PlanarChain:
         return forces / np.hypot(forces[..., 0], forces[..., 1])[..., None]
 
     def dynamics(self, q: Any) -> Dynamics:
-        """Return the mass matrix (I*), Christoffel symbols (P*) and gravity load (Horn 1975, pp. 17, 29).
+        """Return the mass matrix (I*), Christoffel symbols (P*) and gravity load (Horn 1975, pp. 13-29).
 
-        P*_kab is the sum of W_ij sin(a_i − a_j) over i ≥ k and j ≥ max(a, b).
+        I*_kl is the sum of W_ij cos(a_i − a_j) over i ≥ k and j ≥ l (pp. 17, 29). P*_kab is the sum of
+        W_ij sin(a_i − a_j) over i ≥ k and j ≥ max(a, b). The gravity torques −load are on pp. 13, 19 and 26.
+        Horn calls the mass matrix divided by m l²/2 the sensitivity matrix.
 
         Parameters
         ----------
@@ -357,13 +339,14 @@ class PlanarChain:
         Returns
         -------
         Dynamics
-            The same as ``mechanism().at(q).dynamics()``.
+            The same as ``mechanism().at(q).dynamics()``, with methods for inverse and forward dynamics.
 
         Examples
         --------
         >>> from kic.classics import TwoLink
-        >>> TwoLink(1.0, 1.0, 3.0, 3.0).dynamics([0.3, 1.5]).P.shape
-        (2, 2, 2)
+        >>> d = TwoLink(1.0, 1.0, 3.0, 3.0, g=10.0).dynamics([0.0, 0.0])
+        >>> d.effort([0.0, 0.0], [1.0, 0.0])
+        array([68. , 17.5])
         """
         angles = trailing("q", q, self.dof)
         m, lengths = self._known_masses(), np.array(self.lengths)
@@ -375,51 +358,9 @@ class PlanarChain:
         s, c = sin_cos(a[..., :, None] - a[..., None, :])
         sines, cosines = (suffix_sums(suffix_sums(W * x), axis=-2) for x in (s, c))
         P = sines[..., :, np.maximum(i, j)]
-        return Dynamics(self.coordinates, cosines, P, -self.gravity_torques(q))
-
-    def mass_matrix(self, q: Any) -> np.ndarray:
-        """Return the mass matrix (I*) of the joint angles (Horn 1975, pp. 17, 29).
-
-        Horn calls the matrix divided by m l²/2 the sensitivity matrix.
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad); the matrix is independent of the first.
-
-        Returns
-        -------
-        (..., n, n) ndarray
-
-        Examples
-        --------
-        >>> from kic.classics import TwoLink
-        >>> TwoLink(1.0, 1.0, 3.0, 3.0).mass_matrix([0.0, 0.0])
-        array([[8. , 2.5],
-               [2.5, 1. ]])
-        """
-        return self.dynamics(q).I
-
-    def gravity_torques(self, q: Any) -> np.ndarray:
-        """Return the joint torques that hold the arm against gravity (Horn 1975, pp. 13, 19, 26).
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
-
-        Returns
-        -------
-        (..., n) ndarray
-
-        Examples
-        --------
-        >>> from kic.classics import TwoLink
-        >>> TwoLink(1.0, 1.0, 2.0, 2.0, g=10.0).gravity_torques([0.0, 0.0])
-        array([40., 10.])
-        """
-        _, c = sin_cos(np.cumsum(trailing("q", q, self.dof), axis=-1))
-        return suffix_sums(self.g * self._first_moments() * c)
+        _, c = sin_cos(np.cumsum(angles, axis=-1))
+        load = -suffix_sums(self.g * self._first_moments() * c)
+        return Dynamics(self.coordinates, cosines, P, load)
 
     def potential_energy(self, q: Any) -> np.ndarray:
         """Return the potential energy of gravity relative to the height of the base (Horn 1975, p. 19).
@@ -432,84 +373,16 @@ class PlanarChain:
         Returns
         -------
         (...) ndarray
-            Its derivatives with respect to q are `gravity_torques`.
+            Its gradient is the gravity torque, −load of `dynamics`.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from kic.classics import TwoLink
         >>> float(TwoLink(1.0, 1.0, 2.0, 2.0, g=10.0).potential_energy([np.pi / 2, 0.0]))
         40.0
         """
         s, _ = sin_cos(np.cumsum(trailing("q", q, self.dof), axis=-1))
         return (self.g * self._first_moments() * s).sum(axis=-1)
-
-    def coriolis_torques(self, q: Any, qd: Any) -> np.ndarray:
-        """Return the Coriolis and centrifugal joint torques (Horn 1975, pp. 17, 29).
-
-        Parameters
-        ----------
-        q, qd : (..., n) array_like
-            Joint angles (rad) and velocities.
-
-        Returns
-        -------
-        (..., n) ndarray
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kic.classics import TwoLink
-        >>> TwoLink(1.0, 1.0, 2.0, 2.0).coriolis_torques([0.0, np.pi / 2], [1.0, 0.0]).round(12).tolist()
-        [0.0, 1.0]
-        """
-        d = self.dynamics(q)
-        return Dynamics(d.coordinates, d.I, d.P).effort(qd, np.zeros(self.dof))
-
-    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
-        """Return the joint torques of a motion, including gravity (Horn 1975, pp. 17, 29).
-
-        Parameters
-        ----------
-        q, qd, qdd : (..., n) array_like
-            Joint angles (rad), velocities and accelerations.
-
-        Returns
-        -------
-        (..., n) ndarray
-
-        Examples
-        --------
-        >>> from kic.classics import TwoLink
-        >>> TwoLink(1.0, 1.0, 3.0, 3.0).inverse_dynamics([0.0, 0.0], [0.0, 0.0], [1.0, 0.0])
-        array([8. , 2.5])
-        """
-        return self.dynamics(q).effort(qd, qdd)
-
-    def forward_dynamics(self, q: Any, qd: Any, torques: Any) -> np.ndarray:
-        """Return the joint accelerations caused by joint torques (Horn 1975, p. 19).
-
-        Parameters
-        ----------
-        q, qd, torques : (..., n) array_like
-            Joint angles (rad), velocities and torques.
-
-        Returns
-        -------
-        (..., n) ndarray
-
-        Raises
-        ------
-        SingularError
-            If the mass matrix is singular, for example with a massless last link.
-
-        Examples
-        --------
-        >>> from kic.classics import TwoLink
-        >>> TwoLink(1.0, 1.0, 3.0, 3.0).forward_dynamics([0.0, 0.0], [0.0, 0.0], [8.0, 2.5]).round(12).tolist()
-        [1.0, 0.0]
-        """
-        return self.dynamics(q).acceleration(qd, torques)
 
     def mechanism(self) -> Mechanism:
         """Return the same arm as a mechanism; its reference configuration is nonsingular for three links.
@@ -562,7 +435,7 @@ class PlanarChain:
         return np.array(self.masses, dtype=float)
 
     def _first_moments(self) -> np.ndarray:
-        """Return the first mass moments (n,) of each link about its joint, with all later links at its end."""
+        """Return the first mass moment (n,) of each link about its joint, with later links at its end."""
         m = self._known_masses()
         return np.array(self.lengths) * (suffix_sums(m) - m / 2)
 

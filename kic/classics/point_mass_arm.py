@@ -38,7 +38,7 @@ class PointMassArm:
     """Planar arm in a vertical plane: point masses at the ends of links 1 and 2, and a body at joint 3.
 
     Joint angles are relative and counterclockwise, all zero with the arm along x; y points up. The center of
-    mass of link 3 is on its joint axis, so nothing depends on θ₃. The default values are those of the exercise.
+    mass of link 3 is on its joint axis, so nothing depends on θ₃. The defaults are those of the exercise.
 
     Methods accept batches, complex numbers and symbols. They raise `InputError` for arrays of another shape,
     entries that are not finite, or batches that do not broadcast.
@@ -179,8 +179,8 @@ class PointMassArm:
         Returns
         -------
         Mechanism
-            With the same names of coordinates. Points `frame2` and `frame3` are the ends of links 1 and 2. The
-            moment of inertia of link 3 about its own line is Izz/2, as in the exercise.
+            With the same names of coordinates. Points `frame2` and `frame3` are the ends of links 1 and 2.
+            The moment of inertia of link 3 about its own line is Izz/2, as in the exercise.
 
         Examples
         --------

@@ -61,7 +61,6 @@ def split(
     Examples
     --------
     >>> import kic
-    >>> from kic.classics import split
     >>> arm = split(kic.load("horn-two-link").at([0.0, 0.0]))
     >>> arm.D_tran.round(3), arm.D_rot.round(3)
     (array([[2.5 , 0.75],
@@ -132,7 +131,6 @@ class SplitDynamics:
     Examples
     --------
     >>> import kic
-    >>> from kic.classics import split
     >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
     >>> arm.inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(4)
     array([15.5574,  3.6571])
@@ -176,7 +174,6 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> from kic.classics import split
         >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_tran([1.0, 2.0]).round(4)
         array([-1.9177,  0.2397])
         """
@@ -197,7 +194,6 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> from kic.classics import split
         >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_rot([1.0, 2.0])
         array([0., 0.])
         """
@@ -228,7 +224,6 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> from kic.classics import split
         >>> split(kic.load("horn-two-link").at([0.0, 0.0])).inverse_dynamics([0.0, 0.0], [0.0, 0.0])
         array([19.62 ,  4.905])
         """
@@ -254,7 +249,6 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> from kic.classics import split
         >>> split(kic.load("horn-two-link").at([0.0, 0.0])).forward_dynamics([0, 0], [19.62, 4.905])
         array([0., 0.])
         """
@@ -281,9 +275,9 @@ class SplitDynamics:
         at : str or list of str, optional
             Coordinates whose efforts lose the part; by default all.
         by : str or list of str, optional
-            Coordinates whose motion causes the dropped entries; by default all. For D these are the entries of
-            the pairs (`at`, `by`) and their transposes. For H these are the terms with the velocity of any
-            named coordinate. A pair of names, ("waist", "elbow"), selects the product of these two velocities.
+            Coordinates whose motion causes the dropped entries; by default all. For D these are the entries
+            of the pairs (`at`, `by`) and their transposes. For H these are the terms with the velocity of any
+            named coordinate. A pair of names, ("waist", "elbow"), selects the product of both velocities.
 
         Returns
         -------
@@ -299,7 +293,6 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> from kic.classics import split
         >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
         >>> arm.without("D_tran", at="shoulder", by="elbow").D_tran.round(3)
         array([[2.378, 0.   ],
@@ -376,7 +369,6 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> from kic.classics import split
         >>> arm = split(kic.load("lee-puma").at([0.3, -0.6, 1.1, 0.8, -0.9, 0.2]))
         >>> arm.simplified().dropped
         ('D_rot among joint1, joint2, joint3; D_tran among joint4, joint5, joint6',)
@@ -390,12 +382,14 @@ class SplitDynamics:
         integer = isinstance(n_major, int | np.integer) and not isinstance(n_major, bool)
         if not integer or not 1 <= n_major < size:
             raise InputError(
-                f"`n_major` must be an integer from 1 to {size - 1}, got {shown(n_major)}. Leave at least one of "
-                f"the {size} joints as a minor joint."
+                f"`n_major` must be an integer from 1 to {size - 1}, got {shown(n_major)}. Leave at "
+                "least one minor joint."
             )
         if not isinstance(coupling, str) or coupling not in COUPLING_DROPS:
             allowed = ", ".join(map(repr, COUPLING_DROPS))
-            raise InputError(f"`coupling` must be one of {allowed}, got {shown(coupling)}. Keep both by default.")
+            raise InputError(
+                f"`coupling` must be one of {allowed}, got {shown(coupling)}. Keep both by default."
+            )
         major = np.arange(size) < n_major
         between = np.not_equal.outer(major, major)
         dropped = COUPLING_DROPS[coupling]
@@ -436,8 +430,6 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> import numpy as np
-        >>> from kic.classics import split
         >>> t = np.linspace(0.0, 1.0, 101)[:, None]
         >>> q, qd, qdd = np.sin(t + [0, 1]), np.cos(t + [0, 1]), -np.sin(t + [0, 1])
         >>> arm = split(kic.load("horn-two-link").at(q))
@@ -481,12 +473,13 @@ class SplitDynamics:
         Examples
         --------
         >>> import kic
-        >>> from kic.classics import split
         >>> arm = split(kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]]))
         >>> arm.compare_parts([1.0, 1.0], [0.0, 0.0]).relative.round(3).tolist()
         [[0.0, 0.0], [0.0, 0.0], [0.076, 0.102], [0.0, 0.0], [1.0, 1.0]]
         """
-        return PartComparison(tuple(self.full_model.without(part).effort_deviation(qd, qdd) for part in PARTS))
+        return PartComparison(
+            tuple(self.full_model.without(part).effort_deviation(qd, qdd) for part in PARTS)
+        )
 
     def summary(self) -> Sheet:
         """Return tables of the parts that do not depend on velocities."""

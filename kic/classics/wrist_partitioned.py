@@ -113,8 +113,8 @@ class WristPartitioned:
         Returns
         -------
         (4, ..., 3) ndarray
-            Angles in (−π, π] in the order of `branches`. The two elbow branches are equal on a boundary of the
-            workspace.
+            Angles in (−π, π] in the order of `branches`. The two elbow branches are equal on a boundary of
+            the workspace.
 
         Raises
         ------
@@ -155,9 +155,9 @@ class WristPartitioned:
     def inverse_coefficients(self, theta: Any, order: int = 3) -> Coefficients:
         """Return G, H and D of the joint angles with respect to the wrist center in closed form.
 
-        Let h and n be horizontal unit vectors along the arm and across it, f and e unit vectors along upper
-        arm and forearm, and p the vector from the shoulder to P. First order (B-6, corrected) and second order
-        (B-8, and the rows of θ₂ and θ₃, which are not printed) are::
+        Let h and n be horizontal unit vectors along the arm and across it. Let f and e be unit vectors along
+        upper arm and forearm, and p the vector from the shoulder to P. The first order (B-6, corrected) and
+        the second order (B-8; the rows of θ₂ and θ₃ are not printed) are::
 
             G1 = n / r                  H1 = −(n h + h n) / r²
             G2 = e / (a23 s3)           H2 = c23 n n / (a23 s3 r) + f f / (a23 a34 s3³) + c3 e e / (a23² s3³)
@@ -250,8 +250,8 @@ class WristPartitioned:
         reason = "the elbow is straight or folded" if singular_elbow[first] else "P is on the waist axis"
         where = f" at member {first} ({len(members)} of {failed.size} members fail)" if first else ""
         raise SingularError(
-            f"`theta` must be nonsingular, got r = {r[first]:.3g} and sin θ₃ = {s3[first]:.3g}{where}: {reason}. "
-            "Choose another configuration.",
+            f"`theta` must be nonsingular, got r = {r[first]:.3g} and sin θ₃ = {s3[first]:.3g}{where}: "
+            f"{reason}. Choose another configuration.",
             failed=members,
             r=float(r[first]),
             s3=float(s3[first]),
