@@ -314,10 +314,10 @@ class TwoLink(PlanarChain):
                 "mass.",
                 condition=np.inf,
             )
-        _, c2 = sin_cos(trailing("q", q, 2)[..., 1])
+        _, c2 = sin_cos(trailing("q", q, 2)[..., 1:])
         determinant = (self.l1 * self.l2) ** 2 * m2 * (m1 / 9 + m2 / 3 - m2 / 4 * c2**2)
         adjugate = I[..., ::-1, ::-1] * np.array([[1.0, -1.0], [-1.0, 1.0]])
-        return adjugate / determinant[..., None, None]
+        return adjugate / determinant[..., None]
 
     def decoupling_angles(self) -> np.ndarray:
         """Return the angles theta2 at which the mass matrix is diagonal (p. 18).
@@ -344,7 +344,7 @@ class TwoLink(PlanarChain):
             cosine = -1.0
         if cosine < -1:
             raise PostureError(
-                f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label} and cos theta2 = {cosine:.6g}."
+                f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label}: cos theta2 = {cosine:.6g}."
                 f" Make link 2 at most {1.5 * self.l1:g} long.",
                 failed=[()],
                 reasons=["link 2 is too long"],

@@ -222,10 +222,10 @@ class PlanarChain:
         force = np.stack(columns, axis=-1) / (self.lengths[0] * self.lengths[1] * sine2[..., None, None])
         if self.dof == 2:
             return force
-        x, y = np.moveaxis(r[..., 2, :], -1, 0)
-        # moment of the force about joint 3; a unit torque at joint 3 adds 1
-        moment = y[..., None] * force[..., 0, :] - x[..., None] * force[..., 1, :] + np.array([0, 0, 1])
-        return np.concatenate([force, moment[..., None, :]], axis=-2)
+        x, y = r[..., 2, :1, None], r[..., 2, 1:, None]
+        # moment that balances the force about joint 3; a unit torque at joint 3 adds 1
+        moment = y * force[..., :1, :] - x * force[..., 1:, :] + np.array([0, 0, 1])
+        return np.concatenate([force, moment], axis=-2)
 
     def _check_not_parallel(self, theta2: np.ndarray, sine2: np.ndarray) -> None:
         """Raise an error if links 1 and 2 are parallel."""
