@@ -135,8 +135,8 @@ def test_inverse_kinematics_agrees_with_the_general_solver() -> None:
     m = arm.mechanism()
     radii = np.array([0.4 + 1e-3, 0.5, 1.2, 1.9, 2.2 - 1e-3])
     tilt, turn = np.meshgrid(np.linspace(-1.2, 1.2, 5), np.linspace(-3, 3, 4), indexing="ij")
-    way = np.stack([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)], axis=-1)
-    P = radii[:, None, None, None] * way + [0.0, 0.0, arm.s11]
+    direction = np.stack([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)], axis=-1)
+    P = radii[:, None, None, None] * direction + [0.0, 0.0, arm.s11]
     branches = arm.inverse_kinematics(P)
     w = arm.wrist_coefficients(branches, order=1)
     assert np.abs(w.values - P).max() < 5e-15
@@ -153,35 +153,35 @@ def test_inverse_kinematics_agrees_with_the_general_solver() -> None:
     found = m.assemblies({"wrist.x": 1.1, "wrist.y": -0.6, "wrist.z": 1.0})
     closed_form = arm.inverse_kinematics([1.1, -0.6, 1.0])
     assert len(found.phi) == 4
-    gaps = angle_distance(found.phi[:, None], closed_form).max(axis=-1)
-    assert (gaps.min(axis=0) < 1e-9).all()
+    distances = angle_distance(found.phi[:, None], closed_form).max(axis=-1)
+    assert (distances.min(axis=0) < 1e-9).all()
 
 
 @pytest.mark.parametrize("lengths", [(1.3, 0.9), (0.9, 1.3), (1.0, 1.0)])
 def test_workspace_boundaries(lengths: tuple[float, float]) -> None:
     arm = WristPartitioned(*lengths, 0.4)
     rng = np.random.default_rng(3)
-    way = rng.normal(size=(200, 3))
-    way /= np.linalg.norm(way, axis=-1, keepdims=True)
-    most, least = sum(lengths), abs(lengths[0] - lengths[1])
-    for far, elbow in ((most, 0.0), (least, np.pi)):
-        if not far:
+    direction = rng.normal(size=(200, 3))
+    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
+    outer, inner = sum(lengths), abs(lengths[0] - lengths[1])
+    for radius, elbow in ((outer, 0.0), (inner, np.pi)):
+        if not radius:
             continue
-        found = arm.inverse_kinematics(far * way + [0, 0, 0.4])
+        found = arm.inverse_kinematics(radius * direction + [0, 0, 0.4])
         # the elbow branches are equal on a boundary, to rounding
         assert angle_distance(found[..., 2], elbow).max() == 0
         for k in (0, 2):
             np.testing.assert_array_equal(found[k], found[k + 1])
-        assert np.abs(arm.wrist_coefficients(found).values - far * way - [0, 0, 0.4]).max() < 1e-14
+        assert np.abs(arm.wrist_coefficients(found).values - radius * direction - [0, 0, 0.4]).max() < 1e-14
         # inside they separate as a square root, and outside there is no solution
-        inside = far + 1e-8 * (1 if far == least else -1)
-        bent = angle_distance(arm.inverse_kinematics(inside * way + [0, 0, 0.4])[..., 2], elbow)
+        inside = radius + 1e-8 * (1 if radius == inner else -1)
+        bent = angle_distance(arm.inverse_kinematics(inside * direction + [0, 0, 0.4])[..., 2], elbow)
         expected = np.arccos(
             np.clip((inside**2 - lengths[0] ** 2 - lengths[1] ** 2) / (2 * np.prod(lengths)), -1, 1)
         )
         np.testing.assert_allclose(bent, abs(expected - elbow), rtol=1e-6)
-        outside = far - 1e-12 * (1 if far == least else -1)
-        masked = arm.inverse_kinematics(outside * way + [0, 0, 0.4], failures="mask")
+        outside = radius - 1e-12 * (1 if radius == inner else -1)
+        masked = arm.inverse_kinematics(outside * direction + [0, 0, 0.4], failures="mask")
         assert np.isnan(masked).all()
 
 
@@ -198,15 +198,15 @@ def test_boundary_solutions_are_exact() -> None:
             np.testing.assert_array_equal(found[k], found[k + 1])
 
 
-@pytest.mark.parametrize("far", [2.2, 0.4], ids=["stretched", "folded"])
-def test_boundary_solutions_agree_with_a_search(far: float) -> None:
+@pytest.mark.parametrize("radius", [2.2, 0.4], ids=["stretched", "folded"])
+def test_boundary_solutions_agree_with_a_search(radius: float) -> None:
     """Expect two singular configurations, in front of the waist and behind it."""
-    P = far * np.array([0.6, 0.48, 0.64]) + [0.0, 0.0, ARM.s11]
+    P = radius * np.array([0.6, 0.48, 0.64]) + [0.0, 0.0, ARM.s11]
     found = ARM.mechanism().assemblies(dict(zip(ARM.rows, P, strict=True)))
     assert len(found.hits) == 2
     assert found.singular.all()
-    gaps = angle_distance(found.phi[:, None], ARM.inverse_kinematics(P)[::2]).max(axis=-1)
-    assert gaps.min(axis=0).max() < 1e-3  # a search keeps half of the digits on a boundary
+    distances = angle_distance(found.phi[:, None], ARM.inverse_kinematics(P)[::2]).max(axis=-1)
+    assert distances.min(axis=0).max() < 1e-3  # a search keeps half of the digits on a boundary
 
 
 def test_unreachable_positions_raise() -> None:

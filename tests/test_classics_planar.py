@@ -425,9 +425,9 @@ def test_three_link_inverse_agrees_with_the_general_solver(lengths: tuple[float,
 def test_two_link_solution_count_agrees_with_a_search(arm: TwoLink) -> None:
     """Expect two solutions inside, one on a boundary, none outside, and infinitely many at the base."""
     m, ring = arm.mechanism(), arm.reachable_workspace
-    way = np.array([np.cos(0.7), np.sin(0.7)])
+    direction = np.array([np.cos(0.7), np.sin(0.7)])
     for radius, count in ((ring.mean_radius, 2), (ring.outer, 1), (ring.inner, 1), (ring.outer * 1.01, 0)):
-        tip = radius * way
+        tip = radius * direction
         inputs = {"tip.x": tip[0], "tip.y": tip[1]}
         if not radius:
             assert np.isinf(arm.solution_count(tip))
@@ -641,8 +641,8 @@ def test_force_directions_of_single_torques() -> None:
         directions = [r[:, 1], r[:, 0] + r[:, 1], r[:, 0]][: kind.dof]
         found = arm.force_directions(q)
         close(np.hypot(found[..., 0], found[..., 1]), np.ones((30, kind.dof)))
-        for k, way in enumerate(directions):
-            cross = way[:, 0] * found[:, k, 1] - way[:, 1] * found[:, k, 0]
+        for k, direction in enumerate(directions):
+            cross = direction[:, 0] * found[:, k, 1] - direction[:, 1] * found[:, k, 0]
             assert np.abs(cross).max() < 1e-12
             torques = np.zeros((30, kind.dof))
             torques[:, k] = 2.5
