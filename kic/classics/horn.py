@@ -38,8 +38,8 @@ class Annulus:
     Examples
     --------
     >>> ring = Annulus(0.5, 1.5)
-    >>> ring.width, ring.mean_radius, ring.contains([0.4, 0.5, 1.0]).tolist()
-    (1.0, 1.0, [False, True, True])
+    >>> ring.width, ring.mean_radius
+    (1.0, 1.0)
     """
 
     inner: float
@@ -64,7 +64,22 @@ class Annulus:
         return (self.inner + self.outer) / 2
 
     def contains(self, radius: Any) -> np.ndarray:
-        """Return True where radii (...) lie in the annulus."""
+        """Return True where radii are in the annulus.
+
+        Parameters
+        ----------
+        radius : (...) array_like
+            Distances from the base, finite and real.
+
+        Returns
+        -------
+        (...) bool ndarray
+
+        Examples
+        --------
+        >>> Annulus(0.5, 1.5).contains([0.4, 0.5, 1.0]).tolist()
+        [False, True, True]
+        """
         r = reals(radius)
         if r is None:
             raise InputError(f"`radius` must be finite and real, got {shown(radius)}. Give distances.")
@@ -103,9 +118,9 @@ def reachable_workspace(*lengths: float) -> Annulus:
 def dexterous_radii(l1: Any, l2: Any, l3: Any) -> np.ndarray:
     """Return the tip radii at which the last of three links can point in every direction (p. 22, corrected).
 
-    The circle of radius l3 about the tip must lie in the annulus of the first two links. The printed rule
-    omits three conditions: the disc also ends at l1 + l2 − l3, a ring needs l3 ≤ min(l1, l2), and nothing is
-    left for l3 > l1 + l2.
+    The circle of radius l3 about the tip must lie in the annulus of the first two links. The printed rule is
+    corrected in three points. The disc also ends at l1 + l2 − l3. A ring needs l3 ≤ min(l1, l2). There is
+    neither disc nor ring for l3 > l1 + l2.
 
     Parameters
     ----------
@@ -497,8 +512,8 @@ class ThreeLink(PlanarChain):
         Returns
         -------
         (...) ndarray
-            2, or 1 where links 1 and 2 are parallel, 0 out of reach, and inf where equal links fold and put
-            the wrist on the base.
+            2 in general, 1 where links 1 and 2 are parallel, and 0 out of reach. It is inf where equal links
+            fold with the wrist on the base.
 
         Examples
         --------

@@ -44,8 +44,8 @@ class ThreeLinkPuma:
     Raises
     ------
     ModelError
-        If a value has the wrong shape or is not finite, a mass is negative, or no body has such moments of
-        inertia and there is no `inertia_exception`.
+        If a value has the wrong shape or is not finite, or a mass is negative. Also if no body can have the
+        moments of inertia and there is no `inertia_exception`.
 
     Examples
     --------
@@ -167,11 +167,10 @@ class ThreeLinkPuma:
         G = _zeros(q, 3)
         G[..., 1] = -self.g * (m2 * rx + m3 * bx)
         G[..., 2] = -self.g * m3 * cx
-        parts = {"D_tran": D_tran, "D_rot": D_rot, "H_tran": P_tran, "H_rot": P_rot, "G": G}
-        return SplitDynamics(self.coordinates, parts, np.zeros((3, 3)))
+        return SplitDynamics(self.coordinates, D_tran, D_rot, P_tran, P_rot, G, damping=np.zeros((3, 3)))
 
     def mechanism(self) -> Mechanism:
-        """Return the same arm as a mechanism, drawn at zero joint angles.
+        """Return the same arm as a mechanism with zero joint angles in the reference configuration.
 
         Returns
         -------

@@ -271,29 +271,29 @@ class Leg:
         Returns
         -------
         (...) ndarray
-            Zero if all masses are at the origin.
+            Relative to the height of the origin.
 
         Examples
         --------
         >>> Leg(l2=0.5, l3=0.4, m2=2.0, m3=0.0, gravity=(0, 0, -10)).potential_energy([0, 0, 0])
         np.float64(5.0)
         """
-        particles = (
-            (self.m2, 2, self.l2 / 2), (self.M2, 2, self.l2), (self.m3, 3, self.l3 / 2), (self.M3, 3, self.l3)
-        )  # fmt: skip
-        positions = [
-            m * np.asarray(self.point_coefficients(q, link, s, 1).values) for m, link, s in particles
-        ]
-        return -(sum(positions[1:], start=positions[0]) @ np.array(self.gravity))
+
+        def position(link: Literal[2, 3], s: float) -> np.ndarray:
+            return np.asarray(self.point_coefficients(q, link, s, order=1).values)
+
+        moment = self.m2 * position(2, self.l2 / 2) + self.M2 * position(2, self.l2)
+        moment = moment + self.m3 * position(3, self.l3 / 2) + self.M3 * position(3, self.l3)
+        return -(moment @ np.array(self.gravity))
 
     def mechanism(self) -> Mechanism:
-        """Return the same leg as a mechanism, drawn with link 2 along x and link 3 pointing down.
+        """Return the same leg as a mechanism with link 2 along x and link 3 pointing down.
 
         Returns
         -------
         Mechanism
-            With the same names of coordinates and bodies, drawn at θ = (0, 90°, 90°). M2 and M3 are at the
-            points `end` and `tip`.
+            With the same names of coordinates and bodies, and reference configuration θ = (0, 90°, 90°).
+            M2 and M3 are at the points `end` and `tip`.
 
         Examples
         --------

@@ -232,8 +232,8 @@ def count_operations(
     Raises
     ------
     InputError
-        If `mechanism`, `dynamics` or `at` is not one of the above, or if the loop closure equations depend on
-        each other in the reference configuration.
+        If `mechanism`, `dynamics` or `at` is invalid. Also if the closure equations depend on each other in
+        the reference configuration.
     SingularError
         If `at` is so close to a singularity that other closure equations are chosen there.
     UnknownNameError, InertiaError

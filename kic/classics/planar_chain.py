@@ -1,8 +1,8 @@
 """Planar serial chains of uniform slender links, and helpers shared by the closed forms.
 
 In the absolute link angles a the kinetic energy is ½ Σ W_ij cos(a_i − a_j) ȧ_i ȧ_j with constant W.
-Joint angles are differences of the absolute angles, so every term of the dynamics in joint angles is a sum
-over the links beyond the joint.
+Joint angles are differences of the absolute angles. Every term of the dynamics in joint angles is
+therefore a sum over the links beyond the joint.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ class PlanarChain:
         Returns
         -------
         (..., n, n) ndarray
-            Column k is the tip wrench of a unit torque at joint k alone. The force columns are r2, −(r1 + r2)
-            and r1, divided by l1 l2 sin theta2, where r1 and r2 are the vectors of links 1 and 2.
+            Column k is the tip wrench of a unit torque at joint k alone. With the vectors r1 and r2 of links
+            1 and 2, the forces are r2, −(r1 + r2) and r1, divided by l1 l2 sin theta2.
 
         Raises
         ------
@@ -296,8 +296,8 @@ class PlanarChain:
     def force_directions(self, q: Any) -> np.ndarray:
         """Return the direction of the tip force that each joint torque causes alone (Horn 1975, p. 11).
 
-        Torque 1 acts along link 2, torque 2 along the line from the base to the end of link 2, and torque 3
-        along link 1.
+        Torque 1 acts along link 2, and torque 3 along link 1. Torque 2 acts along the line from the base to
+        the end of link 2.
 
         Parameters
         ----------

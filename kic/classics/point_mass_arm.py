@@ -174,7 +174,7 @@ class PointMassArm:
         return LinkWrenches(*(np.stack(np.broadcast_arrays(*v), axis=-1) for v in vectors))
 
     def mechanism(self) -> Mechanism:
-        """Return the same arm as a mechanism, drawn at θ = (0, 90°, −90°).
+        """Return the same arm as a mechanism with reference configuration θ = (0, 90°, −90°).
 
         Returns
         -------

@@ -13,7 +13,7 @@ sums over bodies: linear momentum gives the translational parts and angular mome
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +27,9 @@ from kic.products import form
 from kic.tables import Sheet, member
 from kic.tree import REVOLUTE
 
-PARTS = ("D_tran", "D_rot", "H_tran", "H_rot", "G")
+# parts of the dynamics, and the attributes that hold their tensors
+TENSORS = {"D_tran": "D_tran", "D_rot": "D_rot", "H_tran": "P_tran", "H_rot": "P_rot", "G": "G"}
+PARTS = tuple(TENSORS)
 # parts that `SplitDynamics.simplified` drops between major and minor joints
 COUPLING_DROPS = {"both": (), "tran": ("D_rot",), "rot": ("D_tran",), "none": ("D_rot", "D_tran")}
 VelocityTerm = str | tuple[str, str]
@@ -73,19 +75,20 @@ def split(
         )
     bodies = configuration.contributions(wrt, failures)
     whole = configuration.dynamics(wrt, failures=failures)
-    # P* of the sums over bodies is not yet symmetric in the two velocities
+    # Freeman's sums over bodies are not symmetric in the two velocities.
     P_tran, P_rot = (
         (P + P.swapaxes(-1, -2)) / 2 for P in (bodies.P_linear.sum(axis=-4), bodies.P_angular.sum(axis=-4))
     )
-    parts = dict(
-        zip(
-            PARTS,
-            (bodies.I_linear.sum(axis=-3), bodies.I_angular.sum(axis=-3), P_tran, P_rot, -whole.load),
-            strict=True,
-        )
+    return SplitDynamics(
+        bodies.coordinates,
+        bodies.I_linear.sum(axis=-3),
+        bodies.I_angular.sum(axis=-3),
+        P_tran,
+        P_rot,
+        -whole.load,
+        whole.damping,
+        _serial_arm_obstacle=_serial_arm_obstacle(configuration._model, wrt is None),
     )
-    obstacle = _serial_arm_obstacle(configuration._model, wrt is None)
-    return SplitDynamics(bodies.coordinates, parts, whole.damping, serial_arm_obstacle=obstacle)
 
 
 def _serial_arm_obstacle(model: Model, joint_coordinates: bool) -> str:
@@ -103,6 +106,7 @@ def _serial_arm_obstacle(model: Model, joint_coordinates: bool) -> str:
     return "coordinates in another order than its joints" if tree.to_coordinates is not None else ""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SplitDynamics:
     """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
 
@@ -125,8 +129,6 @@ class SplitDynamics:
         Damping matrix B, which the source does not have; it is never dropped.
     dropped : tuple of str
         Descriptions of the dropped parts.
-    full_model : SplitDynamics
-        The model before parts were dropped.
 
     Examples
     --------
@@ -138,21 +140,21 @@ class SplitDynamics:
     array([-1.9177,  0.2397])
     """
 
-    def __init__(
-        self,
-        coordinates: tuple[str, ...],
-        parts: Mapping[str, np.ndarray],
-        damping: np.ndarray,
-        dropped: tuple[str, ...] = (),
-        full_model: SplitDynamics | None = None,
-        serial_arm_obstacle: str = "",
-    ) -> None:
-        self.coordinates = coordinates
-        self.D_tran, self.D_rot, self.P_tran, self.P_rot, self.G = (parts[name] for name in PARTS)
-        self.damping = damping
-        self.dropped = dropped
-        self.full_model = self if full_model is None else full_model
-        self._serial_arm_obstacle = serial_arm_obstacle
+    coordinates: tuple[str, ...]
+    D_tran: np.ndarray
+    D_rot: np.ndarray
+    P_tran: np.ndarray
+    P_rot: np.ndarray
+    G: np.ndarray
+    damping: np.ndarray
+    dropped: tuple[str, ...] = ()
+    _full_model: SplitDynamics | None = None
+    _serial_arm_obstacle: str = ""
+
+    @property
+    def full_model(self) -> SplitDynamics:
+        """Model before parts were dropped."""
+        return self if self._full_model is None else self._full_model
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -403,12 +405,11 @@ class SplitDynamics:
 
     def _drop(self, masks: Mapping[str, np.ndarray], description: str) -> SplitDynamics:
         """Return the model with the masked entries of some parts set to zero."""
-        parts = dict(zip(PARTS, (self.D_tran, self.D_rot, self.P_tran, self.P_rot, self.G), strict=True))
-        parts |= {name: np.where(mask, 0, parts[name]) for name, mask in masks.items()}
+        tensors = {
+            TENSORS[name]: np.where(mask, 0, getattr(self, TENSORS[name])) for name, mask in masks.items()
+        }
         dropped = (*self.dropped, description)
-        return SplitDynamics(
-            self.coordinates, parts, self.damping, dropped, self.full_model, self._serial_arm_obstacle
-        )
+        return replace(self, dropped=dropped, _full_model=self.full_model, **tensors)
 
     def effort_deviation(self, qd: Any, qdd: Any) -> EffortDeviation:
         """Return the effort errors over a motion that the dropped parts cause.

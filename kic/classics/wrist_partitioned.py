@@ -66,8 +66,8 @@ class WristPartitioned:
     rows = ("wrist.x", "wrist.y", "wrist.z")
     """Names of the components of P."""
     branches = (("front", "down"), ("front", "up"), ("back", "down"), ("back", "up"))
-    """Branches of `inverse_kinematics`: P in front of the waist (r > 0) or behind it, and the elbow below or
-    above the line from the shoulder to P (below means θ₃ > 0 in front)."""
+    """Branches of `inverse_kinematics`: P in front of the waist (r > 0) or behind it, and elbow down or up.
+    Down means below the line from the shoulder to P, with θ₃ > 0 in front."""
 
     def __post_init__(self) -> None:
         check_fields(self, positive=["a23", "a34"], finite=["s11"])
