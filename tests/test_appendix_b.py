@@ -186,7 +186,7 @@ def test_workspace_boundaries(lengths: tuple[float, float]) -> None:
 
 
 def test_boundary_solutions_are_exact() -> None:
-    """Arms of all proportions recover stretched and folded elbows from the wrist center."""
+    """Arms of all proportions recover stretched and folded elbows from the wrist centre."""
     rng = np.random.default_rng(8)
     for _ in range(100):
         arm = WristPartitioned(*10 ** rng.uniform(-2, 2, size=2), 10 ** rng.uniform(-2, 2) * rng.normal())

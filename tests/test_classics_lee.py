@@ -740,7 +740,7 @@ def test_counts_grow_with_the_order() -> None:
     assert all(a < b for a, b in pairwise(counts))
     closed = kic.load("five-bar")
     assert count_operations(closed, dynamics="inertia").products > 0
-    assert count_operations(kic.load("gough-stewart"), of="eye").roots >= 1  # normalization of a quaternion
+    assert count_operations(kic.load("gough-stewart"), of="eye").roots >= 1  # normalisation of a quaternion
 
 
 def test_invalid_count_arguments_raise() -> None:

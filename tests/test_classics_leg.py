@@ -253,7 +253,7 @@ def test_velocity_products_that_cancel_with_offsets() -> None:
     ]:
         assert not c[product][:, torque].any()
         assert np.abs(P[:, torque, a, b]).max() < 1e-14 * np.abs(P).max()
-    # the canceling terms ∂I_12/∂θ₃ and ∂I_13/∂θ₂ are equal and not zero
+    # the cancelling terms ∂I_12/∂θ₃ and ∂I_13/∂θ₂ are equal and not zero
     gradient = leg.dynamics(q).inertia_gradient()
     assert np.abs(gradient[:, 0, 1, 2]).min() > 1e-4
     np.testing.assert_allclose(gradient[:, 0, 2, 1], gradient[:, 0, 1, 2], rtol=1e-12)

@@ -30,12 +30,12 @@ class ThreeLinkPuma:
     masses : (3,) array_like
         Masses of the links.
     coms : (3, 3) array_like
-        Center of mass of each link in its own frame, which is at the distal end of the link.
+        Centre of mass of each link in its own frame, which is at the distal end of the link.
     inertias : (3, 3) array_like
-        Moments of inertia of each link about its center of mass along the axes of its frame. The source has
+        Moments of inertia of each link about its centre of mass along the axes of its frame. The source has
         no products of inertia (p. 17).
     a2, a3, d2 : float
-        Denavit-Hartenberg lengths; the defaults are those of the table on p. 18, in meters.
+        Denavit-Hartenberg lengths; the defaults are those of the table on p. 18, in metres.
     g : float
         Gravity along −z.
     inertia_exception : str
@@ -127,7 +127,7 @@ class ThreeLinkPuma:
         (x1, _, z1), (x2, y2, z2), (x3, y3, z3) = self.coms
         (_, Iy1, _), (Ix2, Iy2, Iz2), (Ix3, Iy3, Iz3) = self.inertias
         # Vectors are written along the arm (C₁x + S₁y of the source), across it (C₁y − S₁x), and upwards:
-        # p to the origin of frame 2, r and b to the centers of mass of links 2 and 3 from the shoulder, and
+        # p to the origin of frame 2, r and b to the centres of mass of links 2 and 3 from the shoulder, and
         # c to that of link 3 from the elbow.
         px, pz = self.a2 * c2, -self.a2 * s2
         rx, ry, rz = (self.a2 + x2) * c2 - y2 * s2, self.d2 + z2, -(self.a2 + x2) * s2 - y2 * c2

@@ -37,7 +37,7 @@ class LinkWrenches(NamedTuple):
 class PointMassArm:
     """Planar arm in a vertical plane: point masses at the ends of links 1 and 2, and a body at joint 3.
 
-    Joint angles are relative and counterclockwise, all zero with the arm along x; y points up. The center of
+    Joint angles are relative and counterclockwise, all zero with the arm along x; y points up. The centre of
     mass of link 3 is on its joint axis, so nothing depends on θ₃. The defaults are those of the exercise.
 
     Methods accept batches, complex numbers and symbols. They raise `InputError` for arrays of another shape,

@@ -29,11 +29,11 @@ from kic.parts import Point
 
 @dataclass(frozen=True)
 class WristPartitioned:
-    """Arm whose wrist center P is positioned by three joints: waist, shoulder and elbow.
+    """Arm whose wrist centre P is positioned by three joints: waist, shoulder and elbow.
 
     The waist θ₁ turns about z. The axes of shoulder θ₂ and elbow θ₃ are parallel, their plane of motion
     contains the waist axis, and θ₂ is measured from the horizontal. With r = a₂₃ c₂ + a₃₄ c₂₃ and
-    z = a₂₃ s₂ + a₃₄ s₂₃, the wrist center is P = (r c₁, r s₁, s₁₁ + z).
+    z = a₂₃ s₂ + a₃₄ s₂₃, the wrist centre is P = (r c₁, r s₁, s₁₁ + z).
 
     Methods accept batches, and raise `InputError` for arrays of another shape or entries that are not finite.
 
@@ -73,7 +73,7 @@ class WristPartitioned:
         check_fields(self, positive=["a23", "a34"], finite=["s11"])
 
     def wrist_coefficients(self, theta: Any, order: int = 3) -> Coefficients:
-        """Return the wrist center and its derivatives (Table B-1, corrected).
+        """Return the wrist centre and its derivatives (Table B-1, corrected).
 
         Parameters
         ----------
@@ -101,12 +101,12 @@ class WristPartitioned:
         return turning_plane_point(self.rows, self.coordinates, theta[..., 0], radial, height, 0.0, order)
 
     def inverse_kinematics(self, P: Any, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
-        """Return the joint angles of all four `branches` for a position of the wrist center.
+        """Return the joint angles of all four `branches` for a position of the wrist centre.
 
         Parameters
         ----------
         P : (..., 3) array_like
-            Positions of the wrist center, real.
+            Positions of the wrist centre, real.
         failures : {"raise", "mask"}
             Raise an error for members out of reach or on the waist axis, or return NaN for them.
 
@@ -153,7 +153,7 @@ class WristPartitioned:
         return branches
 
     def inverse_coefficients(self, theta: Any, order: int = 3) -> Coefficients:
-        """Return G, H and D of the joint angles with respect to the wrist center in closed form.
+        """Return G, H and D of the joint angles with respect to the wrist centre in closed form.
 
         Let h and n be horizontal unit vectors along the arm and across it. Let f and e be unit vectors along
         upper arm and forearm, and p the vector from the shoulder to P. The first order (B-6, corrected) and
