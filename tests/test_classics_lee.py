@@ -606,9 +606,9 @@ def test_invalid_table_1_arguments_raise() -> None:
     with pytest.raises(kic.InputError, match="`method` must be one of"):
         table_1("Kane", 3)
     for n_joints in (0, -1, 2.0, True, "3"):
-        with pytest.raises(kic.InputError, match="`n_joints` must be a positive integer"):
+        with pytest.raises(kic.InputError, match="`n_joints` must be a"):
             table_1("Newton-Euler", n_joints)
-    with pytest.raises(kic.InputError, match="`n_joints` must be a positive integer"):
+    with pytest.raises(kic.InputError, match="`n_joints` must be a"):
         generic_revolute_arm(0)
     for n_joints in ([3, 0], 6, [], "67"):
         with pytest.raises(kic.InputError, match="`n_joints` must be a"):

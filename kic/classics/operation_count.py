@@ -418,7 +418,7 @@ class OperationTable:
     """
 
     def __init__(self, n_joints: Iterable[int] = range(1, 8)) -> None:
-        several = isinstance(n_joints, Iterable) and not isinstance(n_joints, str)
+        several = np.iterable(n_joints) and not isinstance(n_joints, str)
         numbers = tuple(n_joints) if several else ()
         if not numbers:
             raise InputError(

@@ -405,11 +405,10 @@ class SplitDynamics:
 
     def _drop(self, masks: Mapping[str, np.ndarray], description: str) -> SplitDynamics:
         """Return the model with the masked entries of some parts set to zero."""
-        tensors = {
-            TENSORS[name]: np.where(mask, 0, getattr(self, TENSORS[name])) for name, mask in masks.items()
-        }
-        dropped = (*self.dropped, description)
-        return replace(self, dropped=dropped, _full_model=self.full_model, **tensors)
+        changes: dict[str, Any] = {"dropped": (*self.dropped, description), "_full_model": self.full_model}
+        for name, mask in masks.items():
+            changes[TENSORS[name]] = np.where(mask, 0, getattr(self, TENSORS[name]))
+        return replace(self, **changes)
 
     def effort_deviation(self, qd: Any, qdd: Any) -> EffortDeviation:
         """Return the effort errors over a motion that the dropped parts cause.
@@ -618,7 +617,7 @@ class PartComparison:
 
 def _as_tuple(names: Any) -> tuple[Any, ...]:
     """Return one name or several as a tuple."""
-    several = isinstance(names, Iterable) and not isinstance(names, str)
+    several = np.iterable(names) and not isinstance(names, str)
     return tuple(names) if several else (names,)
 
 
