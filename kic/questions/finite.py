@@ -19,12 +19,28 @@ import numpy as np
 
 from kic.closure import CLOSED, Closure
 from kic.kinematics import RowsQuestion
-from kic.posture import advance, gaps
+from kic.posture import advance, way
 
 # how far neighbours are: radians, or shares of the characteristic length
 NEARBY = 1e-2
-# Newton's steps to the neighbours, which are close by
-STEPS = 12
+# Gauss-Newton steps; at an infinitesimal freedom of order m they converge by 1 - 1/m each
+STEPS = 40
+LARGEST_STEP, SMALLEST_STEP = 0.5, 1e-11
+# steps along first-order motions, in radians or shares of the characteristic length; one is about `NEARBY`
+RADII = 0.3 / 2.0 ** np.arange(7, -1, -1)
+# those of a first look: one near, and the three largest
+COARSE = [2, 5, 6, 7]
+# radii at which closed configurations are sought without constraint, until some are found
+SAMPLED = (0.2, 0.05, NEARBY)
+NEIGHBOURS = 4
+# a residual that vanishes at one radius and not at the next would have to grow with at least this power
+HIGHEST = 12
+# scatter of the fitted power of a residual
+SLOPE_ATOL = 0.3
+# residuals of rounded dimensions, in units of the tolerance
+ROUNDED = 30
+# chords of a finite curve at the smallest radii, and tangents that are independent
+TURN_ATOL, INDEPENDENT = 1e-2, 0.1
 # an equation of second or third order is met if it misses by less, in units of the conditions' own curvature
 MET = 1e-8
 # starts of the search for a motion that extends, where it has several first-order freedoms to choose from
@@ -34,23 +50,297 @@ TRIES = 500
 
 
 def beside(closure: Closure, state: np.ndarray, ways: np.ndarray) -> np.ndarray:
-    """Closed states (n, S) beside one (1, S), on the way of first-order motions (w, M); far ones left out."""
+    """Return closed states (n, S) near a closed one (1, S), reached along first-order motions (w, M).
+
+    Motions that lead to no closed state at a comparable distance are left out.
+    """
     t = closure.transfer
-    step = ways * (NEARBY / np.abs(ways).max(axis=1, keepdims=True))
-    states = start = advance(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
-    # what the tolerance takes for redundant must not pull a neighbour back to where it comes from
-    least = max(1e-10, 10 * t.tolerance)
-    for _ in range(STEPS):
-        missing, G = closure.rows(states)
-        if np.abs(missing).max(initial=0.0) < CLOSED / 100:
-            break
-        step = np.einsum("bnp,bp->bn", np.linalg.pinv(G, rcond=least), -missing)
-        states = advance(t.tree, states, step * t.column_scale)
-    left = np.linalg.norm(closure.rows(states)[0], axis=1)
-    # a posture that fell back to where it started is none beside it
-    here = np.broadcast_to(state, states.shape)
-    far, gone = (gaps(t.tree, here, x, t.column_scale).max(axis=1) for x in (start, states))
+    ways = ways / np.abs(ways).max(axis=1, keepdims=True)
+    size = np.linalg.norm(ways, axis=1)
+    # radii are measured in the tangent space; the largest entry of each step is `NEARBY`
+    states, left, gone = _closed(closure, state, ways, np.zeros((len(ways[0]), 0)), np.full(len(ways), NEARBY))
+    far = size * NEARBY
     return states[(left <= max(closure.limit, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
+
+
+def _closed(
+    closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray, radii: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Step from a state (1, S) along scaled rates (B, M) and close the loops by Gauss–Newton.
+
+    Corrections are orthogonal to the orthonormal columns of `pinned` (M, p), so that the displacement in
+    these directions persists.
+
+    Returns
+    -------
+    states, residual, distance : (B, S), (B,), (B,)
+        The residual is the least that the corrections reach, relative to the characteristic length.
+    """
+    t = closure.transfer
+    step = ways * radii[:, None]
+    states = advance(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
+    free = np.linalg.svd(pinned)[0][:, pinned.shape[1] :] if pinned.size else None
+    # rows that the tolerance makes redundant must not pull a configuration back to the reference
+    least = max(1e-10, 10 * t.tolerance)
+    going = np.arange(len(states))
+    residual = np.zeros(len(states))
+    for _ in range(STEPS):
+        missing, G = closure.rows(states[going])
+        residual[going] = np.linalg.norm(missing, axis=1)
+        fine = np.isfinite(G).all(axis=(1, 2)) & (residual[going] > closure.limit / 100)
+        going, missing, G = going[fine], missing[fine], G[fine]
+        if not going.size:
+            break
+        J = G if free is None else G @ free
+        step = np.einsum("bnp,bp->bn", np.linalg.pinv(J, rcond=least), -missing)
+        step = step if free is None else step @ free.T
+        size = np.abs(step).max(axis=1, initial=0.0)
+        step /= np.maximum(1.0, size / LARGEST_STEP)[:, None]
+        states[going] = advance(t.tree, states[going], step * t.column_scale)
+        going = going[size > SMALLEST_STEP]
+    residual = np.linalg.norm(closure.rows(states)[0], axis=1)
+    residual[~np.isfinite(residual)] = np.inf
+    distance = np.linalg.norm(displacement(closure, state, states), axis=1)
+    return states, residual, distance
+
+
+def displacement(closure: Closure, state: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """Return scaled displacements (B, M) from a state (1, S) to states (B, S)."""
+    t = closure.transfer
+    return way(t.tree, np.broadcast_to(state, states.shape), states) / t.column_scale
+
+
+def tangent_space(closure: Closure, state: np.ndarray, first_order: int) -> np.ndarray:
+    """Return an orthonormal basis (M, k) of the first-order motions at a closed state (1, S)."""
+    return np.linalg.svd(closure.rows(state)[1][0])[2][closure.transfer.tree.size - first_order :].T
+
+
+def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, tolerance: float = 0.0) -> float:
+    """Return the power of the radius with which a residual grows.
+
+    Parameters
+    ----------
+    radii, residual : (n,)
+        Radii in ascending order, and the least residual at each.
+    limit : float
+        Residual of a closed configuration, which is rounding error.
+    tolerance : float
+        Residual up to which rounded dimensions explain it.
+
+    Returns
+    -------
+    float
+        Infinite if the residual vanishes, or could do so only with a power above `HIGHEST`; an integer where a
+        straight line fits its logarithms; NaN where neither is so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> s = 0.3 / 2.0 ** np.arange(7, -1, -1)
+    >>> contact_order(s, 0.2 * s**4 * (1 + s), 1e-12)
+    4.0
+    >>> contact_order(s, 1e-15 * s, 1e-12)
+    inf
+    """
+    floor = max(limit, ROUNDED * tolerance)
+    above = residual > floor
+    n = int(np.argmax(above)) if above.any() else len(radii)
+    if n == len(radii):
+        return np.inf
+    if n and np.log(residual[n] / floor) > HIGHEST * np.log(radii[n] / radii[n - 1]):
+        return np.inf
+    if len(radii) - n >= 3:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = np.diff(np.log(residual[n : n + 3])) / np.diff(np.log(radii[n : n + 3]))
+        order = np.rint(slopes[0])
+        if np.abs(slopes - order).max() < SLOPE_ATOL and order >= 2:
+            return float(order)
+    # residuals of rounded dimensions follow no power of the radius
+    return np.inf if tolerance and n and radii[n - 1] > NEARBY / 2 else np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class FirstOrderMotion:
+    """A direction of the tangent space at a closed configuration.
+
+    Attributes
+    ----------
+    rates : (M,) ndarray
+        Rates of the tree's coordinates, in their units; the scaled direction is a unit vector. Read-only.
+    verdict : {"finite", "obstructed", "undecided"}
+        Finite if the direction is the tangent of a curve of closed configurations. Obstructed if the loops
+        open along it whatever the dependent coordinates do.
+    order : int or None
+        The power of the displacement with which an obstructed direction opens the loops; else None.
+    """
+
+    rates: np.ndarray
+    verdict: str
+    order: int | None = None
+
+    def __post_init__(self) -> None:
+        self.rates.flags.writeable = False
+
+
+@dataclass(frozen=True, eq=False)
+class LocalDimension:
+    """Number of finite freedoms at a closed configuration.
+
+    Attributes
+    ----------
+    dimension : int or None
+        Dimension of the set of closed configurations at the state; None if it is undecided.
+    states : (n, S) ndarray
+        Closed states near the given one.
+    motions : tuple of FirstOrderMotion
+        Directions of the tangent space: those of finite curves found, then an orthonormal basis of the rest
+        and one generic combination of all directions.
+    """
+
+    dimension: int | None
+    states: np.ndarray
+    motions: tuple[FirstOrderMotion, ...]
+
+
+def is_regular(closure: Closure, state: np.ndarray, first_order: int) -> bool:
+    """Return True if all first-order motions at a closed state (1, S) are found to be finite."""
+    return _regular(_generic(closure, state, first_order, COARSE)[1])
+
+
+def _generic(
+    closure: Closure, state: np.ndarray, first_order: int, chosen: slice | list[int]
+) -> tuple[np.ndarray, list[float]]:
+    """Close the loops along generic directions with all tangential coordinates fixed; states and orders."""
+    K = tangent_space(closure, state, first_order)
+    a = np.array([[1.0], [-1.0]]) if first_order == 1 else _units(np.random.default_rng(0), first_order)
+    states, residual = _rays(closure, state, a @ K.T, K, RADII[chosen])
+    return states, _orders(closure, residual, RADII[chosen])
+
+
+def _units(rng: np.random.Generator, size: int, count: int = NEIGHBOURS) -> np.ndarray:
+    a = rng.normal(size=(count, size))
+    return a / np.linalg.norm(a, axis=1, keepdims=True)
+
+
+def _regular(orders: list[float]) -> bool:
+    """Return True if generic directions are finite.
+
+    With all tangential coordinates fixed the residual is an analytic function of these: if it vanishes along
+    one generic direction at finite distance, it vanishes everywhere near the state. A direction may still
+    leave the range of motion.
+    """
+    return bool(np.isinf(orders).any() and not np.isfinite(orders).any())
+
+
+def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> LocalDimension:
+    """Compute the number of finite freedoms at a closed state (1, S) by finite steps.
+
+    The loops are closed by Newton's method from steps of several sizes along directions of the tangent space.
+    First all tangential coordinates are fixed: if the loops close to rounding error along generic directions,
+    every first-order motion is finite. The residual of an obstructed direction grows with an integer power of
+    the step. If some directions are obstructed, closed configurations near the state are sought without
+    constraint. The dimension of their set is the largest number of their tangential coordinates that can be
+    fixed such that the loops close at all steps.
+    """
+    K, scale = tangent_space(closure, state, first_order), closure.transfer.column_scale
+    states, orders = _generic(closure, state, first_order, COARSE)
+    if _regular(orders):
+        motions = tuple(FirstOrderMotion(x * scale, "finite") for x in K.T)
+        return LocalDimension(first_order, states[np.isinf(orders), 0], motions)
+    orders = _generic(closure, state, first_order, slice(None))[1]
+    if first_order == 1:
+        # a zero at the state alone: no curve can pass, not even one with a cusp
+        only = _motion(closure, K[:, 0], orders)
+        return LocalDimension(0 if only.order else None, state[:0], (only,))
+    a = _units(np.random.default_rng(0), first_order)
+    found = _samples(closure, state, K)
+    moved = displacement(closure, state, found) @ K
+    moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+    dimension = None
+    for d in range(min(first_order - 1, len(found)), 0, -1):
+        F = np.linalg.svd(moved)[2][:d]
+        b = moved[:NEIGHBOURS] @ F.T
+        b = b / np.linalg.norm(b, axis=1, keepdims=True) @ F
+        residual = _rays(closure, state, b @ K.T, K @ F.T, RADII)[1]
+        if np.isinf(_orders(closure, residual, RADII)).any():
+            dimension = d
+            break
+    tangents = _tangents(closure, state, K, moved) if dimension else np.zeros((0, first_order))
+    rest = np.linalg.svd(tangents)[2][len(tangents) :] if len(tangents) else np.eye(first_order)
+    ways = np.concatenate([rest, -rest, a[:1], -a[:1]])
+    orders = _orders(closure, _rays(closure, state, ways @ K.T, K, RADII)[1], RADII)
+    motions = [FirstOrderMotion(K @ x * scale, "finite") for x in tangents]
+    for k, x in enumerate(rest):
+        motions.append(_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
+    motions.append(_motion(closure, K @ a[0], orders[-2:]))
+    return LocalDimension(dimension, found, tuple(motions))
+
+
+def is_finite(closure: Closure, state: np.ndarray, way: np.ndarray) -> bool:
+    """Return True if the loops close at all steps along a scaled direction (M,) or its opposite."""
+    way = way / np.linalg.norm(way)
+    residual = _rays(closure, state, np.stack([way, -way]), way[:, None], RADII)[1]
+    return bool(np.isinf(_orders(closure, residual, RADII)).any())
+
+
+def _orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:
+    tolerance = closure.transfer.tolerance
+    return [contact_order(radii, x, closure.limit, tolerance) for x in residual]
+
+
+def _rays(
+    closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray, radii: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return states (w, n, S) and residuals (w, n) along directions (w, M) at radii (n,)."""
+    each = ways.repeat(len(radii), axis=0)
+    states, residual, _ = _closed(closure, state, each, pinned, np.tile(radii, len(ways)))
+    return states.reshape(len(ways), len(radii), -1), residual.reshape(len(ways), -1)
+
+
+def _samples(closure: Closure, state: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """Return closed states (n, S) near a state, found from generic steps without constraint."""
+    a = _units(np.random.default_rng(1), K.shape[1], 2 * NEIGHBOURS + 2 * K.shape[1])
+    none = np.zeros((len(K), 0))
+    for radius in SAMPLED:
+        states, residual, gone = _closed(closure, state, a @ K.T, none, np.full(len(a), radius))
+        near = (residual <= max(closure.limit, closure.transfer.tolerance)) & (gone < 10 * radius)
+        near &= gone > radius / 10
+        if near.any():
+            return states[near]
+    return state[:0]
+
+
+def _tangents(closure: Closure, state: np.ndarray, K: np.ndarray, ways: np.ndarray) -> np.ndarray:
+    """Return independent unit tangents (n, k) of finite curves near directions (w, k)."""
+    found = np.zeros((0, K.shape[1]))
+    for way in ways:
+        way = K @ way
+        states, residual = _rays(closure, state, way[None], way[:, None], RADII)
+        if not np.isinf(_orders(closure, residual, RADII)).all():
+            continue
+        chords = displacement(closure, state, states[0]) @ K / RADII[:, None]
+        size = np.linalg.norm(chords, axis=1, keepdims=True)
+        if (size > 10).any():
+            continue
+        unit = chords / size
+        turned = np.linalg.norm(unit[1:3] - unit[0], axis=1)
+        # a tangent is a limit: chords turn in proportion to the radius
+        if turned[0] > 0.6 * turned[1] + TURN_ATOL:
+            continue
+        more = np.concatenate([found, unit[:1]])
+        if len(more) <= len(K.T) and np.linalg.svd(more, compute_uv=False)[-1] > INDEPENDENT:
+            found = more
+    return found
+
+
+def _motion(closure: Closure, way: np.ndarray, orders: list[float]) -> FirstOrderMotion:
+    """Return a scaled direction (M,) with the verdict of the orders found along it."""
+    rates = way * closure.transfer.column_scale
+    if np.isinf(orders).all():
+        return FirstOrderMotion(rates, "finite")
+    if np.isnan(orders).any() or np.isinf(orders).any():
+        return FirstOrderMotion(rates, "undecided")
+    return FirstOrderMotion(rates, "obstructed", int(min(orders)))
 
 
 @dataclass(frozen=True)
