@@ -58,14 +58,14 @@ def beside(closure: Closure, state: np.ndarray, ways: np.ndarray) -> np.ndarray:
     ways = ways / np.abs(ways).max(axis=1, keepdims=True)
     size = np.linalg.norm(ways, axis=1)
     # radii are measured in the tangent space; the largest entry of each step is `NEARBY`
-    states, left, gone = _closed(closure, state, ways, np.zeros((len(ways[0]), 0)), np.full(len(ways), NEARBY))
-    far = size * NEARBY
+    states, left = _closed(closure, state, ways, None, np.full(len(ways), NEARBY))
+    gone, far = np.linalg.norm(displacement(closure, state, states), axis=1), size * NEARBY
     return states[(left <= max(closure.limit, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
 
 
 def _closed(
-    closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray, radii: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray | None, radii: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Step from a state (1, S) along scaled rates (B, M) and close the loops by Gauss–Newton.
 
     Corrections are orthogonal to the orthonormal columns of `pinned` (M, p), so that the displacement in
@@ -73,22 +73,22 @@ def _closed(
 
     Returns
     -------
-    states, residual, distance : (B, S), (B,), (B,)
+    states, residual : (B, S), (B,)
         The residual is the least that the corrections reach, relative to the characteristic length.
     """
     t = closure.transfer
     step = ways * radii[:, None]
     states = advance(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
-    free = np.linalg.svd(pinned)[0][:, pinned.shape[1] :] if pinned.size else None
+    free = None if pinned is None else np.linalg.svd(pinned)[0][:, pinned.shape[1] :]
     # rows that the tolerance makes redundant must not pull a configuration back to the reference
     least = max(1e-10, 10 * t.tolerance)
     going = np.arange(len(states))
-    residual = np.zeros(len(states))
+    residual = np.full(len(states), np.inf)
     for _ in range(STEPS):
         missing, G = closure.rows(states[going])
         residual[going] = np.linalg.norm(missing, axis=1)
-        fine = np.isfinite(G).all(axis=(1, 2)) & (residual[going] > closure.limit / 100)
-        going, missing, G = going[fine], missing[fine], G[fine]
+        on = np.isfinite(G).all(axis=(1, 2)) & (residual[going] > closure.limit / 100)
+        going, missing, G = going[on], missing[on], G[on]
         if not going.size:
             break
         J = G if free is None else G @ free
@@ -96,12 +96,11 @@ def _closed(
         step = step if free is None else step @ free.T
         size = np.abs(step).max(axis=1, initial=0.0)
         step /= np.maximum(1.0, size / LARGEST_STEP)[:, None]
-        states[going] = advance(t.tree, states[going], step * t.column_scale)
-        going = going[size > SMALLEST_STEP]
-    residual = np.linalg.norm(closure.rows(states)[0], axis=1)
+        on = size > SMALLEST_STEP
+        going = going[on]
+        states[going] = advance(t.tree, states[going], step[on] * t.column_scale)
     residual[~np.isfinite(residual)] = np.inf
-    distance = np.linalg.norm(displacement(closure, state, states), axis=1)
-    return states, residual, distance
+    return states, residual
 
 
 def displacement(closure: Closure, state: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -293,16 +292,16 @@ def _rays(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return states (w, n, S) and residuals (w, n) along directions (w, M) at radii (n,)."""
     each = ways.repeat(len(radii), axis=0)
-    states, residual, _ = _closed(closure, state, each, pinned, np.tile(radii, len(ways)))
+    states, residual = _closed(closure, state, each, pinned, np.tile(radii, len(ways)))
     return states.reshape(len(ways), len(radii), -1), residual.reshape(len(ways), -1)
 
 
 def _samples(closure: Closure, state: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return closed states (n, S) near a state, found from generic steps without constraint."""
     a = _units(np.random.default_rng(1), K.shape[1], 2 * NEIGHBOURS + 2 * K.shape[1])
-    none = np.zeros((len(K), 0))
     for radius in SAMPLED:
-        states, residual, gone = _closed(closure, state, a @ K.T, none, np.full(len(a), radius))
+        states, residual = _closed(closure, state, a @ K.T, None, np.full(len(a), radius))
+        gone = np.linalg.norm(displacement(closure, state, states), axis=1)
         near = (residual <= max(closure.limit, closure.transfer.tolerance)) & (gone < 10 * radius)
         near &= gone > radius / 10
         if near.any():
