@@ -83,7 +83,7 @@ def _closed(
     # rows that the tolerance makes redundant must not pull a configuration back to the reference
     least = max(1e-10, 10 * t.tolerance)
     going = np.arange(len(states))
-    residual = np.full(len(states), np.inf)
+    residual, settled = np.full(len(states), np.inf), list[int]()
     for _ in range(STEPS):
         missing, G = closure.rows(states[going])
         residual[going] = np.linalg.norm(missing, axis=1)
@@ -96,9 +96,12 @@ def _closed(
         step = step if free is None else step @ free.T
         size = np.abs(step).max(axis=1, initial=0.0)
         step /= np.maximum(1.0, size / LARGEST_STEP)[:, None]
-        on = size > SMALLEST_STEP
-        going = going[on]
-        states[going] = advance(t.tree, states[going], step[on] * t.column_scale)
+        states[going] = advance(t.tree, states[going], step * t.column_scale)
+        settled += [*going[size <= SMALLEST_STEP]]
+        going = going[size > SMALLEST_STEP]
+    settled = [*settled, *going]
+    if settled:
+        residual[settled] = np.linalg.norm(closure.rows(states[settled])[0], axis=1)
     residual[~np.isfinite(residual)] = np.inf
     return states, residual
 
