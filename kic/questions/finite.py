@@ -26,10 +26,12 @@ NEARBY = 1e-2
 # Gauss-Newton steps; at an infinitesimal freedom of order m they converge by 1 - 1/m each
 STEPS = 40
 LARGEST_STEP, SMALLEST_STEP = 0.5, 1e-11
+# residual of closed loops that is rounding error alone
+ROUNDING = float(np.finfo(float).eps)
 # steps along first-order motions, in radians or shares of the characteristic length; one is about `NEARBY`
-RADII = 0.3 / 2.0 ** np.arange(7, -1, -1)
+RADII = 0.6 / 2.0 ** np.arange(8, -1, -1)
 # those of a first look: one near, and the three largest
-COARSE = [2, 5, 6, 7]
+COARSE = [2, 5, 7, 8]
 # radii at which closed configurations are sought without constraint, until some are found
 SAMPLED = (0.2, 0.05, NEARBY)
 NEIGHBOURS = 4
@@ -54,19 +56,23 @@ def beside(closure: Closure, state: np.ndarray, ways: np.ndarray) -> np.ndarray:
 
     Motions that lead to no closed state at a comparable distance are left out.
     """
-    t = closure.transfer
-    ways = ways / np.abs(ways).max(axis=1, keepdims=True)
-    size = np.linalg.norm(ways, axis=1)
-    # radii are measured in the tangent space; the largest entry of each step is `NEARBY`
-    states, left = _closed(closure, state, ways, None, np.full(len(ways), NEARBY))
-    gone, far = np.linalg.norm(displacement(closure, state, states), axis=1), size * NEARBY
-    return states[(left <= max(closure.limit, t.tolerance)) & (gone > far / 10) & (gone < 10 * far)]
+    return _beside(closure, state, ways, NEARBY)
+
+
+def _beside(closure: Closure, state: np.ndarray, ways: np.ndarray, radius: float) -> np.ndarray:
+    states, residual = _closed(closure, state, ways, None, np.full(len(ways), radius))
+    gone = np.linalg.norm(displacement(closure, state, states), axis=1)
+    far = radius * np.linalg.norm(ways, axis=1) / np.abs(ways).max(axis=1)
+    near = (gone > far / 10) & (gone < 10 * far)
+    return states[near & (residual <= max(closure.limit, closure.transfer.tolerance))]
 
 
 def _closed(
     closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray | None, radii: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Step from a state (1, S) along scaled rates (B, M) and close the loops by Gauss–Newton.
+
+    The largest entry of each step is its radius (B,).
 
     Corrections are orthogonal to the orthonormal columns of `pinned` (M, p), so that the displacement in
     these directions persists.
@@ -77,7 +83,7 @@ def _closed(
         The residual is the least that the corrections reach, relative to the characteristic length.
     """
     t = closure.transfer
-    step = ways * radii[:, None]
+    step = ways * (radii / np.abs(ways).max(axis=1))[:, None]
     states = advance(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
     free = None if pinned is None else np.linalg.svd(pinned)[0][:, pinned.shape[1] :]
     # rows that the tolerance makes redundant must not pull a configuration back to the reference
@@ -87,7 +93,7 @@ def _closed(
     for _ in range(STEPS):
         missing, G = closure.rows(states[going])
         residual[going] = np.linalg.norm(missing, axis=1)
-        on = np.isfinite(G).all(axis=(1, 2)) & (residual[going] > closure.limit / 100)
+        on = np.isfinite(G).all(axis=(1, 2)) & (residual[going] > ROUNDING)
         going, missing, G = going[on], missing[on], G[on]
         if not going.size:
             break
@@ -125,7 +131,7 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
     radii, residual : (n,)
         Radii in ascending order, and the least residual at each.
     limit : float
-        Residual of a closed configuration, which is rounding error.
+        Largest residual of a closed configuration, which is rounding error.
     tolerance : float
         Residual up to which rounded dimensions explain it.
 
@@ -286,8 +292,9 @@ def is_finite(closure: Closure, state: np.ndarray, way: np.ndarray) -> bool:
 
 
 def _orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:
-    tolerance = closure.transfer.tolerance
-    return [contact_order(radii, x, closure.limit, tolerance) for x in residual]
+    t = closure.transfer
+    floor = 64 * ROUNDING * np.sqrt(len(t.scale)) * closure.limit / CLOSED
+    return [contact_order(radii, x, floor, t.tolerance) for x in residual]
 
 
 def _rays(
@@ -303,12 +310,9 @@ def _samples(closure: Closure, state: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return closed states (n, S) near a state, found from generic steps without constraint."""
     a = _units(np.random.default_rng(1), K.shape[1], 2 * NEIGHBOURS + 2 * K.shape[1])
     for radius in SAMPLED:
-        states, residual = _closed(closure, state, a @ K.T, None, np.full(len(a), radius))
-        gone = np.linalg.norm(displacement(closure, state, states), axis=1)
-        near = (residual <= max(closure.limit, closure.transfer.tolerance)) & (gone < 10 * radius)
-        near &= gone > radius / 10
-        if near.any():
-            return states[near]
+        states = _beside(closure, state, a @ K.T, radius)
+        if len(states):
+            return states
     return state[:0]
 
 
@@ -322,7 +326,7 @@ def _tangents(closure: Closure, state: np.ndarray, K: np.ndarray, ways: np.ndarr
             continue
         chords = displacement(closure, state, states[0]) @ K / RADII[:, None]
         size = np.linalg.norm(chords, axis=1, keepdims=True)
-        if (size > 10).any():
+        if size.max() > 10 * size.min():
             continue
         unit = chords / size
         turned = np.linalg.norm(unit[1:3] - unit[0], axis=1)
