@@ -14,6 +14,7 @@ starts in a cusp, with x₁ = 0, is not seen (Connelly & Servatius, Discrete Com
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,8 +25,12 @@ from kic.posture import advance, way
 # how far neighbours are: radians, or shares of the characteristic length
 NEARBY = 1e-2
 # Gauss-Newton steps; at an infinitesimal freedom of order m they converge by 1 - 1/m each
-STEPS = 40
-LARGEST_STEP, SMALLEST_STEP = 0.5, 1e-11
+STEPS = 60
+LARGEST_STEP = 0.5
+# singular values below this share are rounding error; those of infinitesimal freedoms shrink towards it
+SMALLEST_SHARE = 1e-12
+# steps that do not reduce a residual by 2 % in a row before it counts as a minimum
+PATIENCE, STALLED = 5, 0.98
 # residual of closed loops that is rounding error alone
 ROUNDING = float(np.finfo(float).eps)
 # steps along first-order motions, in radians or shares of the characteristic length; one is about `NEARBY`
@@ -33,7 +38,7 @@ RADII = 0.6 / 2.0 ** np.arange(8, -1, -1)
 # those of a first look: one near, and the three largest
 COARSE = [2, 5, 7, 8]
 # radii at which closed configurations are sought without constraint, until some are found
-SAMPLED = (0.2, 0.05, NEARBY)
+SAMPLED = (0.5, 0.2, 0.05, NEARBY)
 NEIGHBOURS = 4
 # a residual that vanishes at one radius and not at the next would have to grow with at least this power
 HIGHEST = 12
@@ -70,7 +75,7 @@ def _beside(closure: Closure, state: np.ndarray, ways: np.ndarray, radius: float
 def _closed(
     closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray | None, radii: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Step from a state (1, S) along scaled rates (B, M) and close the loops by Gauss–Newton.
+    """Step from a state (1, S) along scaled rates (B, M) and close the loops by Gauss–Newton steps.
 
     The largest entry of each step is its radius (B,).
 
@@ -87,29 +92,26 @@ def _closed(
     states = advance(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
     free = None if pinned is None else np.linalg.svd(pinned)[0][:, pinned.shape[1] :]
     # rows that the tolerance makes redundant must not pull a configuration back to the reference
-    least = max(1e-10, 10 * t.tolerance)
-    going = np.arange(len(states))
-    residual, settled = np.full(len(states), np.inf), list[int]()
+    least = max(SMALLEST_SHARE, 10 * t.tolerance)
+    going, best = np.arange(len(states)), states.copy()
+    residual, failures = np.full(len(states), np.inf), np.zeros(len(states), dtype=int)
     for _ in range(STEPS):
         missing, G = closure.rows(states[going])
-        residual[going] = np.linalg.norm(missing, axis=1)
-        on = np.isfinite(G).all(axis=(1, 2)) & (residual[going] > ROUNDING)
+        now, before = np.linalg.norm(missing, axis=1), residual[going]
+        # steps near a degenerate solution may increase the residual for a while
+        failures[going] = np.where(now < STALLED * before, 0, failures[going] + 1)
+        better = going[now < before]
+        best[better], residual[better] = states[better], now[now < before]
+        on = (now > ROUNDING) & (failures[going] < PATIENCE) & np.isfinite(G).all(axis=(1, 2))
         going, missing, G = going[on], missing[on], G[on]
         if not going.size:
             break
         J = G if free is None else G @ free
         step = np.einsum("bnp,bp->bn", np.linalg.pinv(J, rcond=least), -missing)
         step = step if free is None else step @ free.T
-        size = np.abs(step).max(axis=1, initial=0.0)
-        step /= np.maximum(1.0, size / LARGEST_STEP)[:, None]
+        step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0) / LARGEST_STEP)[:, None]
         states[going] = advance(t.tree, states[going], step * t.column_scale)
-        settled += [*going[size <= SMALLEST_STEP]]
-        going = going[size > SMALLEST_STEP]
-    settled = [*settled, *going]
-    if settled:
-        residual[settled] = np.linalg.norm(closure.rows(states[settled])[0], axis=1)
-    residual[~np.isfinite(residual)] = np.inf
-    return states, residual
+    return best, residual
 
 
 def displacement(closure: Closure, state: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -157,11 +159,11 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
         return np.inf
     if n and np.log(residual[n] / floor) > HIGHEST * np.log(radii[n] / radii[n - 1]):
         return np.inf
-    if len(radii) - n >= 3:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes = np.diff(np.log(residual[n : n + 3])) / np.diff(np.log(radii[n : n + 3]))
-        order = np.rint(slopes[0])
-        if np.abs(slopes - order).max() < SLOPE_ATOL and order >= 2:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.diff(np.log(residual[n:])) / np.diff(np.log(radii[n:]))
+    for pair in pairwise(slopes):
+        order = np.rint(pair[0])
+        if np.abs(pair - order).max() < SLOPE_ATOL and order >= 2:
             return float(order)
     # residuals of rounded dimensions follow no power of the radius
     return np.inf if tolerance and n and radii[n - 1] > NEARBY / 2 else np.nan
@@ -267,9 +269,9 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     dimension = None
     for d in range(min(first_order - 1, len(found)), 0, -1):
         F = np.linalg.svd(moved)[2][:d]
-        b = moved[:NEIGHBOURS] @ F.T
-        b = b / np.linalg.norm(b, axis=1, keepdims=True) @ F
-        residual = _rays(closure, state, b @ K.T, K @ F.T, RADII)[1]
+        # generic in F: those that lie near the set of closed configurations show nothing
+        b = _units(np.random.default_rng(2), d) @ F if d > 1 else F
+        residual = _rays(closure, state, np.concatenate([b, -b]) @ K.T, K @ F.T, RADII)[1]
         if np.isinf(_orders(closure, residual, RADII)).any():
             dimension = d
             break
@@ -294,7 +296,10 @@ def is_finite(closure: Closure, state: np.ndarray, way: np.ndarray) -> bool:
 def _orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:
     t = closure.transfer
     floor = 64 * ROUNDING * np.sqrt(len(t.scale)) * closure.limit / CLOSED
-    return [contact_order(radii, x, floor, t.tolerance) for x in residual]
+    # a residual above that of a longer step is the noise of a degenerate solution
+    longer = np.minimum(residual, np.roll(residual, -1, axis=1))
+    longer[:, -1] = residual[:, -1]
+    return [contact_order(radii, x, floor, t.tolerance) for x in longer]
 
 
 def _rays(
