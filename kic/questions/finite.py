@@ -24,9 +24,11 @@ from kic.posture import advance, way
 
 # how far neighbours are: radians, or shares of the characteristic length
 NEARBY = 1e-2
-# Gauss-Newton steps; at an infinitesimal freedom of order m they converge by 1 - 1/m each
+# Levenberg-Marquardt steps; at an infinitesimal freedom of order m they converge by 1 - 1/m each
 STEPS = 60
 LARGEST_STEP = 0.5
+# Levenberg-Marquardt: damping as a multiple of the residual keeps the quadratic convergence
+DAMPING = 1e-2
 # singular values below this share are rounding error; those of infinitesimal freedoms shrink towards it
 SMALLEST_SHARE = 1e-12
 # steps that do not reduce a residual by 2 % in a row before it counts as a minimum
@@ -40,8 +42,11 @@ COARSE = [2, 5, 7, 8]
 # radii at which closed configurations are sought without constraint, until some are found
 SAMPLED = (0.5, 0.2, 0.05, NEARBY)
 NEIGHBOURS = 4
+# a walk along the range of motion: length and number of steps, and the least cosine between two of them
+RANGE_STEP, RANGE_STEPS, RANGE_TURN = 0.1, 100, 0.3
+ACROSS = 0.5
 # a residual that vanishes at one radius and not at the next would have to grow with at least this power
-HIGHEST = 12
+HIGHEST, BEYOND = 12, 0.02
 # scatter of the fitted power of a residual
 SLOPE_ATOL = 0.3
 # residuals of rounded dimensions, in units of the tolerance
@@ -75,7 +80,7 @@ def _beside(closure: Closure, state: np.ndarray, ways: np.ndarray, radius: float
 def _closed(
     closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray | None, radii: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Step from a state (1, S) along scaled rates (B, M) and close the loops by Gauss–Newton steps.
+    """Step from a state (1, S) along scaled rates (B, M) and close the loops by the Levenberg–Marquardt method.
 
     The largest entry of each step is its radius (B,).
 
@@ -93,25 +98,32 @@ def _closed(
     free = None if pinned is None else np.linalg.svd(pinned)[0][:, pinned.shape[1] :]
     # rows that the tolerance makes redundant must not pull a configuration back to the reference
     least = max(SMALLEST_SHARE, 10 * t.tolerance)
-    going, best = np.arange(len(states)), states.copy()
-    residual, failures = np.full(len(states), np.inf), np.zeros(len(states), dtype=int)
+    missing, G = closure.rows(states)
+    residual, damping = np.linalg.norm(missing, axis=1), np.full(len(states), DAMPING)
+    idle = np.zeros(len(states), dtype=int)
+    going = np.flatnonzero(np.isfinite(G).all(axis=(1, 2)) & (residual > ROUNDING))
     for _ in range(STEPS):
-        missing, G = closure.rows(states[going])
-        now, before = np.linalg.norm(missing, axis=1), residual[going]
-        # steps near a degenerate solution may increase the residual for a while
-        failures[going] = np.where(now < STALLED * before, 0, failures[going] + 1)
-        better = going[now < before]
-        best[better], residual[better] = states[better], now[now < before]
-        on = (now > ROUNDING) & (failures[going] < PATIENCE) & np.isfinite(G).all(axis=(1, 2))
-        going, missing, G = going[on], missing[on], G[on]
         if not going.size:
             break
-        J = G if free is None else G @ free
-        step = np.einsum("bnp,bp->bn", np.linalg.pinv(J, rcond=least), -missing)
+        J = G[going] if free is None else G[going] @ free
+        U, sigma, V = np.linalg.svd(J, full_matrices=False)
+        short = (damping[going] * residual[going])[:, None]
+        inverse = sigma / np.maximum(sigma**2 + short**2, ROUNDING**2)
+        inverse[sigma <= least * sigma.max(axis=1, initial=0.0)[:, None]] = 0
+        step = -np.einsum("bkn,bk->bn", V, inverse * np.einsum("bpk,bp->bk", U, missing[going]))
         step = step if free is None else step @ free.T
         step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0) / LARGEST_STEP)[:, None]
-        states[going] = advance(t.tree, states[going], step * t.column_scale)
-    return best, residual
+        tried = advance(t.tree, states[going], step * t.column_scale)
+        e, g = closure.rows(tried)
+        left = np.linalg.norm(e, axis=1)
+        better = (left < residual[going]) & np.isfinite(g).all(axis=(1, 2))
+        idle[going] = np.where(better & (left < STALLED * residual[going]), 0, idle[going] + 1)
+        k = going[better]
+        states[k], missing[k], G[k], residual[k] = tried[better], e[better], g[better], left[better]
+        damping[going] *= np.where(better, 0.1, 10.0)
+        going = going[(residual[going] > ROUNDING) & (idle[going] < PATIENCE)]
+    residual[~np.isfinite(residual)] = np.inf
+    return states, residual
 
 
 def displacement(closure: Closure, state: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -157,13 +169,15 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
     n = int(np.argmax(above)) if above.any() else len(radii)
     if n == len(radii):
         return np.inf
-    if n and np.log(residual[n] / floor) > HIGHEST * np.log(radii[n] / radii[n - 1]):
+    # beyond the range of motion the residual is of second order at once
+    jump = max(floor * (radii[n] / radii[n - 1]) ** HIGHEST, BEYOND * radii[n] ** 2) if n else np.inf
+    if (residual[n:] > jump).all():
         return np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.diff(np.log(residual[n:])) / np.diff(np.log(radii[n:]))
     for pair in pairwise(slopes):
         order = np.rint(pair[0])
-        if np.abs(pair - order).max() < SLOPE_ATOL and order >= 2:
+        if np.isfinite(pair).all() and np.abs(pair - order).max() < SLOPE_ATOL and order >= 2:
             return float(order)
     # residuals of rounded dimensions follow no power of the radius
     return np.inf if tolerance and n and radii[n - 1] > NEARBY / 2 else np.nan
@@ -270,8 +284,12 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     for d in range(min(first_order - 1, len(found)), 0, -1):
         F = np.linalg.svd(moved)[2][:d]
         # generic in F: those that lie near the set of closed configurations show nothing
-        b = _units(np.random.default_rng(2), d) @ F if d > 1 else F
-        residual = _rays(closure, state, np.concatenate([b, -b]) @ K.T, K @ F.T, RADII)[1]
+        rng = np.random.default_rng(2)
+        b = _units(rng, d) @ F
+        # with nothing across F a start may lie half-way between two curves
+        across = ACROSS * _units(rng, first_order) @ (np.eye(first_order) - F.T @ F)
+        b = np.concatenate([b, -b, b + across, across - b])
+        residual = _rays(closure, state, b @ K.T, K @ F.T, RADII)[1]
         if np.isinf(_orders(closure, residual, RADII)).any():
             dimension = d
             break
@@ -291,6 +309,47 @@ def is_finite(closure: Closure, state: np.ndarray, way: np.ndarray) -> bool:
     way = way / np.linalg.norm(way)
     residual = _rays(closure, state, np.stack([way, -way]), way[:, None], RADII)[1]
     return bool(np.isinf(_orders(closure, residual, RADII)).any())
+
+
+def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[float, float]:
+    """Follow the motion that so many conditions leave, as far as it goes, and compare the others with them.
+
+    Returns
+    -------
+    dropped, kept : float
+        The most that the conditions beyond the rank are worth or missed by anywhere, and the least that those
+        within it are worth, as shares of the strongest.
+    """
+    t = closure.transfer
+    size = t.tree.size - rank
+    rng = np.random.default_rng(0)
+    dropped, kept = 0.0, 1.0
+    starts = [np.ones(1)] if size == 1 else list(_units(rng, size))
+    for a in [x * sign for x in starts for sign in (1.0, -1.0)]:
+        here, way = state, None
+        for _ in range(RANGE_STEPS):
+            values, G = (x[0] for x in closure.rows(here))
+            shares, pivot = t.shares(G)
+            rows = pivot[:rank]
+            missed = np.linalg.norm(np.delete(values, rows))
+            N = np.linalg.svd(G[rows])[2][rank:].T
+            way = N @ a if way is None else N @ (N.T @ way)
+            if missed > 1 or not np.linalg.norm(way) > RANGE_TURN:
+                break
+            dropped = max(dropped, missed, *shares[rank:])
+            kept = min(kept, shares[rank - 1])
+            way = way / np.abs(way).max()
+            there = advance(t.tree, here, (RANGE_STEP * way * t.column_scale)[None])
+            for _ in range(8):
+                values, G = (x[0] for x in closure.rows(there))
+                if np.linalg.norm(values[rows]) < CLOSED:
+                    break
+                step = -np.linalg.pinv(G[rows], rcond=1e-10) @ values[rows]
+                there = advance(t.tree, there, (step * t.column_scale)[None])
+            else:
+                break
+            here = there
+    return dropped, kept
 
 
 def _orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:

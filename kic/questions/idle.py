@@ -67,6 +67,10 @@ class Idle:
     through: tuple[str, ...]
     motion: np.ndarray
 
+    def __post_init__(self) -> None:
+        for array in (self.rates, self.point, self.axis, self.motion):
+            array.flags.writeable = False
+
     def text(self) -> str:
         """What moves, and how.
 

@@ -8,8 +8,9 @@ to count with. Where there are none, the orders to which a first-order motion ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from kic.questions.finite import (
     extension,
     local_dimension,
     tangent_space,
+    weakest_over_range,
 )
 from kic.questions.idle import Idle, idle_freedoms
 from kic.transfer import RANK_SHARE, Transfer
@@ -48,7 +50,7 @@ class Mobility:
         one another and something moves.
     coordinates : int
         Coordinates of the spanning tree.
-    conditions : dict of str to int
+    conditions : mapping of str to int
         Closure conditions of each cut joint, coupling, fixed distance and closed contact.
     redundant : int
         Conditions that follow from the others.
@@ -90,7 +92,12 @@ class Mobility:
         self._where = "the drawing" if drawn else "this posture"
         self.coordinates: int = self._transfer.tree.size
         owners = self._transfer.owners
-        self.conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
+        self._conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
+
+    @property
+    def conditions(self) -> Mapping[str, int]:
+        """Closure conditions of each cut joint, coupling, fixed distance and closed contact."""
+        return MappingProxyType(self._conditions)
 
     @property
     def _transfer(self) -> Transfer:
@@ -104,7 +111,9 @@ class Mobility:
     @cached_property
     def shares(self) -> np.ndarray:
         """Worth of each condition at the posture, best first."""
-        return self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
+        found = self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
+        found.flags.writeable = False
+        return found
 
     @property
     def _independent(self) -> bool:
@@ -148,7 +157,9 @@ class Mobility:
         for state, G in zip(self._neighbours, self._closure.rows(self._neighbours)[1], strict=True):
             first_order = self.coordinates - _rank(G, share)
             found.append(local_dimension(self._closure, state[None], first_order).dimension)
-        return tuple(n for n in found if n is not None)
+        # nowhere near is the dimension larger
+        most = self._local.dimension
+        return tuple(min(n, most) for n in found if n is not None) if most is not None else ()
 
     @property
     def regular(self) -> bool | None:
@@ -273,12 +284,21 @@ class Mobility:
         few = int((strong < WEAK).sum())
         if not few:
             return ""
-        enough = 10 ** np.ceil(np.log10(2 * strong[-few]))
         weakest = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
         return (
             f"{weakest} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
-            f"closure_tolerance = {enough:g} makes the mobility {self.freedoms + few}."
+            f"closure_tolerance = {self._enough(kept - few):g} makes the mobility {self.freedoms + few}."
         )
+
+    def _enough(self, rank: int) -> float:
+        """Return a closure_tolerance that leaves so many conditions over the whole range of motion."""
+        dropped, kept = weakest_over_range(self._closure, self._state, rank)
+        enough = 2 * max(dropped, self.shares[rank])
+        decade = 10 ** np.ceil(np.log10(enough))
+        if decade < kept / 2:
+            return float(decade)
+        digit = 10 ** np.floor(np.log10(enough))
+        return float(np.ceil(enough / digit) * digit)
 
     def doubt(self) -> str:
         """Why the number of freedoms may be another: singular drawing, rounded dimensions; '' if it is sure.
