@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -147,6 +148,46 @@ def bricard(p: Parts, base: str = "ground") -> None:
 
 def hinge(p: Parts, base: str = "ground") -> str:
     return p.joint("revolute", base, p.body(), 0 * X, Z)
+
+
+def rounded(kind, seed: int, digits: int, tolerance: float = 0.0) -> kic.Mechanism:
+    """One over-constrained linkage whose dimensions are off as rounding to so many digits leaves them."""
+    p = Parts(np.random.default_rng(seed))
+    kind(p)
+    # as rounding of unrelated numbers leaves them; equal numbers would be rounded alike
+    off = np.random.default_rng(seed + 1).uniform(-0.5, 0.5, (2, len(p.joints), 3)) * 10.0**-digits
+    joints = [
+        replace(j, at=tuple(np.array(j.at) + dx), axis=tuple(np.array(j.axis) + da))
+        for j, dx, da in zip(p.joints, *off, strict=True)
+    ]
+    return kic.Mechanism("rounded", p.bodies, joints, coordinates=["J0"], closure_tolerance=tolerance)
+
+
+def range_outcome(kind, seed: int, digits: int) -> str:
+    """Return "right" if the linkage with the hinted tolerance moves over the range of the exact one."""
+    exact = rounded(kind, seed, 16)
+    if exact.mobility().freedoms != 1:
+        return f"exact linkage has mobility {exact.mobility().freedoms}"
+    hint = rounded(kind, seed, digits).mobility().doubt().partition("closure_tolerance = ")[2].split()
+    if not hint:
+        return "no hint"
+    m = rounded(kind, seed, digits, float(hint[0]))
+    if (m.freedoms, m.mobility().finite) != (1, True):
+        return f"mobility {m.freedoms} at {hint[0]}"
+    for sign in (1, -1):
+        c, e = m.at({"J0": 0.0}), exact.at({"J0": 0.0})
+        for k in range(1, 32):
+            try:
+                e = exact.at({"J0": sign * 0.1 * k}, near=e)
+                # near the ends of its range the rounded linkage ends before the exact one
+                exact.at({"J0": sign * (0.1 * k + 0.1)}, near=e)
+            except kic.KicError:
+                break
+            try:
+                c = m.at({"J0": sign * 0.1 * k}, near=c)
+            except kic.KicError as error:
+                return f"{hint[0]} at {sign * 0.1 * k:.1f}: {error}"
+    return "right"
 
 
 FINITE = [parallelogram, four_bar, bennett, sarrus, bricard, hinge]

@@ -44,6 +44,8 @@ SAMPLED = (0.5, 0.2, 0.05, NEARBY)
 NEIGHBOURS = 4
 # a walk along the range of motion: length and number of steps, and the least cosine between two of them
 RANGE_STEP, RANGE_STEPS, RANGE_TURN = 0.1, 100, 0.3
+# share of its first value below which the weakest kept condition tells a singular configuration
+SINGULAR = 0.05
 ACROSS = 0.5
 # a residual that vanishes at one radius and not at the next would have to grow with at least this power
 HIGHEST, BEYOND = 12, 0.02
@@ -290,8 +292,11 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
         across = ACROSS * _units(rng, first_order) @ (np.eye(first_order) - F.T @ F)
         b = np.concatenate([b, -b, b + across, across - b])
         residual = _rays(closure, state, b @ K.T, K @ F.T, RADII)[1]
-        if np.isinf(_orders(closure, residual, RADII)).any():
+        found_orders = _orders(closure, residual, RADII)
+        if np.isinf(found_orders).any():
             dimension = d
+        # a smaller dimension counts only if the larger ones are shown to be obstructed
+        if dimension or np.isfinite(found_orders).sum() < len(b) / 2:
             break
     tangents = _tangents(closure, state, K, moved) if dimension else np.zeros((0, first_order))
     rest = np.linalg.svd(tangents)[2][len(tangents) :] if len(tangents) else np.eye(first_order)
@@ -324,6 +329,7 @@ def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[
     size = t.tree.size - rank
     rng = np.random.default_rng(0)
     dropped, kept = 0.0, 1.0
+    start = t.shares(closure.rows(state)[1][0])[0][rank - 1]
     starts = [np.ones(1)] if size == 1 else list(_units(rng, size))
     for a in [x * sign for x in starts for sign in (1.0, -1.0)]:
         here, way = state, None
@@ -336,6 +342,8 @@ def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[
             way = N @ a if way is None else N @ (N.T @ way)
             if missed > 1 or not np.linalg.norm(way) > RANGE_TURN:
                 break
+            if shares[rank - 1] < max(SINGULAR * start, 10 * shares[rank:].max(initial=0.0)):
+                break  # other motions meet here, along which more conditions count
             dropped = max(dropped, missed, *shares[rank:])
             kept = min(kept, shares[rank - 1])
             way = way / np.abs(way).max()
