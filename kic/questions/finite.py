@@ -154,8 +154,8 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
     Returns
     -------
     float
-        Infinite if the residual vanishes, or could do so only with a power above `HIGHEST`; an integer where a
-        straight line fits its logarithms; NaN where neither is so.
+        Infinite if the residual vanishes, or could do so only with a power above `HIGHEST`; an integer where
+        a straight line fits its logarithms; NaN where neither is so.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     moved = displacement(closure, state, found) @ K
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     dimension = None
-    for d in range(min(first_order - 1, len(found)), 0, -1):
+    for d in range(first_order - 1 if len(found) else 0, 0, -1):
         F = np.linalg.svd(moved)[2][:d]
         # generic in F: those that lie near the set of closed configurations show nothing
         rng = np.random.default_rng(2)
@@ -391,9 +391,8 @@ def _samples(closure: Closure, state: np.ndarray, K: np.ndarray) -> np.ndarray:
 def _tangents(closure: Closure, state: np.ndarray, K: np.ndarray, ways: np.ndarray) -> np.ndarray:
     """Return independent unit tangents (n, k) of finite curves near directions (w, k)."""
     found = np.zeros((0, K.shape[1]))
-    for way in ways:
-        way = K @ way
-        states, residual = _rays(closure, state, way[None], way[:, None], RADII)
+    for along in ways @ K.T:
+        states, residual = _rays(closure, state, along[None], along[:, None], RADII)
         if not np.isinf(_orders(closure, residual, RADII)).all():
             continue
         chords = displacement(closure, state, states[0]) @ K / RADII[:, None]
