@@ -82,7 +82,7 @@ def _beside(closure: Closure, state: np.ndarray, ways: np.ndarray, radius: float
 def _closed(
     closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray | None, radii: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Step from a state (1, S) along scaled rates (B, M) and close the loops by the Levenberg–Marquardt method.
+    """Step from a state (1, S) along scaled rates (B, M) and close the loops by Levenberg–Marquardt steps.
 
     The largest entry of each step is its radius (B,).
 
