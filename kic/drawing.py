@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Self
 
 from kic.arrays import carries_step, without_step
@@ -107,10 +108,14 @@ class Drawing:
         self._check_rods()
         self._check_coordinates(who)
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without read-only views, which cannot be pickled and are made again."""
+        return {key: x for key, x in self.__dict__.items() if not isinstance(x, MappingProxyType)}
+
     @cached_property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> Mapping[str, Part]:
         """Every named part."""
-        return {part.name: part for kind in KINDS for part in getattr(self, kind)}
+        return MappingProxyType({part.name: part for kind in KINDS for part in getattr(self, kind)})
 
     def _check_names(self) -> None:
         owners: dict[str, str] = {}
@@ -183,10 +188,10 @@ class Drawing:
             )
 
     @cached_property
-    def terms(self) -> dict[str, Terms]:
+    def terms(self) -> Mapping[str, Terms]:
         """Of each coupling: its coordinates with the numbers that multiply them."""
         joints = {joint.name: joint for joint in self.joints}
-        return {c.name: terms(c, self.name, joints) for c in self.couplings}
+        return MappingProxyType({c.name: terms(c, self.name, joints) for c in self.couplings})
 
     @cached_property
     def coupled(self) -> frozenset[str]:
@@ -231,10 +236,10 @@ class Drawing:
                 raise ModelError(error.message, **numbers) from None
 
     @cached_property
-    def shafts(self) -> dict[str, tuple[str, ...]]:
+    def shafts(self) -> Mapping[str, tuple[str, ...]]:
         """Of each motor: the coordinates that turn with its shaft."""
         joints = {joint.name: joint for joint in self.joints}
-        return {motor.name: driven(motor, self.name, joints) for motor in self.motors}
+        return MappingProxyType({motor.name: driven(motor, self.name, joints) for motor in self.motors})
 
     def _check_rods(self) -> None:
         """A distance that stays as drawn needs two bodies, and a length."""
@@ -257,9 +262,10 @@ class Drawing:
                 )
 
     @cached_property
-    def rods(self) -> dict[str, float]:
+    def rods(self) -> Mapping[str, float]:
         """Fixed distances with their lengths as drawn."""
-        return {d.name: apart(*(self.point(name).at for name in d.points)) for d in self.distances if d.fixed}
+        fixed = [d for d in self.distances if d.fixed]
+        return MappingProxyType({d.name: apart(*(self.point(name).at for name in d.points)) for d in fixed})
 
     @cached_property
     def stepped(self) -> bool:

@@ -55,8 +55,22 @@ class Model(Packed):
 
     @cached_property
     def freedoms(self) -> int:
-        """Mobility: the tree's, less the independent closure conditions."""
-        return self.mobility.freedoms
+        """Number of freedoms in the reference configuration.
+
+        The rank of the closure conditions decides where they are independent, or where one step along generic
+        first-order motions shows that the rank is constant. Only singular configurations need the account.
+        """
+        if self.stepped:
+            return self.real.freedoms
+        if "mobility" in self.__dict__:
+            return self.mobility.freedoms
+        closure = self.closure(())
+        count, independent = closure.transfer.dof(self.drawn)
+        if not independent:
+            from kic.questions.finite import is_regular
+
+            independent = is_regular(closure, self.drawn, count)
+        return count if independent else self.mobility.freedoms
 
     @property
     def redundant(self) -> int:

@@ -167,6 +167,21 @@ class Transfer:
             )
         )
 
+    def dof(self, states: np.ndarray) -> tuple[int, bool]:
+        """Return the degrees of freedom to first order at one configuration (1, S), and if they are certain.
+
+        They are certain if nothing moves, or if the closure rows are independent but for those that vanish
+        because all motion is in one plane: the rank is then constant nearby.
+        """
+        if not self.owners:
+            return self.tree.size, True
+        G = self.values_and_rates(states)[1][0] / self.system.scale[:, None] * self.system.column_scale
+        rank = len(self.independent(G))
+        rows = G[self.first :]
+        if self.tree.planar_normal is not None:
+            rows = rows[np.abs(rows).max(axis=1, initial=0.0) > RANK_SHARE]
+        return self.tree.size - rank, rank in (self.tree.size, len(rows))
+
     def independent(self, G: np.ndarray) -> np.ndarray:
         """Closure rows that are independent at one posture, from scaled G (P, M)."""
         shares, pivot = self.shares(G)

@@ -236,6 +236,6 @@ class Tree:
         normal = axes[0]
         # the sign is the one that the reader sees: positive along the world axis it is closest to
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))].real)
-        out = [*(np.cross(a, normal) for a in axes), *(s @ normal for s in slides)]
+        out = [*np.cross(axes, normal), *(s @ normal for s in slides)]
         flat = all(np.linalg.norm(x) < 1e-12 and step_vanishes(x, *axes, *slides) for x in out)
         return normal if flat else None

@@ -49,7 +49,7 @@ def _data(account: Mobility) -> dict[str, Any]:
         "freedoms": account.freedoms,
         "first_order": account.first_order,
         "tree_coordinates": account.coordinates,
-        "conditions": account.conditions,
+        "conditions": dict(account.conditions),
         "redundant": account.redundant,
         "shares": account.shares.tolist(),
         **{key: getattr(account, key) for key in ("regular", "finite", "extends")},

@@ -22,7 +22,7 @@ import numpy as np
 
 from kic.closure import Closure
 from kic.questions.bodywise import REST, Bodies, View, null
-from kic.questions.finite import beside
+from kic.questions.finite import beside, is_finite
 
 # about so many groups of bodies are tried, the smallest first; all of those that a usual mechanism has
 GROUPS = 3000
@@ -66,6 +66,10 @@ class Idle:
     pitch: float
     through: tuple[str, ...]
     motion: np.ndarray
+
+    def __post_init__(self) -> None:
+        for array in (self.rates, self.point, self.axis, self.motion):
+            array.flags.writeable = False
 
     def text(self) -> str:
         """What moves, and how.
@@ -142,7 +146,7 @@ def _judged(
     if not base.rigid(group, x) and not generic.tied(group, generic.moving(generic.of(group))):
         return None
     lead = beside(closure, base.state, np.stack([1, -1])[:, None] * (base.N @ x))
-    if not len(lead):
+    if not len(lead) or not is_finite(closure, base.state, base.N @ x):
         return None
     size = base.of(group).shape[1]
     every = [*views[1:], base, *(bodies.view(state[None]) for state in lead)]

@@ -8,19 +8,27 @@ to count with. Where there are none, the orders to which a first-order motion ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
 from kic.closure import Closure
 from kic.questions.bodywise import REST
-from kic.questions.finite import Extension, beside, extension
+from kic.questions.finite import (
+    NEIGHBOURS,
+    Extension,
+    FirstOrderMotion,
+    LocalDimension,
+    extension,
+    local_dimension,
+    tangent_space,
+    weakest_over_range,
+)
 from kic.questions.idle import Idle, idle_freedoms
 from kic.transfer import RANK_SHARE, Transfer
 
-# neighbours looked at where there are several directions to go
-NEIGHBOURS = 4
 # a condition worth less than this share of the strongest may be none, but for rounded dimensions
 WEAK = 1e-2
 # of more parts than these the rest is only counted
@@ -38,11 +46,11 @@ class Mobility:
     first_order : int
         Freedoms to first order at the posture: coordinates of the tree less independent conditions.
     nearby : tuple of int
-        Freedoms at the closed postures found near it; looked for only where conditions depend on one another
-        while something moves.
+        Finite freedoms at closed configurations found near it. They are sought only if conditions depend on
+        one another and something moves.
     coordinates : int
         Coordinates of the spanning tree.
-    conditions : dict of str to int
+    conditions : mapping of str to int
         Closure conditions of each cut joint, coupling, fixed distance and closed contact.
     redundant : int
         Conditions that follow from the others.
@@ -56,9 +64,15 @@ class Mobility:
         Whether the freedoms are motions that go on: True where conditions are independent, or where closed
         postures were found on the way; False where those of first order are proved to lead nowhere; None
         where that is open, and `extends` is all that is known.
-    extends : {1, 2, 3} or None
-        Highest order, up to 3, to which a first-order motion was found to extend; None where closed postures
-        near by decide, or nothing moves.
+    extends : int or None
+        Highest order to which a first-order motion was found to extend; None if closed configurations nearby
+        decide, or nothing moves. For several first-order freedoms at most 3.
+    motions : tuple of FirstOrderMotion
+        Directions of the tangent space, each finite, obstructed at an order, or undecided. If all are finite,
+        an orthonormal basis. Otherwise the tangents of finite curves found, an orthonormal basis of the rest,
+        and, for several freedoms, one generic combination of all.
+    infinitesimal : int
+        Number of independent first-order freedoms that are tangent to no finite motion found.
     idle : tuple of Idle
         Idle freedoms: motions of some bodies that leave all others at rest, such as the spin of a rod between
         two balls. They count among `freedoms`, and one coordinate of each belongs to every coordinate set.
@@ -78,7 +92,12 @@ class Mobility:
         self._where = "the drawing" if drawn else "this posture"
         self.coordinates: int = self._transfer.tree.size
         owners = self._transfer.owners
-        self.conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
+        self._conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
+
+    @property
+    def conditions(self) -> Mapping[str, int]:
+        """Closure conditions of each cut joint, coupling, fixed distance and closed contact."""
+        return MappingProxyType(self._conditions)
 
     @property
     def _transfer(self) -> Transfer:
@@ -92,7 +111,9 @@ class Mobility:
     @cached_property
     def shares(self) -> np.ndarray:
         """Worth of each condition at the posture, best first."""
-        return self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
+        found = self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
+        found.flags.writeable = False
+        return found
 
     @property
     def _independent(self) -> bool:
@@ -100,22 +121,45 @@ class Mobility:
         return not self.first_order or self.coordinates - self.first_order == len(self._transfer.owners)
 
     @cached_property
+    def _local(self) -> LocalDimension:
+        """Finite freedoms at the configuration, found by finite steps."""
+        return local_dimension(self._closure, self._state, self.first_order)
+
+    @cached_property
     def _neighbours(self) -> np.ndarray:
-        """States (n, S) of closed postures near this one, on the way of its first-order motions."""
+        """Closed states (n, S) near this one."""
+        return self._local.states[:NEIGHBOURS] if self.first_order else self._state[:0]
+
+    @property
+    def motions(self) -> tuple[FirstOrderMotion, ...]:
+        """Directions of the tangent space, each with a verdict."""
         if not self.first_order:
-            return self._state[:0]
-        ways = np.linalg.svd(self._closure.rows(self._state)[1][0])[2][self.coordinates - self.first_order :]
-        mixed = np.random.default_rng(0).normal(size=(NEIGHBOURS, len(ways)))
-        step = (mixed if len(ways) > 1 else np.array([[1.0], [-1.0]])) @ ways
-        return beside(self._closure, self._state, step)
+            return ()
+        if self._independent:
+            K = tangent_space(self._closure, self._state, self.first_order)
+            return tuple(FirstOrderMotion(x * self._transfer.column_scale, "finite") for x in K.T)
+        return self._local.motions
+
+    @property
+    def infinitesimal(self) -> int:
+        """Number of independent first-order freedoms that are tangent to no finite motion found."""
+        return self.first_order - sum(motion.verdict == "finite" for motion in self.motions)
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
-        """Freedoms at the closed postures found near this one."""
+        """Finite freedoms at closed configurations found near this one."""
         if self._independent or not len(self._neighbours):
             return ()
+        if self._local.dimension == self.first_order:
+            return (self.first_order,) * len(self._neighbours)
         share = max(RANK_SHARE, 10 * self._transfer.tolerance)
-        return tuple(self.coordinates - _rank(G, share) for G in self._closure.rows(self._neighbours)[1])
+        found = []
+        for state, G in zip(self._neighbours, self._closure.rows(self._neighbours)[1], strict=True):
+            first_order = self.coordinates - _rank(G, share)
+            found.append(local_dimension(self._closure, state[None], first_order).dimension)
+        # nowhere near is the dimension larger
+        most = self._local.dimension
+        return tuple(min(n, most) for n in found if n is not None) if most is not None else ()
 
     @property
     def regular(self) -> bool | None:
@@ -127,7 +171,11 @@ class Mobility:
     @cached_property
     def _extension(self) -> Extension | None:
         """How far first-order motions extend, where no posture near by tells."""
-        return extension(self._closure, self._state, self.first_order) if self.regular is None else None
+        if self.regular is not None:
+            return None
+        if self.first_order == 1 and self._local.motions[0].order:
+            return Extension(self._local.motions[0].order - 1, True)
+        return extension(self._closure, self._state, self.first_order)
 
     @property
     def extends(self) -> int | None:
@@ -139,8 +187,9 @@ class Mobility:
         """Whether the freedoms are motions that go on; None where that is open."""
         if self._extension is None:
             return True
-        # only what ends at second order excludes motions that start in a cusp
-        return False if self._extension.order == 1 and self._extension.certain else None
+        # several first-order freedoms leave room for motions that start in a cusp
+        last = self._extension.order == 1 or self._local.dimension == 0
+        return False if last and self._extension.certain else None
 
     @property
     def freedoms(self) -> int:
@@ -235,12 +284,21 @@ class Mobility:
         few = int((strong < WEAK).sum())
         if not few:
             return ""
-        enough = 10 ** np.ceil(np.log10(2 * strong[-few]))
         weakest = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
         return (
             f"{weakest} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
-            f"closure_tolerance = {enough:g} makes the mobility {self.freedoms + few}."
+            f"closure_tolerance = {self._enough(kept - few):g} makes the mobility {self.freedoms + few}."
         )
+
+    def _enough(self, rank: int) -> float:
+        """Return a closure_tolerance that leaves so many conditions over the whole range of motion."""
+        dropped, kept = weakest_over_range(self._closure, self._state, rank)
+        enough = 2 * max(dropped, self.shares[rank])
+        decade = 10 ** np.ceil(np.log10(enough))
+        if decade < kept / 2:
+            return float(decade)
+        digit = 10 ** np.floor(np.log10(enough))
+        return float(np.ceil(enough / digit) * digit)
 
     def doubt(self) -> str:
         """Why the number of freedoms may be another: singular drawing, rounded dimensions; '' if it is sure.
@@ -257,6 +315,13 @@ class Mobility:
         if self._extension is not None:
             return self._short(self._extension, here)
         found = sorted(set(self.nearby))
+        if self.infinitesimal and found == [self._local.dimension]:
+            orders = sorted({motion.order for motion in self.motions if motion.order is not None})
+            order = f" of order {_listed(map(str, orders))}" if orders else ""
+            return (
+                f"But of {here} at {self._where} {self.infinitesimal} "
+                f"{'are' if self.infinitesimal > 1 else 'is'} infinitesimal{order}: the loops open along it."
+            )
         said = " or ".join(map(str, found))
         meet = " Motions with different freedoms meet here." if found[1:] else ""
         remedy = "Draw it in" if self._where == "the drawing" else "Ask at"
@@ -270,7 +335,7 @@ class Mobility:
         if self.finite is False:
             return (
                 f"It is rigid, but shaky: at {self._where} conditions depend on one another, which leave "
-                f"{here}, and no motion extends to second order."
+                f"{here}, and no motion extends to {_ordinal(extension.order + 1)} order."
             )
         known = {
             1: "and no motion was found that extends to second order",
@@ -341,6 +406,10 @@ def _rank(G: np.ndarray, share: float) -> int:
     """Rank of scaled conditions: singular values above a share of the largest."""
     values = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(1)
     return int((values > share * values[0]).sum()) if values[0] > RANK_SHARE else 0
+
+
+def _ordinal(n: int) -> str:
+    return {2: "second", 3: "third"}.get(n, f"{n}th")
 
 
 def _count(n: int, one: str) -> str:
