@@ -16,6 +16,7 @@ from kic.kinematics import ContributionsQuestion
 from kic.linear.linearized import Linearized
 from kic.members import spread, surviving
 from kic.rows import names_of
+from kic.system import PIVOT
 from kic.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -97,18 +98,18 @@ class Configuration(Linearized):
         if transfer is None:
             question = model.rows(of, check_order(order))
             table: Any = question.answer
-            ok = self._ok
+            ok, pivot = self._ok, None
             T = self._masked(question.table(self._states))
         else:
             chosen, asked = transfer, model.elsewhere(transfer, names_of(of), check_order(order))
             table = asked.answer
-            good, T = surviving(
-                self.ok, failures, lambda members: chosen.answer(asked, self._states[members]).T
+            good, found = surviving(
+                self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
             )
-            T = spread(T, good)
+            T, pivot = spread(found.T, good), spread(found.quality[:, PIVOT], good).reshape(self.batch)
             ok = good
         model.check_distances(table.rows, T, ok)
-        return model.assemble(table.rows, table.split(T, self.batch), transfer)
+        return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot)
 
     def dynamics(
         self,

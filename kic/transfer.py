@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,15 @@ class Transfer:
         self.owners = self.system.owners
         # what else there is to say of coordinates that can not drive, by those who know the mechanism
         self.remark: Callable[[], str] = str
+
+    def error(self, pivot: np.ndarray | None) -> Any:
+        """Estimate the error of coefficients in units of the mechanism, from the smallest pivots (...).
+
+        Rows are computed in the coordinates of the whole: small loops are known less well than it.
+        """
+        if pivot is None:
+            return _EPS * self.length / self.system.smallest
+        return _EPS * self.length / self.system.smallest / np.where(pivot > 0, pivot, 1.0)
 
     @property
     def chosen(self) -> Rows:
