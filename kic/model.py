@@ -17,7 +17,7 @@ from kic.items import Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS
 from kic.packed import Packed
 from kic.rows import Rows, make_rows, names_of
-from kic.scaling import EPS, Scaling
+from kic.scaling import Scaling
 from kic.system import TransferQuestion, column_scales, row_scales
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import RANK_SHARE, Transfer
@@ -299,7 +299,7 @@ class Model(Packed):
     ) -> Coefficients:
         """Return coefficients of the rows asked for; columns in the order of the coordinates.
 
-        `pivot` (...) has the smallest pivot of each member's transfer, by which errors of the last digit grow.
+        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse.
         """
         values, *tensors = parts
         if rows.angles or rows.offsets:
@@ -313,7 +313,9 @@ class Model(Packed):
             values = np.where(rows.valued, values, np.nan)
         G, H, D = (*tensors, None, None)[:3]
         columns = self.coordinates if wrt is None else wrt.labels
-        sizes, error = (self.own_sizes, EPS) if wrt is None else (self.sizes(wrt.chosen), wrt.error(pivot))
+        sizes, error = self.own_sizes, self.rounding
+        if wrt is not None:
+            sizes, error = self.sizes(wrt.chosen), error * wrt.amplification(pivot)
         whole = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
         quasi = () if whole else self._quasi(rows, wrt)
         scaling = Scaling(self.sizes(rows), sizes, error)

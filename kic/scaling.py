@@ -100,7 +100,7 @@ def stacked(parts: Sequence[tuple[Scaling | None, np.ndarray]]) -> Scaling | Non
 
 
 def row_sizes(G: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the sizes (P,) of rows of numbers that are exact, from G (..., P, M) and sizes of its columns."""
+    """Return the sizes (P,) of rows of exact numbers, from G (..., P, M) and sizes of its columns."""
     if G.dtype == object:
         return np.ones(G.shape[-2])
     size = (np.abs(np.real(G)) * columns).max(axis=-1, initial=0.0).reshape(-1, G.shape[-2])

@@ -84,14 +84,13 @@ class Transfer:
         # what else there is to say of coordinates that can not drive, by those who know the mechanism
         self.remark: Callable[[], str] = str
 
-    def error(self, pivot: np.ndarray | None) -> Any:
-        """Estimate the error of coefficients in units of the mechanism, from the smallest pivots (...).
+    def amplification(self, pivot: np.ndarray | None) -> Any:
+        """Estimate by how much errors of rounding grow in coefficients, from the smallest pivots (...).
 
         Rows are computed in the coordinates of the whole: small loops are known less well than it.
         """
-        if pivot is None:
-            return _EPS * self.length / self.system.smallest
-        return _EPS * self.length / self.system.smallest / np.where(pivot > 0, pivot, 1.0)
+        small = self.length / self.system.smallest
+        return small if pivot is None else small / np.where(pivot > 0, pivot, 1.0)
 
     @property
     def chosen(self) -> Rows:
