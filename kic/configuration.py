@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_order
+from kic.arrays import broadcast_batches, check_finite, check_order
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
@@ -109,6 +109,7 @@ class Configuration(Linearized):
             T, pivot = spread(found.T, good), spread(found.quality[:, PIVOT], good).reshape(self.batch)
             ok = good
         model.check_distances(table.rows, T, ok)
+        check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
         return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot)
 
     def dynamics(
@@ -172,8 +173,10 @@ class Configuration(Linearized):
             T = question.table(states, force)
             parts = question.model.split(T, shape)
             model.check_springs(parts[2], ok)
-            if ok is not None:
-                T[~ok.reshape(-1)] = np.nan
+            flat = None if ok is None else ok.reshape(-1)
+            check_finite("I*, P* or loads", self.name, T, flat)
+            if flat is not None:
+                T[~flat] = np.nan
             I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
             return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
         return self._transferred(transfer, states, shape, ok, force, failures)
@@ -197,6 +200,8 @@ class Configuration(Linearized):
             ),
         )
         model.check_springs(parts[2], None)
+        for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
+            check_finite(quantity, self.name, part)
         full = [spread(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
         I, P, load, damping = full
         return Dynamics(transfer.labels, I, P, load, damping, holonomic=transfer.holonomic)
@@ -235,6 +240,7 @@ class Configuration(Linearized):
         if transfer is None:
             question = model.contributions
             T = self._masked(question.table(self._states))
+            check_finite("Contributions", self.name, T, None if self._ok is None else self._ok.reshape(-1))
             parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
             return Contributions(model.masses.names, model.coordinates, *parts)
         chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
@@ -244,6 +250,7 @@ class Configuration(Linearized):
             return question.table(states, chosen.solve(states, 2).X)
 
         good, T = surviving(self.ok, failures, shares)
+        check_finite("Contributions", self.name, T)
         T = spread(T, good)
         return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kic import jets
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.coefficients import Coefficients, expect, tensor
 from kic.errors import InputError, SingularError
 from kic.tables import Sheet, largest_of, member
@@ -119,7 +119,16 @@ class Dynamics:
         array([19.62 ,  4.905])
         """
         v, a = self._motion(own=False, qd=qd, qdd=qdd)
-        return np.einsum("...kn,...n->...k", self.I, a) + self._bias(v)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is an error
+            return self._finite("Efforts", np.einsum("...kn,...n->...k", self.I, a) + self._bias(v))
+
+    def _finite(self, quantity: str, made: np.ndarray) -> np.ndarray:
+        """Return results (..., K), or raise an error if a member of this finite model overflows."""
+        if made.dtype.kind != "O" and not np.isfinite(made).all():
+            known = np.isfinite(self.I).all(axis=(-1, -2)) & np.isfinite(self.load).all(axis=-1)
+            name = ", ".join(self.coordinates)
+            check_finite(quantity, name, made, np.broadcast_to(known, made.shape[:-1]))
+        return made
 
     def _bias(self, v: np.ndarray) -> np.ndarray:
         """What the effort is beside I* q̈."""
@@ -154,7 +163,8 @@ class Dynamics:
         array([0., 0.])
         """
         v, force = self._motion(qd=qd, effort=effort)
-        net = force - self._bias(v)
+        with np.errstate(over="ignore", invalid="ignore"):
+            net = self._finite("Velocity forces", force - self._bias(v))
         if self.I.dtype.kind == "O":  # symbols: exactly, and singular only where the determinant is 0
             return np.einsum("...kn,...n->...k", jets.invert((self.I,))[0], net)
         self._check_regular()

@@ -97,7 +97,7 @@ class Packed:
 
     @cached_property
     def rounding(self) -> float:
-        """Error of places by rounding, as a share of the characteristic length: larger far from the origin."""
+        """Error of places by rounding, as a share of the characteristic length; large far from the origin."""
         return EPS * max(1.0, float(np.abs(self._places).max(initial=0.0)) / self.length)
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.errors import InputError, SingularError
 from kic.kinematics import Table, kernel, over_batch
 from kic.tables import Sheet, member
@@ -267,6 +267,7 @@ class OperationalEvaluator:
         self._fill(out._work)
         self._model.check_distances(self._rows, out._work[1], None)
         self._model.check_springs(out.p, None)
+        check_finite("Operational-space dynamics", self._model.drawing.name, out._work[-1])
         return out._work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:

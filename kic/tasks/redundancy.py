@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.errors import InputError, SingularError, shown
 from kic.kinematics import Table, kernel, over_batch
 from kic.tasks.resolution import Resolution
@@ -193,6 +193,7 @@ class ResolutionEvaluator:
         self._model.check_distances(self._rows, out._work[2], None)
         if self.weighting.metric == INERTIA_METRIC or self._effort:
             self._model.check_springs(out._work[3], None)
+        check_finite("Rates, accelerations or efforts", self._model.drawing.name, out._work[-1])
         return out._work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> Resolution:
