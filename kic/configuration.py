@@ -178,7 +178,15 @@ class Configuration(Linearized):
             if flat is not None:
                 T[~flat] = np.nan
             I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
-            return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
+            return Dynamics(
+                model.coordinates,
+                I,
+                P,
+                load,
+                damping,
+                holonomic=not model.tree.balls,
+                inertia_error=model.inertia_error_at(None, states)[0],
+            )
         return self._transferred(transfer, states, shape, ok, force, failures)
 
     def _transferred(
@@ -203,8 +211,21 @@ class Configuration(Linearized):
         for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
             check_finite(quantity, self.name, part)
         full = [spread(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
+
+        def error() -> np.ndarray:
+            found = model.inertia_error_at(transfer, states[good.reshape(-1)])
+            return spread(found, good).reshape(*shape, found.shape[-1])
+
         I, P, load, damping = full
-        return Dynamics(transfer.labels, I, P, load, damping, holonomic=transfer.holonomic)
+        return Dynamics(
+            transfer.labels,
+            I,
+            P,
+            load,
+            damping,
+            holonomic=transfer.holonomic,
+            inertia_error=error,
+        )
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"

@@ -13,6 +13,7 @@ from kic.kinematics import WANT_INERTIA, WANT_LOADS, ModelTable, kernel
 from kic.model import Model
 from kic.results import Layout, Results
 from kic.rows import names_of
+from kic.scaling import Scaling
 from kic.system import QUALITY_WIDTH, Answer
 
 _REAL = np.dtype(np.float64)
@@ -154,6 +155,13 @@ class Evaluator:
         if out is not None and out._copies:
             self._layout.refresh(out)
         return made
+
+    @property
+    def scaling(self) -> Scaling:
+        """Sizes of the rows and of the coordinates, and the error of rows where nothing is singular."""
+        table = self.layouts[0]
+        assert table is not None  # for the type checker: asked where there are rows
+        return self._model.scaling(table.rows, self._transfer)
 
     def __repr__(self) -> str:
         of = ", ".join(self.names)

@@ -17,7 +17,7 @@ from kic.items import Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS
 from kic.packed import Packed
 from kic.rows import Rows, make_rows, names_of
-from kic.scaling import Scaling
+from kic.scaling import Scaling, moved_error
 from kic.system import TransferQuestion, column_scales, row_scales
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import RANK_SHARE, Transfer
@@ -290,6 +290,23 @@ class Model(Packed):
         sizes.flags.writeable = False
         return sizes
 
+    def inertia_error_at(self, transfer: Transfer | None, states: np.ndarray) -> np.ndarray:
+        """Return the estimated error (B or 1, m) of the diagonal of I* in chosen coordinates."""
+        if transfer is None:
+            return self.in_coordinates([self.inertia_error], [1])[0][None]
+        size, first = self.tree.size, transfer.first
+        A = transfer.solve(states, 1).X[:, size : size * (1 + first)].reshape(-1, size, first)
+        return moved_error(self.inertia_error, A)
+
+    def scaling(self, rows: Rows, wrt: Transfer | None, pivot: np.ndarray | None = None) -> Scaling:
+        """Return the scaling of rows in chosen coordinates.
+
+        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse.
+        """
+        if wrt is None:
+            return Scaling(self.sizes(rows), self.own_sizes, self.rounding)
+        return Scaling(self.sizes(rows), self.sizes(wrt.chosen), self.rounding * wrt.amplification(pivot))
+
     def assemble(
         self,
         rows: Rows,
@@ -299,7 +316,7 @@ class Model(Packed):
     ) -> Coefficients:
         """Return coefficients of the rows asked for; columns in the order of the coordinates.
 
-        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse.
+        `pivot` is that of `scaling`.
         """
         values, *tensors = parts
         if rows.angles or rows.offsets:
@@ -313,12 +330,9 @@ class Model(Packed):
             values = np.where(rows.valued, values, np.nan)
         G, H, D = (*tensors, None, None)[:3]
         columns = self.coordinates if wrt is None else wrt.labels
-        sizes, error = self.own_sizes, self.rounding
-        if wrt is not None:
-            sizes, error = self.sizes(wrt.chosen), error * wrt.amplification(pivot)
         whole = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
         quasi = () if whole else self._quasi(rows, wrt)
-        scaling = Scaling(self.sizes(rows), sizes, error)
+        scaling = self.scaling(rows, wrt, pivot)
         return Coefficients(rows.labels, columns, G, H, D, values, quasi=quasi, scaling=scaling)
 
     def _quasi(self, rows: Rows, wrt: Transfer | None) -> set[str]:

@@ -101,6 +101,18 @@ class Packed:
         return EPS * max(1.0, float(np.abs(self._places).max(initial=0.0)) / self.length)
 
     @cached_property
+    def inertia_error(self) -> np.ndarray:
+        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from what each one moves."""
+        numbers = self.masses.numbers.real
+        mass, reach = numbers[:, 0], np.maximum(self.length, np.abs(numbers[:, 1:4]).max(axis=1, initial=0.0))
+        turning = mass * reach**2 + numbers[:, 4:7].sum(axis=1)
+        moved = np.zeros(self.tree.size)
+        for frame, m, I in zip(self.masses.frames.tolist(), mass, turning, strict=True):
+            path = list(self.tree.path(frame))
+            moved[path] += np.where(self.tree.cols[path, 1] == PRISMATIC, m, I)
+        return EPS * moved
+
+    @cached_property
     def drawn(self) -> np.ndarray:
         """State (1, S) of the drawing."""
         return drawn_states(self.tree)

@@ -36,6 +36,10 @@ class Scaling:
         """Return the real part of G in units of the mechanism (..., P, M)."""
         return np.real(G) * (self.columns / self.rows[:, None])
 
+    def errors(self) -> np.ndarray:
+        """Return the errors (..., P, M) of the entries of G in their own units."""
+        return np.asarray(self.error)[..., None, None] * (self.rows[:, None] / self.columns)
+
     def take(self, rows: list[int] | None, columns: list[int] | None) -> Scaling:
         """Return the scaling of some rows and some columns, None for all."""
         return Scaling(
@@ -106,3 +110,10 @@ def row_sizes(G: np.ndarray, columns: np.ndarray) -> np.ndarray:
     size = (np.abs(np.real(G)) * columns).max(axis=-1, initial=0.0).reshape(-1, G.shape[-2])
     size = np.where(np.isfinite(size), size, 0.0).max(axis=0, initial=0.0)
     return np.where(size > 0, size, 1.0)
+
+
+def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return the error (..., m) of the diagonal of Aᵀ I A, from that (..., M) of the symmetric I."""
+    if A.dtype == object:
+        return np.zeros(A.shape[-1])
+    return np.einsum("...na,...n->...a", np.abs(np.real(A)), np.sqrt(error)) ** 2
