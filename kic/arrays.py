@@ -159,7 +159,7 @@ def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None
         return
     raise InputError(
         f"{quantity} of '{owner}' must be finite, got numbers that overflow or are undefined here. Lengths, "
-        "masses, stiffnesses or the posture are too large for their products: use larger units.",
+        "masses, stiffnesses, rates or the posture are too large for their products: use larger units.",
         quantity=quantity,
     )
 
