@@ -315,7 +315,7 @@ class Coefficients(jets.Jet):
         >>> import kic
         >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]])
         >>> c.coefficients(["tip.x", "tip.y"]).condition().round(1)
-        array([inf, 1.7])
+        array([inf, 2.8])
         """
         if self.G.dtype == object:
             raise InputError("Symbols have no condition; put numbers in.")
