@@ -138,6 +138,32 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
     return a
 
 
+def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None = None) -> None:
+    """Refuse results that are not finite, except of members that are not ok.
+
+    Parameters
+    ----------
+    quantity, owner : str
+        Names for the message.
+    a : (..., n) ndarray
+        Results; symbols pass.
+    ok : (...) bool, optional
+        Members that have a posture; all by default.
+
+    Raises
+    ------
+    InputError
+        Carries `quantity`.
+    """
+    if a.dtype.kind == "O" or np.isfinite(a if ok is None else a[ok]).all():
+        return
+    raise InputError(
+        f"{quantity} of '{owner}' must be finite, got numbers that overflow or are undefined here. Lengths, "
+        "masses, stiffnesses, rates or the posture are too large for their products: use larger units.",
+        quantity=quantity,
+    )
+
+
 def alone(a: np.ndarray, *shape: int) -> str:
     """The remedy where one number came alone for a vector of one; elsewhere nothing.
 

@@ -7,13 +7,30 @@ from collections.abc import Iterable
 from math import dist, hypot
 from typing import Any
 
+import numpy as np
+
 from kic.arrays import reals
 from kic.errors import ModelError, shown
 
 Vector = tuple[float, float, float]
+# largest number in a description: products such as (mass · length²)² stay below the largest float, 1.8e308
+SIZE_MAX = 1e50
 GROUND = "ground"
 # how the schema library reads parts from a file; what it tells of their fields, `modelfile.schema` asks
 STRICT: dict[str, Any] = {"extra": "forbid"}
+
+
+def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:
+    """Return numbers of a description, or raise an error if products of them could overflow."""
+    size = float(np.abs(a).max(initial=0.0))
+    if size > SIZE_MAX:
+        raise ModelError(
+            f"{owner}: `{key}` must not exceed {SIZE_MAX:g}, got {size:g}. Products of larger numbers "
+            "overflow; use larger units.",
+            key=key,
+            size=size,
+        )
+    return a
 
 
 def vector(owner: str, key: str, value: Any) -> Vector:
@@ -23,7 +40,7 @@ def vector(owner: str, key: str, value: Any) -> Vector:
         raise ModelError(
             f"{owner}: expected `{key}` to be three finite numbers, got {shown(value)}.", key=key
         )
-    x, y, z = a.tolist()
+    x, y, z = check_size(owner, key, a).tolist()
     return (x, y, z)
 
 
@@ -35,12 +52,14 @@ def number(owner: str, key: str, value: Any, least: float | None = None) -> floa
         raise ModelError(
             f"{owner}: expected `{key}` to be a finite number{at_least}, got {shown(value)}.", key=key
         )
-    return a.item()
+    return check_size(owner, key, a).item()
 
 
 def direction(owner: str, key: str, value: Any) -> Vector:
     """Three finite numbers that have a direction."""
-    v = vector(owner, key, value)
+    a = reals(value)
+    # the length does not matter: it is checked below
+    v = vector(owner, key, value) if a is None or a.shape != (3,) else tuple(a.tolist())
     size = hypot(*(x.real for x in v))
     if not size:
         raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)

@@ -10,6 +10,7 @@ import numpy as np
 from kic import jets
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError, SingularError, shown, unknown
+from kic.scaling import Scaling, composed, stacked
 from kic.tables import Sheet, member
 
 
@@ -39,6 +40,11 @@ class Coefficients(jets.Jet):
         Those rows and columns that are rates of nothing: angular velocities, turns of a ball joint.
     holonomic : bool
         Whether there are none of those; H is then symmetric.
+    scaling : kic.scaling.Scaling or None
+        Sizes of rows and columns in the mechanism, by which `condition` and `inverse` tell motion from
+        round-off. Results of all methods keep them. Coefficients made from arrays have None: their own
+        entries then set the sizes, so a row or a column of round-off alone counts as motion. Composed or
+        stacked with those of a mechanism, such numbers count as exact and get their sizes from these.
 
     Examples
     --------
@@ -60,6 +66,7 @@ class Coefficients(jets.Jet):
         values: Any = None,
         holonomic: bool = True,
         quasi: Iterable[str] | None = None,
+        scaling: Scaling | None = None,
     ) -> None:
         self.rows, self.columns = tuple(rows), tuple(columns)
         height, width = len(self.rows), len(self.columns)
@@ -74,6 +81,7 @@ class Coefficients(jets.Jet):
         )
         self.values = None if values is None else tensor("values", values, height)
         self._quasi = frozenset() if quasi is None and holonomic else quasi
+        self.scaling = scaling
 
     @property
     def quasi(self) -> frozenset[str]:
@@ -109,7 +117,8 @@ class Coefficients(jets.Jet):
         jet = jets.take(self.tensors, picked, None)
         values = None if self.values is None else self.values[..., picked]
         rows = [self.rows[i] for i in picked]
-        return Coefficients(rows, self.columns, *_three(jet), values, quasi=self.quasi)
+        scaling = self.scaling and self.scaling.take(picked, None)
+        return Coefficients(rows, self.columns, *_three(jet), values, quasi=self.quasi, scaling=scaling)
 
     def columns_of(self, names: str | Iterable[str]) -> Coefficients:
         """Columns by name, in the order given; the other coordinates stand still (eqs 4-33, 4-34).
@@ -127,7 +136,8 @@ class Coefficients(jets.Jet):
         """
         picked = _find("column", names, self.columns)
         jet, columns = jets.take(self.tensors, None, picked), [self.columns[i] for i in picked]
-        return Coefficients(self.rows, columns, *_three(jet), self.values, quasi=self.quasi)
+        scaling = self.scaling and self.scaling.take(None, picked)
+        return Coefficients(self.rows, columns, *_three(jet), self.values, quasi=self.quasi, scaling=scaling)
 
     def renamed(self, names: Mapping[str, str]) -> Coefficients:
         """The same with new names for some rows and columns, by their old ones.
@@ -148,7 +158,9 @@ class Coefficients(jets.Jet):
                 raise unknown("row or column", name, "these coefficients", there)
         rows, columns = ([names.get(x, x) for x in old] for old in (self.rows, self.columns))
         quasi = {names.get(x, x) for x in self.quasi}
-        return Coefficients(rows, columns, *_three(self.tensors), self.values, quasi=quasi)
+        return Coefficients(
+            rows, columns, *_three(self.tensors), self.values, quasi=quasi, scaling=self.scaling
+        )
 
     def stack(self, *others: Coefficients) -> Coefficients:
         """Rows of several, one below the other: w = (α, e) from α and e (eqs 4-11, 4-56).
@@ -189,7 +201,8 @@ class Coefficients(jets.Jet):
             values = np.concatenate([np.broadcast_to(v, batch + v.shape[-1:]) for v in each], axis=-1)
         quasi = {name for part in parts for name in part.quasi}
         jet = jets.stack([part.tensors for part in parts], batch)
-        return Coefficients(rows, self.columns, *_three(jet), values, quasi=quasi)
+        scaling = stacked([(part.scaling, part.G) for part in parts])
+        return Coefficients(rows, self.columns, *_three(jet), values, quasi=quasi, scaling=scaling)
 
     def compose(self, inner: Coefficients) -> Coefficients:
         """Coefficients of u(φ(q)): these, u(φ), after the inner ones, φ(q). Also written ``self @ inner``.
@@ -218,7 +231,8 @@ class Coefficients(jets.Jet):
         between = expect("inner", inner).matched(self.columns)
         broadcast_batches(outer=self.batch, inner=inner.batch)
         jet, quasi = jets.compose(self.tensors, between.tensors), self.quasi | inner.quasi
-        return Coefficients(self.rows, inner.columns, *_three(jet), self.values, quasi=quasi)
+        scaling = composed(self.scaling, self.G, between.scaling, between.G)
+        return Coefficients(self.rows, inner.columns, *_three(jet), self.values, quasi=quasi, scaling=scaling)
 
     def __matmul__(self, inner: Coefficients) -> Coefficients:
         return self.compose(inner) if isinstance(inner, Coefficients) else NotImplemented
@@ -256,7 +270,9 @@ class Coefficients(jets.Jet):
                 f"Choose (or stack) {width} rows."
             )
         self._check_regular()
-        return Coefficients(self.columns, self.rows, *_three(jets.invert(self.tensors)), quasi=self.quasi)
+        jet = jets.invert(self.tensors)
+        scaling = self.scaling and self.scaling.inverse(jet[0])
+        return Coefficients(self.columns, self.rows, *_three(jet), quasi=self.quasi, scaling=scaling)
 
     def matched(self, names: tuple[str, ...]) -> Coefficients:
         """Rows of exactly these names, in this order, as a composition needs them.
@@ -277,15 +293,17 @@ class Coefficients(jets.Jet):
             )
         picked = [self.rows.index(name) for name in names]
         jet = jets.take(self.tensors, picked, None)
-        return Coefficients(names, self.columns, *_three(jet), quasi=self.quasi)
+        scaling = self.scaling and self.scaling.take(picked, None)
+        return Coefficients(names, self.columns, *_three(jet), quasi=self.quasi, scaling=scaling)
 
     def condition(self) -> np.ndarray:
-        """Condition of G, each row and column scaled to like size first: units do not matter.
+        """Return the condition number of G, its rows and columns in units of their `scaling`.
 
         Returns
         -------
         (...,)
-            inf where rows depend on each other, or one is only round-off; NaN where G is.
+            inf where rows depend on each other, or where all that a row or a motion of the columns has is
+            round-off; NaN where G is. Without `scaling`, rows and columns are scaled by their own entries.
 
         Raises
         ------
@@ -297,17 +315,17 @@ class Coefficients(jets.Jet):
         >>> import kic
         >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]])
         >>> c.coefficients(["tip.x", "tip.y"]).condition().round(1)
-        array([inf, 1.7])
+        array([inf, 2.8])
         """
         if self.G.dtype == object:
             raise InputError("Symbols have no condition; put numbers in.")
-        return jets.diagnose(self.G, self.H)[0]
+        return jets.diagnose(self.G, self.H, self.scaling)[0]
 
     def _check_regular(self) -> None:
         """Refuse a G without inverse, naming the rows that depend on each other and the motion lost."""
         if self.G.dtype == object:
             return
-        condition, rows, columns = jets.diagnose(self.G, self.H)
+        condition, rows, columns = jets.diagnose(self.G, self.H, self.scaling)
         failed = np.argwhere(condition > jets.WORST_CONDITION)
         if not len(failed):
             return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_order
+from kic.arrays import broadcast_batches, check_finite, check_order
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
 from kic.dynamics import Dynamics
@@ -16,6 +16,7 @@ from kic.kinematics import ContributionsQuestion
 from kic.linear.linearized import Linearized
 from kic.members import spread, surviving
 from kic.rows import names_of
+from kic.system import PIVOT
 from kic.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -97,18 +98,19 @@ class Configuration(Linearized):
         if transfer is None:
             question = model.rows(of, check_order(order))
             table: Any = question.answer
-            ok = self._ok
+            ok, pivot = self._ok, None
             T = self._masked(question.table(self._states))
         else:
             chosen, asked = transfer, model.elsewhere(transfer, names_of(of), check_order(order))
             table = asked.answer
-            good, T = surviving(
-                self.ok, failures, lambda members: chosen.answer(asked, self._states[members]).T
+            good, found = surviving(
+                self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
             )
-            T = spread(T, good)
+            T, pivot = spread(found.T, good), spread(found.quality[:, PIVOT], good).reshape(self.batch)
             ok = good
         model.check_distances(table.rows, T, ok)
-        return model.assemble(table.rows, table.split(T, self.batch), transfer)
+        check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
+        return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot)
 
     def dynamics(
         self,
@@ -171,10 +173,20 @@ class Configuration(Linearized):
             T = question.table(states, force)
             parts = question.model.split(T, shape)
             model.check_springs(parts[2], ok)
-            if ok is not None:
-                T[~ok.reshape(-1)] = np.nan
+            flat = None if ok is None else ok.reshape(-1)
+            check_finite("I*, P* or loads", self.name, T, flat)
+            if flat is not None:
+                T[~flat] = np.nan
             I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
-            return Dynamics(model.coordinates, I, P, load, damping, holonomic=not model.tree.balls)
+            return Dynamics(
+                model.coordinates,
+                I,
+                P,
+                load,
+                damping,
+                holonomic=not model.tree.balls,
+                inertia_error=model.inertia_error_at(None, states)[0],
+            )
         return self._transferred(transfer, states, shape, ok, force, failures)
 
     def _transferred(
@@ -196,9 +208,24 @@ class Configuration(Linearized):
             ),
         )
         model.check_springs(parts[2], None)
+        for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
+            check_finite(quantity, self.name, part)
         full = [spread(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
+
+        def error() -> np.ndarray:
+            found = model.inertia_error_at(transfer, states[good.reshape(-1)])
+            return spread(found, good).reshape(*shape, found.shape[-1])
+
         I, P, load, damping = full
-        return Dynamics(transfer.labels, I, P, load, damping, holonomic=transfer.holonomic)
+        return Dynamics(
+            transfer.labels,
+            I,
+            P,
+            load,
+            damping,
+            holonomic=transfer.holonomic,
+            inertia_error=error,
+        )
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
@@ -234,6 +261,7 @@ class Configuration(Linearized):
         if transfer is None:
             question = model.contributions
             T = self._masked(question.table(self._states))
+            check_finite("Contributions", self.name, T, None if self._ok is None else self._ok.reshape(-1))
             parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
             return Contributions(model.masses.names, model.coordinates, *parts)
         chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
@@ -243,6 +271,7 @@ class Configuration(Linearized):
             return question.table(states, chosen.solve(states, 2).X)
 
         good, T = surviving(self.ok, failures, shares)
+        check_finite("Contributions", self.name, T)
         T = spread(T, good)
         return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
 

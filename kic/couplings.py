@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.arrays import reals, step_vanishes, without_step
-from kic.checks import STRICT, Vector, assign, check_name, listed, vector
+from kic.checks import STRICT, Vector, assign, check_name, check_size, listed, vector
 from kic.errors import ModelError, shown, unknown
 from kic.parts import Joint
 from kic.tables import Sheet
@@ -128,6 +128,7 @@ class Coupling:
                 f"got {shown(getattr(self, way))}.",
                 key=way,
             )
+        check_size(who, way, a)
         if way == "belt" and (a < 0).any():
             raise ModelError(
                 f"{who}: radii of pulleys are positive, got {shown(self.belt)}. A crossed belt turns its "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from kic import jets
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.coefficients import Coefficients, expect, tensor
 from kic.errors import InputError, SingularError
+from kic.scaling import moved_error
 from kic.tables import Sheet, largest_of, member
 
 # an inertia matrix worse than this has no digit left in its inverse
@@ -39,6 +40,9 @@ class Dynamics:
         Matrix B of the dampers, whose load is −B q̇.
     holonomic : bool
         Whether all coordinates have values.
+    inertia_error : (..., M) or None
+        Estimated round-off in the diagonal of I*, from the masses of the mechanism; inertia within 64 times
+        this counts as none. None where I* was given as an array: only a condition above 1e15 is refused.
     efforts : tuple of str
         Names of the coordinates at which the efforts come: those of the model, unless a transfer had
         another left side. Then I*, P*, damping have a row, the load an entry, for each of these names.
@@ -61,6 +65,7 @@ class Dynamics:
         damping: Any = None,
         holonomic: bool = True,
         efforts: Iterable[str] | None = None,
+        inertia_error: np.ndarray | Callable[[], np.ndarray] | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
         self.efforts = self.coordinates if efforts is None else tuple(efforts)
@@ -74,6 +79,24 @@ class Dynamics:
         self.load = tensor("load", load, height)
         self.damping = tensor("damping", damping, height, width)
         self.holonomic = holonomic
+        self._inertia_error = inertia_error
+
+    @property
+    def inertia_error(self) -> np.ndarray | None:
+        """Estimated round-off (..., M) in the diagonal of I*."""
+        if callable(self._inertia_error):  # computed when first needed
+            self._inertia_error = self._inertia_error()
+        return self._inertia_error
+
+    def _later(self, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[], np.ndarray] | None:
+        """Return a function that changes the error when it is needed; None where there is none."""
+        own = self._inertia_error
+        if own is None:
+            return None
+        return lambda: change(own() if callable(own) else own)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_inertia_error": self.inertia_error}
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -119,7 +142,16 @@ class Dynamics:
         array([19.62 ,  4.905])
         """
         v, a = self._motion(own=False, qd=qd, qdd=qdd)
-        return np.einsum("...kn,...n->...k", self.I, a) + self._bias(v)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is an error
+            return self._finite("Efforts", np.einsum("...kn,...n->...k", self.I, a) + self._bias(v))
+
+    def _finite(self, quantity: str, made: np.ndarray) -> np.ndarray:
+        """Return results (..., K), or raise an error if a member of this finite model overflows."""
+        if made.dtype.kind != "O" and not np.isfinite(made).all():
+            known = np.isfinite(self.I).all(axis=(-1, -2)) & np.isfinite(self.load).all(axis=-1)
+            name = ", ".join(self.coordinates)
+            check_finite(quantity, name, made, np.broadcast_to(known, made.shape[:-1]))
+        return made
 
     def _bias(self, v: np.ndarray) -> np.ndarray:
         """What the effort is beside I* q̈."""
@@ -154,7 +186,8 @@ class Dynamics:
         array([0., 0.])
         """
         v, force = self._motion(qd=qd, effort=effort)
-        net = force - self._bias(v)
+        with np.errstate(over="ignore", invalid="ignore"):
+            net = self._finite("Velocity forces", force - self._bias(v))
         if self.I.dtype.kind == "O":  # symbols: exactly, and singular only where the determinant is 0
             return np.einsum("...kn,...n->...k", jets.invert((self.I,))[0], net)
         self._check_regular()
@@ -163,26 +196,7 @@ class Dynamics:
 
     def _check_regular(self) -> None:
         """Refuse an I* without inverse, naming the motion that moves no mass."""
-        real = np.real(self.I)
-        flat = real.reshape(-1, *real.shape[-2:])
-        known = np.isfinite(flat).all(axis=(1, 2))
-        if not known.any() or not self.coordinates:
-            return
-        # coordinates of different units are compared each on its own scale
-        scale = np.sqrt(np.abs(np.einsum("bnn->bn", flat[known])))
-        safe = np.where(scale > 0, scale, 1.0)
-        size, modes = np.linalg.eigh(flat[known] / (safe[:, :, None] * safe[:, None, :]))
-        condition = np.where(size[:, 0] > 0, size[:, -1] / np.where(size[:, 0] > 0, size[:, 0], 1), np.inf)
-        worst = int(np.argmax(condition))
-        if condition[worst] > WORST_CONDITION:
-            share = np.abs(modes[worst, :, 0])
-            names = [c for c, x in zip(self.coordinates, share, strict=True) if x > 0.1 * share.max()]
-            raise SingularError(
-                f"I* has no inverse (condition {condition[worst]:.1e}): the motion of {', '.join(names)} "
-                "moves no mass. Give the bodies beyond it mass and inertia.",
-                condition=float(condition[worst]),
-                coordinates=tuple(names),
-            )
+        check_inertia_regular(self.I, self.inertia_error, self.coordinates)
 
     def transfer(self, coefficients: Coefficients, left: Coefficients | None = None) -> Dynamics:
         """The same mechanism in other coordinates q (eqs 3-34 to 3-36), or fewer (4-32), or dependent ones.
@@ -241,6 +255,7 @@ class Dynamics:
             L @ self.damping @ right.G,
             holonomic=right.quasi.isdisjoint(right.columns),
             efforts=other.columns,
+            inertia_error=self._later(lambda error: moved_error(error, right.G)),
         )
 
     def __add__(self, other: Dynamics) -> Dynamics:
@@ -269,6 +284,7 @@ class Dynamics:
             self.damping + other.damping[..., k, :][..., m],
             self.holonomic and other.holonomic,
             self.efforts,
+            self._later(lambda error: error + _error_of(other)[..., m]),
         )
 
     def __radd__(self, other: Any) -> Dynamics:
@@ -359,3 +375,45 @@ class Dynamics:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
+
+
+def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:
+    """Raise an error for an I* (..., M, M) without inverse, naming the motion that moves no mass.
+
+    Parameters
+    ----------
+    error : (..., M) ndarray or None
+        Estimated error of its diagonal.
+    """
+    flat = np.real(I).reshape(-1, *I.shape[-2:])
+    known = np.isfinite(flat).all(axis=(1, 2))
+    if not known.any() or not coordinates:
+        return
+    # coordinates of different units are compared each on its own scale
+    scale = np.sqrt(np.abs(np.einsum("bnn->bn", flat[known])))
+    safe = np.where(scale > 0, scale, 1.0)
+    size, modes = np.linalg.eigh(flat[known] / (safe[:, :, None] * safe[:, None, :]))
+    floor = np.zeros_like(size)
+    if error is not None:
+        of_each = np.broadcast_to(error, I.shape[:-1]).reshape(flat.shape[:-1])[known]
+        # to first order, what errors of the entries do to eigenvalues
+        floor = np.einsum("bnk,bn->bk", np.abs(modes), np.sqrt(jets.ERROR_FACTOR * of_each) / safe) ** 2
+    none = (size <= floor) | (size <= 0)
+    condition = np.where(none.any(axis=1), np.inf, size[:, -1] / np.where(size[:, 0] > 0, size[:, 0], 1.0))
+    worst = int(np.argmax(condition))
+    failed = np.flatnonzero(known)[condition > WORST_CONDITION].tolist()
+    if condition[worst] > WORST_CONDITION:
+        share = np.abs(modes[worst, :, int(np.argmax(none[worst]))])
+        names = [c for c, x in zip(coordinates, share, strict=True) if x > 0.1 * share.max()]
+        raise SingularError(
+            f"I* has no inverse (condition {condition[worst]:.1e}): the motion of {', '.join(names)} "
+            "moves no mass. Give the bodies beyond it mass and inertia.",
+            condition=float(condition[worst]),
+            coordinates=tuple(names),
+            **({"failed": failed} if I.ndim == 3 else {}),
+        )
+
+
+def _error_of(d: Dynamics) -> np.ndarray:
+    """Return the error of the diagonal of I*; zero where it is not known."""
+    return np.zeros(len(d.coordinates)) if d.inertia_error is None else d.inertia_error

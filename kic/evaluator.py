@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import check_order, numbers
+from kic.arrays import check_finite, check_order, numbers
 from kic.errors import InputError, placed, shown
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ModelTable, kernel
 from kic.model import Model
 from kic.results import Layout, Results
 from kic.rows import names_of
+from kic.scaling import Scaling
 from kic.system import QUALITY_WIDTH, Answer
 
 _REAL = np.dtype(np.float64)
@@ -93,7 +94,8 @@ class Evaluator:
         out : Results, optional
             Earlier results of this evaluator for the same batch, whose arrays are filled anew.
         check : bool
-            Whether to look first if the states are closed and the coordinates can drive the mechanism there.
+            Whether to check that the states are closed, that the coordinates can drive the mechanism there,
+            and that the results are finite.
 
         Returns
         -------
@@ -102,7 +104,8 @@ class Evaluator:
         Raises
         ------
         InputError
-            For a state of another length, or an `out` that does not fit.
+            For a state of another length, or an `out` that does not fit; with `check`, also for states that
+            are not closed and results that are not finite.
 
         SingularError
             Where the coordinates of `wrt` can not drive the mechanism.
@@ -110,10 +113,15 @@ class Evaluator:
         Notes
         -----
         Quaternions of balls are brought to unit length first. For speed nothing else is looked at: where a
-        spring or a distance has no length, the numbers that depend on it are NaN.
+        spring or a distance has no length, the numbers that depend on it are NaN, and numbers may overflow.
         """
         if check:
             self.check(state)
+            made = self(state, out=out)
+            ok = np.isfinite(np.real(state)).all(axis=-1).reshape(-1)
+            for quantity, part in (("Coefficients", made._rows), ("I*, P* or loads", made._model)):
+                check_finite(quantity, self._model.drawing.name, part, ok)
+            return made
         # one real state is the hot path
         if type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
             if out is None:
@@ -154,6 +162,13 @@ class Evaluator:
         if out is not None and out._copies:
             self._layout.refresh(out)
         return made
+
+    @property
+    def scaling(self) -> Scaling:
+        """Sizes of the rows and of the coordinates, and the error of rows where nothing is singular."""
+        table = self.layouts[0]
+        assert table is not None  # for the type checker: asked where there are rows
+        return self._model.scaling(table.rows, self._transfer)
 
     def __repr__(self) -> str:
         of = ", ".join(self.names)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import reals, step_vanishes, without_step
+from kic.checks import check_size
 from kic.errors import ModelError, shown
 
 Six = tuple[float, float, float, float, float, float]
@@ -53,6 +54,7 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
             f"3×3 matrix, all finite, got {shown(given)}.",
             key="inertia",
         )
+    check_size(who, "inertia", a)
     if a.shape == (3, 3):
         difference = float(np.abs(a - a.T).max())
         if difference > 1e-12 * np.abs(a).max() or not step_vanishes(a - a.T, a):

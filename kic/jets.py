@@ -15,6 +15,7 @@ import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import InputError, SingularError
+from kic.scaling import EPS, Scaling
 
 Tensors = tuple[np.ndarray, ...]
 
@@ -23,7 +24,8 @@ Tensors = tuple[np.ndarray, ...]
 NOTHING, ROUNDOFF = 1e-12, 1e-14
 # kic promises 100 eps condition: beyond this, two digits are no more sure
 WORST_CONDITION = 1e12
-_EPS = float(np.finfo(float).eps)
+# times the estimated error of entries: a singular value below is none
+ERROR_FACTOR = 64.0
 
 
 class Jet:
@@ -330,12 +332,15 @@ def _trace(a: np.ndarray) -> np.ndarray:
     return a.diagonal(axis1=-2, axis2=-1).sum(axis=-1, keepdims=True)[..., None]
 
 
-def diagnose(G: np.ndarray, H: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Condition of G whatever the units of its rows and columns are, and who is to blame.
+def diagnose(
+    G: np.ndarray, H: np.ndarray | None = None, scaling: Scaling | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute the condition number of G whatever its units are, and the rows and columns to blame.
 
-    Rows and columns are divided by their own size in turn, five times. What is only round-off would be
-    blown up by that, and counts as zero before: a row or column below 1e-12 of all others, below 1e-14 of
-    the largest entry, or, where H is given, below what a rounding of the coordinates makes of it.
+    With a scaling, G is measured in units of its mechanism, and a singular value within the error of its
+    entries is zero. Without, rows and columns are divided by their own size in turn, five times. Round-off
+    would be blown up by that, and counts as zero before: a row or column below 1e-12 of all others, below
+    1e-14 of the largest entry, or, where H is given, below what a rounding of the coordinates makes of it.
 
     Parameters
     ----------
@@ -343,6 +348,8 @@ def diagnose(G: np.ndarray, H: np.ndarray | None = None) -> tuple[np.ndarray, np
         First-order coefficients; of complex numbers the real part counts.
     H : (..., P, M, M) ndarray, optional
         Second-order coefficients.
+    scaling : Scaling, optional
+        Sizes of rows and columns, and the error of the entries.
 
     Returns
     -------
@@ -365,11 +372,34 @@ def diagnose(G: np.ndarray, H: np.ndarray | None = None) -> tuple[np.ndarray, np
     rows, columns = np.zeros((len(every), height)), np.zeros((len(every), width))
     if not known.any() or not height or not width:
         return condition.reshape(batch), rows.reshape(*batch, height), columns.reshape(*batch, width)
-    signed = every[known]
+    a = every[known]
+    bent = None if H is None else 8 * EPS * np.abs(np.real(H)).sum(axis=-2).reshape(every.shape)[known]
+    if scaling is None:
+        scaled, error = _equilibrated(a, bent), np.zeros_like(a)
+    else:
+        scaled = scaling.scaled(a)
+        of_each = np.broadcast_to(scaling.error, batch).reshape(-1)[known]
+        error = np.broadcast_to(ERROR_FACTOR * of_each[:, None, None], a.shape)
+        if bent is not None:
+            error = error + scaling.scaled(np.where(np.isfinite(bent), bent, 0.0))
+    left, s, right = np.linalg.svd(scaled, full_matrices=False)
+    # to first order, what errors of the entries do to singular values
+    floor = np.einsum("bpk,bpm,bkm->bk", np.abs(left), error, np.abs(right))
+    none = s <= np.maximum(floor, EPS * s[:, :1])
+    last = np.where(none[:, -1], 1.0, s[:, -1])
+    condition[known] = np.where(none[:, -1], np.inf, s[:, 0] / last)
+    lost = none | (s * WORST_CONDITION <= s[:, :1])
+    rows[known] = np.sqrt((left**2 * lost[:, None, :]).sum(axis=2))
+    columns[known] = np.sqrt((right**2 * lost[:, :, None]).sum(axis=1))
+    return condition.reshape(batch), rows.reshape(*batch, height), columns.reshape(*batch, width)
+
+
+def _equilibrated(signed: np.ndarray, bent: np.ndarray | None) -> np.ndarray:
+    """Scale matrices (n, P, M) of unknown units by their own rows and columns, with round-off as zero."""
     a = np.abs(signed)
     least = ROUNDOFF * a.max(axis=(1, 2), keepdims=True)
-    if H is not None:
-        least = np.maximum(least, 8 * _EPS * np.abs(np.real(H)).sum(axis=-2).reshape(every.shape)[known])
+    if bent is not None:
+        least = np.maximum(least, bent)
     row = (a <= NOTHING * a.max(axis=1, keepdims=True)) | (a <= least)
     column = (a <= NOTHING * a.max(axis=2, keepdims=True)) | (a <= least)
     blank = row.all(axis=2)[:, :, None] | column.all(axis=1)[:, None, :]
@@ -377,10 +407,4 @@ def diagnose(G: np.ndarray, H: np.ndarray | None = None) -> tuple[np.ndarray, np
     for axis in (2, 1) * 5:
         size = np.sqrt((scaled**2).sum(axis=axis, keepdims=True))
         scaled = scaled / np.where(size > 0, size, 1.0)
-    left, s, right = np.linalg.svd(scaled, full_matrices=False)
-    good = s[:, -1] > s[:, 0] * _EPS
-    condition[known] = np.where(good, s[:, 0] / np.where(good, s[:, -1], 1.0), np.inf)
-    lost = s * WORST_CONDITION <= s[:, :1]
-    rows[known] = np.sqrt((left**2 * lost[:, None, :]).sum(axis=2))
-    columns[known] = np.sqrt((right**2 * lost[:, :, None]).sum(axis=1))
-    return condition.reshape(batch), rows.reshape(*batch, height), columns.reshape(*batch, width)
+    return scaled

@@ -17,7 +17,8 @@ from kic.items import Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS
 from kic.packed import Packed
 from kic.rows import Rows, make_rows, names_of
-from kic.system import TransferQuestion
+from kic.scaling import Scaling, moved_error
+from kic.system import TransferQuestion, column_scales, row_scales
 from kic.targets import Held, Targets, pose_items, room_of, targets_of
 from kic.transfer import RANK_SHARE, Transfer
 
@@ -34,6 +35,7 @@ class Model(Packed):
         self._transfers: dict[tuple[str, ...], Transfer] = {}
         self._closures: dict[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = {}
         self._opened: dict[tuple[str, ...], Model] = {}
+        self._sizes: dict[tuple[str, ...], np.ndarray] = {}
 
     @cached_property
     def real(self) -> Model:
@@ -285,8 +287,51 @@ class Model(Packed):
         self.check_number(names)
         return self.transfer(names)
 
-    def assemble(self, rows: Rows, parts: list[np.ndarray], wrt: Transfer | None = None) -> Coefficients:
-        """Coefficients of the rows asked for; columns in the order of the coordinates."""
+    def sizes(self, rows: Rows) -> np.ndarray:
+        """Return the characteristic sizes (P,) of rows: a length for lengths, 1 for angles."""
+        found = self._sizes.get(rows.labels)
+        if found is None:
+            found = row_scales(self.tree, list(rows.source), self.length)
+            found = found if rows.select is None else found[rows.select]
+            found.flags.writeable = False  # all answers share it
+            self._sizes[rows.labels] = found
+        return found
+
+    @cached_property
+    def own_sizes(self) -> np.ndarray:
+        """Characteristic sizes (M,) of the coordinates of an open chain."""
+        (sizes,) = self.in_coordinates([column_scales(self.tree, self.length)], [1])
+        sizes.flags.writeable = False
+        return sizes
+
+    def inertia_error_at(self, transfer: Transfer | None, states: np.ndarray) -> np.ndarray:
+        """Return the estimated error (B or 1, m) of the diagonal of I* in chosen coordinates."""
+        if transfer is None:
+            return self.in_coordinates([self.inertia_error], [1])[0][None]
+        size, first = self.tree.size, transfer.first
+        A = transfer.solve(states, 1).X[:, size : size * (1 + first)].reshape(-1, size, first)
+        return moved_error(self.inertia_error, A)
+
+    def scaling(self, rows: Rows, wrt: Transfer | None, pivot: np.ndarray | None = None) -> Scaling:
+        """Return the scaling of rows in chosen coordinates.
+
+        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse.
+        """
+        if wrt is None:
+            return Scaling(self.sizes(rows), self.own_sizes, self.rounding)
+        return Scaling(self.sizes(rows), self.sizes(wrt.chosen), self.rounding * wrt.amplification(pivot))
+
+    def assemble(
+        self,
+        rows: Rows,
+        parts: list[np.ndarray],
+        wrt: Transfer | None = None,
+        pivot: np.ndarray | None = None,
+    ) -> Coefficients:
+        """Return coefficients of the rows asked for; columns in the order of the coordinates.
+
+        `pivot` is that of `scaling`.
+        """
         values, *tensors = parts
         if rows.angles or rows.offsets:
             values = rows.complete(values.copy())
@@ -301,7 +346,8 @@ class Model(Packed):
         columns = self.coordinates if wrt is None else wrt.labels
         whole = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
         quasi = () if whole else self._quasi(rows, wrt)
-        return Coefficients(rows.labels, columns, G, H, D, values, quasi=quasi)
+        scaling = self.scaling(rows, wrt, pivot)
+        return Coefficients(rows.labels, columns, G, H, D, values, quasi=quasi, scaling=scaling)
 
     def _quasi(self, rows: Rows, wrt: Transfer | None) -> set[str]:
         """Names, among rows and columns, that have rates but no values."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kic.arrays import reals, without_step
-from kic.checks import STRICT, assign, check_name, listed, number
+from kic.checks import STRICT, assign, check_name, check_size, listed, number
 from kic.couplings import coordinate_of
 from kic.errors import ModelError, shown
 from kic.parts import Joint
@@ -98,7 +98,7 @@ class Motor:
                 f"the shaft for each unit of each joint, got {shown(self.ratios)}.",
                 key="ratios",
             )
-        assign(self, ratios=tuple(given.tolist()))
+        assign(self, ratios=tuple(check_size(who, "ratios", given).tolist()))
         for key in ("inertia", "damping", "friction", "inductance"):
             assign(self, **{key: number(who, key, getattr(self, key), 0.0)})
         for key in ("resistance", "torque_constant", "speed_constant"):

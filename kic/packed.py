@@ -16,6 +16,7 @@ from kic.masses import Loads, Masses, pack_loads, pack_masses
 from kic.parts import Joint
 from kic.posture import drawn_states
 from kic.rows import Rows, make_rows, names_of, plain_rows
+from kic.scaling import EPS
 from kic.tree import PRISMATIC, Tree
 
 if TYPE_CHECKING:
@@ -79,14 +80,37 @@ class Packed:
     @cached_property
     def length(self) -> float:
         """Characteristic length: the extent of the drawing's joints, points and contacts."""
+        places = self._places
+        extent = float(np.ptp(places, axis=0).max()) if len(places) > 1 else 0.0
+        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12].real
+        extent = max(extent, float(np.abs(slides).max(initial=0.0)))
+        return extent if extent > 0 else 1.0
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Places (n, 3) of the drawing's joints, points, contacts and bodies."""
         places = [joint.at for joint in self.drawing.joints if joint.at]
         places += [point.at for point in self.drawing.points]
         places += [contact.at for contact in self.drawing.contacts]
         places += [body.reference for body in self.drawing.bodies if body.reference]
-        extent = float(np.ptp(np.array(places).real, axis=0).max()) if len(places) > 1 else 0.0
-        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12].real
-        extent = max(extent, float(np.abs(slides).max(initial=0.0)))
-        return extent if extent > 0 else 1.0
+        return np.array(places).real.reshape(-1, 3)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Error of places by rounding, as a share of the characteristic length; large far from the origin."""
+        return EPS * max(1.0, float(np.abs(self._places).max(initial=0.0)) / self.length)
+
+    @cached_property
+    def inertia_error(self) -> np.ndarray:
+        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from what each one moves."""
+        numbers = self.masses.numbers.real
+        mass, reach = numbers[:, 0], np.maximum(self.length, np.abs(numbers[:, 1:4]).max(axis=1, initial=0.0))
+        turning = mass * reach**2 + numbers[:, 4:7].sum(axis=1)
+        moved = np.zeros(self.tree.size)
+        for frame, m, I in zip(self.masses.frames.tolist(), mass, turning, strict=True):
+            path = list(self.tree.path(frame))
+            moved[path] += np.where(self.tree.cols[path, 1] == PRISMATIC, m, I)
+        return EPS * moved
 
     @cached_property
     def drawn(self) -> np.ndarray:

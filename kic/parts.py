@@ -14,6 +14,7 @@ from kic.checks import (
     Vector,
     assign,
     check_name,
+    check_size,
     choice,
     direction,
     number,
@@ -214,6 +215,7 @@ class Joint:
                 f"freedom, got {shown(given)}.",
                 key=key,
             )
+        check_size(who, key, a)
         if key in ("stiffness", "damping") and (a.real < 0).any():
             raise ModelError(f"{who}: `{key}` must not be negative, got {shown(given)}.", key=key)
         return tuple(a.tolist())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,14 @@ class Transfer:
         self.owners = self.system.owners
         # what else there is to say of coordinates that can not drive, by those who know the mechanism
         self.remark: Callable[[], str] = str
+
+    def amplification(self, pivot: np.ndarray | None) -> Any:
+        """Estimate by how much errors of rounding grow in coefficients, from the smallest pivots (...).
+
+        Rows are computed in the coordinates of the whole: small loops are known less well than it.
+        """
+        small = self.length / self.system.smallest
+        return small if pivot is None else small / np.where(pivot > 0, pivot, 1.0)
 
     @property
     def chosen(self) -> Rows:

@@ -724,7 +724,7 @@ def test_symbols_and_missing_mass() -> None:
     with pytest.raises(kic.InertiaError):
         bare.resolve("tip.x", [0.1], weight="minimum kinetic energy")
     light = replace(m, bodies=(m.bodies[0], replace(m.bodies[1], mass=0.0, inertia=(0, 0, 0)))).at([0.3, 1.0])
-    with pytest.raises(kic.SingularError, match="moves no mass here"):
+    with pytest.raises(kic.SingularError, match="moves no mass"):
         light.resolve("tip.x", [0.1], weight="minimum kinetic energy")
     sympy = pytest.importorskip("sympy")
     with pytest.raises(kic.InputError, match="in numbers only"):

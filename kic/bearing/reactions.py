@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.bearing.freebodies import FreeBodies, Places
 from kic.bearing.jointforces import JointForces, Split
 from kic.contacts import pressing_of
@@ -190,13 +190,14 @@ def joint_forces(
         return np.ascontiguousarray(np.broadcast_to(a, (*batch, *tail)).reshape(prod(batch), *tail)[good])
 
     at = members(states, 1)
-    rates = _tree_rates(model, transfer, at, *(members(v, 1) for v in given.values()))
-    known = [at, *rates, members(force, 2), members(wanted, 1)]
     step = max(1, AT_ONCE // free.size)
-    parts = [
-        _answer(model, acting, effort is not None, *(a[k : k + step] for a in known))
-        for k in range(0, max(len(at), 1), step)
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is an error
+        rates = _tree_rates(model, transfer, at, *(members(v, 1) for v in given.values()))
+        known = [at, *rates, members(force, 2), members(wanted, 1)]
+        parts = [
+            _answer(model, acting, effort is not None, *(a[k : k + step] for a in known))
+            for k in range(0, max(len(at), 1), step)
+        ]
     answer = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     condition = answer.pop("condition")
     if not (condition < WORST_CONDITION).all():
@@ -286,6 +287,7 @@ def _answer(
             f"Actuators {', '.join(acting.labels)} have no direction here: a distance of them is zero. Name "
             "others, or move its points apart."
         )
+    check_finite("Inertia forces or loads", model.drawing.name, needed)
     scale = np.concatenate([acting.scale, free.scale_ties, free.scale])
     scaled, size = rows / scale[:, None, None] * free.column_scale, free.tree.size
     held = hold(

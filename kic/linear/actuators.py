@@ -10,6 +10,7 @@ from kic.coefficients import Coefficients
 from kic.drawing import Drawing
 from kic.dynamics import Dynamics
 from kic.errors import InputError, SingularError
+from kic.scaling import composed
 from kic.tables import Sheet, member
 
 # what motors can not do, beside all that is to be done, may be this much
@@ -67,7 +68,8 @@ class Train:
             for axes, T in zip(("n", "mn", "lmn"), joints.tensors, strict=False)
         ]
         G, H, D = (*jet, None, None)[:3]
-        return Coefficients(self.names, joints.columns, G, H, D, quasi=joints.quasi)
+        scaling = composed(None, self.ratios, joints.scaling, joints.G)
+        return Coefficients(self.names, joints.columns, G, H, D, quasi=joints.quasi, scaling=scaling)
 
     def dynamics(self, shafts: Coefficients) -> Dynamics:
         """I*, P* and damping of rotors, in the coordinates of their shafts' rows (2-237).

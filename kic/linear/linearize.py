@@ -80,6 +80,7 @@ class Linearization:
 
         self.qd, self.qdd = whole(qd, 1), whole(qdd, 1)
         self.I = whole(d.I, 2)
+        self.inertia_error = None if d.inertia_error is None else whole(d.inertia_error, 1)
         self.T = whole(d.effort(qd, qdd) + friction, 1)
         self.K_inertia, self.K_load = whole(stiffness[0], 2), whole(stiffness[1], 2)
         symmetric = d.P + np.swapaxes(d.P, -1, -2)
@@ -194,7 +195,9 @@ class Linearization:
     def still(self) -> Dynamics:
         """The model of small motions without stiffness and damping: I* alone."""
         zero = np.zeros((*self.batch, *(len(self.coordinates),) * 3))
-        return Dynamics(self.coordinates, self.I, zero, holonomic=self.holonomic)
+        return Dynamics(
+            self.coordinates, self.I, zero, holonomic=self.holonomic, inertia_error=self.inertia_error
+        )
 
     def held(self, names: str | Iterable[str]) -> Linearization:
         """The same with some coordinates held: what is left are the others, in their order.
@@ -227,6 +230,7 @@ class Linearization:
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)
         part.holonomic, part.time = self.holonomic, self.time
+        part.inertia_error = None if self.inertia_error is None else self.inertia_error[..., kept]
         for name in ("qd", "qdd", "T"):
             setattr(part, name, getattr(self, name)[..., kept])
         for name in ("I", "K_inertia", "K_load", "C_inertia", "C_load", "commutator"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.errors import InputError
 from kic.grasping.holding import Holding
 from kic.members import spread, surviving
@@ -137,6 +137,7 @@ class Linearized(Holding):
             return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
 
         good, parts = surviving(np.broadcast_to(self.ok, batch), failures, answer)
+        check_finite("Stiffness", self.name, parts)
         full = spread(parts, good).reshape(*batch, 3, M, M)
         full[~good] = np.nan
         stiffness = full[..., 0, :, :], full[..., 1, :, :]

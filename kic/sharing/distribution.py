@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -156,6 +157,8 @@ class Sharing:
         self.batch = broadcast_batches(posture=c.batch, criterion=self.metric.root.shape[:-2], **shapes)
         self.G, self.H = self.every(c.G, 2), self.every(c.needed("H", 2), 3)
         self._root = self.every(self.metric.root, 2)
+        assert c.scaling is not None  # for the type checker: these are of a mechanism
+        self._scaling, self._error = c.scaling, self.every(np.broadcast_to(c.scaling.error, c.batch), 0)
         self.ok = np.isfinite(self.G).all(axis=(1, 2)).reshape(self.batch)
 
     def every(self, a: np.ndarray, rank: int) -> np.ndarray:
@@ -171,7 +174,8 @@ class Sharing:
         """Efforts on freedoms in some members."""
         name = self.model.drawing.name
         parts = self.G[members], self.H[members], self._root[members]
-        return Space(*parts, self.labels, self.coordinates, name)
+        scaling = replace(self._scaling, error=self._error[members])
+        return Space(*parts, scaling, self.labels, self.coordinates, name)
 
 
 def distribute(

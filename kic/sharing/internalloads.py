@@ -14,6 +14,7 @@ import numpy as np
 from kic import jets
 from kic.arrays import broadcast_batches, trailing
 from kic.errors import SingularError
+from kic.scaling import Scaling
 from kic.tables import ROUNDOFF, Sheet, member
 
 # of units of the last digit, times the condition: a row of the basis below this is none
@@ -31,6 +32,8 @@ class Space:
         Coefficients of the actuators.
     root : (n, A, A)
         Of the metric.
+    scaling : Scaling
+        Sizes of the rows and columns of G.
 
     Attributes
     ----------
@@ -48,11 +51,12 @@ class Space:
         G: np.ndarray,
         H: np.ndarray,
         root: np.ndarray,
+        scaling: Scaling,
         actuators: tuple[str, ...],
         coordinates: tuple[str, ...],
         name: str,
     ) -> None:
-        condition, _, share = jets.diagnose(G, H)
+        condition, _, share = jets.diagnose(G, H, scaling)
         failed = np.flatnonzero(~(condition <= jets.WORST_CONDITION))
         if failed.size:
             b = int(failed[0])
@@ -75,7 +79,7 @@ class Space:
         self.Q, self.R = Q[..., :width], R[..., :width, :]
         y = canonical(Q[..., width:])
         self.dual = np.linalg.solve(np.swapaxes(root, -1, -2), y)
-        part = _taking_part(G, condition)[..., None]
+        part = _taking_part(scaling.scaled(G), condition)[..., None]
         basis = part * (root @ y)
         # once more, for what weights that differ much have left to round-off
         self.basis = part * (basis - self._least(np.swapaxes(G, -1, -2) @ basis))
@@ -101,9 +105,11 @@ class Space:
 
 
 def _taking_part(G: np.ndarray, condition: np.ndarray) -> np.ndarray:
-    """Actuators (n, A) with a part in some internal load; one that alone holds a motion has none."""
-    size = np.linalg.norm(G, axis=-1, keepdims=True)
-    Q = np.linalg.qr(G / np.where(size > 0, size, 1.0), mode="complete")[0]
+    """Return which actuators (n, A) take part in some internal load, from scaled G (n, A, M).
+
+    An actuator that alone holds a motion takes part in none.
+    """
+    Q = np.linalg.qr(G, mode="complete")[0]
     return np.linalg.norm(Q[..., G.shape[-1] :], axis=-1) > _DIGITS * condition[:, None]
 
 

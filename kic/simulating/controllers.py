@@ -26,6 +26,7 @@ import numpy as np
 from kic.arrays import reals
 from kic.coefficients import Coefficients
 from kic.errors import InputError, SingularError, shown
+from kic.jets import ERROR_FACTOR
 from kic.mechanism import Mechanism
 from kic.rows import names_of
 from kic.simulating.control import Control
@@ -333,6 +334,7 @@ class _Rows:
                 f"'{mechanism.name}', got {trajectory.size} for {', '.join(at.labels)}."
             )
         self.turns = at.turns
+        self.scaling = self.evaluator.scaling
         self.same = self.names == self.evaluator.coordinates
 
     def gain(self, name: str, value: Any) -> np.ndarray:
@@ -378,8 +380,11 @@ class _Rows:
         if self.same:
             return u
         G = now.G
-        size = np.abs(G).max(axis=-1, keepdims=True)
-        condition = float(np.max(np.linalg.cond(np.real(G / np.where(size > 0, size, 1.0))), initial=0.0))
+        s = np.linalg.svd(self.scaling.scaled(G), compute_uv=False)
+        none = s[..., -1:] <= ERROR_FACTOR * self.scaling.error * len(self.labels)
+        share = np.where(none, 0.0, s[..., -1:]) / np.where(none, 1.0, s[..., :1])
+        least = float(np.min(share, initial=1.0))
+        condition = 1 / least if least > 0 else np.inf
         if not condition < _WORST_CONDITION:
             raise SingularError(
                 f"{', '.join(self.labels)} can not drive {', '.join(self.evaluator.coordinates)} here "

@@ -76,11 +76,12 @@ class Ellipsoid:
         center: np.ndarray,
         limits: np.ndarray,
         length: float | None,
+        error: np.ndarray | None = None,
     ) -> None:
         self.kind, self.task, self.coordinates = kind, task, coordinates
         self.limits, self.length, self.center = limits, length, center
         self.matrix = image @ np.swapaxes(image, -1, -2)
-        self.axes, self._singular = _principal(image)
+        self.axes, self._singular = _principal(image, error)
         self.semi_axes = self._singular
         if kind == "force":  # the shortest of the ball's image is the direction that is held best
             self.axes, s = self.axes[..., ::-1], self._singular[..., ::-1]
@@ -335,13 +336,20 @@ def _normal(name: str, d: np.ndarray) -> np.ndarray:
     return d / size
 
 
-def _principal(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Left singular vectors (..., P, P) and P singular values of images (..., P, M), the largest first."""
+def _principal(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return left singular vectors (..., P, P) and singular values (..., P) of images (..., P, M).
+
+    The largest come first. Those within the `error` (..., P, M) of the entries are zero.
+    """
     P, M = image.shape[-2:]
     known = np.isfinite(image).all(axis=(-1, -2))[..., None]
-    axes, some, _ = np.linalg.svd(np.where(known[..., None], image, 0.0), full_matrices=P > M)
+    axes, some, right = np.linalg.svd(np.where(known[..., None], image, 0.0), full_matrices=P > M)
     s = np.zeros(image.shape[:-1])
     s[..., : min(P, M)] = some
     s[s <= FLAT * s[..., :1]] = 0.0
+    if error is not None:
+        k = min(P, M)
+        floor = np.einsum("...pk,...pm,...km->...k", np.abs(axes[..., :k]), error, np.abs(right[..., :k, :]))
+        s[..., :k] = np.where(s[..., :k] <= floor, 0.0, s[..., :k])
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=-2, keepdims=True), axis=-2)
     return np.where(known[..., None], axes * np.sign(largest), np.nan), np.where(known, s, np.nan)

@@ -9,6 +9,7 @@ import numpy as np
 
 from kic.arrays import check_failures
 from kic.errors import InputError, SingularError, shown
+from kic.jets import ERROR_FACTOR, diagnose
 from kic.model import Model
 from kic.scales import coordinate_limits, row_scales
 from kic.tasks.ellipsoids import KINDS, Ellipsoid, Kind
@@ -48,10 +49,12 @@ def make_ellipsoid(
     if kind != "inertia":
         R = coordinate_limits(model.drawing, u.columns, limits, kind)
     image, center = u.G, np.zeros(u.G.shape[:-1])
+    assert u.scaling is not None  # for the type checker: these are of a mechanism
+    error = ERROR_FACTOR * u.scaling.errors()
     if kind == "velocity":
-        image = u.G * R
+        image, error = u.G * R, error * R
     elif kind == "force":
-        image = u.G / R
+        image, error = u.G / R, error / R
     else:
         d = posture.dynamics(wrt=wrt, failures=failures)
         rest = np.zeros(len(u.columns))
@@ -60,15 +63,20 @@ def make_ellipsoid(
         v = rest if qd is None else qd
         bias = d.acceleration(v, effort)  # it refuses an I* without inverse
         if kind == "inertia":
-            image = u.G @ _inverse_root(d.I)
+            by = _inverse_root(d.I)
+            image, error = u.G @ by, error @ np.abs(by)
         else:
+            known = np.isfinite(d.I).all(axis=(-1, -2))[..., None, None]
+            by = np.where(known, np.linalg.inv(np.where(known, d.I, np.eye(len(R)))), np.nan) * R
             image = np.swapaxes(np.linalg.solve(d.I, np.swapaxes(u.G, -1, -2)), -1, -2) * R
+            error = error @ np.abs(by)
             moved = np.where(np.isfinite(bias), bias, 0.0)
             center = np.einsum("...pn,...n->...p", u.G, moved) if qd is None else u.acceleration(v, moved)
     known = np.isfinite(image).all(axis=(-1, -2))
     center = np.where(known[..., None], S * center, np.nan)
     image = np.broadcast_to(S[:, None] * image, (*center.shape[:-1], *image.shape[-2:]))
-    return Ellipsoid(kind, u.rows, u.columns, image, center, R, None if length is None else float(length))
+    far = None if length is None else float(length)
+    return Ellipsoid(kind, u.rows, u.columns, image, center, R, far, S[:, None] * np.nan_to_num(error))
 
 
 def gradient_at(
@@ -87,6 +95,8 @@ def gradient_at(
     S = row_scales(model.drawing, u.rows, length)
     R = coordinate_limits(model.drawing, u.columns, limits, "velocity")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
+    flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
+    gradient = np.where(flat[..., None], np.nan, gradient)
     lost = np.isfinite(u.G).all(axis=(-1, -2)) & np.isnan(gradient).any(axis=-1)
     if failures == "raise" and lost.any():
         raise SingularError(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.errors import InputError, SingularError
 from kic.kinematics import Table, kernel, over_batch
 from kic.tables import Sheet, member
 from kic.tasks.softness import softness
-from kic.tasks.tasktables import task_tables
+from kic.tasks.tasktables import check_inertia, task_tables
 from kic.tasks.weighting import LEAST_SHARE, Weighting
 
 if TYPE_CHECKING:
@@ -264,9 +264,11 @@ class OperationalEvaluator:
     def table(self, states: np.ndarray) -> np.ndarray:
         """All parts of the answer side by side, (B, …), at states (B, S)."""
         out = self._room(self._evaluator(states))
+        check_inertia(self._evaluator, states, out._work[2])
         self._fill(out._work)
         self._model.check_distances(self._rows, out._work[1], None)
         self._model.check_springs(out.p, None)
+        check_finite("Operational-space dynamics", self._model.drawing.name, out._work[-1])
         return out._work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.errors import InputError, SingularError, shown
 from kic.kinematics import Table, kernel, over_batch
 from kic.tasks.resolution import Resolution
 from kic.tasks.softness import softness
-from kic.tasks.tasktables import task_tables
+from kic.tasks.tasktables import check_inertia, task_tables
 from kic.tasks.weighting import GIVEN_METRIC, INERTIA_METRIC, LEAST_SHARE, Damping, Law, Weight, Weighting
 
 if TYPE_CHECKING:
@@ -189,10 +189,14 @@ class ResolutionEvaluator:
         results = self._evaluator(states)
         out = self._room(results, members)
         out._work[5][:] = motion
+        if self.weighting.metric == INERTIA_METRIC:
+            check_inertia(self._evaluator, states, out._work[3])
         self._fill((out._work[0], self._asked[given], *out._work[2:]))
         self._model.check_distances(self._rows, out._work[2], None)
         if self.weighting.metric == INERTIA_METRIC or self._effort:
             self._model.check_springs(out._work[3], None)
+        for quantity, part in zip(("Coefficients", "I*, P* or loads"), out._work[2:4], strict=True):
+            check_finite(quantity, self._model.drawing.name, part)
         return out._work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> Resolution:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,6 +16,7 @@ from kic.members import spread, surviving
 from kic.placement import Placement
 from kic.posture import advance
 from kic.rows import names_of
+from kic.scaling import EPS
 from kic.tasks.redundancy import ResolutionEvaluator
 from kic.tasks.resolution import Resolution
 from kic.tasks.rightinverse import RightInverse
@@ -237,4 +239,5 @@ def law_coefficients(
     G[good] = law.G
     H[good] = law.consistent() if weighting.consistent else law.instantaneous()
     quasi = u.quasi if P == M else {*u.rows, *u.columns}
-    return Coefficients(u.columns, u.rows, G, H, quasi=quasi)
+    scaling = u.scaling and replace(u.scaling, error=EPS).inverse(G)
+    return Coefficients(u.columns, u.rows, G, H, quasi=quasi, scaling=scaling)

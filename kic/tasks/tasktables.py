@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from kic.dynamics import check_inertia_regular
 from kic.errors import InputError
 from kic.evaluator import Evaluator
 from kic.model import Model
@@ -69,3 +70,13 @@ def task_tables(
     places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
     in_order = range(M) if columns is None else columns
     return TaskTables(evaluator, rows, np.array([M, P, columns is None, *places, *picked, *in_order]))
+
+
+def check_inertia(evaluator: Evaluator, states: np.ndarray, table: np.ndarray) -> None:
+    """Raise an error where I* in a table (B, n) of the dynamics at states (B, S) has no inverse."""
+    model, transfer, M = evaluator._model, evaluator._transfer, len(evaluator.coordinates)
+    start, _ = evaluator.layouts[1].places[0]
+    I = table[:, start : start + M * M].reshape(-1, M, M)
+    if transfer is None:
+        (I,) = model.in_coordinates([I], [2])
+    check_inertia_regular(I, model.inertia_error_at(transfer, states), evaluator.coordinates)
