@@ -14,6 +14,8 @@ import numpy as np
 from kic.errors import InputError, shown
 
 _EXACT = {int, float, Fraction, Decimal}
+# third powers of such numbers, times ordinary ones, are still finite
+LARGEST = 1e90
 # whether a description may carry complex steps, as it does while a sensitivity is asked
 _STEPPING: ContextVar[bool] = ContextVar("stepping", default=False)
 # an imaginary part larger than this is no step, but a complex number
@@ -127,7 +129,9 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
             expected=shape,
             got=a.shape,
         )
-    if finite and a.dtype != object and not np.isfinite(a).all():
+    if not finite or a.dtype == object:
+        return a
+    if not np.isfinite(a).all():
         bad = np.argwhere(~np.isfinite(a))
         where = ", ".join(map(str, map(tuple, bad[:4].tolist())))
         raise InputError(
@@ -135,7 +139,42 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
             f"{' …' if len(bad) > 4 else ''} ({len(bad)} of {a.size} entries).",
             entries=bad,
         )
+    return ordinary(name, a)
+
+
+def ordinary(name: str, a: np.ndarray) -> np.ndarray:
+    """Return numbers whose squares and cubes are finite; larger ones raise `InputError`, NaN passes."""
+    size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
+    if size > LARGEST:
+        raise InputError(
+            f"`{name}` must not exceed {LARGEST:g}, got {size:g}. Choose larger units.", name=name, size=size
+        )
     return a
+
+
+def directions(name: str, value: Any, size: int | None) -> np.ndarray:
+    """Return directions (..., size) scaled to unit length; of any size for None.
+
+    Raises
+    ------
+    InputError
+        For another shape, numbers that are not real and finite, or a direction of zero length.
+
+    Examples
+    --------
+    >>> directions("direction", [0.0, -2e-200], 2)
+    array([ 0., -1.])
+    """
+    a = numbers(name, value)
+    shape = (size,) if size is not None else a.shape[-1:] or (1,)
+    d = trailing(name, a, *shape)
+    if d.dtype != np.float64:
+        raise InputError(f"`{name}` must be real numbers, got {d.dtype}.", name=name)
+    largest = np.abs(d).max(axis=-1, keepdims=True, initial=0.0)
+    if not largest.all():
+        raise InputError(f"`{name}` must have a length other than zero, got {shown(value)}.", name=name)
+    d = d / largest  # so that squares of tiny numbers do not vanish
+    return d / np.sqrt((d**2).sum(axis=-1, keepdims=True))
 
 
 def alone(a: np.ndarray, *shape: int) -> str:
@@ -167,6 +206,18 @@ def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         them = ", ".join(f"`{name}` {shape}" for name, shape in batches.items())
         raise InputError(f"Batch shapes do not broadcast: {them}.", batches=batches) from None
+
+
+def one_batch(**parts: tuple[Any, int]) -> list[Any]:
+    """Return arrays in a common batch, from each array with the number of its own axes; None passes."""
+    batches = {name: a.shape[: a.ndim - rank] for name, (a, rank) in parts.items() if a is not None}
+    if len(set(batches.values())) == 1:
+        return [a for a, _ in parts.values()]
+    batch = broadcast_batches(**batches)
+    return [
+        None if a is None else np.broadcast_to(a, batch + a.shape[a.ndim - rank :])
+        for a, rank in parts.values()
+    ]
 
 
 def check_order(order: Any) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kic import jets
-from kic.arrays import broadcast_batches, trailing
+from kic.arguments import flag, names_of
+from kic.arrays import broadcast_batches, one_batch, trailing
 from kic.coefficients import Coefficients, expect, tensor
 from kic.errors import InputError, SingularError
 from kic.tables import Sheet, largest_of, member
@@ -62,8 +63,8 @@ class Dynamics:
         holonomic: bool = True,
         efforts: Iterable[str] | None = None,
     ) -> None:
-        self.coordinates = tuple(coordinates)
-        self.efforts = self.coordinates if efforts is None else tuple(efforts)
+        self.coordinates = names_of(coordinates, "coordinates")
+        self.efforts = self.coordinates if efforts is None else names_of(efforts, "efforts")
         height, width = len(self.efforts), len(self.coordinates)
         self.I = tensor("I", I, height, width)
         self.P = tensor("P", P, height, width, width)
@@ -71,9 +72,11 @@ class Dynamics:
             load = np.zeros_like(self.I, shape=self.I.shape[:-1])
         if damping is None:
             damping = np.zeros_like(self.I)
-        self.load = tensor("load", load, height)
-        self.damping = tensor("damping", damping, height, width)
-        self.holonomic = holonomic
+        load, damping = tensor("load", load, height), tensor("damping", damping, height, width)
+        self.I, self.P, self.load, self.damping = one_batch(
+            I=(self.I, 2), P=(self.P, 3), load=(load, 1), damping=(damping, 2)
+        )
+        self.holonomic = flag("holonomic", holonomic)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -338,6 +341,7 @@ class Dynamics:
 
     def sheet(self, power: bool = True) -> Sheet:
         """Labelled tables of I*, P* and the load, to print or to show."""
+        power = flag("power", power)
         sheet = Sheet(f"dynamics in {', '.join(self.coordinates)}")
         index, remark = member(self.batch)
         if remark:

@@ -134,7 +134,7 @@ class OperationTable:
     """
 
     def __init__(self, joints: Iterable[int] = range(1, 8)) -> None:
-        several = isinstance(joints, Iterable) and not isinstance(joints, str)
+        several = np.iterable(joints) and not isinstance(joints, str)
         if not several or not (given := tuple(joints)):
             raise InputError(f"Expected `joints` to be a list of numbers of joints, got {shown(joints)}.")
         self.joints = tuple(_joints("joints", n) for n in given)

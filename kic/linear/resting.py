@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from kic.arguments import flag
 from kic.arrays import trailing
 from kic.configuration import Configuration
 from kic.continuation import ending
@@ -55,6 +56,7 @@ def find_equilibrium(
         raise InputError(f"Expected `near` to be one posture, got a batch of shape {batch}.")
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
     model.check_number(names)
+    motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, held, applied, motors, stable)
     search.named = wrt is not None
     return search.run(Configuration(model, (), state[None]))

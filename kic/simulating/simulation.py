@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import instance
 from kic.arrays import reals
 from kic.configuration import Configuration
 from kic.errors import InputError, ModelFileError, shown
@@ -246,6 +247,7 @@ class Simulation:
 
     def joined(self, later: Simulation) -> Simulation:
         """This run with its continuation."""
+        instance("later", later, Simulation)
         more = dict(later._arrays)
         more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]
         arrays = {key: np.concatenate([a, more[key][1:]]) for key, a in self._arrays.items()}

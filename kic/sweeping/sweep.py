@@ -253,7 +253,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
 def _question(one: Any) -> Callable[..., Any]:
     if isinstance(one, str):
         return BY_NAME[one]() if one in BY_NAME else value(one)
-    if one in MAKERS:
+    if any(one is maker for maker in MAKERS):
         raise InputError(f"kic.answers.{one.__name__} makes an answer: call it, with what it asks about.")
     if not callable(one):
         raise InputError(

@@ -210,7 +210,8 @@ class Sweep:
         for name, values in self.values.items():
             known = values[np.isfinite(values)]
             if values.ndim == len(self.shape) and known.size:
-                rows.append(labelled(name, self.units.get(name)))
+                unit = self.units.get(name)
+                rows.append(f"{name} ({unit})" if unit else name)
                 told = np.array([known.min(), np.median(known), known.max()])
                 # rounding beside the largest is zero
                 told[np.abs(told) < ROUNDOFF * np.abs(told).max()] = 0.0

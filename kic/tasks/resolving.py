@@ -96,9 +96,8 @@ def spread_out(c: Placement, shape: tuple[int, ...]) -> Any:
     """The same posture over a larger batch."""
     if shape == c.batch:
         return c
-    states = np.broadcast_to(c.state, (*shape, c._states.shape[-1])).reshape(prod(shape), -1)
-    if not prod(shape):
-        states = np.zeros((0, c._states.shape[-1]), c._states.dtype)
+    size = c._states.shape[-1]
+    states = np.broadcast_to(c.state, (*shape, size)).reshape(prod(shape), size)
     ok = None if c._ok is None else np.broadcast_to(c._ok, shape).copy()
     return type(c)(c._model, shape, states.copy(), ok)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import choice
 from kic.arrays import reals, trailing
 from kic.errors import InputError, shown
 
@@ -50,9 +51,7 @@ class Weighting:
         else:
             self.matrix = _metric(weight, size)
             self.batch = self.matrix.shape[:-2]
-        if law not in _LAWS:
-            raise InputError(f"Expected `law` to be 'consistent' or 'instantaneous', got {shown(law)}.")
-        self.consistent = law == "consistent"
+        self.consistent = choice("law", law, _LAWS) == "consistent"
         self.largest, self.near = _damping(damping)
 
 

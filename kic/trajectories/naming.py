@@ -75,7 +75,7 @@ class Naming:
 
     def _same_names(self, key: str, value: Mapping[str, Any]) -> None:
         wanted = ", ".join(self.names) or "none: the others came as bare arrays"
-        if set(value) != set(self.names):
+        if not self.names or set(value) != set(self.names):
             raise InputError(
                 f"Expected `{key}` for the names of the others ({wanted}), got {', '.join(map(str, value))}."
             )
