@@ -152,6 +152,14 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     return a
 
 
+def real_trailing(name: str, value: Any, *shape: int) -> np.ndarray:
+    """Return the array of `trailing`; complex numbers and symbols raise `InputError`."""
+    a = trailing(name, value, *shape)
+    if a.dtype != np.float64:
+        raise InputError(f"`{name}` must be real numbers, got {a.dtype}.", name=name)
+    return a
+
+
 def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     """Return directions (..., size) scaled to unit length; of any size for None.
 
@@ -167,9 +175,7 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     """
     a = numbers(name, value)
     shape = (size,) if size is not None else a.shape[-1:] or (1,)
-    d = trailing(name, a, *shape)
-    if d.dtype != np.float64:
-        raise InputError(f"`{name}` must be real numbers, got {d.dtype}.", name=name)
+    d = real_trailing(name, a, *shape)
     largest = np.abs(d).max(axis=-1, keepdims=True, initial=0.0)
     if not largest.all():
         raise InputError(f"`{name}` must have a length other than zero, got {shown(value)}.", name=name)

@@ -27,6 +27,11 @@ from kic.errors import InputError
 __all__ = ["bilinear", "cross", "dot", "form", "quadratic"]
 
 
+# infinite and huge numbers go through as in other array arithmetic
+_quiet = np.errstate(over="ignore", invalid="ignore")
+
+
+@_quiet
 def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     """Generalized scalar product [A] • [T]: planes of `T` scaled by a row of `A` and summed (App. A.3, A.4).
 
@@ -69,6 +74,7 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     return product.reshape(*product.shape[:-1], *tail)
 
 
+@_quiet
 def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     """Generalized cross product [A]ᵀ × [B]: columns of `A` with columns of `B` (2-172, 2-190).
 
@@ -106,6 +112,7 @@ def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     return np.cross(A.swapaxes(-1, -2)[..., None], B[..., None, :, :], axis=-2)
 
 
+@_quiet
 def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
     """Quadratic operation of a matrix on a 3-index array, [D]ᵀ[C][D] plane by plane (App. A.1).
 
@@ -137,6 +144,7 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
     return bilinear(C, D, D)
 
 
+@_quiet
 def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarray:
     """Operation of two matrices on a 3-index array, [L]ᵀ[C][R] plane by plane (App. A.1 with two sides).
 
@@ -175,6 +183,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     return product if right is None else product @ right
 
 
+@_quiet
 def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
     """Multilinear form: each index of `T` but the first summed with its own vector (App. A.2).
 

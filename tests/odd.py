@@ -32,11 +32,11 @@ RESULTS = {
 # writes files, or is a page for a browser
 SKIPPED = {"save", "report_page", "schema", "model_names"}
 # methods that kic calls, with arguments of its own
-INTERNAL = {"change", "rates", "table", "results", "motion", "said", "unknown", "needed", "sentences", "words", "missed"}
+INTERNAL = {"change", "rates", "table", "results", "said", "unknown", "needed", "sentences", "words", "missed"}
 # a large number of these is long work
 COUNTS = {
     "starts", "count", "t", "samples", "duration", "max_steps", "n", "edges", "contours", "fps", "speed", "width",
-    "joints", "grid", "near_t", "times", "scale", "period", "events", "limits_of", "chunk",
+    "joints", "grid", "kp", "kd", "ka", "gain", "times", "scale", "period", "events", "limits_of", "chunk",
 }  # fmt: skip
 
 
@@ -202,7 +202,7 @@ class Subject:
         for name, parameter in self.parameters.items():
             known = name in self.valid
             if name in wrong:
-                value = bent(rng, self.valid[name], name) if known and rng.random() < 0.4 else odd(rng, name)
+                value = bent(rng, self.valid[name], name) if known and rng.random() < 0.6 else odd(rng, name)
             elif known and (parameter.default is parameter.empty or rng.random() < 0.4):
                 value = self.valid[name]
             elif parameter.default is parameter.empty and parameter.kind not in (

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kic.arguments import flag, instance
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, real_trailing
 from kic.bearing.jointforces import JointForces, Wrench
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
@@ -254,7 +254,7 @@ class MechanismPicture(Picture):
         return whole[self._scene.members]
 
     def _rates(self, name: str, value: Any) -> np.ndarray:
-        return self._drawn(name, trailing(name, value, len(self._scene.model.coordinates)))
+        return self._drawn(name, real_trailing(name, value, len(self._scene.model.coordinates)))
 
     def _named(self, of: str | Iterable[str] | None) -> tuple[str, ...]:
         """Points and bodies that are meant, each there."""

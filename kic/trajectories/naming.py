@@ -49,7 +49,7 @@ class Naming:
 
     def _places(self) -> list[tuple[str, int, slice]]:
         ends = np.cumsum([max(width, 1) for width in self.widths]).tolist()
-        starts = [0, *ends[:-1]]
+        starts = [0, *ends][:-1]
         return [
             (name, width, slice(a, b))
             for name, width, a, b in zip(self.names, self.widths, starts, ends, strict=True)
