@@ -228,7 +228,8 @@ def one_batch(**parts: tuple[Any, int]) -> list[Any]:
 
 def check_order(order: Any) -> int:
     """An order of coefficients."""
-    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2, 3):
+    whole = isinstance(order, int | np.integer) and not isinstance(order, bool | np.timedelta64)
+    if not whole or order not in (1, 2, 3):
         raise InputError(f"Expected `order` to be 1, 2 or 3, got {shown(order)}.")
     return int(order)
 

@@ -554,7 +554,7 @@ def test_split_refuses() -> None:
     with pytest.raises(kic.InputError, match=r"A motion needs postures to be judged by, got the empty batch"):
         split(m.at(np.zeros((0, 6)))).cost(np.ones(6), np.ones(6))
     for first in (0, 6, True, 2.5):
-        with pytest.raises(kic.InputError, match="Expected `first` to be a number of joints from 1 to 5"):
+        with pytest.raises(kic.InputError, match="`first` must be an integer from 1 to 5"):
             arm.simplified(first)
     with pytest.raises(kic.InputError, match="Expected `mixed` to be one of 'both', 'tran', 'rot', 'none'"):
         arm.simplified(mixed="half")
@@ -599,7 +599,7 @@ def test_table_1_refuses() -> None:
     with pytest.raises(kic.InputError, match="Expected `method` to be one of Lagrange-Euler"):
         table_1("Kane", 3)
     for n in (0, -1, 2.0, True, "3"):
-        with pytest.raises(kic.InputError, match="Expected `n` to be a whole number of joints, 1 or more"):
+        with pytest.raises(kic.InputError, match="`n` must be an integer of at least 1"):
             table_1("Newton-Euler", n)
     with pytest.raises(kic.InputError, match="Expected `joints` to be a whole number"):
         OperationTable([3, 0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ def _rates(coordinates: tuple[str, ...], by: tuple[Any, ...] | None) -> np.ndarr
 
 def listed(names: Any) -> tuple[Any, ...]:
     """One name or several, as a tuple."""
-    several = isinstance(names, Iterable) and not isinstance(names, str)
+    several = np.iterable(names) and not isinstance(names, str)
     return tuple(names) if several else (names,)
 
 

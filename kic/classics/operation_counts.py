@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import whole
 from kic.classics.counting import count_operations
 from kic.dh import DHRow, from_dh
 from kic.errors import InputError, shown
@@ -60,9 +61,7 @@ def table_1(method: str, n: int) -> tuple[int, int]:
 
 def _joints(name: str, n: Any) -> int:
     """A number of joints."""
-    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
-        raise InputError(f"Expected `{name}` to be a whole number of joints, 1 or more, got {shown(n)}.")
-    return int(n)
+    return whole(name, n, 1)
 
 
 def revolute_arm(n: int) -> Mechanism:

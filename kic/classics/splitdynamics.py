@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import whole
 from kic.arrays import broadcast_batches, trailing
 from kic.classics.dropping import DroppingCost, Survey
 from kic.classics.entries import PARTS, Rate, entries, listed, said
@@ -281,12 +282,7 @@ class SplitDynamics:
                 f"coordinates; of this mechanism {self._no_arm}. Drop parts by name: `without`."
             )
         size = len(self.coordinates)
-        whole = isinstance(first, int | np.integer) and not isinstance(first, bool)
-        if not whole or not 1 <= first < size:
-            raise InputError(
-                f"Expected `first` to be a number of joints from 1 to {size - 1}, got {shown(first)}: of "
-                f"{size} joints some are first and some last."
-            )
+        first = whole("first", first, 1, size - 1)
         if not isinstance(mixed, str) or mixed not in MIXED:
             said = ", ".join(map(repr, MIXED))
             raise InputError(f"Expected `mixed` to be one of {said}, got {shown(mixed)}.")

@@ -149,11 +149,6 @@ class ContactSet:
         self.names = contact_names(names, count)
         arrays = {"points": points, "normals": normals, "mu": mu, "gamma": gamma, "about": about}
         arrays |= {"tangents": tangents, "plane": plane}
-        # as given, but for later changes of the caller's arrays
-        self._given = {key: None if a is None else np.array(a) for key, a in arrays.items()} | {
-            "kinds": kinds if isinstance(kinds, str) else self.kinds,
-            "names": None if names is None else self.names,
-        }
         mu = coefficient("mu", mu, self.kinds, ("friction", "soft"), "point")
         turning = ("soft",) if plane is None else ()
         gamma = coefficient("gamma", gamma, self.kinds, turning, "friction")
@@ -166,6 +161,11 @@ class ContactSet:
             about=reference.shape[:-1],
         )
         self.plane = None if plane is None else plane_axes(plane)
+        # as given, but for later changes of the caller's arrays
+        self._given = {key: None if a is None else np.array(a) for key, a in arrays.items()} | {
+            "kinds": kinds if isinstance(kinds, str) else self.kinds,
+            "names": None if names is None else self.names,
+        }
         self.basis, self.labels = np.eye(6), SIX
         if self.plane is not None:
             self.basis, self.labels = planar_wrenches(self.plane)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import whole
 from kic.arrays import as_numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
@@ -187,9 +188,7 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
         a = reals(value)
         if a is None or a.ndim or a < lowest:
             raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
-    if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
-        raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
-    return Settings(method, float(rtol), float(atol), int(max_steps))
+    return Settings(method, float(rtol), float(atol), whole("max_steps", max_steps, 1))
 
 
 def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:
@@ -332,7 +331,7 @@ def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) ->
 
 
 def _events(events: Any) -> list[Event]:
-    several = [events] if callable(events) else list(events) if isinstance(events, Iterable) else [events]
+    several = [events] if callable(events) else list(events) if np.iterable(events) else [events]
     if not all(map(callable, several)):
         raise InputError(f"Expected `events` to be functions of (t, now), got {shown(events)}.")
     return several

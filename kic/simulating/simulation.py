@@ -320,6 +320,9 @@ class Simulation:
         """
         from zipfile import BadZipFile
 
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"`path` must be a path, got {shown(path)}.", name="path")
+
         try:
             with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in (*_ARRAYS, "model", "told")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import whole
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
@@ -235,7 +236,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
         found = {str(name): _question(one) for name, one in answer.items()}
     else:
         several = [answer] if isinstance(answer, str) or callable(answer) else answer
-        if not isinstance(several, Iterable):
+        if not np.iterable(several):
             several = [answer]
         found = {}
         for one in several:
@@ -266,6 +267,4 @@ def _question(one: Any) -> Callable[..., Any]:
 def _chunk(chunk: Any) -> int:
     if chunk is None:
         return CHUNK
-    if not isinstance(chunk, int | np.integer) or isinstance(chunk, bool) or chunk < 1:
-        raise InputError(f"Expected `chunk` to be a positive number of cells, got {shown(chunk)}.")
-    return int(chunk)
+    return whole("chunk", chunk, 1)

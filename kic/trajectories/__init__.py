@@ -314,7 +314,7 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     >>> trajectories.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
     [0.0, 1.0, 0.0]
     """
-    given = list(parts) if isinstance(parts, Iterable) else []
+    given = list(parts) if np.iterable(parts) else []
     if not given or not all(isinstance(part, Trajectory) for part in given):
         raise InputError(f"Expected trajectories to concatenate, got {shown(given or parts)}.")
     first = given[0]

@@ -202,7 +202,7 @@ def hooks_of(rows: Any) -> list[Any]:
     """Functions of further limits, one or several; None is none."""
     if rows is None or callable(rows):
         return [] if rows is None else [rows]
-    return list(rows) if isinstance(rows, Iterable) else [rows]
+    return list(rows) if np.iterable(rows) else [rows]
 
 
 def _checked(hook: Any, of: Along) -> Rows:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import choice, whole
+from kic.arguments import choice
 from kic.arrays import reals
 from kic.errors import InputError, shown
 from kic.trajectories import piecewise
@@ -105,7 +105,8 @@ def through(
     True
     """
     of, q = _points(points)
-    if whole("degree", degree, 3, 7) % 2 == 0:
+    wanted = reals(degree)
+    if wanted is None or wanted.ndim or wanted not in (3, 5, 7):
         raise InputError(f"`degree` must be 3, 5 or 7, got {shown(degree)}.", name="degree")
     choice("ends", ends, ("rest", "free"))
     knots = _spread(q, positive("duration", duration)) if times is None else _knots(times, len(q))
