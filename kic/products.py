@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kic.arguments import whole
+from kic.arguments import integer
 from kic.errors import InputError
 
 __all__ = ["bilinear", "cross", "dot", "form", "quadratic"]
@@ -62,7 +62,7 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     >>> dot(np.ones((5, 1, 2)), np.ones((2, 3, 3, 3)), order=3).shape
     (5, 1, 3, 3, 3)
     """
-    order = whole("order", order, 1)
+    order = integer("order", order, 1)
     A = _take("A", A, "P", "N")
     N = A.shape[-1]
     rest = "LMK"[-order:] if order <= 3 else [f"M{i + 1}" for i in range(order)]
@@ -104,7 +104,7 @@ def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     >>> cross([[1.0], [0.0], [0.0]], [0.0, 1.0, 0.0], order=0).T
     array([[0., 0., 1.]])
     """
-    order = whole("order", order, 0, 1)
+    order = integer("order", order, 0, 1)
     A, B = _take("A", A, 3, "M"), _take("B", B, 3, *"K"[:order])
     _batches(A=A.shape[:-2], B=B.shape[: -1 - order])
     if order == 0:

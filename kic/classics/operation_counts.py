@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arguments import whole
+from kic.arguments import integer
 from kic.classics.counting import count_operations
 from kic.dh import DHRow, from_dh
 from kic.errors import InputError, shown
@@ -61,7 +61,7 @@ def table_1(method: str, n: int) -> tuple[int, int]:
 
 def _joints(name: str, n: Any) -> int:
     """A number of joints."""
-    return whole(name, n, 1)
+    return integer(name, n, 1)
 
 
 def revolute_arm(n: int) -> Mechanism:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import whole
+from kic.arguments import integer
 from kic.arrays import broadcast_batches, trailing
 from kic.classics.dropping import DroppingCost, Survey
 from kic.classics.entries import PARTS, Rate, entries, listed, said
@@ -282,7 +282,7 @@ class SplitDynamics:
                 f"coordinates; of this mechanism {self._no_arm}. Drop parts by name: `without`."
             )
         size = len(self.coordinates)
-        first = whole("first", first, 1, size - 1)
+        first = integer("first", first, 1, size - 1)
         if not isinstance(mixed, str) or mixed not in MIXED:
             said = ", ".join(map(repr, MIXED))
             raise InputError(f"Expected `mixed` to be one of {said}, got {shown(mixed)}.")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import choice, instance, whole
+from kic.arguments import choice, instance, integer
 from kic.errors import SingularError
 from kic.grasping.conic import BRINK, EQUAL, Program, centre, independent, inside
 from kic.grasping.contactset import ContactSet
@@ -182,7 +182,7 @@ def force_closure(
     """
     held = _checked(contacts)
     choice("method", method, ("cones", "pyramids"))
-    whole("edges", edges, 4)
+    integer("edges", edges, 4)
     return _closure(
         "force", held, np.arange(len(held.axis)), int(edges) if method == "pyramids" else None, failures
     )

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from kic.arguments import whole
+from kic.arguments import integer
 from kic.closure import Closure
 from kic.configuration import Configuration
 from kic.errors import InputError, PostureError, shown, unknown
@@ -200,7 +200,7 @@ def searched(
     limits: Mapping[str, Any] | None,
 ) -> Search:
     """Arguments of `Mechanism.assemblies`, checked."""
-    starts = whole("starts", starts, 1)
+    starts = integer("starts", starts, 1)
     try:
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arguments import item, whole
+from kic.arguments import integer, item
 from kic.configuration import Configuration
 from kic.errors import InputError, SingularError, placed, shown
 from kic.model import Model
@@ -144,7 +144,7 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
     """Candidate sets ranked; see `Mechanism.independent_sets`."""
     model.only_real("independent_sets()", "Ask the mechanism outside, and name coordinates inside.")
     who, freedoms = model.drawing.name, model.freedoms
-    count = whole("count", count, 1)
+    count = integer("count", count, 1)
     if not freedoms:
         why = f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}"
         raise InputError(why.rstrip())

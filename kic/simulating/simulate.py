@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import whole
+from kic.arguments import integer
 from kic.arrays import as_numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
@@ -184,11 +184,16 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
     # what begins at zero, as accounts do, has no relative tolerance
-    for name, value, lowest in (("rtol", rtol, FINEST), ("atol", atol, np.finfo(float).tiny)):
+    for name, value, lowest, highest in (
+        ("rtol", rtol, FINEST, 1.0),
+        ("atol", atol, np.finfo(float).tiny, np.inf),
+    ):
         a = reals(value)
-        if a is None or a.ndim or a < lowest:
-            raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
-    return Settings(method, float(rtol), float(atol), whole("max_steps", max_steps, 1))
+        if a is None or a.ndim or not lowest <= a <= highest:
+            raise InputError(
+                f"`{name}` must be a number from {lowest:.2g} to {highest:g}, got {shown(value)}.", name=name
+            )
+    return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1))
 
 
 def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:

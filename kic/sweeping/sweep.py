@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arguments import whole
+from kic.arguments import integer
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
@@ -267,4 +267,4 @@ def _question(one: Any) -> Callable[..., Any]:
 def _chunk(chunk: Any) -> int:
     if chunk is None:
         return CHUNK
-    return whole("chunk", chunk, 1)
+    return integer("chunk", chunk, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arguments import whole
+from kic.arguments import integer
 from kic.arrays import reals
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
@@ -145,7 +145,7 @@ class Sweep:
                 f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
                 "one number. Let the answer return several, by name."
             )
-        contours = whole("contours", contours, 0)
+        contours = integer("contours", contours, 0)
         where, said = self._cut(at)
         shown_axes = [axis for axis, index in zip(self.axes, where, strict=True) if isinstance(index, slice)]
         if len(shown_axes) not in (1, 2):

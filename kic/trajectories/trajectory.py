@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import choice, instance, names_of, whole
+from kic.arguments import choice, instance, integer, names_of
 from kic.arrays import numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
@@ -130,7 +130,7 @@ class Trajectory:
     def _moments(self, t: Any) -> np.ndarray:
         """Times (T,) on the way: those given, or so many."""
         if isinstance(t, int | np.integer):
-            t = np.linspace(0.0, self.duration, whole("t", t, 2))
+            t = np.linspace(0.0, self.duration, integer("t", t, 2))
         times = self._times(t)
         if times.ndim != 1 or times.dtype == complex:
             raise InputError(f"Expected times (T,) of a path, real, got {times.dtype} {times.shape}.")
@@ -357,7 +357,7 @@ class Trajectory:
 
 def _order(order: Any) -> int:
     """Which derivative, or an error."""
-    return whole("order", order, 0, 3)
+    return integer("order", order, 0, 3)
 
 
 def positive(name: str, value: Any, what: str = "a positive number") -> float:
