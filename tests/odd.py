@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +19,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 import kic
 from kic import classics
 
-NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "two-finger-hand")
+NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "two-finger-hand", "strange")
 
 # constructors of results: their arguments come from kic itself
 RESULTS = {
@@ -278,9 +278,18 @@ def methods(owner: Any, label: str, valid: dict[str, Any]) -> Iterator[Subject]:
         yield Subject(f"{label}.{name}", method, valid, owner)
 
 
+def strange() -> kic.Mechanism:
+    """A four-bar whose names and units have characters with a meaning elsewhere."""
+    m = kic.load("four-bar")
+    m = replace(m, name="C:\\m$", units=kic.Units(length="$m^$", mass="\\kg", time="_s", force="$N"))
+    joints = tuple(replace(j, name={"A": "_A", "B": "$x^$"}.get(j.name, j.name)) for j in m.joints)
+    points = tuple(replace(p, name="\\frac{" + p.name) for p in m.points)
+    return replace(m, joints=joints, points=points, coordinates=("_A",))
+
+
 def context(name: str) -> dict[str, Any]:
     """Valid arguments by name of parameter, for one mechanism."""
-    m = kic.load(name)
+    m = strange() if name == "strange" else kic.load(name)
     drawn, M = m.at(), len(m.coordinate_names)
     c = m.at(
         {
