@@ -130,6 +130,12 @@ class Placement:
         aims = None if self._aims is None else self._aims.take(which)
         return type(self)(self._model, shape, self._states[which], ok, aims)
 
+    def _beside(self, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None) -> Any:
+        """Return a configuration of the same mechanism at other states; of assembly modes a plain one."""
+        from kic.configuration import Configuration
+
+        return Configuration(self._model, batch, states, ok)
+
     def __iter__(self) -> Iterator[Self]:
         """The members of a batch along its first axis."""
         if not self.batch:

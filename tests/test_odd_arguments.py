@@ -93,3 +93,11 @@ def test_names_and_units_are_drawn_letter_by_letter() -> None:
         assert picture.svg().startswith("<svg")
         for text in picture.figure.findobj(lambda artist: hasattr(artist, "_preprocess_math")):
             assert not text._preprocess_math(text.get_text())[1], text.get_text()
+
+
+def test_found_assemblies_answer_like_other_configurations() -> None:
+    found = BAR.assemblies({"A": 1.2}, starts=4)
+    weight = np.broadcast_to(np.eye(1), (2, *found.batch, 1, 1))
+    r = found.resolve("tip.x", [0.1], weight=weight)
+    assert r.qd.shape == (2, *found.batch, 1)
+    assert found.resolve("tip.x", [0.1], failures="mask").qd.shape == (*found.batch, 1)
