@@ -482,7 +482,7 @@ def test_typed_numbers() -> None:
         (lambda a, b: a.inverse(), r"Only as many .* 3 rows \(u0, u1, u2\) and 2 columns .* stack\) 2 rows"),
         (lambda a, b: a.stack(b), r"the same columns in a stack, got v0, v1 and w0, w1. Compose \(@\) first"),
         (lambda a, b: a.stack(a["u1"]), r"rows to have their own names, got twice u1"),
-        (lambda a, b: Coefficients(["x", "y"], "a", [[1.0]]), r"Expected `G` to have shape \(..., 2, 1\), got"),
+        (lambda a, b: Coefficients(["x", "y"], "a", [[1.0]]), r"`G` to have shape \(..., 2, 1\), got"),
         (lambda a, b: Coefficients("x", "a", [[1.0]], [[1.0]]), r"`H` to have shape \(..., 1, 1, 1\)"),
         (lambda a, b: Coefficients("x", "a", [[1.0]], D=[[[[1.0]]]]), r"Expected H where D is given"),
         (lambda a, b: Coefficients("x", "a", [["?"]]), r"Expected `G` to be an array of numbers"),

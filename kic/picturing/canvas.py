@@ -185,7 +185,8 @@ def measure(words: str, size: float, italic: bool = False) -> np.ndarray:
     with style():
         font = needed("matplotlib.font_manager", "plot", NEEDED)
         prop = font.FontProperties(size=size, style="italic" if italic else "normal")
-        box = needed("matplotlib.textpath", "plot", NEEDED).TextPath((0, 0), plain(words), prop=prop).get_extents()
+        textpath = needed("matplotlib.textpath", "plot", NEEDED)
+        box = textpath.TextPath((0, 0), plain(words), prop=prop).get_extents()
     return np.array([box.width + 1.5, 1.15 * size])
 
 
