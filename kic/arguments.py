@@ -22,20 +22,33 @@ def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
     """
     if isinstance(of, str):
         return (of,)
-    try:
-        names = tuple(of) if isinstance(of, Iterable) else (of,)
-    except (TypeError, ValueError):  # an array without axes is iterable by its type only
-        names = (of,)
+    if type(of) is tuple:
+        names = of
+    else:
+        try:
+            names = tuple(of) if isinstance(of, Iterable) else (of,)
+        except (TypeError, ValueError):  # an array without axes is iterable by its type only
+            names = (of,)
     for name in names:
-        if not isinstance(name, str):
+        if type(name) is not str and not isinstance(name, str):
             raise InputError(f"Expected names in `{argument}`, got {shown(name)}.", name=argument)
     if len(names) < least:
         raise InputError(f"Expected at least one name in `{argument}`, got none.", name=argument)
     return names
 
 
+def entries(value: Any) -> list[Any]:
+    """Return the entries of an iterable; an object without entries alone."""
+    try:
+        return list(value) if np.iterable(value) else [value]
+    except (TypeError, ValueError):  # a single rotation is iterable by its type only
+        return [value]
+
+
 def flag(name: str, value: Any) -> bool:
     """Return a truth value; 0 and 1 count as such, other objects do not."""
+    if value is True or value is False:
+        return value
     if isinstance(value, np.ndarray) and value.shape == () and value.dtype == bool:
         return bool(value)
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):

@@ -214,16 +214,24 @@ def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
         raise InputError(f"Batch shapes do not broadcast: {them}.", batches=batches) from None
 
 
-def one_batch(**parts: tuple[Any, int]) -> list[Any]:
-    """Return arrays in a common batch, from each array with the number of its own axes; None passes."""
-    batches = {name: a.shape[: a.ndim - rank] for name, (a, rank) in parts.items() if a is not None}
-    if len(set(batches.values())) == 1:
-        return [a for a, _ in parts.values()]
-    batch = broadcast_batches(**batches)
-    return [
-        None if a is None else np.broadcast_to(a, batch + a.shape[a.ndim - rank :])
-        for a, rank in parts.values()
-    ]
+def one_batch(ranks: tuple[int, ...], *arrays: Any) -> tuple[Any, ...]:
+    """Return arrays in a common batch; `ranks` are the numbers of their own axes, and None passes."""
+    batch = arrays[0].shape[: -ranks[0]]
+    for rank, a in zip(ranks, arrays, strict=True):
+        if a is not None and a.shape[:-rank] != batch:
+            break
+    else:
+        return arrays
+    shapes = {
+        f"array {k + 1}": a.shape[:-n]
+        for k, (n, a) in enumerate(zip(ranks, arrays, strict=True))
+        if a is not None
+    }
+    batch = broadcast_batches(**shapes)
+    return tuple(
+        None if a is None else np.broadcast_to(a, batch + a.shape[-rank:])
+        for rank, a in zip(ranks, arrays, strict=True)
+    )
 
 
 def check_order(order: Any) -> int:

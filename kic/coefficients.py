@@ -69,15 +69,17 @@ class Coefficients(jets.Jet):
         if D is not None and H is None:
             raise InputError("Expected H where D is given.")
         G, H, D, self.values = one_batch(
-            G=(tensor("G", G, height, width), 2),
-            H=(None if H is None else tensor("H", H, height, width, width), 3),
-            D=(None if D is None else tensor("D", D, height, width, width, width), 4),
-            values=(None if values is None else tensor("values", values, height), 1),
+            (2, 3, 4, 1),
+            tensor("G", G, height, width),
+            None if H is None else tensor("H", H, height, width, width),
+            None if D is None else tensor("D", D, height, width, width, width),
+            None if values is None else tensor("values", values, height),
         )
         super().__init__(G, H, D)
-        self._quasi = None if quasi is None else frozenset(names_of(quasi, "quasi"))
-        if quasi is None and flag("holonomic", holonomic):
-            self._quasi = frozenset()
+        if quasi is None:
+            self._quasi = frozenset() if flag("holonomic", holonomic) else None
+        else:
+            self._quasi = frozenset(names_of(quasi, "quasi"))
 
     @property
     def quasi(self) -> frozenset[str]:

@@ -73,9 +73,7 @@ class Dynamics:
         if damping is None:
             damping = np.zeros_like(self.I)
         load, damping = tensor("load", load, height), tensor("damping", damping, height, width)
-        self.I, self.P, self.load, self.damping = one_batch(
-            I=(self.I, 2), P=(self.P, 3), load=(load, 1), damping=(damping, 2)
-        )
+        self.I, self.P, self.load, self.damping = one_batch((2, 3, 1, 2), self.I, self.P, load, damping)
         self.holonomic = flag("holonomic", holonomic)
 
     @property

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kic.arguments import integer
-from kic.errors import InputError
+from kic.arrays import as_numbers
+from kic.errors import InputError, shown
 
 __all__ = ["bilinear", "cross", "dot", "form", "quadratic"]
 
@@ -237,6 +238,8 @@ def _take(name: str, given: Any, *rule: int | str, fit: str = "") -> np.ndarray:
         a = np.asarray(given)
     except ValueError:
         raise InputError(f"Expected `{name}` to be an array, got a ragged {type(given).__name__}.") from None
+    if a.dtype.kind == "O" and as_numbers(a) is None:
+        raise InputError(f"`{name}` must hold numbers or symbols, got {shown(given)}.", name=name)
     if a.dtype.kind not in "ifcO":  # bools multiply as "and", differences of unsigned numbers wrap around
         raise InputError(f"Expected `{name}` to hold signed, complex or object numbers, got {a.dtype}.")
     shape = a.shape[-len(rule) :]
@@ -253,5 +256,5 @@ def _batches(**batches: tuple[int, ...]) -> None:
     try:
         np.broadcast_shapes(*batches.values())
     except ValueError:
-        shown = ", ".join(f"`{name}` {batch}" for name, batch in batches.items())
-        raise InputError(f"Expected batches that broadcast, got {shown}.", batches=batches) from None
+        listed = ", ".join(f"`{name}` {batch}" for name, batch in batches.items())
+        raise InputError(f"Expected batches that broadcast, got {listed}.", batches=batches) from None

@@ -108,7 +108,10 @@ def reachable(*lengths: float) -> Annulus:
     """
     if not lengths:
         raise InputError("A chain needs links to reach anything, got no lengths. Give one at least.")
-    *rest, longest = np.sort(_lengths("lengths", lengths)).tolist()
+    sizes = _lengths("lengths", lengths)
+    if sizes.ndim != 1:
+        raise InputError(f"`lengths` must be single numbers, got {shown(lengths)}.", name="lengths")
+    *rest, longest = np.sort(sizes).tolist()
     others = sum(rest)
     return Annulus(max(0.0, longest - others), longest + others)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
-from kic.errors import InputError
+from kic.errors import InputError, shown
 from kic.grasping.contactarrays import (
     KINDS,
     PLANAR,
@@ -305,6 +305,8 @@ class ContactSet:
         f = trailing("force", force, len(self.axis), finite=False)
         broadcast_batches(force=f.shape[:-1], contacts=self.batch)
         turns = self.axis == 3
+        if np.isinf(f.real).any():
+            raise InputError(f"`force` must not be infinite, got {shown(force)}.", name="force")
         along = f[..., None] * self.frames[..., self.owner, np.where(turns, 0, self.axis), :]
         of = np.arange(len(self))[:, None] == self.owner
         return np.matmul((of & ~turns).astype(float), along), np.matmul((of & turns).astype(float), along)

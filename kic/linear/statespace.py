@@ -71,10 +71,11 @@ class StateSpace:
         self.outputs, self.coordinates = names_of(outputs, "outputs"), names_of(coordinates, "coordinates")
         X, U, Y, M = map(len, (self.states, self.inputs, self.outputs, self.coordinates))
         self.A, self.B, self.C, self.D = one_batch(
-            A=(tensor("A", A, X, X), 2),
-            B=(tensor("B", B, X, U), 2),
-            C=(tensor("C", C, Y, X), 2),
-            D=(tensor("D", D, Y, U), 2),
+            (2, 2, 2, 2),
+            tensor("A", A, X, X),
+            tensor("B", B, X, U),
+            tensor("C", C, Y, X),
+            tensor("D", D, Y, U),
         )
         if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
             raise InputError(

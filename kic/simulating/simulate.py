@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import integer
+from kic.arguments import entries, integer
 from kic.arrays import as_numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
@@ -336,7 +336,7 @@ def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) ->
 
 
 def _events(events: Any) -> list[Event]:
-    several = [events] if callable(events) else list(events) if np.iterable(events) else [events]
+    several = [events] if callable(events) else entries(events)
     if not all(map(callable, several)):
         raise InputError(f"Expected `events` to be functions of (t, now), got {shown(events)}.")
     return several

@@ -252,7 +252,7 @@ class Simulation:
         alike = later.mechanism == self.mechanism and later.coordinates == self.coordinates
         if not alike or any(a.shape[1:] != more[key].shape[1:] for key, a in self._arrays.items()):
             raise InputError(
-                "`later` must be a run of the same mechanism in the same coordinates, driven in the same way, "
+                "`later` must be a run of the same mechanism in the same coordinates, driven alike, "
                 f"got one of '{later.mechanism.name}' in {', '.join(later.coordinates)}."
             )
         more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arguments import integer
+from kic.arguments import entries, integer
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
@@ -235,9 +235,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
     if isinstance(answer, Mapping):
         found = {str(name): _question(one) for name, one in answer.items()}
     else:
-        several = [answer] if isinstance(answer, str) or callable(answer) else answer
-        if not np.iterable(several):
-            several = [answer]
+        several = [answer] if isinstance(answer, str) or callable(answer) else entries(answer)
         found = {}
         for one in several:
             question = _question(one)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.arguments import choice
-from kic.arrays import reals, trailing
+from kic.arrays import ordinary, reals, trailing
 from kic.errors import InputError, shown
 
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
@@ -92,4 +92,5 @@ def _damping(damping: Any) -> tuple[float, float]:
             f"below which it grows; got {shown(damping)}.",
             damping=damping,
         )
+    ordinary("damping", a)
     return (float(a), 0.0) if a.ndim == 0 else (float(a[0]), float(a[1]))
