@@ -953,7 +953,7 @@ def test_sheets() -> None:
 def test_errors() -> None:
     five = kic.load("five-bar")
     c = five.at()
-    with pytest.raises(kic.InputError, match=r"Expected `split` to be None or 'minimum norm', got 'equal'"):
+    with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got 'equal'"):
         c.joint_forces(split="equal")
     with pytest.raises(kic.InputError, match=r"Expected `split` to be None or 'minimum norm', got \["):
         c.joint_forces(split=["minimum norm"])

@@ -235,7 +235,9 @@ def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) ->
     if start.state.dtype != np.float64:
         raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
     model.closure(names).check(start.state[None])
-    rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names))
+    rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names), finite=False)
+    if rates.dtype != object and not np.isfinite(rates).all():
+        trailing("qd", qd, len(names))  # raises; huge rates end the run instead
     if rates.ndim != 1 or rates.dtype != np.float64:
         raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {shown(qd)}.")
     direct = model.direct and names == model.coordinates
