@@ -76,6 +76,7 @@ class Coefficients(jets.Jet):
             None if values is None else tensor("values", values, height),
         )
         super().__init__(G, H, D)
+        self._quasi: frozenset[str] | None
         if quasi is None:
             self._quasi = frozenset() if flag("holonomic", holonomic) else None
         else:
