@@ -14,6 +14,8 @@ import numpy as np
 from kic.errors import InputError, shown
 
 _EXACT = {int, float, Fraction, Decimal}
+# third powers of such numbers, times ordinary ones, are still finite
+LARGEST = 1e90
 # whether a description may carry complex steps, as it does while a sensitivity is asked
 _STEPPING: ContextVar[bool] = ContextVar("stepping", default=False)
 # an imaginary part larger than this is no step, but a complex number
@@ -127,13 +129,25 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
             expected=shape,
             got=a.shape,
         )
-    if finite and a.dtype != object and not np.isfinite(a).all():
+    if not finite or a.dtype == object:
+        return a
+    if not np.isfinite(a).all():
         bad = np.argwhere(~np.isfinite(a))
         where = ", ".join(map(str, map(tuple, bad[:4].tolist())))
         raise InputError(
             f"Expected `{name}` to be finite, got {a[tuple(bad[0])]} at {where}"
             f"{' …' if len(bad) > 4 else ''} ({len(bad)} of {a.size} entries).",
             entries=bad,
+        )
+    return ordinary(name, a)
+
+
+def ordinary(name: str, a: np.ndarray) -> np.ndarray:
+    """Return numbers whose squares and cubes are finite; larger ones raise `InputError`, NaN passes."""
+    size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
+    if size > LARGEST:
+        raise InputError(
+            f"`{name}` must not exceed {LARGEST:g}, got {size:g}. Choose larger units.", name=name, size=size
         )
     return a
 
@@ -162,6 +176,37 @@ def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None
         "masses, stiffnesses, rates or the posture are too large for their products: use larger units.",
         quantity=quantity,
     )
+
+
+def real_trailing(name: str, value: Any, *shape: int) -> np.ndarray:
+    """Return the array of `trailing`; complex numbers and symbols raise `InputError`."""
+    a = trailing(name, value, *shape)
+    if a.dtype != np.float64:
+        raise InputError(f"`{name}` must be real numbers, got {a.dtype}.", name=name)
+    return a
+
+
+def directions(name: str, value: Any, size: int | None) -> np.ndarray:
+    """Return directions (..., size) scaled to unit length; of any size for None.
+
+    Raises
+    ------
+    InputError
+        For another shape, numbers that are not real and finite, or a direction of zero length.
+
+    Examples
+    --------
+    >>> directions("direction", [0.0, -2e-200], 2)
+    array([ 0., -1.])
+    """
+    a = numbers(name, value)
+    shape = (size,) if size is not None else a.shape[-1:] or (1,)
+    d = real_trailing(name, a, *shape)
+    largest = np.abs(d).max(axis=-1, keepdims=True, initial=0.0)
+    if not largest.all():
+        raise InputError(f"`{name}` must have a length other than zero, got {shown(value)}.", name=name)
+    d = d / largest  # so that squares of tiny numbers do not vanish
+    return d / np.sqrt((d**2).sum(axis=-1, keepdims=True))
 
 
 def alone(a: np.ndarray, *shape: int) -> str:
@@ -195,9 +240,30 @@ def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
         raise InputError(f"Batch shapes do not broadcast: {them}.", batches=batches) from None
 
 
+def one_batch(ranks: tuple[int, ...], *arrays: Any) -> tuple[Any, ...]:
+    """Return arrays in a common batch; `ranks` are the numbers of their own axes, and None passes."""
+    batch = arrays[0].shape[: -ranks[0]]
+    for rank, a in zip(ranks, arrays, strict=True):
+        if a is not None and a.shape[:-rank] != batch:
+            break
+    else:
+        return arrays
+    shapes = {
+        f"array {k + 1}": a.shape[:-n]
+        for k, (n, a) in enumerate(zip(ranks, arrays, strict=True))
+        if a is not None
+    }
+    batch = broadcast_batches(**shapes)
+    return tuple(
+        None if a is None else np.broadcast_to(a, batch + a.shape[-rank:])
+        for rank, a in zip(ranks, arrays, strict=True)
+    )
+
+
 def check_order(order: Any) -> int:
     """An order of coefficients."""
-    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2, 3):
+    whole = isinstance(order, int | np.integer) and not isinstance(order, bool | np.timedelta64)
+    if not whole or order not in (1, 2, 3):
         raise InputError(f"Expected `order` to be 1, 2 or 3, got {shown(order)}.")
     return int(order)
 

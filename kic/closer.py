@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, numbers
+from kic.arrays import broadcast_batches, numbers, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError
 from kic.model import Model
@@ -93,6 +93,7 @@ class Closer:
         start = near.reshape(-1, self._sizes[1])
         states, arrived = self._closure.approach(start, values.reshape(-1, self._sizes[0]))
         if not arrived.all():
+            trailing("near", near, self._sizes[1])
             inputs = {name: values[..., k] for k, name in enumerate(self.inputs)}
             return closed(self._model, inputs, Configuration(self._model, batch, start.copy()), "raise").state
         return states.reshape(*batch, self._sizes[1])

@@ -98,7 +98,8 @@ class Closure:
         states, arrived = self.arrive(start, target)
         if arrived.all() or not self.compiled:
             return states, arrived
-        far = np.flatnonzero(~arrived)
+        finite = np.isfinite(start).all(axis=1) & np.isfinite(target).all(axis=1)
+        far = np.flatnonzero(~arrived & finite)
         here = self.transfer.values_and_rates(start[far])[0][:, : self.transfer.first]
         for parts in PARTS:
             step = (target[far] - here) / parts

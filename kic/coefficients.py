@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from kic import jets
-from kic.arrays import broadcast_batches, trailing
-from kic.errors import InputError, SingularError, shown, unknown
+from kic.arguments import flag, instance, mapping, names_of
+from kic.arrays import broadcast_batches, check_order, one_batch, trailing
+from kic.errors import InputError, SingularError, unknown
 from kic.scaling import Scaling, composed, stacked
 from kic.tables import Sheet, member
 
@@ -68,19 +69,25 @@ class Coefficients(jets.Jet):
         quasi: Iterable[str] | None = None,
         scaling: Scaling | None = None,
     ) -> None:
-        self.rows, self.columns = tuple(rows), tuple(columns)
+        self.rows, self.columns = names_of(rows, "rows"), names_of(columns, "columns")
         height, width = len(self.rows), len(self.columns)
         if len(set(self.columns)) < width:
             raise InputError(f"Expected columns with different names, got {', '.join(self.columns)}.")
         if D is not None and H is None:
             raise InputError("Expected H where D is given.")
-        super().__init__(
+        G, H, D, self.values = one_batch(
+            (2, 3, 4, 1),
             tensor("G", G, height, width),
             None if H is None else tensor("H", H, height, width, width),
             None if D is None else tensor("D", D, height, width, width, width),
+            None if values is None else tensor("values", values, height),
         )
-        self.values = None if values is None else tensor("values", values, height)
-        self._quasi = frozenset() if quasi is None and holonomic else quasi
+        super().__init__(G, H, D)
+        self._quasi: frozenset[str] | None
+        if quasi is None:
+            self._quasi = frozenset() if flag("holonomic", holonomic) else None
+        else:
+            self._quasi = frozenset(names_of(quasi, "quasi"))
         self.scaling = scaling
 
     @property
@@ -107,7 +114,7 @@ class Coefficients(jets.Jet):
         >>> Coefficients.identity(["a", "b"])["b"].G
         array([[0., 1.]])
         """
-        names = tuple(names)
+        names = names_of(names, "names")
         size = len(names)
         return cls(names, names, np.eye(size), np.zeros((size,) * 3), np.zeros((size,) * 4), quasi=quasi)
 
@@ -153,6 +160,8 @@ class Coefficients(jets.Jet):
         ('c', 'b')
         """
         there = (*self.rows, *self.columns)
+        names = mapping("names", names, "new names by the old ones")
+        names_of(names.values(), "names")
         for name in names:
             if name not in there:
                 raise unknown("row or column", name, "these coefficients", there)
@@ -184,6 +193,7 @@ class Coefficients(jets.Jet):
         """
         parts = [self]
         for other in others:
+            expect("others", other)
             if set(other.columns) != set(self.columns):
                 raise InputError(
                     f"Expected the same columns in a stack, got {', '.join(self.columns)} and "
@@ -282,6 +292,7 @@ class Coefficients(jets.Jet):
         InputError
             If some are missing; carries `missing`.
         """
+        names = names_of(names, "names")
         if names == self.rows:
             return self
         missing = tuple(name for name in names if name not in self.rows)
@@ -348,7 +359,7 @@ class Coefficients(jets.Jet):
 
     def sheet(self, order: int | None = None) -> Sheet:
         """Labelled tables of everything up to an order (by default 2 at most), to print or to show."""
-        upto = min(self.order, 2) if order is None else min(order, self.order)
+        upto = min(self.order, 2 if order is None else check_order(order))
         count = f"{len(self.rows)} row{'s' if len(self.rows) > 1 else ''}"
         sheet = Sheet(f"{count} with respect to {', '.join(self.columns)}")
         index, remark = member(self.batch)
@@ -382,14 +393,9 @@ class Coefficients(jets.Jet):
 
 
 def expect(name: str, value: Any) -> Coefficients:
-    """Refuse what is no `Coefficients`."""
-    if not isinstance(value, Coefficients):
-        raise InputError(
-            f"Expected `{name}` to be Coefficients, got {shown(value)}. Arrays become some by "
-            "kic.Coefficients(rows, columns, G, H, D).",
-            name=name,
-        )
-    return value
+    """Return coefficients; other objects raise `InputError`."""
+    remedy = "Make them of arrays by kic.Coefficients(rows, columns, G, H, D)."
+    return instance(name, value, Coefficients, remedy)
 
 
 def tensor(name: str, value: Any, *shape: int) -> np.ndarray:
@@ -406,11 +412,9 @@ def _three(jet: jets.Tensors) -> tuple[Any, Any, Any]:
 
 
 def _find(kind: str, names: str | Iterable[str], there: tuple[str, ...]) -> list[int]:
-    """Places of names, or of all components of a part."""
+    """Return the places of names, or of all components of a part."""
     picked: list[int] = []
-    for name in [names] if isinstance(names, str) or not isinstance(names, Iterable) else names:
-        if not isinstance(name, str):
-            raise InputError(f"Expected names of {kind}s, got {shown(name)}.")
+    for name in names_of(names, "names"):
         found = [i for i, x in enumerate(there) if x == name or x.startswith(f"{name}.")]
         if not found:
             raise unknown(kind, name, "these coefficients", there)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kic.arguments import flag, names_of
 from kic.arrays import broadcast_batches, check_finite, check_order
 from kic.coefficients import Coefficients
 from kic.contributions import Contributions
@@ -15,7 +16,6 @@ from kic.errors import InputError
 from kic.kinematics import ContributionsQuestion
 from kic.linear.linearized import Linearized
 from kic.members import spread, surviving
-from kic.rows import names_of
 from kic.system import PIVOT
 from kic.transfer import Transfer
 
@@ -101,7 +101,8 @@ class Configuration(Linearized):
             ok, pivot = self._ok, None
             T = self._masked(question.table(self._states))
         else:
-            chosen, asked = transfer, model.elsewhere(transfer, names_of(of), check_order(order))
+            names = names_of(of, least=1)
+            chosen, asked = transfer, model.elsewhere(transfer, names, check_order(order))
             table = asked.answer
             good, found = surviving(
                 self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
@@ -154,7 +155,7 @@ class Configuration(Linearized):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
-        if motors:
+        if flag("motors", motors):
             return self.dynamics(wrt, applied, failures) + self._rotors(wrt, failures)
         model = self._model
         force, batch = model.loads.applied(applied, self.name)

@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Self
 
+from kic.arguments import choice
 from kic.arrays import carries_step, without_step
 from kic.checks import GROUND, STRICT, Vector, apart, assign, check_name, listed, number, text, vector
 from kic.contacts import Contact
@@ -340,6 +341,8 @@ class Drawing:
         """
         if not isinstance(name, str):
             raise InputError(f"Expected a name, got {shown(name)}.")
+        for kind in kinds:
+            choice("kinds", kind, KINDS)
         among = kinds or KINDS
         for kind in among:
             for part in getattr(self, kind):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kic import jets
-from kic.arrays import broadcast_batches, check_finite, trailing
+from kic.arguments import flag, names_of
+from kic.arrays import broadcast_batches, check_finite, one_batch, trailing
 from kic.coefficients import Coefficients, expect, tensor
 from kic.errors import InputError, SingularError
 from kic.scaling import moved_error
@@ -67,8 +68,8 @@ class Dynamics:
         efforts: Iterable[str] | None = None,
         inertia_error: np.ndarray | Callable[[], np.ndarray] | None = None,
     ) -> None:
-        self.coordinates = tuple(coordinates)
-        self.efforts = self.coordinates if efforts is None else tuple(efforts)
+        self.coordinates = names_of(coordinates, "coordinates")
+        self.efforts = self.coordinates if efforts is None else names_of(efforts, "efforts")
         height, width = len(self.efforts), len(self.coordinates)
         self.I = tensor("I", I, height, width)
         self.P = tensor("P", P, height, width, width)
@@ -76,9 +77,9 @@ class Dynamics:
             load = np.zeros_like(self.I, shape=self.I.shape[:-1])
         if damping is None:
             damping = np.zeros_like(self.I)
-        self.load = tensor("load", load, height)
-        self.damping = tensor("damping", damping, height, width)
-        self.holonomic = holonomic
+        load, damping = tensor("load", load, height), tensor("damping", damping, height, width)
+        self.I, self.P, self.load, self.damping = one_batch((2, 3, 1, 2), self.I, self.P, load, damping)
+        self.holonomic = flag("holonomic", holonomic)
         self._inertia_error = inertia_error
 
     @property
@@ -354,6 +355,7 @@ class Dynamics:
 
     def sheet(self, power: bool = True) -> Sheet:
         """Labelled tables of I*, P* and the load, to print or to show."""
+        power = flag("power", power)
         sheet = Sheet(f"dynamics in {', '.join(self.coordinates)}")
         index, remark = member(self.batch)
         if remark:

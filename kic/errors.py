@@ -54,6 +54,10 @@ class InputError(KicError, ValueError):
     """An argument of the wrong shape, kind or content."""
 
 
+class OutOfRangeError(InputError, IndexError):
+    """An index beyond the last item; an IndexError, too, with which Python ends a loop over items."""
+
+
 class PostureError(InputError):
     """Members of a batch that have no posture.
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import flag
 from kic.arrays import check_finite, check_order, numbers
 from kic.errors import InputError, placed, shown
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ModelTable, kernel
@@ -46,11 +47,11 @@ class Evaluator:
         wrt: str | Iterable[str] | None = None,
     ) -> None:
         names = names_of(of)
+        if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
+            raise InputError(f"`dynamics` must be True, False or 'inertia', got {shown(dynamics)}.")
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
-        if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
-            raise InputError(f"Expected `dynamics` to be True, False or 'inertia', got {shown(dynamics)}.")
         parts = _MODEL[:2] if dynamics == "inertia" else _MODEL if dynamics else ()
         clash = sorted(set(names) & set(parts))
         if clash:
@@ -115,7 +116,7 @@ class Evaluator:
         Quaternions of balls are brought to unit length first. For speed nothing else is looked at: where a
         spring or a distance has no length, the numbers that depend on it are NaN, and numbers may overflow.
         """
-        if check:
+        if check is not False and flag("check", check):
             self.check(state)
             made = self(state, out=out)
             ok = np.isfinite(np.real(state)).all(axis=-1).reshape(-1)

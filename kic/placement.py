@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from kic.errors import InputError
+from kic.errors import InputError, OutOfRangeError, shown
 from kic.model import Model
 from kic.parts import Joint
 from kic.posture import phi_of
@@ -116,11 +116,25 @@ class Placement:
         """
         if not self.batch:
             raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
-        which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
+        try:
+            which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
+        except (TypeError, ValueError, OverflowError):
+            which = None
+        except IndexError as error:
+            raise OutOfRangeError(f"`members` must be an index of the batch {self.batch}: {error}.") from None
+        if which is None:
+            said = "integers, slices, or arrays of integers or booleans"
+            raise InputError(f"`members` must be {said}, got {shown(members)}.")
         ok = None if self._ok is None else self._ok.reshape(-1)[which]
         which, shape = which.reshape(-1), which.shape
         aims = None if self._aims is None else self._aims.take(which)
         return type(self)(self._model, shape, self._states[which], ok, aims)
+
+    def _beside(self, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None) -> Any:
+        """Return a configuration of the same mechanism at other states; of assembly modes a plain one."""
+        from kic.configuration import Configuration
+
+        return Configuration(self._model, batch, states, ok)
 
     def __iter__(self) -> Iterator[Self]:
         """The members of a batch along its first axis."""

@@ -21,11 +21,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kic.errors import InputError
+from kic.arguments import integer
+from kic.arrays import as_numbers
+from kic.errors import InputError, shown
 
 __all__ = ["bilinear", "cross", "dot", "form", "quadratic"]
 
 
+# infinite and huge numbers go through as in other array arithmetic
+_quiet = np.errstate(over="ignore", invalid="ignore")
+
+
+@_quiet
 def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     """Generalized scalar product [A] • [T]: planes of `T` scaled by a row of `A` and summed (App. A.3, A.4).
 
@@ -56,8 +63,7 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     >>> dot(np.ones((5, 1, 2)), np.ones((2, 3, 3, 3)), order=3).shape
     (5, 1, 3, 3, 3)
     """
-    if not isinstance(order, int | np.integer) or order < 1:
-        raise InputError(f"Expected `order` to be a whole number of at least 1, got {order!r}.", order=order)
+    order = integer("order", order, 1)
     A = _take("A", A, "P", "N")
     N = A.shape[-1]
     rest = "LMK"[-order:] if order <= 3 else [f"M{i + 1}" for i in range(order)]
@@ -69,6 +75,7 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     return product.reshape(*product.shape[:-1], *tail)
 
 
+@_quiet
 def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     """Generalized cross product [A]ᵀ × [B]: columns of `A` with columns of `B` (2-172, 2-190).
 
@@ -98,8 +105,7 @@ def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     >>> cross([[1.0], [0.0], [0.0]], [0.0, 1.0, 0.0], order=0).T
     array([[0., 0., 1.]])
     """
-    if order not in (0, 1):
-        raise InputError(f"Expected `order` to be 1 (matrix) or 0 (vector), got {order!r}.", order=order)
+    order = integer("order", order, 0, 1)
     A, B = _take("A", A, 3, "M"), _take("B", B, 3, *"K"[:order])
     _batches(A=A.shape[:-2], B=B.shape[: -1 - order])
     if order == 0:
@@ -107,6 +113,7 @@ def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     return np.cross(A.swapaxes(-1, -2)[..., None], B[..., None, :, :], axis=-2)
 
 
+@_quiet
 def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
     """Quadratic operation of a matrix on a 3-index array, [D]ᵀ[C][D] plane by plane (App. A.1).
 
@@ -138,6 +145,7 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
     return bilinear(C, D, D)
 
 
+@_quiet
 def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarray:
     """Operation of two matrices on a 3-index array, [L]ᵀ[C][R] plane by plane (App. A.1 with two sides).
 
@@ -176,6 +184,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     return product if right is None else product @ right
 
 
+@_quiet
 def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
     """Multilinear form: each index of `T` but the first summed with its own vector (App. A.2).
 
@@ -229,6 +238,8 @@ def _take(name: str, given: Any, *rule: int | str, fit: str = "") -> np.ndarray:
         a = np.asarray(given)
     except ValueError:
         raise InputError(f"Expected `{name}` to be an array, got a ragged {type(given).__name__}.") from None
+    if a.dtype.kind == "O" and as_numbers(a) is None:
+        raise InputError(f"`{name}` must hold numbers or symbols, got {shown(given)}.", name=name)
     if a.dtype.kind not in "ifcO":  # bools multiply as "and", differences of unsigned numbers wrap around
         raise InputError(f"Expected `{name}` to hold signed, complex or object numbers, got {a.dtype}.")
     shape = a.shape[-len(rule) :]
@@ -245,5 +256,5 @@ def _batches(**batches: tuple[int, ...]) -> None:
     try:
         np.broadcast_shapes(*batches.values())
     except ValueError:
-        shown = ", ".join(f"`{name}` {batch}" for name, batch in batches.items())
-        raise InputError(f"Expected batches that broadcast, got {shown}.", batches=batches) from None
+        listed = ", ".join(f"`{name}` {batch}" for name, batch in batches.items())
+        raise InputError(f"Expected batches that broadcast, got {listed}.", batches=batches) from None

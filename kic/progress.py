@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from kic.arguments import flag
+
 # seconds after which a person wants to know how far it is, and between two looks
 PATIENCE, AGAIN = 1.0, 0.1
 
@@ -19,7 +21,7 @@ class Bar:
     """
 
     def __init__(self, wanted: bool | None) -> None:
-        self._wanted = sys.stderr.isatty() if wanted is None else bool(wanted)
+        self._wanted = sys.stderr.isatty() if wanted is None else flag("progress", wanted)
         self._patience = PATIENCE if wanted is None else 0.0
         self._since = self._last = time.monotonic()
         self._shown = False

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from kic.arguments import names_of
 from kic.checks import GROUND
 from kic.contacts import Contact
 from kic.couplings import Coupling
 from kic.cuts import contact_items, cut_joint_part, distance_item
-from kic.errors import InputError, shown, unknown
+from kic.errors import InputError, unknown
 from kic.items import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT, Item, Part, pack, point_item
 from kic.motors import Motor
 from kic.parts import Body, Distance, Joint, Point
@@ -83,23 +83,6 @@ class Rows:
         return apart - whole * np.round(apart.real / (2 * np.pi))
 
 
-def names_of(of: Any, argument: str = "of") -> tuple[str, ...]:
-    """Names as a tuple, from one or from several.
-
-    Raises
-    ------
-    InputError
-        If something is no name.
-    """
-    if isinstance(of, str):
-        return (of,)
-    names = tuple(of) if isinstance(of, Iterable) else (of,)
-    for name in names:
-        if not isinstance(name, str):
-            raise InputError(f"Expected names in `{argument}`, got {shown(name)}.")
-    return names
-
-
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     """Rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
 
@@ -108,9 +91,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     UnknownNameError, InputError
         For a name that is not there, or a part that has no such rows.
     """
-    names = tuple(of)
-    if not names:
-        raise InputError("Expected at least one name in `of`, got none.")
+    names = names_of(of, least=1)
     items: list[Item] = []
     labels: list[str] = []
     valued: list[bool] = []

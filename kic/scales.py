@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import reals
+from kic.arrays import ordinary, reals
 from kic.drawing import Drawing
 from kic.errors import InputError, shown, unknown
 from kic.units import row_unit
@@ -32,7 +32,7 @@ def row_scales(drawing: Drawing, rows: tuple[str, ...], length: Any) -> np.ndarr
     found = reals(length)
     if found is None or found.ndim or found <= 0:
         raise InputError(f"Expected `length` to be a positive number, got {shown(length)}.")
-    return np.where(np.array(units) == "rad", found, 1.0)
+    return np.where(np.array(units) == "rad", ordinary("length", found), 1.0)
 
 
 def coordinate_limits(drawing: Drawing, columns: tuple[str, ...], limits: Any, kind: str) -> np.ndarray:
@@ -66,7 +66,7 @@ def coordinate_limits(drawing: Drawing, columns: tuple[str, ...], limits: Any, k
         raise InputError(
             f"Expected `limits` to be positive numbers for {', '.join(columns)}, got {shown(limits)}."
         )
-    return found
+    return ordinary("limits", found)
 
 
 def _check_one_unit(what: str, names: tuple[str, ...], units: list[str], remedy: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, numbers
+from kic.arrays import LARGEST, broadcast_batches, numbers
 from kic.errors import InputError, shown
 from kic.items import DIRECTION, POINT, Item
 from kic.parts import Body, Distance
@@ -173,6 +173,7 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
             parts = _values(rows, key, value, tree.scalar)
             names.append(key)
             named += parts
+            reasons += [_too_large(key, part) for part in parts]
             if isinstance(drawing.parts.get(key), Distance):
                 reasons.append(_no_distance(key, parts[0]))
         batches[key] = parts[0].shape if parts else ()
@@ -203,6 +204,14 @@ def _values(
     if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
         raise InputError(f"Expected `{key}` to have shape (..., {height}), got {a.shape}.", got=a.shape)
     return [a] if height == 1 else [a[..., k] for k in range(height)]
+
+
+def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
+    """Reasons against values whose squares are not finite."""
+    why = np.full(wanted.shape, "", dtype=object)
+    for index in np.argwhere(np.abs(wanted.real) > LARGEST) if wanted.dtype != object else ():
+        why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {LARGEST:g}"
+    return why
 
 
 def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:

@@ -478,11 +478,11 @@ def test_typed_numbers() -> None:
     [
         (lambda a, b: a @ a, r"Rows are needed for v0, v1; missing: v0, v1. There are: u0, u1, u2"),
         (lambda a, b: a @ b["v1"], r"Rows are needed for v0, v1; missing: v0. There are: v1"),
-        (lambda a, b: a.compose(np.eye(2)), r"Expected `inner` to be Coefficients, got .*Coefficients\(rows"),
+        (lambda a, b: a.compose(np.eye(2)), r"`inner` must be a Coefficients, got .*Coefficients\(rows"),
         (lambda a, b: a.inverse(), r"Only as many .* 3 rows \(u0, u1, u2\) and 2 columns .* stack\) 2 rows"),
         (lambda a, b: a.stack(b), r"the same columns in a stack, got v0, v1 and w0, w1. Compose \(@\) first"),
         (lambda a, b: a.stack(a["u1"]), r"rows to have their own names, got twice u1"),
-        (lambda a, b: Coefficients("xy", "a", [[1.0]]), r"Expected `G` to have shape \(..., 2, 1\), got"),
+        (lambda a, b: Coefficients(["x", "y"], "a", [[1.0]]), r"`G` to have shape \(..., 2, 1\), got"),
         (lambda a, b: Coefficients("x", "a", [[1.0]], [[1.0]]), r"`H` to have shape \(..., 1, 1, 1\)"),
         (lambda a, b: Coefficients("x", "a", [[1.0]], D=[[[[1.0]]]]), r"Expected H where D is given"),
         (lambda a, b: Coefficients("x", "a", [["?"]]), r"Expected `G` to be an array of numbers"),
@@ -680,9 +680,9 @@ def test_transfer_refusals() -> None:
         d.transfer(tip)
     with pytest.raises(kic.InputError, match=r"This needs H, of order 2; .* Ask with order=2"):
         d.transfer(c.coefficients(["tip.x", "tip.y"], order=1).inverse())
-    with pytest.raises(kic.InputError, match=r"Expected `coefficients` to be Coefficients, got "):
+    with pytest.raises(kic.InputError, match=r"`coefficients` must be a Coefficients, got "):
         d.transfer(np.eye(2))
-    with pytest.raises(kic.InputError, match=r"Expected `left` to be Coefficients, got "):
+    with pytest.raises(kic.InputError, match=r"`left` must be a Coefficients, got "):
         d.transfer(tip.inverse(), left=np.eye(2))
     many = kic.load("horn-two-link").at(np.ones((3, 2))).coefficients(["tip.x", "tip.y"]).inverse()
     few = kic.load("horn-two-link").at(np.ones((2, 2))).dynamics()

@@ -186,8 +186,8 @@ PLACE = {"tip.x": 1.0, "tip.y": 0.0}
 WRONG = [
     ({"tip.x": 1.0}, {}, r"mobility 2; 1 coordinates were named: tip\.x\. Name 1 more"),
     ({"tip.x": 1.0, "tip.y": np.nan}, {}, r"has no such posture: inputs must be finite"),
-    (PLACE, {"starts": 0}, r"Expected `starts` to be a positive number of starts, got 0"),
-    (PLACE, {"starts": 2.5}, r"Expected `starts` to be a positive .*, got 2\.5"),
+    (PLACE, {"starts": 0}, r"`starts` must be an integer of at least 1, got 0"),
+    (PLACE, {"starts": 2.5}, r"`starts` must be an integer of at least 1, got 2\.5"),
     (PLACE, {"seed": "x"}, r"Expected `seed` to be a whole number or a Generator, got 'x'"),
     (PLACE, {"seed": -1}, r"Expected `seed` to be a whole number or a Generator, got -1"),
     (PLACE, {"limits": [1]}, r"Expected `limits` to be a dict .*, got \[1\]"),

@@ -368,7 +368,7 @@ def test_an_ellipsoid_in_space_shows_its_outline() -> None:
 
 def test_what_ellipsoids_can_not_be_drawn() -> None:
     c = kic.load("puma560").at([0.1, 0.4, -2.0, 0.6, 0.7, -0.3])
-    with pytest.raises(InputError, match="rows must be x, y, z of one point"):
+    with pytest.raises(InputError, match="must have two or three rows x, y, z"):
         draw(c).ellipsoid(c.ellipsoid("velocity", "link6", length=0.3))
     with pytest.raises(InputError, match="needs what Configuration"):
         draw(c).ellipsoid(np.eye(3))

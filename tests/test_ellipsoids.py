@@ -559,7 +559,7 @@ def test_what_it_refuses() -> None:
 def test_what_an_ellipsoid_refuses() -> None:
     e = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 1.2]]).ellipsoid("velocity", TIP)
     for ask in (e.along, e.support):
-        with pytest.raises(kic.InputError, match="Expected `direction` to have a length, got zeros"):
+        with pytest.raises(kic.InputError, match="`direction` must have a length other than zero"):
             ask([0.0, 0.0])
         with pytest.raises(kic.InputError, match=r"Expected `direction` to have shape \(\.\.\., 2\)"):
             ask([1.0])
@@ -569,7 +569,7 @@ def test_what_an_ellipsoid_refuses() -> None:
         e.level([np.nan, 0.0])
     with pytest.raises(kic.InputError, match=r"Expected `unit` to have shape \(K, 2\), got \(2,\)"):
         e.surface([1.0, 0.0])
-    with pytest.raises(kic.InputError, match="Expected `unit` to have a length"):
+    with pytest.raises(kic.InputError, match="`unit` must have a length"):
         e.surface([[1.0, 0.0], [0.0, 0.0]])
     with pytest.raises(
         kic.InputError, match="Masses are those of the ellipsoid of 'inertia'; this is of 'velocity'"

@@ -239,7 +239,7 @@ def test_errors() -> None:
     m = kic.load("five-bar")
     with pytest.raises(kic.InputError, match=r"'truss' has no freedom; no set of coordinates drives it\.$"):
         rigid().independent_sets()
-    with pytest.raises(kic.InputError, match=r"Expected `count` to be a positive number of sets, got 0"):
+    with pytest.raises(kic.InputError, match=r"`count` must be an integer of at least 1, got 0"):
         m.independent_sets(count=0)
     with pytest.raises(kic.InputError, match=r"positive number of sets, got True"):
         m.independent_sets(count=True)

@@ -130,7 +130,7 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
     with pytest.raises(kic.InputError, match="Expected `bounds` to be"):
         joints.plot("w", bounds=(1, 0))
     for contours in (-3, 2.5, "many", True):
-        with pytest.raises(kic.InputError, match="Expected `contours` to be a number of lines, 0 for none"):
+        with pytest.raises(kic.InputError, match="`contours` must be an integer of at least 0"):
             joints.plot("w", contours=contours)
     for width in (-3, 0.5, "wide", np.nan, True, 1000):
         with pytest.raises(kic.InputError, match="`width` to be a number of inches from 2 to 40"):

@@ -236,7 +236,7 @@ def test_what_it_refuses() -> None:
     with pytest.raises(kic.InputError, match=r"`out` must be .* for the batch \(1,\)"):
         f(c.state[None], out=f(c.state))
     s = c.operational_space("tip.x")
-    with pytest.raises(kic.InputError, match="Expected `direction` to have a length"):
+    with pytest.raises(kic.InputError, match="`direction` must have a length"):
         s.mass([0.0])
     with pytest.raises(kic.InputError, match=r"Expected `force` to have shape \(\.\.\., 1\)"):
         s.effort([1.0, 2.0])

@@ -22,7 +22,7 @@ def test_names() -> None:
         if of is not None:
             with pytest.raises(kic.InputError, match="Expected names in `wrt`, got "):
                 C.coefficients("tip", wrt=of)
-        with pytest.raises(kic.InputError, match="Expected names of rows, got "):
+        with pytest.raises(kic.InputError, match="Expected names in `names`, got "):
             C.coefficients("tip")[of]
 
 

@@ -953,7 +953,7 @@ def test_sheets() -> None:
 def test_errors() -> None:
     five = kic.load("five-bar")
     c = five.at()
-    with pytest.raises(kic.InputError, match=r"Expected `split` to be None or 'minimum norm', got 'equal'"):
+    with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got 'equal'"):
         c.joint_forces(split="equal")
     with pytest.raises(kic.InputError, match=r"Expected `split` to be None or 'minimum norm', got \["):
         c.joint_forces(split=["minimum norm"])
@@ -981,7 +981,7 @@ def test_errors() -> None:
     with pytest.raises(kic.UnknownNameError, match="No force or moment 'push' in 'five-bar'"):
         c.joint_forces(applied={"push": [0, 0, 0]})
     w = c.joint_forces()["A"]
-    with pytest.raises(kic.InputError, match="Expected `direction` to have a length, got zeros"):
+    with pytest.raises(kic.InputError, match="`direction` must have a length other than zero"):
         w.along([0, 0, 0])
     with pytest.raises(kic.InputError, match=r"Expected `direction` to have shape \(\.\.\., 3\)"):
         w.along([0, 1])

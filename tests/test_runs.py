@@ -274,12 +274,13 @@ def test_files_that_hold_no_run_are_told(tmp_path, what: str) -> None:
 
 
 WRONG = [
-    ({"rtol": -1}, "Expected `rtol` to be a number"),
-    ({"rtol": "fine"}, "Expected `rtol` to be a number"),
-    ({"atol": np.nan}, "Expected `atol` to be a number"),
-    ({"atol": 0.0}, "Expected `atol` to be a number, 2.2e-308 at least, got 0.0"),
-    ({"max_steps": 0}, "Expected `max_steps` to be a positive integer"),
-    ({"max_steps": True}, "Expected `max_steps` to be a positive integer"),
+    ({"rtol": -1}, "`rtol` must be a number from 2.2e-14 to 1, got -1"),
+    ({"rtol": "fine"}, "`rtol` must be a number"),
+    ({"rtol": 10.0}, "`rtol` must be a number from 2.2e-14 to 1, got 10.0"),
+    ({"atol": np.nan}, "`atol` must be a number"),
+    ({"atol": 0.0}, "`atol` must be a number from 2.2e-308 to inf, got 0.0"),
+    ({"max_steps": 0}, "`max_steps` must be an integer of at least 1"),
+    ({"max_steps": True}, "`max_steps` must be an integer of at least 1"),
     ({"t": []}, "two at least"),
     ({"t": [0.0]}, "two at least"),
     ({"mechanism": "four-bar"}, "Expected `mechanism` to be a Mechanism"),

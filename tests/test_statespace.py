@@ -375,9 +375,9 @@ def test_discrete_models() -> None:
         assert s.discretize(0.01, method).A.shape == s.A.shape
     assert mismatch(s.discretize(0.01, "euler").A, np.eye(18) + 0.01 * s.A) < 1e-14
     for wrong in (0, -1, np.nan, [1, 2], "x"):
-        with pytest.raises(kic.InputError, match="Expected `dt` to be"):
+        with pytest.raises(kic.InputError, match="`dt` must be"):
             s.discretize(wrong)
-    with pytest.raises(kic.InputError, match="Expected `method` to be one of zoh, foh"):
+    with pytest.raises(kic.InputError, match="`method` must be 'zoh', 'foh'"):
         s.discretize(0.1, "tustin")
     with pytest.raises(kic.InputError, match=r"discretize\(\) is asked of a continuous model"):
         discrete.discretize(0.1)

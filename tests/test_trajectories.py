@@ -414,8 +414,8 @@ ERRORS = {
     "increase from 0, got 1 and then 1": lambda: tr.through([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]),
     "a start at 1": lambda: tr.through([[0.0], [1.0]], [1.0, 2.0]),
     "Points 1 and 2 coincide": lambda: tr.through([[0.0], [1.0], [1.0]]),
-    "`degree` to be 3, 5 or 7": lambda: tr.through([[0.0], [1.0]], degree=4),  # type: ignore[arg-type]
-    "`ends` to be 'rest' or 'free'": lambda: tr.through([[0.0], [1.0]], ends="loose"),  # type: ignore[arg-type]
+    "`degree` must be 3, 5 or 7": lambda: tr.through([[0.0], [1.0]], degree=4),  # type: ignore[arg-type]
+    "`ends` must be 'rest' or 'free'": lambda: tr.through([[0.0], [1.0]], ends="loose"),  # type: ignore[arg-type]
     "needs 6 points": lambda: tr.through([[0.0], [1.0]], ends="free"),
     "`stops` to be points from 0 to 1": lambda: tr.through([[0.0], [1.0]], stops=[2]),
     "where `jerks` are given": lambda: tr.hermite(POINTS, TIMES, POINTS, jerks=POINTS),
@@ -428,10 +428,10 @@ ERRORS = {
     "jerk 1e.17. Phases .* or take trapezoid": lambda: tr.s_curve([0.0], [1.0], 1.0, 1.0, 1e17),
     "of too different sizes": lambda: tr.trapezoid([0.0], [1e300], 1.0, 1.0),
     "and holds it, got inf in shares": lambda: tr.trapezoid([0.0], [1e-310], 1.0, 1.0),
-    "`order` to be 0, 1, 2 or 3, got True": lambda: ONE.extremes(True),
-    "`order` to be 0, 1, 2 or 3, got -1": lambda: ONE.jumps(-1),
+    "`order` must be an integer from 0 to 3, got True": lambda: ONE.extremes(True),
+    "`order` must be an integer from 0 to 3, got -1": lambda: ONE.jumps(-1),
     "to concatenate, got trajectory of": lambda: tr.concatenate(ONE),  # type: ignore[arg-type]
-    "`mechanism` to be a Mechanism, got 3": lambda: ONE.on(3),  # type: ignore[arg-type]
+    "`mechanism` must be a Mechanism, got 3": lambda: ONE.on(3),  # type: ignore[arg-type]
     "'line' or 'ends'": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1.0, together="no"),  # type: ignore[arg-type]
     "to be positive": lambda: tr.trapezoid([0.0], [1.0], -1.0, 1.0),
     "lower and upper ones": lambda: tr.trapezoid([0.0], [1.0], [1.0, 2.0, 3.0], 1.0),
@@ -444,8 +444,8 @@ ERRORS = {
     "holds it, got 0 in shares": lambda: tr.trapezoid([0.0], [1.0], 1.0, [[0.0], [1.0]]),
     "positions to meet": lambda: tr.concatenate([ONE, ONE]),
     "rates to meet": lambda: tr.concatenate([ONE, tr.line([1.0], [2.0])]),
-    "`order` to be 0, 1, 2 or 3": lambda: ONE.extremes(4),
-    "at least 2 times": lambda: ONE.on(kic.load("four-bar"), 1),
+    "`order` must be an integer from 0 to 3, got 4": lambda: ONE.extremes(4),
+    "`t` must be an integer of at least 2": lambda: ONE.on(kic.load("four-bar"), 1),
     r"times \(T,\) of a path": lambda: ONE.on(kic.load("four-bar"), [[0.0]]),
 }  # fmt: skip
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
-from kic.errors import InputError, unknown
+from kic.arrays import broadcast_batches, directions, trailing
+from kic.errors import unknown
 from kic.grasping.pressing import SMALL, Pressing, remarks
 from kic.tables import Sheet, member
 
@@ -94,13 +94,10 @@ class Wrench:
         >>> [round(float(x), 6) for x in f["shoulder"].along([0, 1, 0])]
         [19.62, 0.0]
         """
-        u = trailing("direction", direction, 3)
+        u = directions("direction", direction, 3)
         broadcast_batches(direction=u.shape[:-1], forces=self.point.shape[:-1])
-        size = np.linalg.norm(u, axis=-1, keepdims=True)
-        if not size.all():
-            raise InputError("Expected `direction` to have a length, got zeros.")
         of = np.zeros((*u.shape[:-1], 2, 6))
-        of[..., 0, :3] = of[..., 1, 3:] = u / size
+        of[..., 0, :3] = of[..., 1, 3:] = u
         found = self._components(of)
         return found[..., 0] / self._length, found[..., 1]
 

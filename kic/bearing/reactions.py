@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_finite, trailing
+from kic.arrays import broadcast_batches, check_finite, ordinary, trailing
 from kic.bearing.freebodies import FreeBodies, Places
 from kic.bearing.jointforces import JointForces, Split
 from kic.contacts import pressing_of
@@ -164,8 +164,8 @@ def joint_forces(
     """Forces in all joints of postures (..., S); see `Configuration.joint_forces`."""
     model.only_real("joint_forces()", "Ask for efforts of the dynamics, or take differences.")
     free = model.free
-    if split not in (None, "minimum norm") or not (split is None or isinstance(split, str)):
-        raise InputError(f"Expected `split` to be None or 'minimum norm', got {shown(split)}.")
+    if split is not None and (not isinstance(split, str) or split != "minimum norm"):
+        raise InputError(f"`split` must be None or 'minimum norm', got {shown(split)}.", name="split")
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; this posture holds {states.dtype}.")
     labels = model.coordinates if transfer is None else transfer.labels
@@ -234,7 +234,7 @@ def _real(name: str, value: Any, size: int, finite: bool = True) -> np.ndarray:
     a = trailing(name, value, size, finite=finite)
     if a.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; `{name}` holds {a.dtype}.")
-    return a
+    return ordinary(name, a)
 
 
 def _tree_rates(

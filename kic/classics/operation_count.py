@@ -15,6 +15,7 @@ from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 
+from kic.arguments import integer
 from kic.configuration import Configuration
 from kic.dh import DHRow, from_dh
 from kic.dynamics import Dynamics
@@ -341,18 +342,12 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
     """
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"`method` must be one of {METHODS}, got {shown(method)}. Choose one of them.")
-    n = _positive_integer(n_joints)
+    n = integer("n_joints", n_joints, 1)
     products, sums = (
         sum(Fraction(c) * n**k for k, c in enumerate(reversed(coefficients)))
         for coefficients in TABLE_1[method]
     )
     return int(products), int(sums)
-
-
-def _positive_integer(n_joints: Any) -> int:
-    if not isinstance(n_joints, int | np.integer) or isinstance(n_joints, bool) or n_joints < 1:
-        raise InputError(f"`n_joints` must be a positive integer, got {shown(n_joints)}. Give at least 1.")
-    return int(n_joints)
 
 
 def generic_revolute_arm(n_joints: int) -> Mechanism:
@@ -373,7 +368,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
     >>> generic_revolute_arm(3).freedoms
     3
     """
-    n = _positive_integer(n_joints)
+    n = integer("n_joints", n_joints, 1)
     k = np.arange(1, n + 1)
     return from_dh(
         f"{n} revolute joints",
@@ -424,7 +419,7 @@ class OperationTable:
             raise InputError(
                 f"`n_joints` must be a list of positive integers, got {shown(n_joints)}. Give at least one."
             )
-        self.n_joints = tuple(_positive_integer(n) for n in numbers)
+        self.n_joints = tuple(integer("n_joints", n, 1) for n in numbers)
         queries: dict[str, dict[str, Any]] = {
             "inverse dynamics": {"dynamics": "inverse_dynamics"},
             "I* and P*": {"dynamics": "inertia"},

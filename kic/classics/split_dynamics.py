@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import integer
 from kic.arrays import broadcast_batches, trailing
 from kic.configuration import Configuration
 from kic.dynamics import Dynamics
@@ -381,12 +382,7 @@ class SplitDynamics:
                 f"{self._serial_arm_obstacle}. Use `without` to drop parts by name."
             )
         size = len(self.coordinates)
-        integer = isinstance(n_major, int | np.integer) and not isinstance(n_major, bool)
-        if not integer or not 1 <= n_major < size:
-            raise InputError(
-                f"`n_major` must be an integer from 1 to {size - 1}, got {shown(n_major)}. Leave at "
-                "least one minor joint."
-            )
+        integer("n_major", n_major, 1, size - 1)
         if not isinstance(coupling, str) or coupling not in COUPLING_DROPS:
             allowed = ", ".join(map(repr, COUPLING_DROPS))
             raise InputError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import names_of
 from kic.arrays import broadcast_batches, numbers, trailing
 from kic.errors import InputError, shown
 
@@ -124,8 +125,8 @@ def rates_of(name: str, value: Any, count: int) -> np.ndarray:
 
 def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
     """A kind for every contact."""
-    words = (kinds,) * count if isinstance(kinds, str) else tuple(kinds)
-    bad = [w for w in words if not isinstance(w, str) or w not in KINDS]
+    words = (kinds,) * count if isinstance(kinds, str) else names_of(kinds, "kinds")
+    bad = [w for w in words if w not in KINDS]
     if bad:
         raise InputError(f"Expected `kinds` to be of {', '.join(KINDS)}, got {shown(bad[0])}.", kind=bad[0])
     if len(words) != count:
@@ -137,8 +138,8 @@ def contact_names(names: Any, count: int) -> tuple[str, ...]:
     """A name for every contact."""
     if names is None:
         return tuple(map(str, range(1, count + 1)))
-    words = (names,) if isinstance(names, str) else tuple(names)
-    if len(words) != count or not all(isinstance(w, str) for w in words) or len(set(words)) < count:
+    words = names_of(names, "names")
+    if len(words) != count or len(set(words)) < count:
         raise InputError(f"Expected `names` to be {count} different texts, got {shown(names)}.")
     return words
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kic.arrays import broadcast_batches, trailing
-from kic.errors import InputError
+from kic.errors import InputError, shown
 from kic.grasping.contactarrays import (
     KINDS,
     PLANAR,
@@ -149,11 +149,6 @@ class ContactSet:
         self.names = contact_names(names, count)
         arrays = {"points": points, "normals": normals, "mu": mu, "gamma": gamma, "about": about}
         arrays |= {"tangents": tangents, "plane": plane}
-        # as given, but for later changes of the caller's arrays
-        self._given = {key: None if a is None else np.array(a) for key, a in arrays.items()} | {
-            "kinds": kinds if isinstance(kinds, str) else self.kinds,
-            "names": None if names is None else self.names,
-        }
         mu = coefficient("mu", mu, self.kinds, ("friction", "soft"), "point")
         turning = ("soft",) if plane is None else ()
         gamma = coefficient("gamma", gamma, self.kinds, turning, "friction")
@@ -166,6 +161,11 @@ class ContactSet:
             about=reference.shape[:-1],
         )
         self.plane = None if plane is None else plane_axes(plane)
+        # as given, but for later changes of the caller's arrays
+        self._given = {key: None if a is None else np.array(a) for key, a in arrays.items()} | {
+            "kinds": kinds if isinstance(kinds, str) else self.kinds,
+            "names": None if names is None else self.names,
+        }
         self.basis, self.labels = np.eye(6), SIX
         if self.plane is not None:
             self.basis, self.labels = planar_wrenches(self.plane)
@@ -305,6 +305,8 @@ class ContactSet:
         f = trailing("force", force, len(self.axis), finite=False)
         broadcast_batches(force=f.shape[:-1], contacts=self.batch)
         turns = self.axis == 3
+        if np.isinf(f.real).any():
+            raise InputError(f"`force` must not be infinite, got {shown(force)}.", name="force")
         along = f[..., None] * self.frames[..., self.owner, np.where(turns, 0, self.axis), :]
         of = np.arange(len(self))[:, None] == self.owner
         return np.matmul((of & ~turns).astype(float), along), np.matmul((of & turns).astype(float), along)

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import InputError, SingularError, shown
+from kic.arguments import choice, instance, integer
+from kic.errors import SingularError
 from kic.grasping.conic import BRINK, EQUAL, Program, centre, independent, inside
 from kic.grasping.contactset import ContactSet
 from kic.grasping.onegrasp import OneGrasp, each, gathered, members
@@ -180,19 +181,15 @@ def force_closure(
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (1, 0, 0)',)
     """
     held = _checked(contacts)
-    if method not in ("cones", "pyramids"):
-        raise InputError(f"Expected `method` to be 'cones' or 'pyramids', got {shown(method)}.")
-    if isinstance(edges, bool) or not isinstance(edges, int | np.integer) or edges < 4:
-        raise InputError(f"Expected `edges` to be a whole number of at least 4, got {shown(edges)}.")
+    choice("method", method, ("cones", "pyramids"))
+    integer("edges", edges, 4)
     return _closure(
         "force", held, np.arange(len(held.axis)), int(edges) if method == "pyramids" else None, failures
     )
 
 
 def _checked(contacts: Any) -> ContactSet:
-    if not isinstance(contacts, ContactSet):
-        raise InputError(f"Expected `contacts` to be a ContactSet, got {shown(contacts)}.")
-    return contacts
+    return instance("contacts", contacts, ContactSet)
 
 
 def _closure(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import names_of
 from kic.arrays import broadcast_batches, numbers, trailing
 from kic.errors import InputError, shown
 from kic.grasping.contactarrays import real
@@ -127,8 +128,8 @@ def _joint_names(joints: Sequence[str] | None, count: int) -> tuple[str, ...]:
     """A name for every joint."""
     if joints is None:
         return tuple(map(str, range(1, count + 1)))
-    names = (joints,) if isinstance(joints, str) else tuple(joints)
-    if len(names) != count or not all(isinstance(n, str) for n in names):
+    names = names_of(joints, "joints")
+    if len(names) != count:
         raise InputError(f"Expected `joints` to be {count} names, got {shown(joints)}.")
     return names
 

@@ -60,6 +60,7 @@ class Holding(TaskSpace):
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
         True
         """
+        from kic.configuration import Configuration
         from kic.grasping.grasp import Grasp
         from kic.grasping.touching import contacts_of, coordinates_of
 
@@ -68,7 +69,7 @@ class Holding(TaskSpace):
         contacts = contacts_of(model, held)
         opened = model.opened(tuple(contact.name for contact in contacts))
         names = coordinates_of(opened, held, fingers)
-        apart = type(self)(opened, self.batch, self._states, self._ok)
+        apart = Configuration(opened, self.batch, self._states, self._ok)
         return Grasp(
             cast("Answers", self),
             cast("Answers", apart),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import names_of
 from kic.arrays import broadcast_batches, trailing
 from kic.dynamics import Dynamics
 from kic.errors import unknown
@@ -222,7 +223,7 @@ class Linearization:
         >>> kic.load("horn-two-link").at([-1.5, 0.0]).linearize().held("elbow").K.round(3)
         array([[19.571]])
         """
-        still = (names,) if isinstance(names, str) else tuple(names)
+        still = names_of(names, "names")
         for name in still:
             if name not in self.coordinates:
                 raise unknown("coordinate", name, "this linearization", self.coordinates)

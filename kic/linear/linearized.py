@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kic.arguments import flag
 from kic.arrays import broadcast_batches, check_finite, trailing
 from kic.errors import InputError
 from kic.grasping.holding import Holding
@@ -110,7 +111,7 @@ class Linearized(Holding):
         d = self.dynamics(wrt, applied, failures)
         M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
         v = np.zeros(M) if qd is None else trailing("qd", qd, M)
-        shafts = self._shafts(3, wrt, failures) if motors else None
+        shafts = self._shafts(3, wrt, failures) if flag("motors", motors) else None
         if shafts is not None:
             d = d + model.train.dynamics(shafts)
             friction = self._friction(shafts, v)
@@ -218,7 +219,8 @@ class Linearized(Holding):
 
         model = self._model
         model.only_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
-        count = bool(model.drawing.motors) if motors is None else motors
+        count = bool(model.drawing.motors) if motors is None else flag("motors", motors)
+        reduced = flag("reduced", reduced)
         lin = self.linearize(qd, qdd, wrt, effort, applied, failures, count)
         shafts = self._shafts(2, wrt, failures) if count else None
         if inputs is None:

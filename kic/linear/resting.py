@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from kic.arrays import trailing
+from kic.arguments import flag
+from kic.arrays import real_trailing
 from kic.configuration import Configuration
 from kic.continuation import ending
 from kic.errors import InputError, PostureError, SingularError, unknown
@@ -55,6 +56,7 @@ def find_equilibrium(
         raise InputError(f"Expected `near` to be one posture, got a batch of shape {batch}.")
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
     model.check_number(names)
+    motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, held, applied, motors, stable)
     search.named = wrt is not None
     return search.run(Configuration(model, (), state[None]))
@@ -138,10 +140,10 @@ class _Search:
                         f"'{name}' is held, where effort is found. Leave it out of `effort` or of `held`.",
                         name=name,
                     )
-                full[labels.index(name)] = trailing(f"effort[{name!r}]", value)
+                full[labels.index(name)] = real_trailing(f"effort[{name!r}]", value)
         elif given is not None:
             free = [n for n, x in enumerate(labels) if x not in self.held]
-            a = trailing("effort", given, len(free))
+            a = real_trailing("effort", given, len(free))
             if a.ndim != 1:
                 raise InputError(f"Expected `effort` for one posture, got shape {a.shape}.")
             full[free] = a

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, numbers
+from kic.arguments import choice, names_of, positive
+from kic.arrays import broadcast_batches, one_batch
 from kic.coefficients import Coefficients, expect, tensor
-from kic.errors import InputError, shown
+from kic.errors import InputError
 from kic.extras import needed
 from kic.tables import Sheet, member
 
@@ -66,11 +67,16 @@ class StateSpace:
         qdd: Any = None,
         dt: float | None = None,
     ) -> None:
-        self.states, self.inputs, self.outputs = tuple(states), tuple(inputs), tuple(outputs)
-        self.coordinates = tuple(coordinates)
+        self.states, self.inputs = names_of(states, "states"), names_of(inputs, "inputs")
+        self.outputs, self.coordinates = names_of(outputs, "outputs"), names_of(coordinates, "coordinates")
         X, U, Y, M = map(len, (self.states, self.inputs, self.outputs, self.coordinates))
-        self.A, self.B = tensor("A", A, X, X), tensor("B", B, X, U)
-        self.C, self.D = tensor("C", C, Y, X), tensor("D", D, Y, U)
+        self.A, self.B, self.C, self.D = one_batch(
+            (2, 2, 2, 2),
+            tensor("A", A, X, X),
+            tensor("B", B, X, U),
+            tensor("C", C, Y, X),
+            tensor("D", D, Y, U),
+        )
         if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
             raise InputError(
                 f"Expected the states to begin with the coordinates ({', '.join(self.coordinates)}) and "
@@ -78,7 +84,7 @@ class StateSpace:
             )
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
-        self.dt = dt
+        self.dt = None if dt is None else positive("dt", dt)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -122,19 +128,23 @@ class StateSpace:
         from scipy.signal import cont2discrete
 
         self._continuous("discretize()")
-        step = numbers("dt", dt)
-        if step.shape != () or step.dtype.kind != "f" or not 0 < step < np.inf:
-            raise InputError(f"Expected `dt` to be a positive number, got {shown(dt)}.")
-        if not isinstance(method, str) or method not in METHODS:
-            raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
-        h = float(step)
+        h, method = positive("dt", dt), choice("method", method, METHODS)
         A, B, C, D = (np.empty(T.shape) for T in self._matrices)
         for index in np.ndindex(self.batch):
             four = tuple(T[index] for T in self._matrices)
             if not all(np.isfinite(T).all() for T in four):
                 A[index], B[index], C[index], D[index] = np.nan, np.nan, np.nan, np.nan
                 continue
-            made = cont2discrete(four, h, method)
+            try:
+                with np.errstate(over="raise", invalid="raise"):
+                    made = cont2discrete(four, h, method)
+            except (FloatingPointError, np.linalg.LinAlgError):
+                largest = np.abs(np.linalg.eigvals(four[0])).max(initial=0.0)
+                raise InputError(
+                    f"`dt` must suit eigenvalues of size {largest:.3g}, got {h:g}. Choose a shorter step or "
+                    "another `method`.",
+                    name="dt",
+                ) from None
             A[index], B[index], C[index], D[index] = made[:4]
         return self._like(A, B, C, D, dt=h)
 

@@ -218,7 +218,7 @@ def animate(
     >>> film.save("four-bar.gif")  # doctest: +SKIP
     """
     needed("matplotlib", "plot", NEEDED)
-    if fps not in RATES:
+    if not isinstance(fps, int | float | np.number) or fps not in RATES:
         raise InputError(f"Expected `fps` to be one of {', '.join(map(str, RATES))}, got {shown(fps)}.")
     pace = reals(speed)
     if pace is None or pace.ndim or not pace > 0:

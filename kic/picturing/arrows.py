@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kic.arrays import LARGEST, reals
 from kic.errors import InputError, shown
 from kic.picturing.symbols import Colour, Shape, circle, head, rgba
 from kic.picturing.views import View
@@ -96,9 +97,12 @@ class Oval:
 
 def positive(scale: float | None) -> float | None:
     """A scale that is given, checked."""
-    if scale is not None and not (isinstance(scale, (int, float)) and 0 < scale < np.inf):
+    if scale is None:
+        return None
+    a = reals(scale)
+    if a is None or a.ndim or not 1 / LARGEST <= a <= LARGEST:
         raise InputError(f"Expected `scale` to be a positive length, got {shown(scale)}.")
-    return scale
+    return float(a)
 
 
 def scales_of(

@@ -9,7 +9,7 @@ import numpy as np
 
 from kic.extras import needed
 from kic.picturing.arrows import arrow
-from kic.picturing.figures import COLUMN, INK, new_figure, style
+from kic.picturing.figures import COLUMN, INK, new_figure, plain, style
 from kic.picturing.symbols import LINE, Shape, extent, rgba
 from kic.picturing.views import View
 
@@ -131,7 +131,7 @@ class Canvas:
             effects = needed("matplotlib.patheffects", "plot", NEEDED)
             given["path_effects"] = [effects.withStroke(linewidth=1.4, foreground="white", alpha=0.8)]
         with style():
-            self.made.append(self.axes.text(*at, words, **given))
+            self.made.append(self.axes.text(*at, plain(words), **given))
 
     def bar(self, unit: str) -> None:
         """A scale bar at the lower right."""
@@ -185,7 +185,8 @@ def measure(words: str, size: float, italic: bool = False) -> np.ndarray:
     with style():
         font = needed("matplotlib.font_manager", "plot", NEEDED)
         prop = font.FontProperties(size=size, style="italic" if italic else "normal")
-        box = needed("matplotlib.textpath", "plot", NEEDED).TextPath((0, 0), words, prop=prop).get_extents()
+        textpath = needed("matplotlib.textpath", "plot", NEEDED)
+        box = textpath.TextPath((0, 0), plain(words), prop=prop).get_extents()
     return np.array([box.width + 1.5, 1.15 * size])
 
 

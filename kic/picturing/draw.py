@@ -7,14 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arguments import flag, instance
+from kic.arrays import broadcast_batches, real_trailing
 from kic.bearing.jointforces import JointForces, Wrench
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.picturing.arrows import Oval, Vectors, path, positive, scales_of
 from kic.picturing.canvas import Canvas, settle
-from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture
+from kic.picturing.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part
 from kic.picturing.labels import Ink, labels_of, led, place
 from kic.picturing.scene import Scene, check_row
 from kic.picturing.sketch import Mark
@@ -177,9 +178,9 @@ class MechanismPicture(Picture):
             raise InputError(f"ellipsoid() needs what Configuration.ellipsoid gives, got {shown(ellipsoid)}.")
         owners = {row.rpartition(".")[0] for row in ellipsoid.task}
         letters = [row.rpartition(".")[2] for row in ellipsoid.task]
-        if len(owners) != 1 or not set(letters) <= set(_XYZ):
+        if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
             raise InputError(
-                "An ellipsoid is drawn at a point: its rows must be x, y, z of one point or body, got "
+                "`ellipsoid` must have two or three rows x, y, z of one point or body, got "
                 f"{', '.join(ellipsoid.task)}.",
                 task=ellipsoid.task,
             )
@@ -253,7 +254,7 @@ class MechanismPicture(Picture):
         return whole[self._scene.members]
 
     def _rates(self, name: str, value: Any) -> np.ndarray:
-        return self._drawn(name, trailing(name, value, len(self._scene.model.coordinates)))
+        return self._drawn(name, real_trailing(name, value, len(self._scene.model.coordinates)))
 
     def _named(self, of: str | Iterable[str] | None) -> tuple[str, ...]:
         """Points and bodies that are meant, each there."""
@@ -396,4 +397,7 @@ def draw(
     """
     if not isinstance(configuration, Configuration):
         raise InputError(f"draw() needs a posture, such as mechanism.at([...]), got {shown(configuration)}.")
+    names = flag("names", names)
+    if ax is not None:
+        instance("ax", ax, matplotlib_part("axes").Axes)
     return MechanismPicture(Scene(configuration, view), Canvas(ax), names)

@@ -58,15 +58,27 @@ def new_figure(width: float = COLUMN, height: float = COLUMN) -> Any:
         return matplotlib_part("figure").Figure(figsize=(width, height), layout="constrained")
 
 
+def plain(text: str) -> str:
+    r"""Return a text that Matplotlib shows letter by letter, neither as mathematics nor as a hidden label.
+
+    Examples
+    --------
+    >>> plain("$x^$"), plain("_A")
+    ('\\$x^\\$', ' _A')
+    """
+    # a label that starts with an underscore is left out of legends
+    return " " * text.startswith("_") + text.replace("$", r"\$")
+
+
 def labelled(name: str, unit: str | None) -> str:
-    """A name with its unit, if it has one.
+    """Return a name with its unit, if it has one, as a label.
 
     Examples
     --------
     >>> labelled("tip.x", "m"), labelled("conditioning", "")
     ('tip.x (m)', 'conditioning')
     """
-    return f"{name} ({unit})" if unit else name
+    return plain(f"{name} ({unit})" if unit else name)
 
 
 def inches(width: Any) -> float:

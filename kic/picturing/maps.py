@@ -19,6 +19,7 @@ from kic.picturing.figures import (
     labelled,
     matplotlib_part,
     new_figure,
+    plain,
     style,
 )
 
@@ -92,7 +93,7 @@ def draw_map(
         same = x.unit == y.unit and x.unit != "rad"
         figure = new_figure(inches(width), width * 0.95)
         axes = figure.add_subplot()
-        axes.set(xlabel=x.label, ylabel=y.label, title=title)
+        axes.set(xlabel=x.label, ylabel=y.label, title=plain(title))
         # hatched first: cells that are reached cover it
         axes.patch.set(facecolor=GROUND, edgecolor=HATCH, hatch="/////", linewidth=0)
         legend: list[Any] = []
@@ -123,7 +124,7 @@ def draw_map(
                 axes.contour(
                     x.values, y.values, masked.T, [0.0], colors=colour, linewidths=1.6, linestyles=dash
                 )
-                legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=name))
+                legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=plain(name)))
         axes.set_xlim(np.sort(x.edges[[0, -1]]))
         axes.set_ylim(np.sort(y.edges[[0, -1]]))
         if same:
@@ -146,7 +147,7 @@ def draw_line(
     with style():
         figure = new_figure(inches(width), width * 0.7)
         axes = figure.add_subplot()
-        axes.set(xlabel=x.label, ylabel=label, title=title)
+        axes.set(xlabel=x.label, ylabel=label, title=plain(title))
         axes.plot(x.values, np.where(np.isfinite(values), values, np.nan), color=BLUE)
         legend = []
         edges = x.edges
@@ -159,7 +160,7 @@ def draw_line(
         for (name, side), colour, dash in zip(singular.items(), CURVES, ("-", "--"), strict=False):
             line = None
             for place in zeros(x.values, side):
-                line = axes.axvline(place, color=colour, ls=dash, label=name)
+                line = axes.axvline(place, color=colour, ls=dash, label=plain(name))
             legend += [line] if line else []
         axes.set_xlim(np.sort(edges[[0, -1]]))
         if legend:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.picturing.figures import COLUMN, INK, Picture, inches, labelled, new_figure, style
+from kic.picturing.figures import COLUMN, INK, Picture, inches, labelled, new_figure, plain, style
 
 # inches: a panel's height at least, that of a name at a line's end, and what stands below the lowest panel
 PANEL, NAME, FOOT = 1.15, 0.135, 0.45
@@ -113,17 +113,17 @@ def draw_plots(
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         for axes, panel, height in zip(all_axes, panels, heights, strict=True):
             axes.set_ylabel(panel.label)
-            if len(t) > 1:
+            if len(t) > 1 and t[0] != t[-1]:
                 axes.set_xlim(t[0], t[-1])
             for k, (name, y) in enumerate(panel.lines.items()):
                 dash = ("-", "--", ":", "-.")[k // 7 % 4]
-                axes.plot(t, np.where(np.isfinite(y), y, np.nan), dash, label=name)
+                axes.plot(t, np.where(np.isfinite(y), y, np.nan), dash, label=plain(name))
             for when in marks:
                 axes.axvline(when, color=INK, lw=0.5, ls=(0, (2, 2)), zorder=0)
             axes.set_ylim(*room(list(panel.lines.values())))
             axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-3, 4))
             _name_lines(axes, height)
-        all_axes[0].set_title(title)
+        all_axes[0].set_title(plain(title))
         all_axes[-1].set_xlabel(labelled("t", unit))
         figure.align_ylabels(all_axes)
     return Picture(figure, tuple(all_axes))

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from kic.arguments import integer
 from kic.closure import Closure
 from kic.configuration import Configuration
 from kic.errors import InputError, PostureError, shown, unknown
@@ -199,8 +200,7 @@ def searched(
     limits: Mapping[str, Any] | None,
 ) -> Search:
     """Arguments of `Mechanism.assemblies`, checked."""
-    if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
-        raise InputError(f"Expected `starts` to be a positive number of starts, got {shown(starts)}.")
+    starts = integer("starts", starts, 1)
     try:
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):

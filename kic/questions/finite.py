@@ -302,11 +302,11 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     rest = np.linalg.svd(tangents)[2][len(tangents) :] if len(tangents) else np.eye(first_order)
     ways = np.concatenate([rest, -rest, a[:1], -a[:1]])
     orders = _orders(closure, _rays(closure, state, ways @ K.T, K, RADII)[1], RADII)
-    motions = [FirstOrderMotion(K @ x * scale, "finite") for x in tangents]
+    several = [FirstOrderMotion(K @ x * scale, "finite") for x in tangents]
     for k, x in enumerate(rest):
-        motions.append(_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
-    motions.append(_motion(closure, K @ a[0], orders[-2:]))
-    return LocalDimension(dimension, found, tuple(motions))
+        several.append(_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
+    several.append(_motion(closure, K @ a[0], orders[-2:]))
+    return LocalDimension(dimension, found, tuple(several))
 
 
 def is_finite(closure: Closure, state: np.ndarray, way: np.ndarray) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import integer, item
 from kic.configuration import Configuration
 from kic.errors import InputError, SingularError, placed, shown
 from kic.model import Model
@@ -100,7 +101,7 @@ class IndependentSets:
         return len(self.sets)
 
     def __getitem__(self, k: int) -> IndependentSet:
-        return self.sets[k]
+        return item(self.sets, k)
 
     def sheet(self) -> Sheet:
         """Labelled table of the sets, to print or to show."""
@@ -143,8 +144,7 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
     """Candidate sets ranked; see `Mechanism.independent_sets`."""
     model.only_real("independent_sets()", "Ask the mechanism outside, and name coordinates inside.")
     who, freedoms = model.drawing.name, model.freedoms
-    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-        raise InputError(f"Expected `count` to be a positive number of sets, got {shown(count)}.")
+    count = integer("count", count, 1)
     if not freedoms:
         why = f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}"
         raise InputError(why.rstrip())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,7 @@ def sensitivity(
 
 def _of_names(m: Mechanism, given: Any) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
     """Labels of parameters, and what makes the mechanism with a step in each; names are looked up first."""
-    several = given if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else [given]
+    several = given if np.iterable(given) and not isinstance(given, str | Mapping) else [given]
     weighted = [_weights(m, one) for one in several]
     return ((label, lambda w=weights: stepped(m, w, STEP)) for label, weights in weighted)  # type: ignore[misc]
 

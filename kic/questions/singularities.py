@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import item
 from kic.errors import InputError
 from kic.model import Model
 from kic.placement import single_values
@@ -196,7 +197,7 @@ class Singularities:
         return len(self.postures)
 
     def __getitem__(self, k: int) -> Singularity:
-        return self.postures[k]
+        return item(self.postures, k)
 
     def _told(self, place: Place) -> Singularity:
         """What is free and what is lost at a place."""

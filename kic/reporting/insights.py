@@ -12,7 +12,7 @@ from kic.configuration import Configuration
 from kic.errors import KicError
 from kic.mechanism import Mechanism
 from kic.parts import Point
-from kic.picturing.figures import INK, Picture, new_figure, style
+from kic.picturing.figures import INK, Picture, labelled, new_figure, plain, style
 from kic.reporting.ranges import Range
 from kic.tables import largest_of
 from kic.units import row_unit
@@ -132,11 +132,11 @@ def _panel(span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from
         figure, axes = _axes()
         axes.axvline(x[span.here], color=INK, linewidth=0.6, alpha=0.4)
         for k, (name, y) in enumerate(lines.items()):
-            (line,) = axes.plot(x, y, label=name, linestyle=DASHES[k % len(DASHES)])
+            (line,) = axes.plot(x, y, label=plain(name), linestyle=DASHES[k % len(DASHES)])
             axes.plot(x[span.here], y[span.here], "o", color=line.get_color(), markersize=3.5)
         if len(lines) > 1:
             axes.legend(fontsize=7, handlelength=2.2, loc="best")
-        axes.set_xlabel(f"{span.name} ({sign.strip()})")
+        axes.set_xlabel(labelled(span.name, sign.strip()))
         axes.ticklabel_format(axis="y", scilimits=(-3, 4), useOffset=False)
         axes.margins(x=0.02)
         if span.unit == "rad":
@@ -220,11 +220,11 @@ def _curve(
     with style():
         axes = figure.add_subplot()
         for k, (q, way) in enumerate(ways.items()):
-            axes.plot(way[:, a], way[:, b], label=f"moving {q}", linestyle=DASHES[k % len(DASHES)])
+            axes.plot(way[:, a], way[:, b], label=plain(f"moving {q}"), linestyle=DASHES[k % len(DASHES)])
         axes.plot(here[a], here[b], "o", color=INK, markersize=4, zorder=5)
         axes.set_aspect("equal", "datalim")
-        axes.set_xlabel(f"{name}.{'xyz'[a]} ({unit})")
-        axes.set_ylabel(f"{name}.{'xyz'[b]} ({unit})")
+        axes.set_xlabel(labelled(f"{name}.{'xyz'[a]}", unit))
+        axes.set_ylabel(labelled(f"{name}.{'xyz'[b]}", unit))
         axes.margins(0.08)
         axes.spines[["top", "right"]].set_visible(False)
         if len(ways) > 1:

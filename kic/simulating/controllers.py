@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kic.arguments import instance
 from kic.arrays import reals
 from kic.coefficients import Coefficients
 from kic.errors import InputError, SingularError, shown
@@ -140,8 +141,8 @@ def computed_voltage(
     >>> bool(abs(run.q - go(run.t).q).max() < 1e-4)
     True
     """
-    train = mechanism._model.train
     rows = _Rows(mechanism, trajectory, wrt, 2, dynamics=True)
+    train = mechanism._model.train
     geared = mechanism.prepare(train.joints, 2, wrt=wrt)
     p, d, r = rows.gain("kp", kp), rows.gain("kd", kd), reals(gain)
     if r is None or r.shape != () or r < 0:
@@ -313,8 +314,8 @@ class _Rows:
         dynamics: bool = False,
         square: bool = True,
     ) -> None:
-        if not isinstance(trajectory, Trajectory):
-            raise InputError(f"Expected a Trajectory, got {shown(trajectory)}.")
+        instance("mechanism", mechanism, Mechanism)
+        instance("trajectory", trajectory, Trajectory)
         self.trajectory, self.names = trajectory, trajectory.names or mechanism.coordinate_names
         wrt = None if wrt is None else names_of(wrt, "wrt")
         self.evaluator = mechanism.prepare(self.names, order, dynamics, wrt)

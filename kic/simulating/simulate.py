@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import entries, integer
 from kic.arrays import as_numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
@@ -183,13 +184,16 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
     # what begins at zero, as accounts do, has no relative tolerance
-    for name, value, lowest in (("rtol", rtol, FINEST), ("atol", atol, np.finfo(float).tiny)):
+    for name, value, lowest, highest in (
+        ("rtol", rtol, FINEST, 1.0),
+        ("atol", atol, np.finfo(float).tiny, np.inf),
+    ):
         a = reals(value)
-        if a is None or a.ndim or a < lowest:
-            raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
-    if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
-        raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
-    return Settings(method, float(rtol), float(atol), int(max_steps))
+        if a is None or a.ndim or not lowest <= a <= highest:
+            raise InputError(
+                f"`{name}` must be a number from {lowest:.2g} to {highest:g}, got {shown(value)}.", name=name
+            )
+    return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1))
 
 
 def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:
@@ -231,7 +235,9 @@ def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) ->
     if start.state.dtype != np.float64:
         raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
     model.closure(names).check(start.state[None])
-    rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names))
+    rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names), finite=False)
+    if rates.dtype != object and not np.isfinite(rates).all():
+        trailing("qd", qd, len(names))  # raises; huge rates end the run instead
     if rates.ndim != 1 or rates.dtype != np.float64:
         raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {shown(qd)}.")
     direct = model.direct and names == model.coordinates
@@ -332,7 +338,7 @@ def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) ->
 
 
 def _events(events: Any) -> list[Event]:
-    several = [events] if callable(events) else list(events) if isinstance(events, Iterable) else [events]
+    several = [events] if callable(events) else entries(events)
     if not all(map(callable, several)):
         raise InputError(f"Expected `events` to be functions of (t, now), got {shown(events)}.")
     return several

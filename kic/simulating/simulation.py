@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import instance
 from kic.arrays import reals
 from kic.configuration import Configuration
 from kic.errors import InputError, ModelFileError, shown
@@ -246,7 +247,14 @@ class Simulation:
 
     def joined(self, later: Simulation) -> Simulation:
         """This run with its continuation."""
+        instance("later", later, Simulation)
         more = dict(later._arrays)
+        alike = later.mechanism == self.mechanism and later.coordinates == self.coordinates
+        if not alike or any(a.shape[1:] != more[key].shape[1:] for key, a in self._arrays.items()):
+            raise InputError(
+                "`later` must be a run of the same mechanism in the same coordinates, driven alike, "
+                f"got one of '{later.mechanism.name}' in {', '.join(later.coordinates)}."
+            )
         more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]
         arrays = {key: np.concatenate([a, more[key][1:]]) for key, a in self._arrays.items()}
         return Simulation(
@@ -317,6 +325,9 @@ class Simulation:
             If it can not be read, or holds no run.
         """
         from zipfile import BadZipFile
+
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"`path` must be a path, got {shown(path)}.", name="path")
 
         try:
             with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import trailing
+from kic.arguments import flag
+from kic.arrays import directions
 from kic.configuration import Configuration
 from kic.drawing import Drawing
-from kic.errors import InputError, unknown
+from kic.errors import InputError, shown, unknown
 from kic.rows import names_of
 from kic.scales import coordinate_limits, row_scales
 from kic.units import effort_unit, row_unit
@@ -174,6 +175,7 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Ready:
     np.float64(0.3333)
     """
     given = _given(wrt)
+    coordinate = _coordinate(coordinate)
     arguments = {"coordinate": coordinate, "wrt": given}
     return Ready(f"inertia of {coordinate}", _inertia, arguments, _unit_of_inertia, {"inputs": given})
 
@@ -219,8 +221,9 @@ def holding(coordinate: str | None = None, wrt: Names | None = None) -> Ready:
     np.float64(19.62)
     """
     given = _given(wrt)
-    name = f"holding effort of {coordinate}" if coordinate else "largest holding effort"
-    return Ready(name, _holding, {"coordinate": coordinate, "wrt": given}, _unit_of_effort, {"inputs": given})
+    at = None if coordinate is None else _coordinate(coordinate)
+    name = f"holding effort of {at}" if at is not None else "largest holding effort"
+    return Ready(name, _holding, {"coordinate": at, "wrt": given}, _unit_of_effort, {"inputs": given})
 
 
 def force(
@@ -260,7 +263,8 @@ def force(
     rows, given = _rows("force", of), _given(wrt)
     along = None if direction is None else _direction("force", rows, direction)
     arguments = {
-        "of": rows, "limits": limits, "direction": along, "wrt": given, "length": length, "load": load,
+        "of": rows, "limits": limits, "direction": along, "wrt": given, "length": length,
+        "load": flag("load", load),
     }  # fmt: skip
     return Ready("force margin", _force, arguments, _unit_of_force, {"inputs": given})
 
@@ -314,7 +318,7 @@ def _force(
     if direction is None:
         share, room, most = np.sqrt((G**2).sum(axis=-2)), L - np.abs(held), L + np.abs(held)
     else:
-        moved = np.einsum("...pn,p->...n", G, np.asarray(direction) / np.linalg.norm(direction))
+        moved = np.einsum("...pn,p->...n", G, np.asarray(direction))
         share, helped = np.abs(moved), np.sign(moved) * held
         # what takes no part holds its load all the same
         room, most = L - np.where(share == 0, np.abs(held), helped), L + helped
@@ -376,10 +380,17 @@ def _direction(what: str, rows: tuple[str, ...], direction: Any) -> list[float]:
         if len(rows) > 1 or "." not in rows[0]:
             raise InputError(f"{what}() of several rows needs a `direction` in them.")
         return [1.0]
-    d = trailing("direction", direction, np.size(direction))
-    if d.ndim != 1 or not d.any():
-        raise InputError(f"Expected `direction` to be numbers, not all of them zero, got {direction}.")
+    d = directions("direction", direction, None)
+    if d.ndim != 1:
+        raise InputError(f"`direction` must be one direction, got an array of shape {d.shape}.")
     return d.tolist()
+
+
+def _coordinate(name: Any) -> str:
+    names = names_of(name, "coordinate", least=1)
+    if len(names) > 1:
+        raise InputError(f"`coordinate` must be one name, got {shown(names)}.", name="coordinate")
+    return names[0]
 
 
 def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> int:

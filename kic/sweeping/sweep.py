@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import entries, integer
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
 from kic.mechanism import Mechanism
@@ -234,9 +235,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
     if isinstance(answer, Mapping):
         found = {str(name): _question(one) for name, one in answer.items()}
     else:
-        several = [answer] if isinstance(answer, str) or callable(answer) else answer
-        if not isinstance(several, Iterable):
-            several = [answer]
+        several = [answer] if isinstance(answer, str) or callable(answer) else entries(answer)
         found = {}
         for one in several:
             question = _question(one)
@@ -253,7 +252,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
 def _question(one: Any) -> Callable[..., Any]:
     if isinstance(one, str):
         return BY_NAME[one]() if one in BY_NAME else value(one)
-    if one in MAKERS:
+    if any(one is maker for maker in MAKERS):
         raise InputError(f"kic.answers.{one.__name__} makes an answer: call it, with what it asks about.")
     if not callable(one):
         raise InputError(
@@ -266,6 +265,4 @@ def _question(one: Any) -> Callable[..., Any]:
 def _chunk(chunk: Any) -> int:
     if chunk is None:
         return CHUNK
-    if not isinstance(chunk, int | np.integer) or isinstance(chunk, bool) or chunk < 1:
-        raise InputError(f"Expected `chunk` to be a positive number of cells, got {shown(chunk)}.")
-    return int(chunk)
+    return integer("chunk", chunk, 1)

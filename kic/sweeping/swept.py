@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import integer
 from kic.arrays import reals
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
@@ -144,10 +145,7 @@ class Sweep:
                 f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
                 "one number. Let the answer return several, by name."
             )
-        if not isinstance(contours, int | np.integer) or isinstance(contours, bool) or contours < 0:
-            raise InputError(
-                f"Expected `contours` to be a number of lines, 0 for none, got {shown(contours)}."
-            )
+        contours = integer("contours", contours, 0)
         where, said = self._cut(at)
         shown_axes = [axis for axis, index in zip(self.axes, where, strict=True) if isinstance(index, slice)]
         if len(shown_axes) not in (1, 2):
@@ -210,7 +208,8 @@ class Sweep:
         for name, values in self.values.items():
             known = values[np.isfinite(values)]
             if values.ndim == len(self.shape) and known.size:
-                rows.append(labelled(name, self.units.get(name)))
+                unit = self.units.get(name)
+                rows.append(f"{name} ({unit})" if unit else name)
                 told = np.array([known.min(), np.median(known), known.max()])
                 # rounding beside the largest is zero
                 told[np.abs(told) < ROUNDOFF * np.abs(told).max()] = 0.0

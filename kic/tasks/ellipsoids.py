@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
+from kic.arrays import broadcast_batches, directions, trailing
 from kic.errors import InputError
 from kic.tables import Sheet, member
 from kic.tasks.manipulability import FLAT
@@ -254,18 +254,17 @@ class Ellipsoid:
         >>> e.surface(np.stack([np.cos(angle), np.sin(angle)], axis=1)).shape
         (100, 2)
         """
-        v = trailing("unit", unit, len(self.task))
+        v = directions("unit", unit, len(self.task))
         if v.ndim != 2:
             raise InputError(f"Expected `unit` to have shape (K, {len(self.task)}), got {v.shape}.")
-        v = _normal("unit", v)
         bounded = np.where(np.isfinite(self.semi_axes).all(axis=-1, keepdims=True), self.semi_axes, np.nan)
         return self.center[..., None, :] + (bounded[..., None, :] * v) @ np.swapaxes(self.axes, -1, -2)
 
     def _unit(self, direction: Any) -> np.ndarray:
         """A direction of unit length whose batch goes with this."""
-        d = trailing("direction", direction, len(self.task))
+        d = directions("direction", direction, len(self.task))
         broadcast_batches(ellipsoid=self.batch, direction=d.shape[:-1])
-        return _normal("direction", d)
+        return d
 
     def _components(self, x: np.ndarray) -> np.ndarray:
         """Along the principal axes, (..., P); what is round-off across a collapsed one is none."""
@@ -326,14 +325,6 @@ def _over(x: np.ndarray) -> np.ndarray:
     """1/x, of 0 inf."""
     with np.errstate(divide="ignore"):
         return 1.0 / x
-
-
-def _normal(name: str, d: np.ndarray) -> np.ndarray:
-    """Directions (..., P) of unit length."""
-    size = np.sqrt((d**2).sum(axis=-1, keepdims=True))
-    if not size.all():
-        raise InputError(f"Expected `{name}` to have a length, got zeros.")
-    return d / size
 
 
 def _principal(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_finite, trailing
+from kic.arrays import broadcast_batches, check_finite, directions, trailing
 from kic.errors import InputError, SingularError
 from kic.kinematics import Table, kernel, over_batch
 from kic.tables import Sheet, member
@@ -103,11 +103,8 @@ class OperationalSpace:
         >>> round(float(arm.operational_space(["tip.x", "tip.y"]).mass([1, 0])), 4)
         0.3341
         """
-        (d,) = self._matched(direction=(direction, len(self.task)))
-        size = np.sqrt((d**2).sum(axis=-1, keepdims=True))
-        if not size.all():
-            raise InputError("Expected `direction` to have a length, got zeros.")
-        d = d / size
+        d = directions("direction", direction, len(self.task))
+        broadcast_batches(space=self.batch, direction=d.shape[:-1])
         compliance = np.linalg.inv(self.Lambda)
         return 1 / np.einsum("...p,...pr,...r->...", d, compliance, d)
 

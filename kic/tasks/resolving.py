@@ -98,11 +98,10 @@ def spread_out(c: Placement, shape: tuple[int, ...]) -> Any:
     """The same posture over a larger batch."""
     if shape == c.batch:
         return c
-    states = np.broadcast_to(c.state, (*shape, c._states.shape[-1])).reshape(prod(shape), -1)
-    if not prod(shape):
-        states = np.zeros((0, c._states.shape[-1]), c._states.dtype)
+    size = c._states.shape[-1]
+    states = np.broadcast_to(c.state, (*shape, size)).reshape(prod(shape), size)
     ok = None if c._ok is None else np.broadcast_to(c._ok, shape).copy()
-    return type(c)(c._model, shape, states.copy(), ok)
+    return c._beside(shape, states.copy(), ok)
 
 
 def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
@@ -148,9 +147,7 @@ class _Case:
                     np.broadcast_to(a, (*shape, a.shape[-1])).reshape(-1, a.shape[-1])[members] for a in one
                 ]
             aim.parts.append(one)
-        case = _Case(
-            type(self.c)(self.c._model, (len(states),), states), self.f, self.names, self.wrt, aim, flat
-        )
+        case = _Case(self.c._beside((len(states),), states), self.f, self.names, self.wrt, aim, flat)
         case.members = members
         return case
 
@@ -187,7 +184,7 @@ class _Case:
                 "A `secondary` callable is derived by a complex step; the posture holds one already."
             )
         moved = advance(c._model.tree, c._states.astype(complex), 1j * STEP * tree_rates(c, qd, self.wrt))
-        return type(c)(c._model, c.batch, moved), STEP
+        return c._beside(c.batch, moved), STEP
 
     def jerk(self, table: np.ndarray) -> np.ndarray:
         """Jerks (B, M): the acceleration law a complex step of time ahead."""
@@ -224,7 +221,7 @@ def law_coefficients(
         np.full((*batch, M, P), np.nan, c._states.dtype),
         np.full((*batch, M, P, P), np.nan, c._states.dtype),
     )
-    sound = type(c)(c._model, (int(good.sum()),), c._states[good.reshape(-1)])
+    sound = c._beside((int(good.sum()),), c._states[good.reshape(-1)])
     u = sound.coefficients(names, order=2, wrt=wrt)
     weighting = f.weighting
     Q: np.ndarray = np.eye(M)

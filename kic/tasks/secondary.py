@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import numbers, reals
+from kic.arguments import mapping
+from kic.arrays import numbers, ordinary, reals
 from kic.errors import InputError, SingularError, shown
 from kic.rows import names_of
 from kic.tasks.manipulability import manipulability
@@ -30,7 +31,7 @@ class Objective(ABC):
         found = reals(gain)
         if found is None or found.ndim:
             raise InputError(f"Expected `gain` to be a number, got {shown(gain)}.")
-        self.gain = float(found)
+        self.gain = float(ordinary("gain", found))
 
     @abstractmethod
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
@@ -123,7 +124,7 @@ class JointLimits(_OfRows):
         a = np.array(pairs)
         self._rest = a.mean(axis=1)
         w = np.ones(len(a))
-        for name, value in ({} if weights is None else dict(weights)).items():
+        for name, value in ({} if weights is None else mapping("weights", weights, "weights by row")).items():
             found = reals(value)
             if name not in self.names or found is None or found.ndim or found < 0:
                 raise InputError(

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import reals, trailing
+from kic.arguments import choice
+from kic.arrays import ordinary, reals, trailing
 from kic.errors import InputError, shown
 
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
@@ -50,9 +51,7 @@ class Weighting:
         else:
             self.matrix = _metric(weight, size)
             self.batch = self.matrix.shape[:-2]
-        if law not in _LAWS:
-            raise InputError(f"Expected `law` to be 'consistent' or 'instantaneous', got {shown(law)}.")
-        self.consistent = law == "consistent"
+        self.consistent = choice("law", law, _LAWS) == "consistent"
         self.largest, self.near = _damping(damping)
 
 
@@ -93,4 +92,5 @@ def _damping(damping: Any) -> tuple[float, float]:
             f"below which it grows; got {shown(damping)}.",
             damping=damping,
         )
+    ordinary("damping", a)
     return (float(a), 0.0) if a.ndim == 0 else (float(a[0]), float(a[1]))

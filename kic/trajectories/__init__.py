@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import choice
 from kic.errors import InputError, shown
 from kic.trajectories import piecewise, profiles
 from kic.trajectories.course import Course, Motion
@@ -235,8 +236,7 @@ def s_curve(
 
 def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Trajectory:
     of, ends = _ends(start, end)
-    if together not in ("line", "ends"):
-        raise InputError(f"Expected `together` to be 'line' or 'ends', got {shown(together)}.")
+    choice("together", together, ("line", "ends"))
     way = ends[1] - ends[0]
     limits = np.array([_share(of.bounds(key, x), way, key == "velocity") for key, x in given.items()])
     moves = np.flatnonzero(way)
@@ -314,7 +314,7 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     >>> trajectories.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
     [0.0, 1.0, 0.0]
     """
-    given = list(parts) if isinstance(parts, Iterable) else []
+    given = list(parts) if np.iterable(parts) else []
     if not given or not all(isinstance(part, Trajectory) for part in given):
         raise InputError(f"Expected trajectories to concatenate, got {shown(given or parts)}.")
     first = given[0]

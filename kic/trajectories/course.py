@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kic.arguments import names_of
 from kic.configuration import Configuration
 from kic.linear.actuators import Drive
 from kic.picturing.figures import Picture
@@ -129,7 +130,7 @@ class Course:
             Its ``axes`` are a tuple, one for each panel.
         """
         drawing = self.configuration._model.drawing
-        names = names or self.wrt or self.configuration.coordinates
+        names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names")
         rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
         panels = [
             panel

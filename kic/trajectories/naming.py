@@ -49,7 +49,7 @@ class Naming:
 
     def _places(self) -> list[tuple[str, int, slice]]:
         ends = np.cumsum([max(width, 1) for width in self.widths]).tolist()
-        starts = [0, *ends[:-1]]
+        starts = [0, *ends][:-1]
         return [
             (name, width, slice(a, b))
             for name, width, a, b in zip(self.names, self.widths, starts, ends, strict=True)
@@ -75,7 +75,7 @@ class Naming:
 
     def _same_names(self, key: str, value: Mapping[str, Any]) -> None:
         wanted = ", ".join(self.names) or "none: the others came as bare arrays"
-        if set(value) != set(self.names):
+        if not self.names or set(value) != set(self.names):
             raise InputError(
                 f"Expected `{key}` for the names of the others ({wanted}), got {', '.join(map(str, value))}."
             )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.arguments import entries
 from kic.arrays import as_numbers
 from kic.coefficients import Coefficients
 from kic.configuration import Configuration
@@ -202,7 +203,7 @@ def hooks_of(rows: Any) -> list[Any]:
     """Functions of further limits, one or several; None is none."""
     if rows is None or callable(rows):
         return [] if rows is None else [rows]
-    return list(rows) if isinstance(rows, Iterable) else [rows]
+    return entries(rows)
 
 
 def _checked(hook: Any, of: Along) -> Rows:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.arguments import choice
 from kic.arrays import reals
 from kic.errors import InputError, shown
 from kic.trajectories import piecewise
@@ -104,10 +105,10 @@ def through(
     True
     """
     of, q = _points(points)
-    if degree not in (3, 5, 7) or isinstance(degree, bool):
-        raise InputError(f"Expected `degree` to be 3, 5 or 7, got {shown(degree)}.")
-    if ends not in ("rest", "free"):
-        raise InputError(f"Expected `ends` to be 'rest' or 'free', got {shown(ends)}.")
+    wanted = reals(degree)
+    if wanted is None or wanted.ndim or wanted not in (3, 5, 7):
+        raise InputError(f"`degree` must be 3, 5 or 7, got {shown(degree)}.", name="degree")
+    choice("ends", ends, ("rest", "free"))
     knots = _spread(q, positive("duration", duration)) if times is None else _knots(times, len(q))
     at = [0, *_stops(stops, len(q)), len(q) - 1]
     parts = []
@@ -195,7 +196,7 @@ def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
     if isinstance(stops, bool | np.bool_):
         return list(range(1, count - 1)) if stops else []
     # a list of True and False would be taken for points 1 and 0
-    a = reals(list(stops)) if isinstance(stops, Iterable) else None
+    a = reals(list(stops)) if np.iterable(stops) else None
     if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
         raise InputError(f"Expected `stops` to be points from 0 to {count - 1}, got {shown(stops)}.")
     return sorted({int(k) % count for k in a} - {0, count - 1})

@@ -138,7 +138,7 @@ def check_way(trajectory: Any) -> None:
 
 def grid_of(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
     """Ends (L + 1,) of intervals of a path, all of its knots among them; `clustered` at its two ends."""
-    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 3:
+    if not isinstance(count, int | np.integer) or isinstance(count, bool | np.timedelta64) or count < 3:
         raise InputError(f"Expected a grid of at least 3 points, got {shown(count)}.")
     share = np.linspace(0.0, 1.0, int(count))
     base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)

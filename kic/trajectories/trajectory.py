@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import numbers, reals
+from kic.arguments import choice, instance, integer, names_of
+from kic.arrays import numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown
 from kic.mechanism import Mechanism
@@ -102,8 +103,7 @@ class Trajectory:
             For times that are none, or beyond the ends.
         """
         times = self._times(t)
-        if beyond not in ("raise", "hold"):
-            raise InputError(f"Expected `beyond` to be 'raise' or 'hold', got {shown(beyond)}.")
+        choice("beyond", beyond, ("raise", "hold"))
         slack = _ROUNDED * self.duration
         outside = ~((times.real >= -slack) & (times.real <= self.duration + slack))
         if beyond == "raise" and outside.any():
@@ -129,10 +129,8 @@ class Trajectory:
 
     def _moments(self, t: Any) -> np.ndarray:
         """Times (T,) on the way: those given, or so many."""
-        if isinstance(t, int | np.integer) and not isinstance(t, bool):
-            if t < 2:
-                raise InputError(f"Expected at least 2 times, got {t}.")
-            t = np.linspace(0.0, self.duration, int(t))
+        if isinstance(t, int | np.integer):
+            t = np.linspace(0.0, self.duration, integer("t", t, 2))
         times = self._times(t)
         if times.ndim != 1 or times.dtype == complex:
             raise InputError(f"Expected times (T,) of a path, real, got {times.dtype} {times.shape}.")
@@ -140,7 +138,7 @@ class Trajectory:
 
     def inputs(self, q: Any) -> Any:
         """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
-        return self.naming.inputs(np.asarray(q))
+        return self.naming.inputs(trailing("q", q, self.size, finite=False))
 
     @property
     def rests(self) -> bool:
@@ -178,7 +176,7 @@ class Trajectory:
         of = self.naming
         beyond: Literal["raise", "hold"] = "hold" if self.rests else "raise"
         if not of.names:
-            called = tuple(names or ())
+            called = () if names is None else names_of(names, "names")
             if len(called) != of.size:
                 raise InputError(
                     f"This trajectory has {of.size} coordinates without names, for {len(called)}: "
@@ -223,8 +221,7 @@ class Trajectory:
         >>> course.configuration.batch, course.of("tip").qdd.shape
         ((5,), (5, 3))
         """
-        if not isinstance(mechanism, Mechanism):
-            raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
+        instance("mechanism", mechanism, Mechanism)
         times = self._moments(t)
         motion = self(times)
         where = mechanism.path(self.inputs(motion.q), near=near)
@@ -311,13 +308,13 @@ class Trajectory:
         """
         times = self._moments(t)
         units = self._units(mechanism)
-        time = mechanism.units.time if mechanism else ""
+        time = "" if mechanism is None else mechanism.units.time
         panels = [
             panel
             for order, values in enumerate(self(times))
             for panel in by_unit(
                 ORDERS[order],
-                [rate_unit(u, time, order) if mechanism else "" for u in units],
+                ["" if mechanism is None else rate_unit(u, time, order) for u in units],
                 self.naming.labels,
                 values,
             )
@@ -328,6 +325,7 @@ class Trajectory:
         """Unit of each coordinate."""
         if mechanism is None:
             return [""] * self.size
+        instance("mechanism", mechanism, Mechanism)
         names = self.names or mechanism.coordinate_names
         rows = [row for name in names for row in mechanism._model.rows(name, 1).answer.rows.labels]
         if len(rows) != self.size:
@@ -359,9 +357,7 @@ class Trajectory:
 
 def _order(order: Any) -> int:
     """Which derivative, or an error."""
-    if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= 3:
-        raise InputError(f"Expected `order` to be 0, 1, 2 or 3, got {shown(order)}.")
-    return int(order)
+    return integer("order", order, 0, 3)
 
 
 def positive(name: str, value: Any, what: str = "a positive number") -> float:

@@ -1,0 +1,103 @@
+"""Public callables with odd arguments raise errors of kic, never those of the libraries below it."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import numpy as np
+import odd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kic
+
+pytest.importorskip("matplotlib")
+
+
+@settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=800,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.randoms(use_true_random=False))
+def test_only_errors_of_kic(rng: random.Random) -> None:
+    subject = rng.choice(odd.subjects())
+    positional, named = subject.draw(rng)
+    with suppress(kic.KicError):
+        subject.run(positional, named)
+
+
+def test_every_public_callable_is_called() -> None:
+    """A new public class or function is called, or is named as a result or as one that writes files."""
+    called = {type(subject.owner).__name__ for subject in odd.subjects()}
+    called |= {getattr(subject.function, "__name__", "") for subject in odd.subjects()}
+    for name in kic.__all__:
+        kind = getattr(kic, name)
+        if not callable(kind) or (isinstance(kind, type) and issubclass(kind, Exception)):
+            continue
+        assert name in called | odd.RESULTS | odd.SKIPPED, name
+
+
+ARM, BAR = kic.load("horn-two-link"), kic.load("four-bar")
+KNOWN = {
+    "no names, closed": lambda: BAR.at().coefficients([]),
+    "no names, open": lambda: ARM.at().coefficients([]),
+    "no rows": lambda: BAR.at().manipulability_gradient([]),
+    "name as an array": lambda: BAR.at().coefficients(np.array("tip")),
+    "held None": lambda: ARM.at().linearize().held(None),
+    "effort of text": lambda: ARM.at().linearize().effort("x"),
+    "acceleration of text": lambda: ARM.at().linearize().acceleration(effort="x"),
+    "matched None": lambda: ARM.at().coefficients("tip").matched(None),
+    "renamed None": lambda: ARM.at().coefficients("tip").renamed(None),
+    "identity None": lambda: kic.Coefficients.identity(None),
+    "line to no names": lambda: kic.trajectories.line([1, 2], {}),
+    "tolerance of 10": lambda: kic.simulate(BAR, BAR.at(), 0.02, rtol=10),
+    "flag of an array": lambda: ARM.at().dynamics(motors=np.zeros(2)),
+    "huge rates": lambda: ARM.at().dynamics().effort([1e200, 0.0], [0.0, 0.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", KNOWN)
+def test_known_odd_arguments(what: str) -> None:
+    with pytest.raises(kic.KicError):
+        KNOWN[what]()
+
+
+def test_an_index_beyond_the_end_ends_a_loop() -> None:
+    postures = ARM.at(np.zeros((2, 2)))
+    for items in (postures, ARM.independent_sets()):
+        with pytest.raises(IndexError) as caught:
+            items[7]
+        assert isinstance(caught.value, kic.InputError)
+
+
+def test_names_and_units_are_drawn_letter_by_letter() -> None:
+    m = odd.strange()
+    run = kic.simulate(m, m.at(), 0.02)
+    plot = run.plot(["_A", "$x^$", m.points[-1].name])
+    assert " _A" in [line.get_label() for axes in plot.axes for line in axes.get_lines()]
+    assert " _A" in [text.get_text() for axes in plot.axes for text in axes.texts]
+    move = {"_A": np.linspace(0.9, 1.0, 3)}
+    pictures = [
+        plot,
+        kic.draw(m.at(), names=True),
+        kic.trajectories.line({"_A": 0.9}, {"_A": 1.0}).plot(m, 3),
+        kic.sweep(m, move, "holding", progress=False).plot(),
+        kic.draw(m.at()).velocity([1.0]),
+    ]
+    for picture in pictures:
+        assert picture.svg().startswith("<svg")
+        for text in picture.figure.findobj(lambda artist: hasattr(artist, "_preprocess_math")):
+            assert not text._preprocess_math(text.get_text())[1], text.get_text()
+
+
+def test_found_assemblies_answer_like_other_configurations() -> None:
+    found = BAR.assemblies({"A": 1.2}, starts=4)
+    weight = np.broadcast_to(np.eye(1), (2, *found.batch, 1, 1))
+    r = found.resolve("tip.x", [0.1], weight=weight)
+    assert r.qd.shape == (2, *found.batch, 1)
+    assert found.resolve("tip.x", [0.1], failures="mask").qd.shape == (*found.batch, 1)
