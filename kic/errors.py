@@ -42,6 +42,14 @@ class ModelFileError(ModelError):
     """A model file that can not be read or written; carries `path` and, where there is one, `key`."""
 
 
+class FileError(KicError, OSError):
+    """A file that cannot be written; carries `path` and, from the system, `errno` and `strerror`."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # OSError keeps its numbers outside of `__dict__`, so that pickling alone loses them
+        super().__setstate__({**state, **state.get("numbers", {})})  # type: ignore[misc]
+
+
 class UnknownNameError(KicError, LookupError):
     """A name that the mechanism does not have; carries `name` and `candidates`."""
 

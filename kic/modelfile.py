@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from kic.checks import STRICT, Vector
 from kic.dh import DH, from_dh
 from kic.drawing import KINDS, Drawing
-from kic.errors import InputError, KicError, ModelFileError, shown
+from kic.errors import FileError, InputError, KicError, ModelFileError, shown
+from kic.files import atomic_write
 from kic.inertias import Six
 from kic.mechanism import Mechanism
 from kic.shipped import find, model_names
@@ -283,7 +284,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ModelFileError
-        If the file can not be written.
+        If the file cannot be written; a file that was there stays as it was.
 
     Examples
     --------
@@ -297,10 +298,15 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     if not isinstance(mechanism, Drawing):
         raise InputError(f"Expected a Mechanism to save, got {shown(mechanism)}.")
     try:
-        Path(path).write_bytes(written(mechanism).encode("utf-8"))
-    except (OSError, TypeError, ValueError) as error:  # of the place, of the path, of a text without UTF-8
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
+        text = written(mechanism).encode("utf-8")
+        with atomic_write(path) as file:
+            file.write(text)
+    except FileError as error:
+        raise ModelFileError(error.message, **error.numbers) from None
+    except UnicodeEncodeError as error:
+        raise ModelFileError(
+            f"{path}: cannot be written: {error}. Remove that character from the text.", path=path
+        ) from None
 
 
 def written(mechanism: Drawing) -> str:

@@ -319,12 +319,12 @@ def test_what_can_not_be_saved(tmp_path: Path) -> None:
         (None, "expected str, bytes or"), ("a\0b", "null byte"),
     ]  # fmt: skip
     for place, rule in places:
-        with pytest.raises(kic.ModelFileError, match=f"can not be written: .*{rule}") as caught:
+        with pytest.raises(kic.ModelFileError, match=f"cannot be written: .*{rule}") as caught:
             kic.save(m, place)
         assert caught.value.path == place
     path = tmp_path / "m.toml"
     kic.save(m, path)
-    with pytest.raises(kic.ModelFileError, match=r"can not be written: .*surrogates not allowed"):
+    with pytest.raises(kic.ModelFileError, match=r"cannot be written: .*surrogates not allowed"):
         kic.save(replace(m, about="\ud800"), path)
     assert kic.load(path) == m  # the old file is still whole
 

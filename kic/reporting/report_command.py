@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from kic.files import atomic_write
 from kic.typed import (
     configuration_of,
     json_option,
@@ -110,14 +111,11 @@ def report(
 
 
 def _write(file: str, text: str) -> None:
-    """The page into its file, or out."""
-    from kic.errors import InputError
-
+    """Write the page to its file, or to stdout."""
     if file == "-":
         click.echo(text, nl=False)
         return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file}: can not be written: {error.strerror}.", path=file) from None
-    click.echo(f"{file}: {len(text.encode()) / 1000:.0f} kB, open it in a browser.")
+    data = text.encode()
+    with atomic_write(file) as out:
+        out.write(data)
+    click.echo(f"{file}: {len(data) / 1000:.0f} kB, open it in a browser.")
