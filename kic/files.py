@@ -103,7 +103,9 @@ def _file_name(path: str | os.PathLike[str]) -> str:
     except TypeError:
         name = None
     if not isinstance(name, str) or not name or "\0" in name:
-        raise FileError(f"`path` must name a file, got {shown(path)}. Give a name such as 'a.toml'.", path=path)
+        raise FileError(
+            f"`path` must name a file, got {shown(path)}. Give a name such as 'a.toml'.", path=path
+        )
     return name
 
 
@@ -122,7 +124,7 @@ def _opened(target: str) -> tuple[BinaryIO, str]:
     # a name of its own length: one made of a long `target` could be too long
     temporary = os.path.join(folder, f".kic-{uuid4().hex[:16]}.tmp")
     try:
-        file = open(temporary, "xb")
+        file = open(temporary, "xb")  # noqa: SIM115
     except PermissionError:
         if known is None:
             raise

@@ -38,9 +38,14 @@ def test_a_file_is_written_with_the_usual_permissions(tmp_path: Path) -> None:
 def test_an_error_in_the_block_leaves_the_old_file(tmp_path: Path, kind: type[BaseException]) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    with pytest.raises(kind), atomic_write(path) as file:
-        file.write(b"half")
-        raise kind
+
+    def half() -> None:
+        with atomic_write(path) as file:
+            file.write(b"half")
+            raise kind
+
+    with pytest.raises(kind):
+        half()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -52,9 +57,13 @@ def test_a_failing_disk_leaves_the_old_file(
     path = tmp_path / "a"
     path.write_bytes(b"old")
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(FileError, match=r"a: cannot be written: No space left on device\. Free") as caught:
+
+    def write() -> None:
         with atomic_write(path) as file:
             file.write(b"new")
+
+    with pytest.raises(FileError, match=r"a: cannot be written: No space left on device\. Free") as caught:
+        write()
     assert (caught.value.path, caught.value.errno) == (path, 28)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

@@ -314,12 +314,12 @@ def test_what_can_not_be_saved(tmp_path: Path) -> None:
     with pytest.raises(kic.InputError, match="Expected a Mechanism to save, got 'horn-two-link'"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     places = [
-        (tmp_path, "Is a directory"), (tmp_path / "no" / "m.toml", "No such file"),
-        (5, "expected str, bytes or"),
-        (None, "expected str, bytes or"), ("a\0b", "null byte"),
-    ]  # fmt: skip
+        (tmp_path, "cannot be written: Is a directory"),
+        (tmp_path / "no" / "m.toml", "cannot be written: No such file"),
+        *((path, "`path` must name a file, got") for path in (5, None, "a\0b")),
+    ]
     for place, rule in places:
-        with pytest.raises(kic.ModelFileError, match=f"cannot be written: .*{rule}") as caught:
+        with pytest.raises(kic.ModelFileError, match=rule) as caught:
             kic.save(m, place)
         assert caught.value.path == place
     path = tmp_path / "m.toml"

@@ -104,8 +104,8 @@ class Animation:
                 self._write(made, writers, kind, dpi)
             except CalledProcessError as error:
                 raise FileError(
-                    f"{target}: cannot be written: ffmpeg failed with code {error.returncode}. Save a gif, or "
-                    "check ffmpeg and the space for temporary files.",
+                    f"{target}: cannot be written: ffmpeg failed with code {error.returncode}. "
+                    "Save a gif, or check ffmpeg and the space for temporary files.",
                     path=target,
                 ) from error
             file.write(made.read_bytes())
