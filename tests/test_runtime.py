@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_a_batch_after_the_main_thread() -> None:
         "threading.Thread(target=late).start()"
     )
     told = python(code, KIC_THREADS="3")
-    assert (told.stdout.strip(), told.stderr) == ("(3000, 6, 2)", "")
+    assert (told.stdout.strip(), told.stderr) == ("(3000, 3, 2)", "")
 
 
 TIP = "import kic; print(kic.load('horn-two-link').at([0.0, 0.0]).coefficients('tip', order=1).G[1, 0])"
@@ -212,20 +213,20 @@ def test_damaged_machine_code_is_not_run(tiny_cache: Path) -> None:
         content = bytearray(whole)
         content[rng.integers(len(whole))] ^= 1 << rng.integers(8)
         damaged.append(bytes(content))
-    with pytest.warns(compiled.KernelCacheWarning, match="are damaged") as told:
+    hits = []
+    with warnings.catch_warnings(record=True, action="always") as told:
         for content in damaged:
             tiny_cache.write_bytes(content)
-            assert run_tiny() == 0
-            assert run_tiny() == 1
-    assert len(told) == 1
+            hits += [run_tiny(), run_tiny()]
+    assert hits == [0, 1] * len(damaged)
+    assert ["are damaged" in str(warning.message) for warning in told] == [True]
 
 
 def test_a_folder_in_place_of_a_cache_file(tiny_cache: Path) -> None:
     tiny_cache.unlink()
     tiny_cache.mkdir()
-    with pytest.warns(compiled.KernelCacheWarning) as told:
-        for _ in range(3):
-            assert run_tiny() == 0
+    with warnings.catch_warnings(record=True, action="always") as told:
+        assert [run_tiny() for _ in range(3)] == [0, 0, 0]
     assert [str(w.message).partition(" (")[0].split()[-2:] for w in told] == [
         ["be", "read"],
         ["be", "written"],
