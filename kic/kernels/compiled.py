@@ -73,9 +73,9 @@ def _warn(problem: str, folder: Path, remedy: str) -> None:
     """Warn once per process about each kind of problem."""
     if problem not in _warned:
         _warned.add(problem)
-        warnings.warn(
-            f"kic: compiled kernels in {folder} {problem}. {remedy}", KernelCacheWarning, stacklevel=3
-        )
+        text = f"compiled kernels in {folder} {problem}. {remedy}"
+        # no line of source helps here, so none is named
+        warnings.warn_explicit(text, KernelCacheWarning, "kic", 0, "kic.kernels.compiled")
 
 
 class _Cache(NullCache):
@@ -108,7 +108,7 @@ class _Cache(NullCache):
             if hashlib.sha256(data).digest() != content[:_DIGEST]:
                 raise ValueError("checksum")
             return CompileResult._rebuild(target_context, *pickle.loads(data))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
             _warn(f"cannot be read ({error.strerror})", file.parent, "They are compiled again.")
