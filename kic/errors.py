@@ -145,7 +145,9 @@ def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> Unkn
     there = tuple(candidates)
     label = shown(str(name) if isinstance(name, str) else name)
     message = f"No {kind} {label} in '{owner}'."
-    close = get_close_matches(name, there, n=1) if isinstance(name, str) else []
+    # the comparison takes about 10 µs for each candidate, and more for long names
+    comparable = isinstance(name, str) and len(name) <= 200 and len(there) <= 2000
+    close = get_close_matches(name, there, n=1) if comparable else []
     if close:
         message += f" Did you mean '{close[0]}'?"
     few = there if len(there) <= 24 else (*there[:22], "…", there[-1])

@@ -74,8 +74,8 @@ def _read(path: Path) -> dict[str, Any]:
     raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
 
 
-# A file within these bounds loads, or fails, within about 2 s and 200 MB. A chain of 20,000 joints is within.
-BYTES_MAX, VALUES_MAX, DOTS_MAX = 4_000_000, 400_000, 16
+# A file within these bounds loads, or fails, within about 2 s and 200 MB. A chain of 13,000 joints is within.
+BYTES_MAX, VALUES_MAX, DOTS_MAX = 4_000_000, 250_000, 16
 _TOO_DEEP = "is nested too deeply to be a model"
 # strings and comments as TOML has them; one that does not end reaches to the end of the line or the text
 _TEXTS = re.compile(
