@@ -68,8 +68,8 @@ def load_model(model: str) -> Mechanism:
 
 
 def at_terminal() -> bool:
-    """Whether someone is looking."""
-    return sys.stdout.isatty()
+    """Return True if the output goes to a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def width() -> int:

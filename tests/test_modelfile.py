@@ -428,9 +428,9 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     ) as caught:
         kic.load(tmp_path / "no.toml")
     assert caught.value.path == tmp_path / "no.toml"
-    with pytest.raises(kic.ModelFileError, match="can not be read: Is a directory"):
+    with pytest.raises(kic.ModelFileError, match="cannot be read: Is a directory"):
         kic.load(tmp_path)
-    with pytest.raises(kic.ModelFileError, match="can not be read: File name too long"):
+    with pytest.raises(kic.ModelFileError, match="cannot be read: File name too long"):
         kic.load("x" * 300 + ".toml")
     with pytest.raises(kic.ModelFileError, match="null byte"):
         kic.load("a\0b.toml")

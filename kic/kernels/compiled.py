@@ -145,19 +145,26 @@ _waiting = {"since": 0.0}
 
 def _announce(name: str, sig: Any) -> None:
     """Tell a person at a terminal, or who asked through KIC_VERBOSE, what the wait is for."""
-    if os.environ.get("KIC_VERBOSE", "1" if sys.stderr.isatty() else "0") == "0":
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if os.environ.get("KIC_VERBOSE", "1" if terminal else "0") == "0":
         return
     if _waiting["since"]:  # of a compilation that was interrupted
-        sys.stderr.write("\n")
+        _tell("\n")
     scalar = "complex" if "complex" in str(sig) else "real"
     _waiting["since"] = time.perf_counter()
-    sys.stderr.write(f"kic: compiling the {scalar} '{name}' kernel for this machine, once … ")
-    sys.stderr.flush()
+    _tell(f"kic: compiling the {scalar} '{name}' kernel for this machine, once … ")
+
+
+def _tell(text: str) -> None:
+    """Write to stderr, if it is there and takes it: a message must not stop the work."""
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _announce_end() -> None:
     if _waiting["since"]:
-        sys.stderr.write(f"{time.perf_counter() - _waiting['since']:.1f} s\n")
+        _tell(f"{time.perf_counter() - _waiting['since']:.1f} s\n")
         _waiting["since"] = 0.0
 
 

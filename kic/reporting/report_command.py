@@ -75,7 +75,7 @@ def report(
     differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping (null where they have no
     answer, and dynamics_left_out says why). Floats are exact.
     """
-    if page and as_json:
+    if page is not None and as_json:
         raise misuse("a page is no JSON; give --html or --json.", "--html")
     mechanism = load_model(model)
     asked, chosen = names_typed(of, "--of"), names_typed(wrt, "--wrt") or None
@@ -88,7 +88,7 @@ def report(
         data = report_data(mechanism, configuration, about, order, chosen)
         click.echo(json.dumps(data, allow_nan=False))
         return
-    if page:
+    if page is not None:
         from kic.reporting.page import report_page
 
         options = [("--at", given), ("--near", near), ("--of", of), ("--wrt", wrt)]
