@@ -100,7 +100,8 @@ def _file_name(path: str | os.PathLike[str]) -> str:
     """Return `path` as text that can name a file."""
     try:
         name = os.fspath(path)
-    except TypeError:
+        os.fsencode(name)
+    except (TypeError, UnicodeEncodeError):
         name = None
     if not isinstance(name, str) or not name or "\0" in name:
         raise FileError(

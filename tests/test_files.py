@@ -160,7 +160,7 @@ def test_read_only_files_and_folders(tmp_path: Path) -> None:
         tmp_path.chmod(0o755)
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", 3, None, b"a"])
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800", 3, None, b"a"])
 def test_what_is_no_path(path: Any) -> None:
     with pytest.raises(FileError, match="`path` must name a file"), atomic_write(path):
         pass

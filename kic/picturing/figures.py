@@ -35,6 +35,7 @@ STYLE = {
     "ytick.major.width": 0.6,
     "svg.hashsalt": "kic",  # the same picture is the same file
     "svg.fonttype": "path",
+    "text.parse_math": False,  # a name may hold $
 }
 
 
