@@ -591,7 +591,7 @@ HUGE = {
     "spaced dotted key": " . ".join("a" * 100_000) + " = 1",
     "quoted dotted key": ".".join(['"a"'] * 50_000) + " = 1",
     "dotted table": "[" + ".".join("a" * 100_000) + "]",
-    "dotted key behind texts": 'a = """\\""" # \\"""\nb = \'"\'\n' + ".".join("a" * 100_000) + " = 1",
+    "dotted key behind texts": 'a = """\\"" # \\""""\nb = \'"\'\n' + ".".join("a" * 100_000) + " = 1",
     "arrays": "a = " + "[" * 100_000 + "]" * 100_000,
     "inline tables": "a = " + "{a = " * 40_000 + "1" + "}" * 40_000,
 }
@@ -647,7 +647,7 @@ def test_large_mechanisms_are_made_in_linear_time(shape: str) -> None:
 
 ODD = (
     "", "nan", "-inf", "1e400", "9" * 400, "true", '""', '"a.b"', "[]", "{}", "[[", "]]", "=", ",", "a.b.c",
-    '"\\ud800"', '"\\u0000"', '"ground"', "1979-05-27", "'''", '"""', "#", "\n", "[1, 2, 3]", "dh = 1", "1e200",
+    '"\\ud800"', '"\\u0000"', '"ground"', "1979-05-27", "'''", '"""', "#", "\n", "[1, 2, 3]", "dh = 1",
 )  # fmt: skip
 TOKEN = re.compile(r'\s+|"(?:\\.|[^"\\\n])*"|[\w.+-]+|.', re.DOTALL)
 
