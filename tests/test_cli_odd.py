@@ -26,7 +26,7 @@ OPTIONS = {
     "draw": ("--at", "--near", "-o", "--move", "--trace", "--view", "--dpi"),
     "mobility": ("--at", "--near"),
     "linearize": ("--at", "--near", "--effort", "--wrt"),
-    "simulate": ("--at", "--near", "--rate", "--effort", "--voltage", "--wrt", "--of", "--save", "--contacts"),
+    "simulate": ("--at", "--near", "--rate", "--effort", "--voltage", "--wrt", "--of", "--save"),
     "check": (), "list": (), "schema": (), "completion": (), "nonsense": (),
 }  # fmt: skip
 ENVIRONMENTS = ({}, {}, {"KIC_THREADS": "x"}, {"KIC_VERBOSE": "x"}, {"COLUMNS": "x"}, {"COLUMNS": "-5"})
