@@ -45,9 +45,10 @@ class ModelFileError(ModelError):
 class FileError(KicError, OSError):
     """A file that cannot be written; carries `path` and, from the system, `errno` and `strerror`."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, Any] | None) -> None:
         # OSError keeps its numbers outside of `__dict__`, so that pickling alone loses them
-        super().__setstate__({**state, **state.get("numbers", {})})  # type: ignore[misc]
+        state = state or {}
+        super().__setstate__({**state, **state.get("numbers", {})})
 
 
 class UnknownNameError(KicError, LookupError):

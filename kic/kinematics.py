@@ -45,7 +45,10 @@ def kernel(name: str) -> Any:
 @cache
 def over_batch() -> Any:
     """Return the function that runs a batch on kic's threads."""
-    from kic.kernels import pool
+    try:
+        from kic.kernels import pool
+    except RuntimeError:  # Python loads no thread pools once the main thread has ended
+        return lambda work, count, _: work(0, count)
 
     def run(work: Callable[[int, int], None], count: int, microseconds: float) -> None:
         try:

@@ -122,17 +122,19 @@ def test_a_batch_where_no_thread_can_be_started(started: int, monkeypatch: pytes
     assert pool._state["pool"] is not None
 
 
-def test_a_batch_after_the_main_thread() -> None:
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_batch_after_the_main_thread(loaded: bool) -> None:
     code = (
-        "import threading, numpy as np, kic; from kic.kernels import pool; pool.WORTH_A_THREAD = 1.0\n"
-        "m = kic.load('horn-two-link'); phi = np.zeros((3000, 2)); m.at(phi[0]).coefficients('tip').G\n"
+        "import threading, numpy as np, kic\n"
+        "m = kic.load('horn-two-link'); phi = np.zeros((30000, 2)); m.at(phi[0]).coefficients('tip').G\n"
+        f"if {loaded}: m.at(phi).coefficients('tip').G\n"
         "def late():\n"
         "    threading.main_thread().join()\n"
         "    print(m.at(phi).coefficients('tip').G.shape)\n"
         "threading.Thread(target=late).start()"
     )
     told = python(code, KIC_THREADS="3")
-    assert (told.stdout.strip(), told.stderr) == ("(3000, 3, 2)", "")
+    assert (told.stdout.strip(), told.stderr) == ("(30000, 3, 2)", "")
 
 
 TIP = "import kic; print(kic.load('horn-two-link').at([0.0, 0.0]).coefficients('tip', order=1).G[1, 0])"
