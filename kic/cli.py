@@ -34,19 +34,19 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            _mute()
+            ctx.exit(NO_READER)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().main(*args, **kwargs)
-        except BrokenPipeError:  # the reader, such as head, has seen enough
-            code = NO_READER
         except OSError as error:
-            code = 1
             place = f"{error.filename}: " if error.filename else "The output cannot be written: "
             with suppress(OSError):
                 click.echo(f"Error: {place}{error.strerror or error}.", err=True)
         _mute()
-        sys.exit(code)
+        sys.exit(1)
 
 
 # words of Python, and what they are on the command line, if the command has that option
