@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from kic.dh import DHRow, from_dh
     from kic.dynamics import Dynamics
     from kic.errors import (
+        FileError,
         InertiaError,
         InputError,
         KicError,
@@ -145,6 +146,7 @@ _HOME = {
     "Energy": "simulating.energy",
     "Equilibrium": "linear.equilibrium",
     "Evaluator": "evaluator",
+    "FileError": "errors",
     "Following": "tasks.following",
     "Force": "parts",
     "Grasp": "grasping.grasp",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -33,9 +34,19 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
-        except BrokenPipeError:  # who reads, such as head, has seen enough
+        except BrokenPipeError:  # the reader, such as head, has seen enough
             _mute()
             ctx.exit(NO_READER)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else "The output cannot be written: "
+            with suppress(OSError):
+                click.echo(f"Error: {place}{error.strerror or error}.", err=True)
+        _mute()
+        sys.exit(1)
 
 
 # words of Python, and what they are on the command line, if the command has that option
@@ -66,9 +77,14 @@ def _as_typed(group: click.Group, ctx: click.Context, error: KicError) -> str:
 
 
 def _mute() -> None:
-    """What is still held for a reader that has gone goes nowhere, and nothing complains at the end."""
+    """Discard buffered output, which would fail again when the interpreter ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # no stream, or one without a descriptor
+            stream.flush()
+            continue
+        with suppress(AttributeError, OSError, ValueError):
+            os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 

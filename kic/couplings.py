@@ -213,9 +213,12 @@ def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) 
     ModelError
         For a joint that is not there, has none or several, or turns of a ball; `who` is at fault.
     """
-    components = {c: joint for joint in joints.values() for c in joint.components}
-    joint = joints.get(name) or components.get(name)
+    joint = joints.get(name)
+    if joint is None and isinstance(name, str):  # names have no dots, components may
+        joint = joints.get(name.partition(".")[0])
+        joint = joint if joint and name in joint.components else None
     if joint is None:
+        components = (c for joint in joints.values() for c in joint.components)
         error = unknown("joint", name, owner, [*joints, *(c for c in components if c not in joints)])
         raise ModelError(f"{who}: {error}", key="joints", name=name, candidates=error.numbers["candidates"])
     if name in joints and joint.freedoms != 1:

@@ -34,6 +34,9 @@ _SINGULAR = {
     "motors": "motor",
 }
 Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact | Motor
+_KIND = dict(
+    zip((Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor), KINDS, strict=True)
+)
 # a rod shorter than this share of the drawing's coordinates has no direction that could be trusted
 _NO_LENGTH = 1e-12
 
@@ -85,8 +88,7 @@ class Drawing:
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
-        types = (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor)
-        for kind, expected in zip(KINDS, types, strict=True):
+        for expected, kind in _KIND.items():
             parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
             for i, part in enumerate(parts):
                 if not isinstance(part, expected):
@@ -344,17 +346,15 @@ class Drawing:
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS
-        for kind in among:
-            for part in getattr(self, kind):
-                if part.name == name:
-                    return part
+        part = self.parts.get(name)
+        if part is not None and (not kinds or _KIND[type(part)] in kinds):
+            return part
         label = " or ".join(_SINGULAR[kind] for kind in among) if kinds else "part"
         raise self.unknown(label, name, *among)
 
     def said(self, name: str) -> str:
         """A part's name with what it is, for messages."""
-        kind = next(kind for kind in KINDS if any(part.name == name for part in getattr(self, kind)))
-        return f"{_SINGULAR[kind]} '{name}'"
+        return f"{_SINGULAR[_KIND[type(self.parts[name])]]} '{name}'"
 
     def point(self, name: str) -> Point:
         """The point of a name."""
@@ -373,8 +373,9 @@ def forest(joints: Iterable[Joint]) -> frozenset[str]:
     root: dict[str, str] = {}
 
     def find(body: str) -> str:
-        while root.get(body, body) != body:
-            body = root[body]
+        while (above := root.get(body, body)) != body:
+            root[body] = root.get(above, above)  # halve the path, so that the next search is short
+            body = above
         return body
 
     kept = []

@@ -42,6 +42,15 @@ class ModelFileError(ModelError):
     """A model file that can not be read or written; carries `path` and, where there is one, `key`."""
 
 
+class FileError(KicError, OSError):
+    """A file that cannot be written; carries `path` and, from the system, `errno` and `strerror`."""
+
+    def __setstate__(self, state: dict[str, Any] | None) -> None:
+        # OSError keeps its numbers outside of `__dict__`, so that pickling alone loses them
+        state = state or {}
+        super().__setstate__({**state, **state.get("numbers", {})})
+
+
 class UnknownNameError(KicError, LookupError):
     """A name that the mechanism does not have; carries `name` and `candidates`."""
 
@@ -141,7 +150,9 @@ def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> Unkn
     there = tuple(candidates)
     label = shown(str(name) if isinstance(name, str) else name)
     message = f"No {kind} {label} in '{owner}'."
-    close = get_close_matches(name, there, n=1) if isinstance(name, str) else []
+    # the comparison takes about 10 µs for each candidate, and more for long names
+    comparable = isinstance(name, str) and len(name) <= 200 and len(there) <= 2000
+    close = get_close_matches(name, there, n=1) if comparable else []
     if close:
         message += f" Did you mean '{close[0]}'?"
     few = there if len(there) <= 24 else (*there[:22], "…", there[-1])

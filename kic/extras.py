@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
-from kic.errors import MissingExtraError
+from kic.errors import InputError, MissingExtraError, shown
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:
@@ -28,7 +29,9 @@ def needed(module: str, extra: str, purpose: str) -> Any:
     Raises
     ------
     MissingExtraError
-        It is not installed.
+        If it is not installed.
+    InputError
+        If the environment keeps Matplotlib from being imported.
     """
     try:
         return importlib.import_module(module)
@@ -36,3 +39,10 @@ def needed(module: str, extra: str, purpose: str) -> Any:
         if (error.name or "").split(".")[0] != module.split(".")[0]:
             raise  # the package is there and broken: hiding that would help nobody
         raise MissingExtraError(f"{purpose}: pip install 'kic[{extra}]'.", extra=extra) from None
+    except ValueError as error:
+        backend = os.environ.get("MPLBACKEND")
+        if not (module.startswith("matplotlib") and backend):
+            raise
+        raise InputError(
+            f"MPLBACKEND must name a backend of Matplotlib, got {shown(backend)}. Correct or unset it."
+        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, cached_property
 from math import prod
 from typing import Any
@@ -43,10 +44,19 @@ def kernel(name: str) -> Any:
 
 @cache
 def over_batch() -> Any:
-    """The function that runs a batch on kic's threads."""
-    from kic.kernels import pool
+    """Return the function that runs a batch on kic's threads."""
+    try:
+        from kic.kernels import pool
+    except RuntimeError:  # Python loads no thread pools once the main thread has ended
+        return lambda work, count, _: work(0, count)
 
-    return pool.over_batch
+    def run(work: Callable[[int, int], None], count: int, microseconds: float) -> None:
+        try:
+            pool.over_batch(work, count, microseconds)
+        except pool.ThreadCountError as error:
+            raise InputError(str(error)) from None
+
+    return run
 
 
 class Question:

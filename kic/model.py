@@ -15,6 +15,7 @@ from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.items import Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS
+from kic.lru import LRU
 from kic.packed import Packed
 from kic.rows import Rows, make_rows, names_of
 from kic.scaling import Scaling, moved_error
@@ -31,11 +32,12 @@ class Model(Packed):
 
     def __init__(self, drawing: Drawing) -> None:
         super().__init__(drawing)
-        self._elsewhere: dict[object, TransferQuestion] = {}
-        self._transfers: dict[tuple[str, ...], Transfer] = {}
-        self._closures: dict[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = {}
-        self._opened: dict[tuple[str, ...], Model] = {}
-        self._sizes: dict[tuple[str, ...], np.ndarray] = {}
+        self._elsewhere: LRU[object, TransferQuestion] = LRU()
+        self._transfers: LRU[tuple[str, ...], Transfer] = LRU()
+        self._closures: LRU[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = LRU()
+        # a model each, with caches of its own
+        self._opened: LRU[tuple[str, ...], Model] = LRU(8)
+        self._sizes: LRU[tuple[str, ...], np.ndarray] = LRU()
 
     @cached_property
     def real(self) -> Model:

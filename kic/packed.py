@@ -12,6 +12,7 @@ from kic.drawing import Drawing
 from kic.errors import InputError
 from kic.items import DIRECTION, POINT, Item
 from kic.kinematics import WANT_INERTIA, WANT_LOADS, ContributionsQuestion, DynamicsQuestion, RowsQuestion
+from kic.lru import LRU
 from kic.masses import Loads, Masses, pack_loads, pack_masses
 from kic.parts import Joint
 from kic.posture import drawn_states
@@ -29,7 +30,7 @@ class Packed:
 
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
-        self._questions: dict[object, RowsQuestion] = {}
+        self._questions: LRU[object, RowsQuestion] = LRU()
         self._dynamics: dict[int, DynamicsQuestion] = {}
 
     @cached_property

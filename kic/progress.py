@@ -21,7 +21,8 @@ class Bar:
     """
 
     def __init__(self, wanted: bool | None) -> None:
-        self._wanted = sys.stderr.isatty() if wanted is None else flag("progress", wanted)
+        seen = sys.stderr is not None and sys.stderr.isatty()
+        self._wanted = seen if wanted is None else flag("progress", wanted)
         self._patience = PATIENCE if wanted is None else 0.0
         self._since = self._last = time.monotonic()
         self._shown = False

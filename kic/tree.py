@@ -94,7 +94,7 @@ class Tree:
         self.cuts = tuple(joint for joint in drawing.joints if joint.name not in kept)
         self.frame: dict[str, int] = {GROUND: -1}
         self.backwards: dict[str, bool] = {}
-        self.columns: tuple[str, ...] = ()
+        self._names: list[str] = []
         self.zero_axes: list[np.ndarray] = []
         self.zero_origins: list[np.ndarray] = []
         self._cols: list[list[int]] = []
@@ -102,6 +102,7 @@ class Tree:
         self.state_size = 0
         for joint, parent, child in self._walk(drawing, kept):
             self._append(joint, parent, child)
+        self.columns: tuple[str, ...] = tuple(self._names)
         self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, 5)
         self.geometry = self._geometry()
         self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
@@ -156,7 +157,7 @@ class Tree:
             self._drawn.append(joint.value[step.component])  # type: ignore[index]
             self.zero_axes.append(np.eye(3) if ball else frame_axes(step.axis))
             self.zero_origins.append(origin)
-            self.columns += (joint.components[step.component],)
+            self._names.append(joint.components[step.component])
             above = n
         self.frame[child] = above
 

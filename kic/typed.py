@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -53,8 +54,9 @@ def model_file(model: str) -> Path:
     """File of a shipped model by its name, else whatever file there is."""
     from kic.shipped import find, model_names
 
-    if model not in model_names() and Path(model).exists():
-        if Path(model).is_dir():
+    # unlike those of Path, these functions raise nothing for names that the system does not take
+    if model not in model_names() and os.path.exists(model):
+        if os.path.isdir(model):
             raise ModelFileError(f"{model}: is a directory, a model is a TOML file.", path=Path(model))
         return Path(model)
     return find(model)
@@ -68,8 +70,8 @@ def load_model(model: str) -> Mechanism:
 
 
 def at_terminal() -> bool:
-    """Whether someone is looking."""
-    return sys.stdout.isatty()
+    """Return True if the output goes to a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def width() -> int:

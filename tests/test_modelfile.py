@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import re
 import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -314,17 +318,17 @@ def test_what_can_not_be_saved(tmp_path: Path) -> None:
     with pytest.raises(kic.InputError, match="Expected a Mechanism to save, got 'horn-two-link'"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     places = [
-        (tmp_path, "Is a directory"), (tmp_path / "no" / "m.toml", "No such file"),
-        (5, "expected str, bytes or"),
-        (None, "expected str, bytes or"), ("a\0b", "null byte"),
-    ]  # fmt: skip
+        (tmp_path, "cannot be written: Is a directory"),
+        (tmp_path / "no" / "m.toml", "cannot be written: No such file"),
+        *((path, "`path` must name a file, got") for path in (5, None, "a\0b")),
+    ]
     for place, rule in places:
-        with pytest.raises(kic.ModelFileError, match=f"can not be written: .*{rule}") as caught:
+        with pytest.raises(kic.ModelFileError, match=rule) as caught:
             kic.save(m, place)
         assert caught.value.path == place
     path = tmp_path / "m.toml"
     kic.save(m, path)
-    with pytest.raises(kic.ModelFileError, match=r"can not be written: .*surrogates not allowed"):
+    with pytest.raises(kic.ModelFileError, match=r"cannot be written: .*surrogates not allowed"):
         kic.save(replace(m, about="\ud800"), path)
     assert kic.load(path) == m  # the old file is still whole
 
@@ -428,9 +432,9 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     ) as caught:
         kic.load(tmp_path / "no.toml")
     assert caught.value.path == tmp_path / "no.toml"
-    with pytest.raises(kic.ModelFileError, match="can not be read: Is a directory"):
+    with pytest.raises(kic.ModelFileError, match="cannot be read: Is a directory"):
         kic.load(tmp_path)
-    with pytest.raises(kic.ModelFileError, match="can not be read: File name too long"):
+    with pytest.raises(kic.ModelFileError, match="cannot be read: File name too long"):
         kic.load("x" * 300 + ".toml")
     with pytest.raises(kic.ModelFileError, match="null byte"):
         kic.load("a\0b.toml")
@@ -574,3 +578,96 @@ def test_the_schema_tells_what_every_key_means() -> None:
     schema.clear()  # each asker gets one of his own
     assert kic.schema()["title"] == "kic model"
     assert all(is_dataclass(part) for part in parts)
+
+
+# ------------------------------------------------------------------------------------------- bounds
+
+
+HUGE = {
+    "bytes": "# " + "x" * 4_000_000,
+    "numbers": "gravity = [" + "1," * 1_900_000 + "]",
+    "tables": "[[bodies]]\n" * 300_000,
+    "dotted key": ".".join("a" * 100_000) + " = 1",
+    "spaced dotted key": " . ".join("a" * 100_000) + " = 1",
+    "quoted dotted key": ".".join(['"a"'] * 50_000) + " = 1",
+    "dotted table": "[" + ".".join("a" * 100_000) + "]",
+    "dotted key behind texts": 'a = """\\"" # \\""""\nb = \'"\'\n' + ".".join("a" * 100_000) + " = 1",
+    "arrays": "a = " + "[" * 100_000 + "]" * 100_000,
+    "inline tables": "a = " + "{a = " * 40_000 + "1" + "}" * 40_000,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+def test_huge_files_are_refused_before_they_are_parsed(text: str, refused) -> None:
+    start = process_time()
+    _, message = refused(text)
+    assert process_time() - start < 2
+    assert re.search("must have at most|is nested too deeply", message)
+
+
+def test_many_errors_take_little_time(refused) -> None:
+    start = process_time()
+    _, message = refused("\n".join(f"[t{i}]" for i in range(20_000)))
+    assert process_time() - start < 4
+    assert message.endswith("… and 19997 more.")
+
+
+def test_dots_in_texts_are_no_depth(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+    about = "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z"
+    for quoted in (f'"{about}"', f"'{about}'", f'"""\n\\"{about}"""', f"'''\n'{about}'''"):
+        path.write_text(BASE.replace('name = "m"', f'name = "m" # {about}\nabout = {quoted}', 1))
+        assert about in kic.load(path).about
+
+
+def test_a_device_without_end_is_no_model() -> None:
+    if not Path("/dev/zero").exists():
+        pytest.skip("this system has no /dev/zero")
+    with pytest.raises(kic.ModelFileError, match="must have at most 4 MB"):
+        kic.load(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize("shape", ["star", "chain"])
+def test_large_mechanisms_are_made_in_linear_time(shape: str) -> None:
+    def seconds(count: int) -> float:
+        above = [f"b{i - 1}" if shape == "chain" and i else "ground" for i in range(count)]
+        bodies = [kic.Body(f"b{i}") for i in range(count)]
+        joints = [
+            kic.Joint(f"j{i}", "revolute", (above[i], f"b{i}"), (0, 0, 0), (0, 0, 1)) for i in range(count)
+        ]
+        gears = [kic.Coupling(f"c{i}", (f"j{i}", f"j{i + 1}"), ratios=(1, 2)) for i in range(count - 1)]
+        start = process_time()
+        kic.Mechanism("m", bodies=bodies, joints=joints, couplings=gears)
+        return process_time() - start
+
+    few = min(seconds(500) for _ in range(3))
+    # eight times as many, with a margin of three; quadratic growth gives 64
+    assert min(seconds(4000) for _ in range(2)) < 24 * few
+
+
+ODD = (
+    "", "nan", "-inf", "1e400", "9" * 400, "true", '""', '"a.b"', "[]", "{}", "[[", "]]", "=", ",", "a.b.c",
+    '"\\ud800"', '"\\u0000"', '"ground"', "1979-05-27", "'''", '"""', "#", "\n", "[1, 2, 3]", "dh = 1",
+)  # fmt: skip
+TOKEN = re.compile(r'\s+|"(?:\\.|[^"\\\n])*"|[\w.+-]+|.', re.DOTALL)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spoiled_models_raise_nothing_else(seed: int, tmp_path: Path) -> None:
+    """Change tokens and bytes of shipped models; the outcome is a mechanism or a ModelFileError."""
+    rng = random.Random(seed)
+    texts = [find(name).read_text(encoding="utf-8") for name in ("four-bar", "horn-two-link", "bevel-wrist")]
+    path = tmp_path / "m.toml"
+    for _ in range(60):
+        tokens = TOKEN.findall(rng.choice(texts))
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            i = rng.randrange(len(tokens))
+            tokens[i : i + rng.randrange(3)] = [rng.choice([*ODD, *tokens])]
+        content = bytearray("".join(tokens).encode())
+        for _ in range(rng.choice([0, 0, 1, 4])):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        path.write_bytes(content)
+        start = process_time()
+        with suppress(kic.ModelFileError):
+            kic.load(path)
+        assert process_time() - start < 2

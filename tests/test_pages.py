@@ -415,7 +415,7 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["--html", "x.html", "--json"], 2, "a page is no JSON; give --html or --json"),
-        (["--html", "no-such-folder/x.html"], 1, "can not be written: No such file or directory"),
+        (["--html", "no-such-folder/x.html"], 1, "cannot be written: No such file or directory"),
         (["--html", "x.html", "--of", "nose"], 1, "No part 'nose'"),
     ],
 )
@@ -543,7 +543,7 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
         (["-o", "x.png", "--move", "D=60deg"], 2, "'D=60deg' is no motion. Write it as NAME=FROM..TO"),
         (["-o", "x.png", "--move", "D=60deg..200deg"], 1, "Give --near a posture closer to the wanted"),
         (["-o", "x.png", "--move", "A=0..ten"], 2, "'ten' for 'A' is no number"),
-        (["-o", "no-such-folder/x.png"], 1, "can not be written: No such file or directory"),
+        (["-o", "no-such-folder/x.png"], 1, "cannot be written: No such file or directory"),
     ],
 )
 def test_drawings_that_are_refused(

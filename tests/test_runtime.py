@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 import kic
-from kic.kernels import pool
+from kic.kernels import compiled, pool
 from kic.shipped import models_directory
 
 ROOT = Path(kic.__file__).parent.parent
@@ -88,6 +90,53 @@ def test_a_failing_part_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
         pool.over_batch(work, 100, 1e6)
 
 
+@pytest.mark.parametrize("count", ["x", "0", "-1", "1.5", "²", "9" * 5000, "1e3"])
+def test_a_count_of_threads_that_is_none(count: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIC_THREADS", count)
+    with pytest.raises(kic.InputError, match="KIC_THREADS must be a whole number") as caught:
+        answer(0)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_a_batch_where_no_thread_can_be_started(started: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as at the end of the interpreter, or at a limit of the system."""
+    monkeypatch.setattr(pool, "WORTH_A_THREAD", 1.0)
+    monkeypatch.setenv("KIC_THREADS", "1")
+    expected = answer(1)
+    monkeypatch.setenv("KIC_THREADS", "5")
+    monkeypatch.setitem(pool._state, "pool", None)
+    start = threading.Thread.start
+    left = iter(range(started))
+
+    def refuse(thread: threading.Thread) -> None:
+        if next(left, None) is None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert np.array_equal(answer(1), expected)
+        assert pool._state["pool"] is None
+    assert np.array_equal(answer(1), expected)
+    assert pool._state["pool"] is not None
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_batch_after_the_main_thread(loaded: bool) -> None:
+    code = (
+        "import threading, numpy as np, kic\n"
+        "m = kic.load('horn-two-link'); phi = np.zeros((30000, 2)); m.at(phi[0]).coefficients('tip').G\n"
+        f"if {loaded}: m.at(phi).coefficients('tip').G\n"
+        "def late():\n"
+        "    threading.main_thread().join()\n"
+        "    print(m.at(phi).coefficients('tip').G.shape)\n"
+        "threading.Thread(target=late).start()"
+    )
+    told = python(code, KIC_THREADS="3")
+    assert (told.stdout.strip(), told.stderr) == ("(30000, 3, 2)", "")
+
+
 TIP = "import kic; print(kic.load('horn-two-link').at([0.0, 0.0]).coefficients('tip', order=1).G[1, 0])"
 
 
@@ -116,17 +165,98 @@ def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     assert edited.stdout.strip() == "4.0", edited.stderr
 
 
-def test_damaged_and_unwritable_caches_do_not_stop_the_work(tmp_path: Path) -> None:
+def test_a_lost_cache_does_not_stop_the_work(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert python(TIP, KIC_CACHE_DIR=str(cache)).stdout.strip() == "2.0"
     for file in cache.rglob("*.nbc"):
         file.write_bytes(b"damaged")
-    assert python(TIP, KIC_CACHE_DIR=str(cache)).stdout.strip() == "2.0"
+    told = python(TIP, KIC_CACHE_DIR=str(cache))
+    assert told.stdout.strip() == "2.0"
+    assert told.stderr.count("KernelCacheWarning") == 1
+    assert not python(TIP, KIC_CACHE_DIR=str(cache)).stderr  # made again
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     told = python(TIP, KIC_CACHE_DIR=str(blocked), KIC_VERBOSE="1")
     assert told.stdout.strip() == "2.0", told.stderr
     assert "compiling" in told.stderr
+    assert told.stderr.count("KernelCacheWarning") == 1
+
+
+def tiny(numbers):
+    numbers[0] += 1.0
+
+
+def run_tiny() -> int:
+    """Run a small kernel from the cache; return the number of cache hits."""
+    kernel = compiled.entry(tiny)
+    numbers = np.zeros(1)
+    kernel(numbers)
+    assert numbers[0] == 1.0
+    return sum(kernel.stats.cache_hits.values())
+
+
+@pytest.fixture
+def tiny_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """File of the small kernel in a cache of its own."""
+    monkeypatch.setenv("KIC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled, "_warned", set())
+    assert run_tiny() == 0
+    assert run_tiny() == 1
+    (file,) = tmp_path.rglob("*.nbc")
+    return file
+
+
+def test_damaged_machine_code_is_not_run(tiny_cache: Path) -> None:
+    whole = tiny_cache.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = [b"", whole[:31], whole[:32], whole[:-1], whole + b"x", rng.bytes(999)]
+    damaged += [whole[: rng.integers(len(whole))] for _ in range(3)]
+    for _ in range(12):
+        content = bytearray(whole)
+        content[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        damaged.append(bytes(content))
+    hits = []
+    with warnings.catch_warnings(record=True, action="always") as told:
+        for content in damaged:
+            tiny_cache.write_bytes(content)
+            hits += [run_tiny(), run_tiny()]
+    assert hits == [0, 1] * len(damaged)
+    assert ["are damaged" in str(warning.message) for warning in told] == [True]
+
+
+def test_a_folder_in_place_of_a_cache_file(tiny_cache: Path) -> None:
+    tiny_cache.unlink()
+    tiny_cache.mkdir()
+    with warnings.catch_warnings(record=True, action="always") as told:
+        assert [run_tiny() for _ in range(3)] == [0, 0, 0]
+    assert [str(w.message).partition(" (")[0].split()[-2:] for w in told] == [
+        ["be", "read"],
+        ["be", "written"],
+    ]
+    assert list(tiny_cache.parent.iterdir()) == [tiny_cache]
+
+
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_what_fails_while_the_cache_is_written(
+    tiny_cache: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """Nothing is half-written, and the kernel works."""
+    tiny_cache.unlink()
+
+    def fail(*_: object) -> None:
+        raise kind(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        if kind is OSError:
+            with pytest.warns(compiled.KernelCacheWarning, match=r"cannot be written \(No space left"):
+                assert run_tiny() == 0
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                run_tiny()
+    assert not list(tiny_cache.parent.iterdir())
+    assert run_tiny() == 0
+    assert run_tiny() == 1
 
 
 def test_importing_is_light() -> None:

@@ -5,7 +5,7 @@ Started when first needed, and anew after a fork: an inherited pool has no livin
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
 # below this many microseconds of work, waking another thread costs more than it brings
@@ -15,12 +15,19 @@ _state: dict[str, ThreadPoolExecutor | None] = {"pool": None}
 _lock = Lock()
 
 
+class ThreadCountError(ValueError):
+    """`KIC_THREADS` is not a number of threads."""
+
+
 def thread_count() -> int:
-    """Threads that a batch may use: `KIC_THREADS`, else the processors this process may run on."""
-    asked = os.environ.get("KIC_THREADS")
+    """Return the number of threads of a batch: `KIC_THREADS`, else the processors of this process."""
+    asked = os.environ.get("KIC_THREADS", "").strip()
     if asked:
-        if not asked.strip().isdigit() or int(asked) < 1:
-            raise ValueError(f"KIC_THREADS must be a whole number of at least 1, got {asked!r}.")
+        if not (asked.isascii() and asked.isdigit() and len(asked) < 7 and int(asked)):
+            shown = asked if len(asked) <= 40 else asked[:39] + "…"
+            raise ThreadCountError(
+                f"KIC_THREADS must be a whole number from 1 to 999999, got {shown!r}. Correct or unset it."
+            )
         return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -45,6 +52,14 @@ def _pool() -> ThreadPoolExecutor:
             pool = ThreadPoolExecutor(max(1, thread_count() - 1), thread_name_prefix="kic")
             _state["pool"] = pool
         return pool
+
+
+def _retire(pool: ThreadPoolExecutor) -> None:
+    """Drop a pool that takes no more work, when what it runs has ended."""
+    with _lock:
+        if _state["pool"] is pool:
+            _state["pool"] = None
+    pool.shutdown(cancel_futures=True)
 
 
 def over_batch(work: Callable[[int, int], None], count: int, microseconds: float) -> None:
@@ -72,9 +87,21 @@ def over_batch(work: Callable[[int, int], None], count: int, microseconds: float
         for k in left:  # `next` on a range iterator is atomic
             work(edges[k], edges[k + 1])
 
-    others = [_pool().submit(pull) for _ in range(threads - 1)]
+    others: list[Future[None]] = []
+    pool = _pool()
+    try:
+        others.extend(pool.submit(pull) for _ in range(threads - 1))
+    except RuntimeError:
+        # no thread can be started: the interpreter is ending, or a limit is reached. What was started shares
+        # the work with this thread; what only waits in the queue must not run after this call
+        _retire(pool)
     try:
         pull()
+    except BaseException:
+        for _ in left:  # leave nothing for the others
+            pass
+        raise
     finally:
         for other in others:
-            other.result()
+            if not other.cancelled():
+                other.result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
+from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from kic.arrays import reals
 from kic.configuration import Configuration
-from kic.errors import InputError, MissingExtraError, shown
+from kic.errors import FileError, InputError, MissingExtraError, shown
 from kic.extras import needed
+from kic.files import atomic_write
 from kic.picturing.arrows import path
 from kic.picturing.canvas import NEEDED, Canvas, settle
 from kic.picturing.figures import BLUE, checked, style
@@ -82,6 +84,8 @@ class Animation:
         ------
         InputError
             Another ending, or `dpi` that are none.
+        FileError
+            If the file cannot be written; a file that was there stays as it was.
         MissingExtraError
             For mp4 where the program ffmpeg is not found.
         """
@@ -93,7 +97,18 @@ class Animation:
                 "packages, or save a gif.",
                 extra="ffmpeg",
             )
-        self._write(target, writers, kind, dpi)
+        # Matplotlib's writers take no open file
+        with atomic_write(target) as file, TemporaryDirectory() as folder:
+            made = Path(folder) / f"motion.{kind}"
+            try:
+                self._write(made, writers, kind, dpi)
+            except CalledProcessError as error:
+                raise FileError(
+                    f"{target}: cannot be written: ffmpeg failed with code {error.returncode}. "
+                    "Save a gif, or check ffmpeg and the space for temporary files.",
+                    path=target,
+                ) from error
+            file.write(made.read_bytes())
         return target
 
     def _write(self, target: Path, writers: Any, kind: str, dpi: float) -> None:

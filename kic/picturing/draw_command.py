@@ -67,7 +67,6 @@ def draw(
 
     Needs Matplotlib (pip install 'kic[plot]').
     """
-    from kic.errors import InputError
     from kic.picturing.animate import FORMATS, animate
     from kic.picturing.draw import draw as drawn
 
@@ -89,10 +88,7 @@ def draw(
         made = drawn(configuration, names=names, view=looked)
         if traced:
             made.trace(traced)
-    try:
-        made.save(file, dpi)
-    except OSError as error:
-        raise InputError(f"{file}: can not be written: {error.strerror}.", path=file) from None
+    made.save(file, dpi)
 
 
 def _view(text: str | None) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 from kic.arrays import reals
 from kic.errors import InputError, shown
 from kic.extras import needed
+from kic.files import atomic_write
 
 # Okabe and Ito's colours, told apart by all eyes; ink first
 INK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
@@ -34,6 +35,7 @@ STYLE = {
     "ytick.major.width": 0.6,
     "svg.hashsalt": "kic",  # the same picture is the same file
     "svg.fonttype": "path",
+    "text.parse_math": False,  # a name may hold $
 }
 
 
@@ -138,9 +140,13 @@ class Picture:
         ------
         InputError
             Another ending, or `dpi` that are none.
+        FileError
+            If the file cannot be written; a file that was there stays as it was.
         """
         path, kind = checked(file, FORMATS, "A picture", dpi)
-        path.write_bytes(self._bytes(kind, dpi))
+        data = self._bytes(kind, dpi)
+        with atomic_write(path) as out:
+            out.write(data)
         return path
 
     def svg(self) -> str:

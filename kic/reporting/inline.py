@@ -44,7 +44,9 @@ def inline(svg: str, prefix: str, alt: str) -> str:
     svg = re.sub(r'(\bhref="#|url\(#)', rf"\g<1>{prefix}-", svg)
     svg = _COLOUR.sub(lambda found: f"{found[0]}; {found[1]}: light-dark({found[2]}, {dark(found[2])})", svg)
     svg = re.sub(r"\n\s*\n+", "\n", svg)
-    return re.sub(r"<svg\b", f'<svg role="img" aria-label="{escape(alt, quote=True)}"', svg, count=1).strip()
+    # the words may hold backslashes, which a replacement given as text would read as groups
+    opening = f'<svg role="img" aria-label="{escape(alt, quote=True)}"'
+    return re.sub(r"<svg\b", lambda _: opening, svg, count=1).strip()
 
 
 def dark(colour: str) -> str:

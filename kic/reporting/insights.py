@@ -272,7 +272,7 @@ def conditions(mechanism: Mechanism, configuration: Configuration) -> list[Plot]
             axes.plot(n[kept:], y[kept:], "o", markersize=4, markerfacecolor="white", label=said)
         axes.set_yscale("log")
         axes.set_ylim(FLOOR, 5.0)
-        axes.set_yticks([1.0, 1e-4, 1e-8, 1e-12, 1e-16])
+        axes.set_yticks([1.0, 1e-4, 1e-8, 1e-12, 1e-16], ["1", "1e-4", "1e-8", "1e-12", "1e-16"])
         axes.set_xlim(0.5, len(shares) + 0.5)
         axes.set_xlabel("condition, the best first")
         axes.xaxis.get_major_locator().set_params(integer=True)

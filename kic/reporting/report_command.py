@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from kic.files import atomic_write
 from kic.typed import (
     configuration_of,
     json_option,
@@ -74,7 +75,7 @@ def report(
     differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping (null where they have no
     answer, and dynamics_left_out says why). Floats are exact.
     """
-    if page and as_json:
+    if page is not None and as_json:
         raise misuse("a page is no JSON; give --html or --json.", "--html")
     mechanism = load_model(model)
     asked, chosen = names_typed(of, "--of"), names_typed(wrt, "--wrt") or None
@@ -87,7 +88,7 @@ def report(
         data = report_data(mechanism, configuration, about, order, chosen)
         click.echo(json.dumps(data, allow_nan=False))
         return
-    if page:
+    if page is not None:
         from kic.reporting.page import report_page
 
         options = [("--at", given), ("--near", near), ("--of", of), ("--wrt", wrt)]
@@ -110,14 +111,11 @@ def report(
 
 
 def _write(file: str, text: str) -> None:
-    """The page into its file, or out."""
-    from kic.errors import InputError
-
+    """Write the page to its file, or to stdout."""
     if file == "-":
         click.echo(text, nl=False)
         return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file}: can not be written: {error.strerror}.", path=file) from None
-    click.echo(f"{file}: {len(text.encode()) / 1000:.0f} kB, open it in a browser.")
+    data = text.encode()
+    with atomic_write(file) as out:
+        out.write(data)
+    click.echo(f"{file}: {len(data) / 1000:.0f} kB, open it in a browser.")

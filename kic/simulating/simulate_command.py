@@ -123,10 +123,10 @@ def simulate(
             contacts=contacts,
         )
     except SimulationError as error:
-        if file and (kept := error.numbers.get("simulation")) is not None:
+        if file is not None and (kept := error.numbers.get("simulation")) is not None:
             kept.save(file)
         raise
-    if file:
+    if file is not None:
         run.save(file)
     if as_json:
         import json

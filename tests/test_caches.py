@@ -1,0 +1,39 @@
+"""Caches on mechanisms are bounded."""
+
+from __future__ import annotations
+
+import gc
+from itertools import product
+
+import kic
+from kic.lru import LRU, SIZE
+
+
+def test_the_least_recently_used_is_dropped() -> None:
+    kept: LRU[str, int] = LRU(3)
+    for k, name in enumerate("abc"):
+        kept[name] = k
+    assert kept.get("a") == 0
+    kept["d"] = 3
+    assert [kept.get(name) for name in "abcd"] == [0, None, 2, 3]
+    kept["c"] = 5
+    assert (kept.get("c"), len(kept)) == (5, 3)
+
+
+def test_many_names_do_not_fill_the_memory() -> None:
+    m = kic.load("five-bar")
+    c = m.at()
+    rows = [f"{body.name}.{x}" for body in m.bodies for x in ("x", "y", "angle")]
+    asked = [(of, *rest) for of, *rest in product(rows, rows, rows)][: 3 * SIZE]
+    assert len(asked) == 3 * SIZE
+    for names in asked:
+        c.coefficients(names, order=1)
+        c.coefficients(names[0], wrt=("A", "E"), order=1)
+    for pair in product(rows, rows):
+        if pair[0] != pair[1]:
+            m._model.closure(pair)
+    gc.collect()
+    caches = (m._model._questions, m._model._elsewhere, m._model._transfers, m._model._closures)
+    assert max(map(len, caches)) == SIZE
+    # what was dropped is made again
+    assert (c.coefficients(asked[0], order=1).G == c.coefficients(list(asked[0]), order=1).G).all()

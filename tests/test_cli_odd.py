@@ -1,0 +1,130 @@
+"""Odd arguments and environments: an answer or one paragraph on stderr, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import kic
+from kic.cli import main
+
+ODD = (
+    "", " ", "x", "nan", "-inf", "1e400", "9" * 5000, "a" * 5000, "A=", "=1", "A=1", "A=1deg", "A=x", "A=nan",
+    "A=1e300", "A=1,B=2", ",", "..", "/", "/dev/full", "/no/such/x", "dir.toml", "empty.toml", "binary.toml",
+    "\\", "$x^$", "%s", "{}", "\udcff", "-1", "0", "-", "--", "tip", "tip.x", "tip.x=1", "A=0..1", "A=..",
+    "x.png", "/no/x.gif", "x" * 300 + ".png", "top", "1,2", "nan,nan", "A=1°", "\n",
+)  # fmt: skip
+OPTIONS = {
+    "report": ("--at", "--near", "--of", "--wrt", "--order", "--html"),
+    "draw": ("--at", "--near", "-o", "--move", "--trace", "--view", "--dpi"),
+    "mobility": ("--at", "--near"),
+    "linearize": ("--at", "--near", "--effort", "--wrt"),
+    "simulate": ("--at", "--near", "--rate", "--effort", "--voltage", "--wrt", "--of", "--save"),
+    "check": (), "list": (), "schema": (), "completion": (), "nonsense": (),
+}  # fmt: skip
+ENVIRONMENTS = ({}, {}, {"KIC_THREADS": "x"}, {"KIC_VERBOSE": "x"}, {"COLUMNS": "x"}, {"COLUMNS": "-5"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.toml").write_bytes(b"")
+    (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
+    (tmp_path / "dir.toml").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_odd_arguments(command: str, folder: Path) -> None:
+    rng = random.Random(command)
+    runner = CliRunner()
+    for _ in range(12 if OPTIONS[command] else 5):
+        arguments = [command]
+        if command not in ("list", "schema"):
+            arguments.append(rng.choice(["four-bar", "horn-two-link", *rng.sample(ODD, 2)]))
+        for option in rng.sample(OPTIONS[command], min(len(OPTIONS[command]), rng.choice([0, 1, 1, 2]))):
+            arguments += [option, rng.choice(ODD)]
+        result = runner.invoke(main, arguments, prog_name="kic", env=rng.choice(ENVIRONMENTS))
+        assert result.exception is None or isinstance(result.exception, SystemExit), arguments
+        assert result.exit_code in (0, 1, 2), arguments
+        assert "Traceback" not in result.output
+        if result.exit_code == 1:
+            assert result.stderr.startswith("Error: ")
+            assert "\n\n" not in result.stderr.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["report", "a" * 5000], "No shipped model 'aaaa"),
+        (["report", "a" * 5000 + ".toml"], "File name too long"),
+        (["report", "four-bar", "--html", ""], "`path` must name a file, got ''"),
+        (["simulate", "four-bar", "--for", "0.01", "--save", ""], ""),
+        (["draw", "four-bar", "-o", ""], "A picture is saved as"),
+    ],
+)
+def test_names_that_are_none(arguments: list[str], message: str, folder: Path) -> None:
+    result = CliRunner().invoke(main, arguments, prog_name="kic")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert len(result.stderr) < 2000
+
+
+def kic_in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = str(Path(kic.__file__).parent.parent)
+    everything = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", **environment}
+    command = f"'{sys.executable}' -m kic {line}"
+    return subprocess.run(
+        command, shell=True, env=everything, capture_output=True, encoding="utf-8", check=False
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("list > /dev/full", "Error: The output cannot be written: No space left on device."),
+        ("--help > /dev/full", "Error: The output cannot be written: No space left on device."),
+        ("list > /dev/full 2> /dev/full", ""),
+        ("mobility /dev/full", "Error: /dev/full: must have at most 4 MB to be a model, and has more."),
+        ("report four-bar --html /dev/full", "Error: /dev/full: cannot be written: No space left on device."),
+    ],
+)
+def test_a_full_disk(line: str, message: str) -> None:
+    told = kic_in_shell(line)
+    assert told.returncode == 1
+    assert told.stderr.strip().startswith(message)
+    assert told.stderr.count("\n") <= 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
+def test_without_streams() -> None:
+    assert kic_in_shell("list >&- 2>&-").returncode in (0, 1)
+    assert "Traceback" not in kic_in_shell("report four-bar >&-").stderr
+
+
+@pytest.mark.parametrize(("name", "message"), [("MPLBACKEND", "MPLBACKEND must"), ("KIC_THREADS", "")])
+def test_nonsense_in_the_environment(name: str, message: str, tmp_path: Path) -> None:
+    told = kic_in_shell(f"draw four-bar -o '{tmp_path / 'x.svg'}'", **{name: "x"})
+    assert "Traceback" not in told.stderr
+    assert message in told.stderr
+    assert told.returncode == 1 or not message
+
+
+def test_a_page_with_names_that_are_no_markup() -> None:
+    m = kic.load("four-bar")
+    joints = tuple(replace(j, name="$x^$") if j.name == "A" else j for j in m.joints)
+    points = tuple(replace(p, name="$y_$") if p.name == "tip" else p for p in m.points)
+    title = r"C:\models \g<1> $a_$ \1 <script>"
+    units = kic.Units(length=r"$\frac$")
+    odd = replace(m, name=title, joints=joints, points=points, units=units, coordinates=("$x^$",))
+    page = kic.report_page(odd.at(), of="$y_$")
+    assert r"C:\models \g&lt;1&gt; $a_$ \1 &lt;script&gt;" in page
+    assert "<script" not in page
