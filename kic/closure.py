@@ -16,7 +16,7 @@ from kic.kinematics import RowsQuestion
 from kic.parts import Joint
 from kic.posture import advance, gaps
 from kic.rows import plain_rows
-from kic.transfer import Transfer
+from kic.transfer import TRIES, Transfer
 from kic.tree import PRISMATIC
 
 STEPS = 50
@@ -24,8 +24,6 @@ STEPS = 50
 CLOSED = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
 DRIFT = 1e-9
-# equal parts in which a posture is approached that is not near enough, before leaps are measured
-PARTS = (2, 4, 8)
 # places are known to so many units of the last digit of the largest length
 _DIGITS = 16 * float(np.finfo(float).eps)
 
@@ -84,34 +82,28 @@ class Closure:
     def arrive(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Closed states (B, S) at targets that are near, and which of them arrived for certain (B,).
+        """Return closed states (B, S) at targets that are near, and a mask (B,) of those that arrived.
 
-        Rows are those of the drawing, or a choice made elsewhere. Compiled; it takes no poses, no angles of
-        cut joints, and no rounded dimensions.
+        Rows are those of the drawing, or a choice made elsewhere. See `track`.
+        """
+        states, share = self.track(start, target, choice)
+        return states, share == 1
+
+    def track(
+        self,
+        start: np.ndarray,
+        target: np.ndarray,
+        choice: np.ndarray | None = None,
+        tries: int = TRIES,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the last closed states (B, S) on the way to targets, and the share (B,) that was made.
+
+        Every step is proved to stay on its branch (see `kernels.closing`). Compiled; it takes no poses, no
+        angles of cut joints, and no rounded dimensions, which stay where they start.
         """
         if not self.compiled:
-            return start.copy(), np.zeros(len(start), dtype=bool)
-        return self.transfer.arrive(start, target, choice)
-
-    def approach(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `arrive`, and where that is not certain of its branch, in equal parts of the way, ever more."""
-        states, arrived = self.arrive(start, target)
-        if arrived.all() or not self.compiled:
-            return states, arrived
-        far = np.flatnonzero(~arrived)
-        here = self.transfer.values_and_rates(start[far])[0][:, : self.transfer.first]
-        for parts in PARTS:
-            step = (target[far] - here) / parts
-            between, left = start[far], np.arange(len(far))
-            for k in range(1, parts + 1):
-                between, there = self.arrive(between, (target[far] if k == parts else here + k * step)[left])
-                between, left = between[there], left[there]
-            states[far[left]], arrived[far[left]] = between, True
-            rest = np.setdiff1d(np.arange(len(far)), left)
-            far, here = far[rest], here[rest]
-            if not far.size:
-                break
-        return states, arrived
+            return start.copy(), np.zeros(len(start))
+        return self.transfer.arrive(start, target, choice, tries)
 
     def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""

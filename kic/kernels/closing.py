@@ -1,8 +1,18 @@
-"""Entry: closing near postures by Newton on the square system, where it is certain to stay on its branch.
+"""Entry: certified tracking of closed postures by Newton's method on the square system.
 
-Certain means: short steps, each a small part of the one before it (the contraction by which Newton and
-Kantorovich know that a solution belongs to its start), a determinant that keeps its sign, and at the end all
-closure rows, those that were not used too. Anything else is left to those who look more closely.
+The goal moves along a straight line. A step is accepted only if the solution at its end is proved to be the
+continuation of the solution at its start, by a Newton–Kantorovich test along the chord c(τ) between the two.
+Let A be the inverse of the Jacobian at the middle of the chord, and with the largest norm
+
+    κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖,
+
+where r(τ) is the residual to the goal at τ. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some
+fixed radius about c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve
+from the start to the end. The test needs neither the sign of a determinant nor a bound on the step.
+
+κ and η interpolate values at the ends and the middle of the chord; what interpolation leaves out, and λ, are
+bounded by lever arms: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ, over the row's columns.
+Steps that cannot be proved are made shorter; members that fail stay at the last posture that was proved.
 """
 
 from kic.kernels.compiled import entry, helper
@@ -11,15 +21,25 @@ from kic.kernels.functions import root
 from kic.kernels.gradients import gradient
 from kic.kernels.layout import (
     BALL,
+    BEND,
     COLUMN_SCALE,
     COLUMNS,
+    DISTANCE,
+    DRAWN,
+    FRAME_A,
+    FRAME_B,
     FRAME_WIDTH,
     GROUP,
     HEADER,
     HEIGHT,
+    ITEM,
     ITEMS,
     KIND,
     LEFT_OUT,
+    LEVER,
+    PARENT,
+    PRISMATIC,
+    ROW,
     SCALE,
     STATE,
     SYSTEM,
@@ -27,22 +47,32 @@ from kic.kernels.layout import (
 )
 from kic.kernels.lu import factor, solve
 from kic.kernels.ranges import clear_range
-from kic.kernels.transfer import GOOD_PIVOT, scaled_system
+from kic.kernels.transfer import scaled_system
 
 STEPS, LONGEST, CONTRACTION = 10, 0.2, 0.25
 # what is left, relative to the characteristic length: as good as it gets, and good enough where no step helps
 PERFECT, CLOSED = 1e-15, 1e-13
+# a smaller pivot, as a share of the largest, is left to a closer look
+LEAST_PIVOT = 1e-6
+# the shortest step, as a share of the way
+LEAST_PART = 1e-6
+# largest of |τ (τ − 1/2) (τ − 1)| / 6, the error of interpolation at the ends and the middle; with a margin
+# for what lever arms grow by along the chord
+CUBIC = 0.0081 * 1.25
+# factor by which the step grows or shrinks at most, and the share of what the test allows that is aimed at
+GROW, SHRINK, AIMED = 3.0, 0.2, 0.6
 
 
 @helper
 def closing_scratch(plan):
     """Numbers of scratch."""
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
-    return mobile * FRAME_WIDTH + height * (1 + mobile) + mobile * (1 + mobile)
+    square = mobile * mobile
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 4 * square + 7 * mobile + 4 * plan[2, SYSTEM]
 
 
 @helper
-def miss(vectors, choice, goal, b, value, mobile, left_out, R):
+def miss(vectors, choice, aim, value, mobile, left_out, R):
     """What is left of the rows in use, into R, and the worst of all rows; last the largest value."""
     worst, large, strange = 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
@@ -50,25 +80,13 @@ def miss(vectors, choice, goal, b, value, mobile, left_out, R):
             row, item = choice[0, i], choice[2, i]
         else:
             row, item = choice[3, i - mobile], choice[4, i - mobile]
-        left = (goal[b, row] - value[row]) / vectors[item, SCALE]
+        left = (aim[row] - value[row]) / vectors[item, SCALE]
         if i < mobile:
             R[i] = left
         worst = max(worst, abs(left))
         strange += 0 * left  # `max` may pass over what is no number
         large = max(large, abs(value[row] / vectors[item, SCALE]))
     return worst + strange, large
-
-
-@helper
-def sign_of(W, pivots):
-    """Sign of the determinant of a factored matrix."""
-    sign = 1
-    for k in range(W.shape[0]):
-        if W[k, k] < 0:
-            sign = -sign
-        if pivots[k] != k:
-            sign = -sign
-    return sign
 
 
 @helper
@@ -94,56 +112,260 @@ def move(cols, choice, rest, R, states, b):
             states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3] = f * w, f * x, f * y, f * z
 
 
+@helper
+def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W):
+    """Values and first order of the system's rows at state b, and the scaled square system W."""
+    motion(cols, geometry, states, b, F)
+    frames(cols, geometry, F)
+    for row in range(g.shape[0]):
+        value[row] = 0
+        clear_range(g[row], 0, g.shape[1])
+    for i in range(count):
+        gradient(cols, F, items, vectors, i, states, b, value, g)
+    scaled_system(cols.shape[0], vectors, choice, rest, g, W)
+
+
+@helper
+def chord(cols, rest, first, states, b, half, d):
+    """Scaled step d (M,) of the columns from state `first` (1, S) to state b, and the state halfway."""
+    for n in range(cols.shape[0]):
+        k = cols[n, STATE]
+        if cols[n, KIND] != BALL:
+            d[n] = abs(states[b, k] - first[0, k]) / rest[n, COLUMN_SCALE]
+            half[0, k] = first[0, k] + (states[b, k] - first[0, k]) / 2
+        elif cols[n, GROUP] == n:
+            same, size, apart = 0.0, 0.0, 0.0
+            for c in range(4):
+                same += first[0, k + c] * states[b, k + c]
+            sign = 1 if same >= 0 else -1
+            for c in range(4):
+                x = first[0, k + c] + sign * states[b, k + c]
+                y = first[0, k + c] - sign * states[b, k + c]
+                half[0, k + c] = x
+                size += x * x
+                apart += y * y
+            for c in range(4):
+                half[0, k + c] *= 1 / root(size)
+            # the angle is at most 1.05 times twice the chord of the quaternions while that is below a radian;
+            # each of the three axes counts, for the 1-norm of a vector is at most the root of 3 times its length
+            for c in range(3):
+                d[n + c] = 1.05 * 2 * root(apart) / root(3)
+
+
+@helper
+def bounds(cols, geometry, items, vectors, rest, value, first, states, b, d, i, extra):
+    """Bounds for an item along the chord: of the third derivative, of a row of the fourth, and of J'."""
+    t, slid, count = 0.0, 0.0, 0
+    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    lever, bend = vectors[i, LEVER], vectors[i, BEND]
+    extra[4 * i] = extra[4 * i + 1] = extra[4 * i + 2] = 0
+    if lever == 0:
+        return
+    while body != base:
+        n = max(body, base)
+        if body > base:
+            body = cols[n, PARENT]
+        else:
+            base = cols[n, PARENT]
+        t += d[n]
+        count += 1
+        if cols[n, KIND] == PRISMATIC:
+            k = cols[n, STATE]
+            slid += max(abs(states[b, k] - geometry[n, DRAWN]), abs(first[0, k] - geometry[n, DRAWN]))
+    slid *= 1 / vectors[i, SCALE]
+    lever, bend = lever + slid, bend + count * count * slid
+    if items[i, ITEM] == DISTANCE:
+        # |v| has derivatives by those of v, over powers of the smallest length on the way
+        least = value[items[i, ROW]] / vectors[i, SCALE] - lever * t
+        f = 1 + 3 * lever / least if least > 0 else 1e9
+        lever, bend = lever * f * f * f, bend * f
+    cubic = CUBIC * lever * t * t * t
+    extra[4 * i], extra[4 * i + 1], extra[4 * i + 2] = cubic, count * cubic, bend
+
+
+@helper
+def certified(mobile, choice, vectors, begun, aim, value, opened, S, L, W, N, q, pivots, ends, extra):
+    """4 λ η / (1 − κ)² of a step: below 1 it is proved to stay on its branch; 1e6 where κ is no less than 1.
+
+    S and L are the square systems at both ends of the chord, W the one at its middle, where the rows read
+    `value`; they began at `begun`. `opened` is what loops missed where the step began.
+    """
+    # J at the ends is that in the middle, with an even part (q: sums over its rows) and an odd one (L)
+    for i in range(mobile):
+        q[i] = 0
+        for j in range(mobile):
+            q[i] += abs((S[i, j] + L[i, j]) / 2 - W[i, j])
+            L[i, j] = (L[i, j] - S[i, j]) / 2
+    if not factor(W, pivots, ends) > LEAST_PIVOT:
+        return 1e6
+    R = N.reshape(mobile * mobile)
+    clear_range(R, 0, mobile * mobile)
+    for i in range(mobile):
+        N[i, i] = 1
+    solve(W, pivots, ends, R, mobile)
+    kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
+    for i in range(mobile):
+        line, left, side, more, much = W[i], 0.0, 0.0, 0.0, 0.0
+        clear_range(line, 0, mobile)
+        for k in range(mobile):
+            f = N[i, k]
+            if f != 0:
+                row, item = choice[0, k], choice[2, k]
+                last = aim[row] if choice[5, k] < 0 else (begun[row] + aim[row]) / 2
+                left += f * (last - value[row]) / vectors[item, SCALE]
+                f = abs(f)
+                side += f * (opened + extra[4 * item])
+                more += f * (q[k] + extra[4 * item + 1])
+                much += f * extra[4 * item + 2]
+                for j in range(mobile):
+                    line[j] += N[i, k] * L[k, j]
+        for j in range(mobile):
+            more += abs(line[j])
+        kappa, eta, bent = max(kappa, more), max(eta, abs(left) + side), max(bent, much)
+        strange += 0 * (more + left + side + much)
+    if not kappa + strange < 1:
+        return 1e6
+    return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
+
+
 @entry
-def closing(plan, numbers, states, goal, choice, scratch, whole, quality):
+def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
     """Move closed states (B, S) to the goal (B, rows) of all rows, in place; returns how many did not arrive.
 
-    quality (B,) is 1 for those that did. `choice` and `whole` are as in `transfer`.
+    quality (B,) is the share of the way that was made, 1 for those that arrived, with at most so many `tries`
+    of steps. `choice` and `whole` are as in `transfer`.
     """
-    mobile, height, left_out = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT]
+    mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     rest = numbers[numbers.shape[0] - 1 - mobile :]
-    framed, rated = mobile * FRAME_WIDTH, mobile * FRAME_WIDTH + height * (1 + mobile)
-    F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
-    value, g = scratch[framed : framed + height], scratch[framed + height : rated].reshape(height, mobile)
-    W = scratch[rated : rated + mobile * mobile].reshape(mobile, mobile)
-    R = scratch[rated + mobile * mobile : rated + mobile * (1 + mobile)]
+    square, place = mobile * mobile, mobile * FRAME_WIDTH
+    F = scratch[:place].reshape(mobile, FRAME_WIDTH)
+    g = scratch[place : place + height * mobile].reshape(height, mobile)
+    place += height * mobile
+    value, begun = scratch[place : place + height], scratch[place + height : place + 2 * height]
+    place += 2 * height
+    found, aim = scratch[place : place + height], scratch[place + height : place + 2 * height]
+    place += 2 * height
+    W = scratch[place : place + square].reshape(mobile, mobile)
+    S = scratch[place + square : place + 2 * square].reshape(mobile, mobile)
+    L = scratch[place + 2 * square : place + 3 * square].reshape(mobile, mobile)
+    N = scratch[place + 3 * square : place + 4 * square].reshape(mobile, mobile)
+    place += 4 * square
+    # a ball has four numbers for its three columns
+    first = scratch[place : place + states.shape[1]].reshape(1, states.shape[1])
+    half = scratch[place + 2 * mobile : place + 2 * mobile + states.shape[1]].reshape(1, states.shape[1])
+    place += 4 * mobile
+    R, d, q = (
+        scratch[place : place + mobile],
+        scratch[place + mobile : place + 2 * mobile],
+        scratch[place + 2 * mobile : place + 3 * mobile],
+    )
+    extra = scratch[place + 3 * mobile :]
     pivots, ends = whole[0], whole[1]
     failed = 0
     for b in range(states.shape[0]):
         quality[b] = 0
-        before, size, sign = 0.0, LONGEST / CONTRACTION, 0
-        for step in range(STEPS):
-            motion(cols, geometry, states, b, F)
-            frames(cols, geometry, F)
-            clear_range(scratch, framed, height * (1 + mobile))
-            for i in range(plan[2, SYSTEM]):
-                gradient(cols, F, items, vectors, i, states, b, value, g)
-            worst, large = miss(vectors, choice, goal, b, value, mobile, left_out, R)
-            done = worst <= PERFECT * large or (worst <= CLOSED and step > 0 and worst > before / 2)
-            scaled_system(mobile, vectors, choice, rest, g, W)
-            if not factor(W, pivots, ends) > GOOD_PIVOT:
-                break
-            here = sign_of(W, pivots)
-            if step > 0 and here != sign:
-                break
-            if done:
-                quality[b] = 1
-                break
-            sign, before = here, worst
-            solve(W, pivots, ends, R, 1)
-            next_size, strange = 0.0, 0.0
-            for n in range(mobile):
-                next_size = max(next_size, abs(R[n]))
-                strange += 0 * R[n]
-            next_size += strange
-            # not-a-number is never fine; near the end round-off decides about the size of steps
-            if not (next_size <= CONTRACTION * size or next_size <= CLOSED):
-                break
-            size = next_size
-            move(cols, choice, rest, R, states, b)
-        if quality[b] != 1:
+        strange = 0.0
+        for k in range(states.shape[1]):
+            first[0, k] = states[b, k]
+            strange += 0 * states[b, k]
+        for row in range(height):
+            aim[row] = goal[b, row]
+            strange += 0 * aim[row]
+        evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
+        opened = 0.0
+        for row in range(height):
+            begun[row] = value[row]
+            strange += 0 * value[row]
+        for i in range(mobile):
+            if choice[5, i] < 0:
+                row = choice[0, i]
+                opened = max(opened, abs(goal[b, row] - begun[row]) / vectors[choice[2, i], SCALE])
+        share, part = 0.0, 1.0
+        for _ in range(tries if strange == 0 else 0):
+            end = share + part
+            if end > 0.9999:
+                end = 1.0
+            for i in range(mobile):
+                if choice[5, i] >= 0:
+                    row = choice[0, i]
+                    aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
+                    if end == 1:
+                        aim[row] = goal[b, row]
+            before, size, arrived, slack = 0.0, LONGEST / CONTRACTION, 0, 1e6
+            for step in range(STEPS):
+                if step > 0:
+                    evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W)
+                    worst, large = miss(vectors, choice, aim, value, mobile, left_out, R)
+                else:
+                    worst, large = miss(vectors, choice, aim, begun, mobile, left_out, R)
+                done = worst <= PERFECT * large or (
+                    worst <= CLOSED and step > 0 and (end < 1 or worst > before / 2)
+                )
+                if done:
+                    arrived = 1 if step > 0 else 2
+                    break
+                if step == 0:
+                    for i in range(mobile):
+                        for j in range(mobile):
+                            W[i, j] = S[i, j]
+                if not factor(W, pivots, ends) > LEAST_PIVOT:
+                    break
+                before = worst
+                solve(W, pivots, ends, R, 1)
+                next_size = 0.0
+                for n in range(mobile):
+                    next_size = max(next_size, abs(R[n]))
+                    next_size += 0 * R[n]
+                # not-a-number is never fine; near the end round-off decides about the size of steps
+                if not (next_size <= CONTRACTION * size or next_size <= CLOSED):
+                    if step == 0:
+                        slack = (next_size / (AIMED * LONGEST)) ** 2
+                    break
+                size = next_size
+                move(cols, choice, rest, R, states, b)
+            if arrived == 1:
+                for i in range(mobile):
+                    for j in range(mobile):
+                        L[i, j] = N[i, j] = W[i, j]
+                for row in range(height):
+                    found[row] = value[row]
+                chord(cols, rest, first, states, b, half, d)
+                evaluate(cols, geometry, items, vectors, rest, choice, count, half, 0, F, value, g, W)
+                for i in range(count):
+                    bounds(cols, geometry, items, vectors, rest, value, first, states, b, d, i, extra)
+                # the system at the end is kept in `g`, whose rows are no longer needed
+                for i in range(mobile):
+                    for j in range(mobile):
+                        g[choice[0, i], j] = N[i, j]
+                slack = certified(
+                    mobile, choice, vectors, begun, aim, value, opened, S, L, W, N, q, pivots, ends, extra
+                )
+            if arrived == 2 or slack < 1:
+                share = end
+                if share == 1:
+                    break
+                part *= min(GROW, AIMED / root(max(slack, 1e-6)))
+                opened = CLOSED
+                if arrived == 1:
+                    for k in range(states.shape[1]):
+                        first[0, k] = states[b, k]
+                    for row in range(height):
+                        begun[row] = found[row]
+                    for i in range(mobile):
+                        for j in range(mobile):
+                            S[i, j] = g[choice[0, i], j]
+            else:
+                part = (end - share) * max(SHRINK, min(0.7, AIMED / root(slack)))
+                for k in range(states.shape[1]):
+                    states[b, k] = first[0, k]
+                if not part > LEAST_PART:
+                    break
+            # the rest of the way in equal parts
+            part = (1 - share) / max(1, int((1 - share) / part + 0.999))
+        quality[b] = share
+        if share < 1:
             failed += 1
     return failed
