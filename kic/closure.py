@@ -7,15 +7,19 @@ for flipped parts, so that every solution is looked at again: directions that mu
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from kic.contacts import Contact
 from kic.cuts import facing_items
 from kic.errors import InputError
+from kic.items import DISTANCE
 from kic.kinematics import RowsQuestion
 from kic.parts import Joint
 from kic.posture import advance, gaps
 from kic.rows import plain_rows
+from kic.system import moving
 from kic.transfer import TRIES, Transfer
 from kic.tree import PRISMATIC
 
@@ -24,6 +28,9 @@ STEPS = 50
 CLOSED = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
 DRIFT = 1e-9
+# error of interpolation at the ends and the middle of an interval (as in kernels.closing), with a margin for what
+# lever arms grow by, and for goals that turn
+CUBIC = 0.0081 * 2.25
 # places are known to so many units of the last digit of the largest length
 _DIGITS = 16 * float(np.finfo(float).eps)
 
@@ -109,6 +116,79 @@ class Closure:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
         states, residual = self.newton(start, self.goal(target))
         return states, residual * self.transfer.length, self.judge(states, residual)
+
+    def proved(
+        self, states: np.ndarray, steps: np.ndarray, values: np.ndarray, G: np.ndarray, left: np.ndarray
+    ) -> np.ndarray:
+        """Return a mask (B,) of curves along which Newton–Kantorovich tests prove one regular branch.
+
+        Parameters
+        ----------
+        states : (B, 2 K + 1, S)
+            Nodes of K intervals: their ends and, between them, their middles.
+        steps : (B, 2 K + 1, M)
+            Scaled steps from the first node to each.
+        values, G, left : (B, 2 K + 1, P), (B, 2 K + 1, P, M), (B, 2 K + 1, P)
+            Scaled rows at the nodes, and their residuals to the goals there.
+        """
+        t = self.transfer
+        used = self._kept(G[:, 0])[:, None]
+        G, left = G * used[..., None], left * used
+        fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(left).all(axis=(1, 2))
+        G, left = np.where(fine[:, None, None, None], G, 0.0), np.where(fine[:, None, None], left, 0.0)
+        Q, R = np.linalg.qr(G[:, 1::2])
+        diagonal = np.abs(np.einsum("bkii->bki", R))
+        fine &= (diagonal > 1e-14 * diagonal.max(axis=2, keepdims=True)).all(axis=(1, 2))
+        R[~fine] = np.eye(R.shape[-1])
+        A = np.linalg.solve(R, np.swapaxes(Q, -1, -2))
+        sums = np.abs(A)
+        kappa = np.zeros(A.shape[:3])
+        eta = np.abs(np.einsum("bknp,bkp->bkn", A, left[:, 1::2]))
+        for k in (0, 2):
+            ends = slice(k, k + G.shape[1] - 2, 2)
+            kappa = np.maximum(kappa, np.abs(A @ (G[:, ends] - G[:, 1::2])).sum(axis=3))
+            eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, left[:, ends])))
+        lever, bend, mask = self._bends
+        moved = np.diff(steps, axis=1)
+        turned = np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])
+        curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2])
+        slid = np.zeros(states.shape[:2] + (t.tree.size,))
+        for n in np.flatnonzero(~self.turning):
+            place = t.tree.cols[n, 3]
+            slid[..., n] = np.abs(states[..., place] - t.tree.geometry[n, 12].real)
+        slid = np.where(lever > 0, slid.max(axis=1) @ mask.T / t.scale, 0.0)[:, None]
+        T, T2, columns = turned @ mask.T, curved @ mask.T, mask.sum(axis=1)
+        lever, bend = lever + slid, bend + columns**2 * slid
+        if self._lengths.any():
+            at = self._lengths
+            least = np.abs(values[:, 1::2, at]) - lever[..., at] * T[..., at]
+            worse = 1 + 3 * lever[..., at] / np.where(least > 0, least, np.nan)
+            worse = np.where(np.isfinite(worse), worse, 1e9)
+            lever, bend = np.broadcast_to(lever, T.shape).copy(), np.broadcast_to(bend, T.shape).copy()
+            lever[..., at] *= worse**3
+            bend[..., at] *= worse
+        cubic = CUBIC * lever * (T**3 + 3 * T * T2)
+        kappa = (kappa + np.einsum("bknp,bkp->bkn", sums, cubic * columns)).max(axis=2)
+        eta = (1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)).max(axis=2)
+        much = np.einsum("bknp,bkp->bkn", sums, np.broadcast_to(bend, T.shape)).max(axis=2)
+        return fine & ((kappa < 1) & (4 * much * eta < (1 - kappa) ** 2)).all(axis=1)
+
+    @cached_property
+    def _bends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Bounds (P,), (P,) of the derivatives of rows (see `system.bends`), and their columns (P, M)."""
+        system = self.transfer.system
+        items = system.item_of[system.picked]
+        mask = np.zeros((len(items), self.transfer.tree.size))
+        for row, item in enumerate(items):
+            if system.bends[item, 0]:
+                mask[row, moving(self.transfer.tree, system.rows.source[item])] = 1
+        return system.bends[items, 0], system.bends[items, 1], mask
+
+    @cached_property
+    def _lengths(self) -> np.ndarray:
+        """Mask (P,) of rows that are distances."""
+        system = self.transfer.system
+        return np.array([system.rows.source[k].kind == DISTANCE for k in system.item_of[system.picked]], dtype=bool)
 
     def condition(self, states: np.ndarray) -> np.ndarray:
         """Condition (B,) of all rows: how well the inputs fix the postures."""
