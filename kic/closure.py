@@ -133,62 +133,54 @@ class Closure:
         """
         t = self.transfer
         used = self._kept(G[:, 0])[:, None]
-        G, left = G * used[..., None], left * used
         fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(left).all(axis=(1, 2))
-        G, left = np.where(fine[:, None, None, None], G, 0.0), np.where(fine[:, None, None], left, 0.0)
+        G = np.where(fine[:, None, None, None], G * used[..., None], 0.0)
+        left = np.where(fine[:, None, None], left * used, 0.0)
         Q, R = np.linalg.qr(G[:, 1::2])
         diagonal = np.abs(np.einsum("bkii->bki", R))
         fine &= (diagonal > 1e-14 * diagonal.max(axis=2, keepdims=True)).all(axis=(1, 2))
         R[~fine] = np.eye(R.shape[-1])
         A = np.linalg.solve(R, np.swapaxes(Q, -1, -2))
         sums = np.abs(A)
-        kappa = np.zeros(A.shape[:3])
-        eta = np.abs(np.einsum("bknp,bkp->bkn", A, left[:, 1::2]))
+        weights = sums.sum(axis=3)
+        kappa, eta = np.zeros(weights.shape), np.abs(np.einsum("bknp,bkp->bkn", A, left[:, 1::2]))
         for k in (0, 2):
             ends = slice(k, k + G.shape[1] - 2, 2)
-            kappa = np.maximum(kappa, np.abs(A @ (G[:, ends] - G[:, 1::2])).sum(axis=3))
+            change = np.abs(A @ (G[:, ends] - G[:, 1::2]))
+            kappa = np.maximum(kappa, np.einsum("bknm,bkm->bkn", change, weights))
             eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, left[:, ends])))
-        lever, bend, mask = self._bends
+        levers, mask, lengths = self._levers
         moved = np.diff(steps, axis=1)
-        turned = np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])
-        curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2])
-        slid = np.zeros(states.shape[:2] + (t.tree.size,))
+        T = (np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])) @ mask.T
+        curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2]) @ mask.T
+        slid = np.zeros((len(states), t.tree.size))
         for n in np.flatnonzero(~self.turning):
-            place = t.tree.cols[n, 3]
-            slid[..., n] = np.abs(states[..., place] - t.tree.geometry[n, 12].real)
-        slid = np.where(lever > 0, slid.max(axis=1) @ mask.T / t.scale, 0.0)[:, None]
-        T, T2, columns = turned @ mask.T, curved @ mask.T, mask.sum(axis=1)
-        lever, bend = lever + slid, bend + columns**2 * slid
-        if self._lengths.any():
-            at = self._lengths
-            least = np.abs(values[:, 1::2, at]) - lever[..., at] * T[..., at]
-            worse = 1 + 3 * lever[..., at] / np.where(least > 0, least, np.nan)
-            worse = np.where(np.isfinite(worse), worse, 1e9)
-            lever, bend = np.broadcast_to(lever, T.shape).copy(), np.broadcast_to(bend, T.shape).copy()
-            lever[..., at] *= worse**3
-            bend[..., at] *= worse
-        cubic = CUBIC * lever * (T**3 + 3 * T * T2)
-        kappa = (kappa + np.einsum("bknp,bkp->bkn", sums, cubic * columns)).max(axis=2)
-        eta = (1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)).max(axis=2)
-        much = np.einsum("bknp,bkp->bkn", sums, np.broadcast_to(bend, T.shape)).max(axis=2)
+            here = states[..., t.tree.cols[n, 3]]
+            slid[:, n] = np.abs(here - t.tree.geometry[n, 12].real).max(axis=1)
+        lever = (levers + np.where(levers > 0, slid @ mask.T / t.scale, 0.0))[:, None] * np.ones(T.shape)
+        # |v| has derivatives by those of v, over powers of the smallest length on the way
+        least = np.abs(values[:, 1::2, lengths]) - lever[..., lengths] * T[..., lengths]
+        with np.errstate(divide="ignore"):
+            ratio = np.where(least > 0, lever[..., lengths] / least, np.inf)
+        lever[..., lengths] *= np.minimum((1 + 3 * ratio) ** 3, 1e9)
+        cubic, W = CUBIC * lever * (T**3 + 3 * T * curved), weights @ mask.T
+        kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
+        eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
+        much = np.einsum("bknp,bkp->bkn", sums, lever * W**2)
+        kappa, eta, much = ((a / weights).max(axis=2) for a in (kappa, eta, much))
         return fine & ((kappa < 1) & (4 * much * eta < (1 - kappa) ** 2)).all(axis=1)
 
     @cached_property
-    def _bends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bounds (P,), (P,) of the derivatives of rows (see `system.bends`), and their columns (P, M)."""
-        system = self.transfer.system
+    def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lever arms (P,) of rows, the columns (P, M) that move those with one, and a mask of distances."""
+        system, tree = self.transfer.system, self.transfer.tree
         items = system.item_of[system.picked]
-        mask = np.zeros((len(items), self.transfer.tree.size))
+        mask = np.zeros((len(items), tree.size))
         for row, item in enumerate(items):
-            if system.bends[item, 0]:
-                mask[row, moving(self.transfer.tree, system.rows.source[item])] = 1
-        return system.bends[items, 0], system.bends[items, 1], mask
-
-    @cached_property
-    def _lengths(self) -> np.ndarray:
-        """Mask (P,) of rows that are distances."""
-        system = self.transfer.system
-        return np.array([system.rows.source[k].kind == DISTANCE for k in system.item_of[system.picked]], dtype=bool)
+            if system.levers[item]:
+                mask[row, moving(tree, system.rows.source[item])] = 1
+        lengths = np.array([system.rows.source[item].kind == DISTANCE for item in items], dtype=bool)
+        return system.levers[items], mask, lengths
 
     def condition(self, states: np.ndarray) -> np.ndarray:
         """Condition (B,) of all rows: how well the inputs fix the postures."""

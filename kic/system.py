@@ -18,7 +18,7 @@ from kic.tree import PRISMATIC, Tree
 
 # as in kernels.layout and kernels.transfer
 _WANT_CURVATURE, _LOWER, _SCALE, _COLUMN_SCALE, _ALLOWED = 4, 1, 9, 3, 4
-_BENDS = slice(10, 12)
+_LEVER = 10
 QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
@@ -112,36 +112,22 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
     return sizes
 
 
-def bends(tree: Tree, item: Item) -> tuple[float, float]:
-    """Return bounds of an item's derivatives in the coordinates of the tree, sliders as in the drawing.
+def lever_arm(tree: Tree, item: Item) -> float:
+    """Return the longest lever arm of an item, sliders as in the drawing; 0 for items that are linear.
 
-    The first is the longest lever arm: the k-th derivative along x is at most this times ‖x‖₁ᵏ. The second
-    bounds the sum of all entries of the second derivative, where a pair of coordinates counts with the lever
-    arm of the one that is farther out.
+    The k-th derivative of its rows along x is at most this times ‖x‖₁ᵏ, over the columns that move it.
     """
     if item.kind in (UNIT, GEAR, PLANE_ANGLE):
-        return 0.0, 0.0
-    sides = [
-        [n for n in tree.path(frame) if n not in tree.path(other)]
-        for frame, other in ((item.frame_b, item.frame_a), (item.frame_a, item.frame_b))
-    ]
+        return 0.0
     if item.kind not in _LONG:
-        count = len(sides[0]) + len(sides[1])
-        return 1.0, float(count * count)
-    # the way along the links from the end on frame A down to where both sides part, and up to frame B
-    places, owners = [], []
-    if item.frame_a != NONE:
-        places.append(tree.world_point(item.frame_a, item.local_a))
-        owners.append(False)
-    for side, columns in zip((1, 0), (sides[1][::-1], sides[0]), strict=True):
-        places += [tree.zero_origins[n] for n in columns]
-        owners += [True] * len(columns)
+        return 1.0
+    # along the links from the end on frame A down to where both sides part, and up to the end on frame B
+    above, below = set(tree.path(item.frame_b)), set(tree.path(item.frame_a))
+    places = [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
+    places += [tree.zero_origins[n] for n in sorted(below - above, reverse=True)]
+    places += [tree.zero_origins[n] for n in sorted(above - below)]
     places.append(tree.world_point(item.frame_b, item.local_b))
-    links = np.linalg.norm(np.diff(np.array(places).real, axis=0), axis=1)
-    reach = np.cumsum(links[::-1])[::-1]
-    arms = np.sort([arm for arm, own in zip(reach, owners, strict=False) if own])[::-1]
-    # of the pairs of coordinates, 2 k + 1 have the k-th as the one with the shorter arm
-    return float(arms.max(initial=0.0)), float(arms @ (2 * np.arange(len(arms)) + 1))
+    return float(np.linalg.norm(np.diff(np.array(places).real, axis=0), axis=1).sum())
 
 
 class System:
@@ -210,17 +196,14 @@ class System:
         return goal
 
     @cached_property
-    def bends(self) -> np.ndarray:
-        """Bounds (items, 2) of the derivatives of every item, scaled: lever arm and sum of H (see `bends`)."""
-        made = np.array([bends(self.tree, item) for item in self.rows.source]).reshape(-1, 2)
-        made /= self.item_scale[:, None]
-        # a step of one along a slider moves by its unit
-        for k, item in enumerate(self.rows.source):
-            columns = moving(self.tree, item)
-            unit = float(self.column_scale[[n for n in columns if self.tree.cols[n, 1] == PRISMATIC]].max(initial=0.0))
-            if made[k, 0] and unit / self.item_scale[k] > made[k, 0]:
-                made[k] = unit / self.item_scale[k] * np.array([1.0, len(columns) ** 2])
-        return made
+    def levers(self) -> np.ndarray:
+        """Lever arms (items,) of every item, scaled (see `lever_arm`); no less than the unit of a slider."""
+        made = np.array([lever_arm(self.tree, item) for item in self.rows.source])
+        for k in np.flatnonzero(made):
+            columns = moving(self.tree, self.rows.source[k])
+            sliders = [n for n in columns if self.tree.cols[n, 1] == PRISMATIC]
+            made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
+        return made / self.item_scale
 
     @property
     def left_out(self) -> int:
@@ -293,10 +276,10 @@ class TransferQuestion(Question):
         self.model = ModelTable(size, want)
         height = 0 if rows is None else rows.height
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
-        vectors = np.zeros((len(both.items), 12), system.tree.scalar)
+        vectors = np.zeros((len(both.items), 11), system.tree.scalar)
         vectors[:, :9] = both.vectors
         vectors[: len(own.items), _SCALE] = system.item_scale
-        vectors[: len(own.items), _BENDS] = system.bends
+        vectors[: len(own.items), _LEVER] = system.levers
         last = np.zeros((system.tree.size + 1, 5))
         lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
         self.allowed = max(NEVER_MIND, 10 * system.tolerance)

@@ -2,17 +2,19 @@
 
 The goal moves along a straight line. A step is accepted only if the solution at its end is proved to be the
 continuation of the solution at its start, by a Newton–Kantorovich test along the chord c(τ) between the two.
-Let A be the inverse of the Jacobian at the middle of the chord, and with the largest norm
+Let A be the inverse of the Jacobian at the middle of the chord, r(τ) the residual to the goal at τ, and
 
-    κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖,
+    κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖
 
-where r(τ) is the residual to the goal at τ. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some
-fixed radius about c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve
-from the start to the end. The test needs neither the sign of a determinant nor a bound on the step.
+in the norm max |x_i| / w_i. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some fixed radius about
+c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve from the start to the
+end. The test holds for steps of any length and needs no sign of a determinant. The weights w_i, the sums of
+the rows of |A|, serve columns of different sensitivity.
 
-κ and η interpolate values at the ends and the middle of the chord; what interpolation leaves out, and λ, are
-bounded by lever arms: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ, over the row's columns.
-Steps that cannot be proved are made shorter; members that fail stay at the last posture that was proved.
+κ and η interpolate between the ends and the middle of the chord, η with slopes at the ends. What interpolation
+leaves out, and λ, are bounded by lever arms: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over
+the row's columns. Steps that cannot be proved are made shorter; members that fail stay at the last posture
+that was proved.
 """
 
 from kic.kernels.compiled import entry, helper
@@ -21,7 +23,6 @@ from kic.kernels.functions import root
 from kic.kernels.gradients import gradient
 from kic.kernels.layout import (
     BALL,
-    BEND,
     COLUMN_SCALE,
     COLUMNS,
     DISTANCE,
@@ -38,6 +39,7 @@ from kic.kernels.layout import (
     LEFT_OUT,
     LEVER,
     PARENT,
+    POINT,
     PRISMATIC,
     ROW,
     SCALE,
@@ -48,6 +50,7 @@ from kic.kernels.layout import (
 from kic.kernels.lu import factor, solve
 from kic.kernels.ranges import clear_range
 from kic.kernels.transfer import scaled_system
+from kic.kernels.vectors import cross, dot, scale, sub
 
 STEPS, LONGEST, CONTRACTION = 10, 0.2, 0.25
 # what is left, relative to the characteristic length: as good as it gets, and good enough where no step helps
@@ -56,9 +59,9 @@ PERFECT, CLOSED = 1e-15, 1e-13
 LEAST_PIVOT = 1e-6
 # the shortest step, as a share of the way
 LEAST_PART = 1e-6
-# largest of |τ (τ − 1/2) (τ − 1)| / 6, the error of interpolation at the ends and the middle; with a margin
-# for what lever arms grow by along the chord
-CUBIC = 0.0081 * 1.25
+# largest of |τ (τ − 1/2) (τ − 1)| / 6 and τ² |τ − 1/2| (τ − 1)² / 120, the errors of interpolation; and of
+# |τ (1 − τ)² (1 − 2 τ)|, by which slopes at an end count
+CUBIC, QUINTIC, SLOPE = 0.00803, 7.2e-5, 0.08
 # factor by which the step grows or shrinks at most, and the share of what the test allows that is aimed at
 GROW, SHRINK, AIMED = 3.0, 0.2, 0.6
 
@@ -68,7 +71,7 @@ def closing_scratch(plan):
     """Numbers of scratch."""
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 4 * square + 7 * mobile + 4 * plan[2, SYSTEM]
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 11 * mobile + 3 * plan[2, SYSTEM]
 
 
 @helper
@@ -131,98 +134,162 @@ def chord(cols, rest, first, states, b, half, d):
     for n in range(cols.shape[0]):
         k = cols[n, STATE]
         if cols[n, KIND] != BALL:
-            d[n] = abs(states[b, k] - first[0, k]) / rest[n, COLUMN_SCALE]
+            d[n] = (states[b, k] - first[0, k]) / rest[n, COLUMN_SCALE]
             half[0, k] = first[0, k] + (states[b, k] - first[0, k]) / 2
         elif cols[n, GROUP] == n:
-            same, size, apart = 0.0, 0.0, 0.0
+            same, size = 0.0, 0.0
             for c in range(4):
                 same += first[0, k + c] * states[b, k + c]
             sign = 1 if same >= 0 else -1
             for c in range(4):
-                x = first[0, k + c] + sign * states[b, k + c]
-                y = first[0, k + c] - sign * states[b, k + c]
-                half[0, k + c] = x
-                size += x * x
-                apart += y * y
+                half[0, k + c] = first[0, k + c] + sign * states[b, k + c]
+                size += half[0, k + c] * half[0, k + c]
+            size = root(size)
             for c in range(4):
-                half[0, k + c] *= 1 / root(size)
-            # the angle is at most 1.05 times twice the chord of the quaternions while that is below a radian;
-            # each of the three axes counts, for the 1-norm of a vector is at most the root of 3 times its length
-            for c in range(3):
-                d[n + c] = 1.05 * 2 * root(apart) / root(3)
+                half[0, k + c] *= 1 / size
+            # the vector part of states times the conjugate of first, made as long as the angle
+            p, u = states[b, k], (states[b, k + 1], states[b, k + 2], states[b, k + 3])
+            o, v = first[0, k], (first[0, k + 1], first[0, k + 2], first[0, k + 3])
+            t = sub(scale(sign * o, u), scale(sign * p, v))
+            t = sub(t, scale(sign, cross(u, v)))
+            s = dot(t, t)
+            put(d, n, 2 * (1 + s * (1 / 6 + s * (3 / 40 + s * (5 / 112 + s / 24)))), t)
 
 
 @helper
-def bounds(cols, geometry, items, vectors, rest, value, first, states, b, d, i, extra):
-    """Bounds for an item along the chord: of the third derivative, of a row of the fourth, and of J'."""
-    t, slid, count = 0.0, 0.0, 0
-    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
-    lever, bend = vectors[i, LEVER], vectors[i, BEND]
-    extra[4 * i] = extra[4 * i + 1] = extra[4 * i + 2] = 0
+def put(d, n, f, v):
+    """Three entries from n on."""
+    for c in range(3):
+        d[n + c] = f * v[c]
+
+
+@helper
+def turn_of(cols, d, n):
+    """Share of column n in the 1-norm of a step; of a ball joint's first, the whole turn."""
+    if cols[n, KIND] != BALL:
+        return abs(d[n])
+    return root(d[n] * d[n] + d[n + 1] * d[n + 1] + d[n + 2] * d[n + 2]) if cols[n, GROUP] == n else 0.0
+
+
+@helper
+def arm_of(cols, g, n, row):
+    """Length of the effect of column n on a point, of a ball joint's the distance from its centre."""
+    size, last = 0.0, n
+    if cols[n, KIND] == BALL:
+        n, last = cols[n, GROUP], cols[n, GROUP] + 2
+    for k in range(n, last + 1):
+        for c in range(3):
+            size += g[row + c, k] * g[row + c, k]
+    return root(size / 2) if last > n else root(size)
+
+
+@helper
+def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra):
+    """Bounds for item i along the chord: what interpolation leaves out of η and of κ, and its share of λ."""
+    lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
+    extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
     if lever == 0:
         return
+    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    unit, slid, t, other = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0
     while body != base:
         n = max(body, base)
+        if cols[n, KIND] == PRISMATIC:
+            k = cols[n, STATE]
+            slid += max(abs(states[b, k] - geometry[n, DRAWN]), abs(first[0, k] - geometry[n, DRAWN]))
+        if body > base:
+            t += turn_of(cols, d, n)
+            body = cols[n, PARENT]
+        else:
+            other += turn_of(cols, d, n)
+            base = cols[n, PARENT]
+    lever += slid * unit
+    # the two points of an item move by the columns of their own side; all else by those of both
+    if kind != POINT:
+        t += other
+        other = 0.0
+    if kind == DISTANCE:
+        # |v| has derivatives by those of v, over powers of the smallest length on the way
+        least = value[row] * unit - lever * t
+        lever *= (1 + 3 * lever / least) ** 4 if least > 0 else 1e9
+    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    mine, yours, reach, beyond, bend = 0.0, 0.0, 0.0, 0.0, 0.0
+    while body != base:
+        n = max(body, base)
+        arm = lever
+        if kind == POINT:
+            arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + lever * (t if body > base else other))
+        # a pair of columns of one side counts twice, with the arm of the outer one, which comes first
+        if body > base or kind != POINT:
+            bend += w[n, 0] * (arm * w[n, 0] + 2 * reach)
+            reach += arm * w[n, 0]
+            mine += w[n, 0]
+        else:
+            bend += w[n, 0] * (arm * w[n, 0] + 2 * beyond)
+            beyond += arm * w[n, 0]
+            yours += w[n, 0]
         if body > base:
             body = cols[n, PARENT]
         else:
             base = cols[n, PARENT]
-        t += d[n]
-        count += 1
-        if cols[n, KIND] == PRISMATIC:
-            k = cols[n, STATE]
-            slid += max(abs(states[b, k] - geometry[n, DRAWN]), abs(first[0, k] - geometry[n, DRAWN]))
-    slid *= 1 / vectors[i, SCALE]
-    lever, bend = lever + slid, bend + count * count * slid
-    if items[i, ITEM] == DISTANCE:
-        # |v| has derivatives by those of v, over powers of the smallest length on the way
-        least = value[items[i, ROW]] / vectors[i, SCALE] - lever * t
-        f = 1 + 3 * lever / least if least > 0 else 1e9
-        lever, bend = lever * f * f * f, bend * f
-    cubic = CUBIC * lever * t * t * t
-    extra[4 * i], extra[4 * i + 1], extra[4 * i + 2] = cubic, count * cubic, bend
+    extra[3 * i] = QUINTIC * lever * (t * t * t * t * t + other * other * other * other * other)
+    extra[3 * i + 1] = CUBIC * lever * (t * t * t * mine + other * other * other * yours)
+    extra[3 * i + 2] = bend
 
 
 @helper
-def certified(mobile, choice, vectors, begun, aim, value, opened, S, L, W, N, q, pivots, ends, extra):
-    """4 λ η / (1 − κ)² of a step: below 1 it is proved to stay on its branch; 1e6 where κ is no less than 1.
-
-    S and L are the square systems at both ends of the chord, W the one at its middle, where the rows read
-    `value`; they began at `begun`. `opened` is what loops missed where the step began.
-    """
-    # J at the ends is that in the middle, with an even part (q: sums over its rows) and an odd one (L)
+def middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line):
+    """Systems S, W, E at the start, middle and end of a chord: half the change L, what it leaves out Q, and
+    residuals: in the middle, and slopes at both ends beyond those of a parabola, into line (3 M)."""
     for i in range(mobile):
-        q[i] = 0
+        row, scale_of = choice[0, i], 1 / vectors[choice[2, i], SCALE]
+        here, gone = aim[row], 0.0
+        if choice[5, i] >= 0:
+            here, gone = (begun[row] + aim[row]) / 2, aim[row] - begun[row]
+        half, gone = (here - value[row]) * scale_of, gone * scale_of
+        x, y = gone - 4 * half, gone + 4 * half
         for j in range(mobile):
-            q[i] += abs((S[i, j] + L[i, j]) / 2 - W[i, j])
-            L[i, j] = (L[i, j] - S[i, j]) / 2
-    if not factor(W, pivots, ends) > LEAST_PIVOT:
-        return 1e6
-    R = N.reshape(mobile * mobile)
-    clear_range(R, 0, mobile * mobile)
-    for i in range(mobile):
-        N[i, i] = 1
-    solve(W, pivots, ends, R, mobile)
+            L[i, j] = (E[i, j] - S[i, j]) / 2
+            Q[i, j] = abs((E[i, j] + S[i, j]) / 2 - W[i, j])
+            x -= S[i, j] * d[choice[1, j]]
+            y -= E[i, j] * d[choice[1, j]]
+        line[i], line[mobile + i], line[2 * mobile + i] = half, x, y
+
+
+@helper
+def certified(mobile, choice, opened, L, Q, N, w, line, product, extra):
+    """4 λ η / (1 − κ)² of a step: below 1 it is proved to stay on its branch; 1e6 where κ is not below 1.
+
+    N is the inverse in the middle; `opened` is what loops missed where the step began.
+    """
     kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
+    for k in range(mobile):
+        much = 0.0
+        for j in range(mobile):
+            much += Q[k, j] * w[choice[1, j], 0]
+        Q[k, 0] = much
     for i in range(mobile):
-        line, left, side, more, much = W[i], 0.0, 0.0, 0.0, 0.0
-        clear_range(line, 0, mobile)
+        half, x, y, side, more, much = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        clear_range(product, 0, mobile)
         for k in range(mobile):
             f = N[i, k]
             if f != 0:
-                row, item = choice[0, k], choice[2, k]
-                last = aim[row] if choice[5, k] < 0 else (begun[row] + aim[row]) / 2
-                left += f * (last - value[row]) / vectors[item, SCALE]
-                f = abs(f)
-                side += f * (opened + extra[4 * item])
-                more += f * (q[k] + extra[4 * item + 1])
-                much += f * extra[4 * item + 2]
+                item = choice[2, k]
+                half += f * line[k]
+                x += f * line[mobile + k]
+                y += f * line[2 * mobile + k]
                 for j in range(mobile):
-                    line[j] += N[i, k] * L[k, j]
+                    product[j] += f * L[k, j]
+                f = abs(f)
+                side += f * (opened + extra[3 * item])
+                more += f * (Q[k, 0] + extra[3 * item + 1])
+                much += f * extra[3 * item + 2]
         for j in range(mobile):
-            more += abs(line[j])
-        kappa, eta, bent = max(kappa, more), max(eta, abs(left) + side), max(bent, much)
-        strange += 0 * (more + left + side + much)
+            more += abs(product[j]) * w[choice[1, j], 0]
+        f = 1 / w[choice[1, i], 0]
+        side += abs(half) + SLOPE * (abs(x) + abs(y))
+        kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
+        strange += 0 * (more + side + much)
     if not kappa + strange < 1:
         return 1e6
     return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
@@ -250,19 +317,22 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     place += 2 * height
     W = scratch[place : place + square].reshape(mobile, mobile)
     S = scratch[place + square : place + 2 * square].reshape(mobile, mobile)
-    L = scratch[place + 2 * square : place + 3 * square].reshape(mobile, mobile)
-    N = scratch[place + 3 * square : place + 4 * square].reshape(mobile, mobile)
-    place += 4 * square
+    E = scratch[place + 2 * square : place + 3 * square].reshape(mobile, mobile)
+    L = scratch[place + 3 * square : place + 4 * square].reshape(mobile, mobile)
+    Q = scratch[place + 4 * square : place + 5 * square].reshape(mobile, mobile)
+    inverse = scratch[place + 5 * square : place + 6 * square]
+    N = inverse.reshape(mobile, mobile)
+    place += 6 * square
     # a ball has four numbers for its three columns
     first = scratch[place : place + states.shape[1]].reshape(1, states.shape[1])
     half = scratch[place + 2 * mobile : place + 2 * mobile + states.shape[1]].reshape(1, states.shape[1])
     place += 4 * mobile
-    R, d, q = (
-        scratch[place : place + mobile],
-        scratch[place + mobile : place + 2 * mobile],
-        scratch[place + 2 * mobile : place + 3 * mobile],
-    )
-    extra = scratch[place + 3 * mobile :]
+    R = scratch[place : place + mobile]
+    d = scratch[place + mobile : place + 2 * mobile]
+    line = scratch[place + 2 * mobile : place + 5 * mobile]
+    # weights and units of the columns
+    w = scratch[place + 5 * mobile : place + 7 * mobile].reshape(mobile, 2)
+    extra = scratch[place + 7 * mobile :]
     pivots, ends = whole[0], whole[1]
     failed = 0
     for b in range(states.shape[0]):
@@ -329,20 +399,27 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
             if arrived == 1:
                 for i in range(mobile):
                     for j in range(mobile):
-                        L[i, j] = N[i, j] = W[i, j]
+                        E[i, j] = W[i, j]
                 for row in range(height):
                     found[row] = value[row]
                 chord(cols, rest, first, states, b, half, d)
                 evaluate(cols, geometry, items, vectors, rest, choice, count, half, 0, F, value, g, W)
-                for i in range(count):
-                    bounds(cols, geometry, items, vectors, rest, value, first, states, b, d, i, extra)
-                # the system at the end is kept in `g`, whose rows are no longer needed
-                for i in range(mobile):
+                middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line)
+                if factor(W, pivots, ends) > LEAST_PIVOT:
+                    clear_range(inverse, 0, square)
+                    for i in range(mobile):
+                        N[i, i] = 1
+                    solve(W, pivots, ends, inverse, mobile)
                     for j in range(mobile):
-                        g[choice[0, i], j] = N[i, j]
-                slack = certified(
-                    mobile, choice, vectors, begun, aim, value, opened, S, L, W, N, q, pivots, ends, extra
-                )
+                        n, much = choice[1, j], 0.0
+                        for k in range(mobile):
+                            much += abs(N[j, k])
+                        w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
+                    for i in range(count):
+                        bounds(
+                            cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra
+                        )
+                    slack = certified(mobile, choice, opened, L, Q, N, w, line, R, extra)
             if arrived == 2 or slack < 1:
                 share = end
                 if share == 1:
@@ -356,7 +433,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                         begun[row] = found[row]
                     for i in range(mobile):
                         for j in range(mobile):
-                            S[i, j] = g[choice[0, i], j]
+                            S[i, j] = E[i, j]
             else:
                 part = (end - share) * max(SHRINK, min(0.7, AIMED / root(slack)))
                 for k in range(states.shape[1]):
