@@ -28,8 +28,8 @@ STEPS = 50
 CLOSED = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
 DRIFT = 1e-9
-# error of interpolation at the ends and the middle of an interval (as in kernels.closing), with a margin for what
-# lever arms grow by, and for goals that turn
+# error of interpolation at the ends and the middle of an interval (as in kernels.closing), with a margin for
+# goals that turn
 CUBIC = 0.0081 * 2.25
 # places are known to so many units of the last digit of the largest length
 _DIGITS = 16 * float(np.finfo(float).eps)

@@ -26,8 +26,8 @@ LARGEST_TURN, BEND = 1.0, 0.375
 SAFE, ARRIVING = 0.2, 3e-3
 # so many times as far Newton may go on its way
 FAR = 2.0
-# chords along which a leap is proved
-CHORDS = 6
+# a leap is proved along chords, no more than so many and each of about so much (rad, lengths)
+CHORDS, CHORD = 6, 0.1
 # steps that are compiled
 BUDGET = 4000
 # how near a dead centre at the end of a way must be to the last state that was proved (rad, lengths): there
@@ -72,17 +72,18 @@ def lead(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool = T
     Unless they are to be `told`, reasons of members that failed are not looked for, and all the same.
     """
     states, share = closure.track(start, target, tries=BUDGET)
+    reasons = [""] * len(start)
     far = np.flatnonzero(share < 1)
     if far.size:
-        far = far[~_there(closure, start[far], target[far])]
-    reasons, made = [""] * len(start), np.ones(len(start))
-    states[share < 1] = np.where(np.isin(np.flatnonzero(share < 1), far)[:, None], states[share < 1], start[share < 1])
+        same = _there(closure, start[far], target[far])
+        states[far[same]], share[far[same]] = start[far[same]], 1.0
+        far = far[~same]
     if far.size:
         rest = _lead_far(closure, start[far], target[far], states[far], share[far], told)
-        states[far], made[far] = rest.states, rest.share
+        states[far], share[far] = rest.states, rest.share
         for b, why in zip(far, rest.reasons, strict=True):
             reasons[b] = why
-    return Outcome(states, reasons, made)
+    return Outcome(states, reasons, share)
 
 
 def _there(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -232,10 +233,12 @@ class _Leap:
         own.about = [about[some] for about in self.about]
         own.first, own.second = self.first[some], self.second[some]
         off = way(t.tree, predicted, found) / t.column_scale
+        longest = float(np.abs(part[:, None] * own.first).max(initial=0.0))
+        chords = min(CHORDS, 1 + int(longest / CHORD))
         nodes, aims = [own.states], [own.here]
         steps = [np.zeros((count, t.tree.size))]
-        for k in range(1, 2 * CHORDS + 1):
-            tau = k / (2 * CHORDS)
+        for k in range(1, 2 * chords + 1):
+            tau = k / (2 * chords)
             at = tau * part
             step = at[:, None] * own.first + at[:, None] ** 2 / 2 * own.second + tau**3 * off
             steps.append(step)
@@ -244,7 +247,7 @@ class _Leap:
         all_states = np.stack(nodes, axis=1)
         values, G = closure.rows(all_states.reshape(-1, all_states.shape[-1]))
         left = closure.miss(np.stack(aims, axis=1).reshape(values.shape), values)
-        shape = count, 2 * CHORDS + 1
+        shape = count, 2 * chords + 1
         return closure.proved(
             all_states, np.stack(steps, axis=1), values.reshape(*shape, -1), G.reshape(*shape, *G.shape[1:]),
             left.reshape(*shape, -1),

@@ -335,7 +335,9 @@ class TransferQuestion(Question):
 
         def work(a: int, b: int) -> None:
             scratch, whole = np.empty(length), np.empty((2, size), np.int64)
-            entry(self.plan, self.numbers, states[a:b], goal[a:b], choice, scratch, whole, arrived[a:b], tries)
+            entry(
+                self.plan, self.numbers, states[a:b], goal[a:b], choice, scratch, whole, arrived[a:b], tries
+            )
 
         over_batch()(work, len(states), _START + _PER_COLUMN * size)
 

@@ -6,15 +6,14 @@ Let A be the inverse of the Jacobian at the middle of the chord, r(τ) the resid
 
     κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖
 
-in the norm max |x_i| / w_i. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some fixed radius about
-c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve from the start to the
-end. The test holds for steps of any length and needs no sign of a determinant. The weights w_i, the sums of
-the rows of |A|, serve columns of different sensitivity.
+in the norm max |x_i| / w_i. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some fixed radius
+about c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve from the start to
+the end. The test holds for steps of any length and needs no sign of a determinant. The weights w_i, the sums
+of the rows of |A|, serve columns of different sensitivity.
 
-κ and η interpolate between the ends and the middle of the chord, η with slopes at the ends. What interpolation
-leaves out, and λ, are bounded by lever arms: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over
-the row's columns. Steps that cannot be proved are made shorter; members that fail stay at the last posture
-that was proved.
+κ and η interpolate between the ends and the middle of the chord, η with slopes at the ends. Lever arms bound
+λ and the errors of interpolation: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over the row's
+columns. Steps that cannot be proved are made shorter; members that fail stay at the last posture proved.
 """
 
 from kic.kernels.compiled import entry, helper
@@ -55,6 +54,8 @@ from kic.kernels.vectors import cross, dot, scale, sub
 STEPS, LONGEST, CONTRACTION = 10, 0.2, 0.25
 # what is left, relative to the characteristic length: as good as it gets, and good enough where no step helps
 PERFECT, CLOSED = 1e-15, 1e-13
+# factors serve again after a step so small; and the product of two steps that leaves nothing worth a look
+REUSE, NOTHING_LEFT = 1e-4, 1e-17
 # a smaller pivot, as a share of the largest, is left to a closer look
 LEAST_PIVOT = 1e-6
 # the shortest step, as a share of the way
@@ -76,8 +77,8 @@ def closing_scratch(plan):
 
 @helper
 def miss(vectors, choice, aim, value, mobile, left_out, R):
-    """What is left of the rows in use, into R, and the worst of all rows; last the largest value."""
-    worst, large, strange = 0.0, 1.0, 0.0
+    """What is left of the rows in use, into R; the worst of all and of those not used, and the largest value."""
+    worst, other, large, strange = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
             row, item = choice[0, i], choice[2, i]
@@ -86,10 +87,12 @@ def miss(vectors, choice, aim, value, mobile, left_out, R):
         left = (aim[row] - value[row]) / vectors[item, SCALE]
         if i < mobile:
             R[i] = left
+        else:
+            other = max(other, abs(left))
         worst = max(worst, abs(left))
         strange += 0 * left  # `max` may pass over what is no number
         large = max(large, abs(value[row] / vectors[item, SCALE]))
-    return worst + strange, large
+    return worst + strange, other, large
 
 
 @helper
@@ -367,22 +370,23 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
             before, size, arrived, slack = 0.0, LONGEST / CONTRACTION, 0, 1e6
             for step in range(STEPS):
                 if step > 0:
-                    evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W)
-                    worst, large = miss(vectors, choice, aim, value, mobile, left_out, R)
+                    evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, E)
+                    worst, other, large = miss(vectors, choice, aim, value, mobile, left_out, R)
                 else:
-                    worst, large = miss(vectors, choice, aim, begun, mobile, left_out, R)
+                    worst, other, large = miss(vectors, choice, aim, begun, mobile, left_out, R)
                 done = worst <= PERFECT * large or (
                     worst <= CLOSED and step > 0 and (end < 1 or worst > before / 2)
                 )
                 if done:
                     arrived = 1 if step > 0 else 2
                     break
-                if step == 0:
+                # after a short step the factors of the last system serve
+                if step == 0 or size > REUSE:
                     for i in range(mobile):
                         for j in range(mobile):
-                            W[i, j] = S[i, j]
-                if not factor(W, pivots, ends) > LEAST_PIVOT:
-                    break
+                            W[i, j] = S[i, j] if step == 0 else E[i, j]
+                    if not factor(W, pivots, ends) > LEAST_PIVOT:
+                        break
                 before = worst
                 solve(W, pivots, ends, R, 1)
                 next_size = 0.0
@@ -394,14 +398,18 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     if step == 0:
                         slack = (next_size / (AIMED * LONGEST)) ** 2
                     break
-                size = next_size
                 move(cols, choice, rest, R, states, b)
+                # what such a step leaves is below rounding
+                if step > 0 and next_size * max(size, next_size) <= NOTHING_LEFT and other <= CLOSED:
+                    arrived = 1
+                    break
+                size = next_size
             if arrived == 1:
-                for i in range(mobile):
-                    for j in range(mobile):
-                        E[i, j] = W[i, j]
                 for row in range(height):
                     found[row] = value[row]
+                for i in range(mobile):
+                    if choice[5, i] >= 0:
+                        found[choice[0, i]] = aim[choice[0, i]]
                 chord(cols, rest, first, states, b, half, d)
                 evaluate(cols, geometry, items, vectors, rest, choice, count, half, 0, F, value, g, W)
                 middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line)
@@ -416,9 +424,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                             much += abs(N[j, k])
                         w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
                     for i in range(count):
-                        bounds(
-                            cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra
-                        )
+                        bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra)
                     slack = certified(mobile, choice, opened, L, Q, N, w, line, R, extra)
             if arrived == 2 or slack < 1:
                 share = end
