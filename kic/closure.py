@@ -162,11 +162,13 @@ class Closure:
         least = np.abs(values[:, 1::2, lengths]) - lever[..., lengths] * T[..., lengths]
         with np.errstate(divide="ignore"):
             ratio = np.where(least > 0, lever[..., lengths] / least, np.inf)
-        lever[..., lengths] *= np.minimum((1 + 3 * ratio) ** 3, 1e9)
+        second = lever.copy()
+        second[..., lengths] *= np.minimum(1 + ratio, 1e9)
+        lever[..., lengths] *= np.minimum(1 + ratio * (7 + ratio * (18 + 15 * ratio)), 1e9)
         cubic, W = CUBIC * lever * (T**3 + 3 * T * curved), weights @ mask.T
         kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
         eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
-        much = np.einsum("bknp,bkp->bkn", sums, lever * W**2)
+        much = np.einsum("bknp,bkp->bkn", sums, second * W**2)
         kappa, eta, much = ((a / weights).max(axis=2) for a in (kappa, eta, much))
         return fine & ((kappa < 1) & (4 * much * eta < (1 - kappa) ** 2)).all(axis=1)
 

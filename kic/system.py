@@ -121,13 +121,15 @@ def lever_arm(tree: Tree, item: Item) -> float:
         return 0.0
     if item.kind not in _LONG:
         return 1.0
-    # along the links from the end on frame A down to where both sides part, and up to the end on frame B
     above, below = set(tree.path(item.frame_b)), set(tree.path(item.frame_a))
-    places = [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
-    places += [tree.zero_origins[n] for n in sorted(below - above, reverse=True)]
-    places += [tree.zero_origins[n] for n in sorted(above - below)]
-    places.append(tree.world_point(item.frame_b, item.local_b))
-    return float(np.linalg.norm(np.diff(np.array(places).real, axis=0), axis=1).sum())
+    sides = [[tree.zero_origins[n] for n in sorted(side)] for side in (above - below, below - above)]
+    ends = [tree.world_point(item.frame_b, item.local_b)]
+    ends += [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
+    ways = [[*side, end] for side, end in zip(sides, ends, strict=False)]
+    if item.kind == REACH:
+        # its direction turns with frame A: along the links from one end to the other
+        ways = [[*ways[1][::-1], *ways[0]]]
+    return max(float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways)
 
 
 class System:

@@ -211,15 +211,19 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
     if kind != POINT:
         t += other
         other = 0.0
+    second = third = fifth = lever
     if kind == DISTANCE:
         # |v| has derivatives by those of v, over powers of the smallest length on the way
         least = value[row] * unit - lever * t
-        lever *= (1 + 3 * lever / least) ** 4 if least > 0 else 1e9
+        f = lever / least if least > 0 else 1e9
+        second *= 1 + f
+        third *= 1 + f * (7 + f * (18 + 15 * f))
+        fifth *= (1 + 3 * f) * (1 + 3 * f) * (1 + 3 * f) * (1 + 3 * f)
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
     mine, yours, reach, beyond, bend = 0.0, 0.0, 0.0, 0.0, 0.0
     while body != base:
         n = max(body, base)
-        arm = lever
+        arm = second
         if kind == POINT:
             arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + lever * (t if body > base else other))
         # a pair of columns of one side counts twice, with the arm of the outer one, which comes first
@@ -235,8 +239,8 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
             body = cols[n, PARENT]
         else:
             base = cols[n, PARENT]
-    extra[3 * i] = QUINTIC * lever * (t * t * t * t * t + other * other * other * other * other)
-    extra[3 * i + 1] = CUBIC * lever * (t * t * t * mine + other * other * other * yours)
+    extra[3 * i] = QUINTIC * fifth * (t * t * t * t * t + other * other * other * other * other)
+    extra[3 * i + 1] = CUBIC * third * (t * t * t * mine + other * other * other * yours)
     extra[3 * i + 2] = bend
 
 
@@ -359,7 +363,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
         share, part = 0.0, 1.0
         for _ in range(tries if strange == 0 else 0):
             end = share + part
-            if end > 0.9999:
+            if 1 - end < 1e-3 * part:
                 end = 1.0
             for i in range(mobile):
                 if choice[5, i] >= 0:
