@@ -33,6 +33,8 @@ BUDGET = 4000
 # how near a dead centre at the end of a way must be to the last state that was proved (rad, lengths): there
 # no test holds, and a gap of about the square of this would be passed
 CLOSE = 3e-4
+# share of the second-order part of the rows that no first-order part can take back, by which they count as bent
+BENT = 1e-4
 # units of the last digit within which a start already has the values wanted
 SAME = 8 * float(np.finfo(float).eps)
 # above this condition a posture counts as singular: a double root is known to half the digits only
@@ -87,12 +89,28 @@ def lead(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool = T
 
 
 def _there(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return a mask of closed states (B, S) that have the target's values but for rounding."""
-    values, goal = closure.rows(states)[0], closure.goal(target)
-    left, first = np.abs(closure.miss(goal, values)), closure.transfer.first
-    same = left[:, :first] <= SAME * np.maximum(1.0, np.abs(values[:, :first]))
-    open_ = left[:, first:].max(axis=1, initial=0.0)
-    return same.all(axis=1) & (open_ <= max(closure.limit, closure.transfer.tolerance))
+    """Return a mask of closed states (B, S) that have the target's values and are fixed by them.
+
+    At a dead centre the rows leave one direction v open to first order. They fix the state all the same if
+    they bend along it: H(v, v) is then no first-order part of any other step.
+    """
+    t = closure.transfer
+    (values, G), goal = closure.rows(states), closure.goal(target)
+    left = np.abs(closure.miss(goal, values))
+    same = (left[:, : t.first] <= SAME * np.maximum(1.0, np.abs(values[:, : t.first]))).all(axis=1)
+    same &= left[:, t.first :].max(axis=1, initial=0.0) <= max(closure.limit, t.tolerance)
+    for b in np.flatnonzero(same):
+        if not np.isfinite(G[b]).all() or G.shape[1] < G.shape[2]:
+            same[b] = False
+            continue
+        U, sigma, V = np.linalg.svd(G[b])
+        rank = int((sigma * REGULAR > sigma[0]).sum())
+        if rank < len(sigma) - 1:
+            same[b] = False
+        elif rank == len(sigma) - 1:
+            bend = t.curvature(states[[b]], V[[-1]] * t.column_scale)[0] / t.scale
+            same[b] = bool(np.linalg.norm(U[:, rank:].T @ bend) > BENT * np.abs(bend).max())
+    return same
 
 
 def _lead_far(
@@ -108,8 +126,8 @@ def _lead_far(
     states, share, step = states.copy(), share.copy(), 1 - share
     values, G = closure.rows(states)
     worst = condition(G)
-    regular = worst < REGULAR
-    going = regular.copy()
+    regular = condition(closure.rows(start)[1]) < REGULAR
+    going = worst < REGULAR
     for _ in range(LEAPS):
         k = np.flatnonzero(going)
         if not k.size:

@@ -126,7 +126,7 @@ def lever_arm(tree: Tree, item: Item) -> float:
     ends = [tree.world_point(item.frame_b, item.local_b)]
     ends += [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
     ways = [[*side, end] for side, end in zip(sides, ends, strict=False)]
-    if item.kind == REACH:
+    if item.kind == REACH and len(ways) > 1:
         # its direction turns with frame A: along the links from one end to the other
         ways = [[*ways[1][::-1], *ways[0]]]
     return max(float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways)

@@ -45,7 +45,7 @@ DIGITS_LOST = 1e-4
 # a pivot below this share of the largest is worth a second look (as in kernels.transfer)
 GOOD_PIVOT = 1e-3
 # steps that are tried on a way whose end is taken to be near
-TRIES = 40
+TRIES = 100
 _EPS = float(np.finfo(float).eps)
 
 

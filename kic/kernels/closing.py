@@ -381,8 +381,8 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 done = worst <= PERFECT * large or (
                     worst <= CLOSED and step > 0 and (end < 1 or worst > before / 2)
                 )
-                if done:
-                    arrived = 1 if step > 0 else 2
+                if done and step > 0:
+                    arrived = 1
                     break
                 # after a short step the factors of the last system serve
                 if step == 0 or size > REUSE:
@@ -391,6 +391,9 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                             W[i, j] = S[i, j] if step == 0 else E[i, j]
                     if not factor(W, pivots, ends) > LEAST_PIVOT:
                         break
+                if done:  # it stands there, and the rows fix it
+                    arrived = 2
+                    break
                 before = worst
                 solve(W, pivots, ends, R, 1)
                 next_size = 0.0
