@@ -33,7 +33,7 @@ BUDGET = 4000
 # how near a dead centre at the end of a way must be to the last state that was proved (rad, lengths): there
 # no test holds, and a gap of about the square of this would be passed
 CLOSE = 3e-4
-# share of the second-order part of the rows that no first-order part can take back, by which they count as bent
+# share of the second-order part of the rows, beyond any first-order part, by which they count as bent
 BENT = 1e-4
 # units of the last digit within which a start already has the values wanted
 SAME = 8 * float(np.finfo(float).eps)
@@ -128,13 +128,16 @@ def _lead_far(
     worst = condition(G)
     regular = condition(closure.rows(start)[1]) < REGULAR
     going = worst < REGULAR
+    fresh = np.ones(len(start), dtype=bool)
     for _ in range(LEAPS):
         k = np.flatnonzero(going)
         if not k.size:
             break
         leap = _Leap(closure, states[k], values[k], G[k], goal[k])
         part = np.minimum(leap.longest(), step[k] / (1 - share[k]))
-        part[part > 0.999] = 1.0
+        # near a dead centre the rest is tried at once, from each state that was proved: it may be the end
+        whole = fresh[k] & (worst[k] > SINGULAR / 10)
+        part[(part > 0.999) | whole] = 1.0
         predicted = leap.predict(part)
         # what goes farther than may be corrected does not count, wherever it ends
         within = np.maximum(SAFE / worst[k], ARRIVING)
@@ -155,7 +158,8 @@ def _lead_far(
         states[done], values[done], G[done], worst[done] = found[good], v[good], g[good], worse[good]
         gone = part * (1 - share[k])
         share[done] = np.where(part[good] == 1, 1.0, share[done] + gone[good])
-        step[k] = np.where(good, 2 * gone, gone / 2)
+        fresh[k] = good
+        step[k] = np.where(good, 2 * gone, np.where(whole, step[k], gone / 2))
         going[k] = (share[k] < 1) & (step[k] >= LEAST)
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
