@@ -109,7 +109,7 @@ def _there(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarr
             same[b] = False
         elif rank == len(sigma) - 1:
             bend = t.curvature(states[[b]], V[[-1]] * t.column_scale)[0] / t.scale
-            same[b] = bool(np.linalg.norm(U[:, rank:].T @ bend) > BENT * np.abs(bend).max())
+            same[b] = bool(np.linalg.norm(U[:, rank:].T @ bend) > BENT * max(1.0, np.abs(bend).max()))
     return same
 
 
