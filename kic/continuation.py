@@ -127,7 +127,8 @@ def _lead_far(
     values, G = closure.rows(states)
     worst = condition(G)
     regular = condition(closure.rows(start)[1]) < REGULAR
-    going = worst < REGULAR
+    # compiled steps may have come nearer to a dead centre than leaps may start
+    going = regular & ((worst < REGULAR) | (share > 0))
     fresh = np.ones(len(start), dtype=bool)
     for _ in range(LEAPS):
         k = np.flatnonzero(going)
