@@ -77,7 +77,7 @@ def closing_scratch(plan):
 
 @helper
 def miss(vectors, choice, aim, value, mobile, left_out, R):
-    """Residuals of the rows in use, into R; the worst of all, the worst of those not used, the largest value."""
+    """Residuals of the rows in use, into R; the worst of all and of those not used, and the largest value."""
     worst, other, large, strange = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
