@@ -80,7 +80,7 @@ class Closer:
         if isinstance(near, Configuration):
             near = near.state
         if _plain(values, near, self._sizes):  # the hot path
-            states, arrived = self._closure.approach(near[None], values[None])
+            states, arrived = self._closure.arrive(near[None], values[None])
             if arrived[0]:
                 return states[0]
         else:
@@ -91,7 +91,7 @@ class Closer:
             values = np.broadcast_to(values, (*batch, self._sizes[0]))
             near = np.broadcast_to(near, (*batch, self._sizes[1]))
         start = near.reshape(-1, self._sizes[1])
-        states, arrived = self._closure.approach(start, values.reshape(-1, self._sizes[0]))
+        states, arrived = self._closure.arrive(start, values.reshape(-1, self._sizes[0]))
         if not arrived.all():
             trailing("near", near, self._sizes[1])
             inputs = {name: values[..., k] for k, name in enumerate(self.inputs)}

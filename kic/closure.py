@@ -7,16 +7,20 @@ for flipped parts, so that every solution is looked at again: directions that mu
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from kic.contacts import Contact
 from kic.cuts import facing_items
 from kic.errors import InputError
+from kic.items import DISTANCE
 from kic.kinematics import RowsQuestion
 from kic.parts import Joint
 from kic.posture import advance, gaps
 from kic.rows import plain_rows
-from kic.transfer import Transfer
+from kic.system import moving
+from kic.transfer import TRIES, Transfer
 from kic.tree import PRISMATIC
 
 STEPS = 50
@@ -24,8 +28,9 @@ STEPS = 50
 CLOSED = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
 DRIFT = 1e-9
-# equal parts in which a posture is approached that is not near enough, before leaps are measured
-PARTS = (2, 4, 8)
+# error of interpolation at the ends and the middle of an interval (as in kernels.closing), with a margin for
+# goals that turn
+CUBIC = 0.0081 * 2.25
 # places are known to so many units of the last digit of the largest length
 _DIGITS = 16 * float(np.finfo(float).eps)
 
@@ -84,40 +89,100 @@ class Closure:
     def arrive(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Closed states (B, S) at targets that are near, and which of them arrived for certain (B,).
+        """Return closed states (B, S) at targets that are near, and a mask (B,) of those that arrived.
 
-        Rows are those of the drawing, or a choice made elsewhere. Compiled; it takes no poses, no angles of
-        cut joints, and no rounded dimensions.
+        Rows are those of the drawing, or a choice made elsewhere. See `track`.
+        """
+        states, share = self.track(start, target, choice)
+        return states, share == 1
+
+    def track(
+        self,
+        start: np.ndarray,
+        target: np.ndarray,
+        choice: np.ndarray | None = None,
+        tries: int = TRIES,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the last closed states (B, S) on the way to targets, and the share (B,) that was made.
+
+        Every step is proved to stay on its branch (see `kernels.closing`). Compiled; it takes no poses, no
+        angles of cut joints, and no rounded dimensions, which stay where they start.
         """
         if not self.compiled:
-            return start.copy(), np.zeros(len(start), dtype=bool)
-        return self.transfer.arrive(start, target, choice)
-
-    def approach(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `arrive`, and where that is not certain of its branch, in equal parts of the way, ever more."""
-        states, arrived = self.arrive(start, target)
-        if arrived.all() or not self.compiled:
-            return states, arrived
-        finite = np.isfinite(start).all(axis=1) & np.isfinite(target).all(axis=1)
-        far = np.flatnonzero(~arrived & finite)
-        here = self.transfer.values_and_rates(start[far])[0][:, : self.transfer.first]
-        for parts in PARTS:
-            step = (target[far] - here) / parts
-            between, left = start[far], np.arange(len(far))
-            for k in range(1, parts + 1):
-                between, there = self.arrive(between, (target[far] if k == parts else here + k * step)[left])
-                between, left = between[there], left[there]
-            states[far[left]], arrived[far[left]] = between, True
-            rest = np.setdiff1d(np.arange(len(far)), left)
-            far, here = far[rest], here[rest]
-            if not far.size:
-                break
-        return states, arrived
+            return start.copy(), np.zeros(len(start))
+        return self.transfer.arrive(start, target, choice, tries)
 
     def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
         states, residual = self.newton(start, self.goal(target))
         return states, residual * self.transfer.length, self.judge(states, residual)
+
+    def proved(
+        self, states: np.ndarray, steps: np.ndarray, values: np.ndarray, G: np.ndarray, left: np.ndarray
+    ) -> np.ndarray:
+        """Return a mask (B,) of curves along which Newton–Kantorovich tests prove one regular branch.
+
+        Parameters
+        ----------
+        states : (B, 2 K + 1, S)
+            Nodes of K intervals: their ends and, between them, their middles.
+        steps : (B, 2 K + 1, M)
+            Scaled steps from the first node to each.
+        values, G, left : (B, 2 K + 1, P), (B, 2 K + 1, P, M), (B, 2 K + 1, P)
+            Scaled rows at the nodes, and their residuals to the goals there.
+        """
+        t = self.transfer
+        used = self._kept(G[:, 0])[:, None]
+        fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(left).all(axis=(1, 2))
+        G = np.where(fine[:, None, None, None], G * used[..., None], 0.0)
+        left = np.where(fine[:, None, None], left * used, 0.0)
+        Q, R = np.linalg.qr(G[:, 1::2])
+        diagonal = np.abs(np.einsum("bkii->bki", R))
+        fine &= (diagonal > 1e-14 * diagonal.max(axis=2, keepdims=True)).all(axis=(1, 2))
+        R[~fine] = np.eye(R.shape[-1])
+        A = np.linalg.solve(R, np.swapaxes(Q, -1, -2))
+        sums = np.abs(A)
+        weights = sums.sum(axis=3)
+        kappa, eta = np.zeros(weights.shape), np.abs(np.einsum("bknp,bkp->bkn", A, left[:, 1::2]))
+        for k in (0, 2):
+            ends = slice(k, k + G.shape[1] - 2, 2)
+            change = np.abs(A @ (G[:, ends] - G[:, 1::2]))
+            kappa = np.maximum(kappa, np.einsum("bknm,bkm->bkn", change, weights))
+            eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, left[:, ends])))
+        levers, mask, lengths = self._levers
+        moved = np.diff(steps, axis=1)
+        T = (np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])) @ mask.T
+        curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2]) @ mask.T
+        slid = np.zeros((len(states), t.tree.size))
+        for n in np.flatnonzero(~self.turning):
+            here = states[..., t.tree.cols[n, 3]]
+            slid[:, n] = np.abs(here - t.tree.geometry[n, 12].real).max(axis=1)
+        lever = (levers + np.where(levers > 0, slid @ mask.T / t.scale, 0.0))[:, None] * np.ones(T.shape)
+        # |v| has derivatives by those of v, over powers of the smallest length on the way
+        least = np.abs(values[:, 1::2, lengths]) - lever[..., lengths] * T[..., lengths]
+        with np.errstate(divide="ignore"):
+            ratio = np.where(least > 0, lever[..., lengths] / least, np.inf)
+        second = lever.copy()
+        second[..., lengths] *= np.minimum(1 + ratio, 1e9)
+        lever[..., lengths] *= np.minimum(1 + ratio * (7 + ratio * (18 + 15 * ratio)), 1e9)
+        cubic, W = CUBIC * lever * (T**3 + 3 * T * curved), weights @ mask.T
+        kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
+        eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
+        much = np.einsum("bknp,bkp->bkn", sums, second * W**2)
+        kappa, eta, much = ((a / weights).max(axis=2) for a in (kappa, eta, much))
+        return fine & ((kappa < 1) & (4 * much * eta < (1 - kappa) ** 2)).all(axis=1)
+
+    @cached_property
+    def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lever arms (P,) of rows, the columns (P, M) that move those with one, and a mask of distances."""
+        system, tree = self.transfer.system, self.transfer.tree
+        items = system.item_of[system.picked]
+        mask = np.zeros((len(items), tree.size))
+        for row, item in enumerate(items):
+            if system.levers[item]:
+                mask[row, moving(tree, system.rows.source[item])] = 1
+        lengths = np.array([system.rows.source[item].kind == DISTANCE for item in items], dtype=bool)
+        return system.levers[items], mask, lengths
 
     def condition(self, states: np.ndarray) -> np.ndarray:
         """Condition (B,) of all rows: how well the inputs fix the postures."""

@@ -1,9 +1,9 @@
-"""Continuation: a closed posture is led to the values wanted of it, on the branch where it is.
+"""Continuation: track closed states to the values wanted of them, on the branch where they are.
 
-The wanted values move from those of the start to the target; the mechanism follows in leaps that are as
-long as the prediction to second order can be trusted. A leap counts only if Newton ends near what was
-predicted, and on the same side of every dead centre: so the posture that comes out is the one to which the
-start leads, or there is none, and then it is known how far the way went.
+The wanted values move along a straight line from those of the start to the target. Compiled steps follow
+them as far as they can (see `kernels.closing`); the rest of the way is made in leaps along a prediction to
+second order. Both count only if they are proved by a Newton–Kantorovich test: no dead centre lies between,
+and Newton's method ended on the same branch. The end of a way may itself be a dead centre.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.closure import Closure, condition
-from kic.posture import advance, gaps
+from kic.posture import advance, gaps, way
 from kic.rotations import quaternion_from_vector, rotated, vector_from_matrix
 from kic.transfer import WORST_CONDITION
 
@@ -26,6 +26,17 @@ LARGEST_TURN, BEND = 1.0, 0.375
 SAFE, ARRIVING = 0.2, 3e-3
 # so many times as far Newton may go on its way
 FAR = 2.0
+# a leap is proved along chords, no more than so many and each of about so much (rad, lengths)
+CHORDS, CHORD = 6, 0.1
+# steps that are compiled
+BUDGET = 4000
+# how near a dead centre at the end of a way must be to the last state that was proved (rad, lengths): there
+# no test holds, and a gap of about the square of this would be passed
+CLOSE = 3e-4
+# share of the second-order part of the rows, beyond any first-order part, by which they count as bent
+BENT = 1e-4
+# units of the last digit within which a start already has the values wanted
+SAME = 8 * float(np.finfo(float).eps)
 # above this condition a posture counts as singular: a double root is known to half the digits only
 SINGULAR = 1e5
 # so many leaps at most
@@ -62,53 +73,94 @@ def lead(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool = T
 
     Unless they are to be `told`, reasons of members that failed are not looked for, and all the same.
     """
-    states, arrived = closure.arrive(start, target)
-    reasons, share = [""] * len(start), np.ones(len(start))
-    far = np.flatnonzero(~arrived)
+    states, share = closure.track(start, target, tries=BUDGET)
+    reasons = [""] * len(start)
+    far = np.flatnonzero(share < 1)
     if far.size:
-        rest = _lead_far(closure, start[far], target[far], told)
+        same = _there(closure, start[far], target[far])
+        states[far[same]], share[far[same]] = start[far[same]], 1.0
+        far = far[~same]
+    if far.size:
+        rest = _lead_far(closure, start[far], target[far], states[far], share[far], told)
         states[far], share[far] = rest.states, rest.share
         for b, why in zip(far, rest.reasons, strict=True):
             reasons[b] = why
     return Outcome(states, reasons, share)
 
 
-def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool) -> Outcome:
-    """The same for members that are not near their targets, in leaps."""
+def _there(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return a mask of closed states (B, S) that have the target's values and are fixed by them.
+
+    At a dead centre the rows leave one direction v open to first order. They fix the state all the same if
+    they bend along it: H(v, v) is then no first-order part of any other step.
+    """
+    t = closure.transfer
+    (values, G), goal = closure.rows(states), closure.goal(target)
+    left = np.abs(closure.miss(goal, values))
+    same = (left[:, : t.first] <= SAME * np.maximum(1.0, np.abs(values[:, : t.first]))).all(axis=1)
+    same &= left[:, t.first :].max(axis=1, initial=0.0) <= max(closure.limit, t.tolerance)
+    for b in np.flatnonzero(same):
+        if not np.isfinite(G[b]).all() or G.shape[1] < G.shape[2]:
+            same[b] = False
+            continue
+        U, sigma, V = np.linalg.svd(G[b])
+        rank = int((sigma * REGULAR > sigma[0]).sum())
+        if rank < len(sigma) - 1:
+            same[b] = False
+        elif rank == len(sigma) - 1:
+            bend = t.curvature(states[[b]], V[[-1]] * t.column_scale)[0] / t.scale
+            same[b] = bool(np.linalg.norm(U[:, rank:].T @ bend) > BENT * max(1.0, np.abs(bend).max()))
+    return same
+
+
+def _lead_far(
+    closure: Closure,
+    start: np.ndarray,
+    target: np.ndarray,
+    states: np.ndarray,
+    share: np.ndarray,
+    told: bool,
+) -> Outcome:
+    """The same in leaps, for members that have come to states (B, S) after a share (B,) of the way."""
     t, goal = closure.transfer, closure.goal(target)
-    states, share, step = start.copy(), np.zeros(len(start)), np.ones(len(start))
+    states, share, step = states.copy(), share.copy(), 1 - share
     values, G = closure.rows(states)
     worst = condition(G)
-    regular = worst < REGULAR
-    going = regular.copy()
+    regular = condition(closure.rows(start)[1]) < REGULAR
+    # compiled steps may have come nearer to a dead centre than leaps may start
+    going = regular & ((worst < REGULAR) | (share > 0))
+    fresh = np.ones(len(start), dtype=bool)
     for _ in range(LEAPS):
         k = np.flatnonzero(going)
         if not k.size:
             break
         leap = _Leap(closure, states[k], values[k], G[k], goal[k])
         part = np.minimum(leap.longest(), step[k] / (1 - share[k]))
-        part[part > 0.999] = 1.0
+        # near a dead centre the rest is tried at once, from each state that was proved: it may be the end
+        whole = fresh[k] & (worst[k] > SINGULAR / 10)
+        part[(part > 0.999) | whole] = 1.0
         predicted = leap.predict(part)
         # what goes farther than may be corrected does not count, wherever it ends
         within = np.maximum(SAFE / worst[k], ARRIVING)
         found, residual = closure.newton(predicted, leap.aim(part), FAR * within)
         v, g = closure.rows(found)
-        off = gaps(t.tree, predicted, found, t.column_scale).max(axis=1, initial=0.0)
         worse = condition(g)
-        dead = (part == 1) & (worse > SINGULAR)
-        kept = np.where(
-            dead,
-            off <= ARRIVING,
-            # from a singular posture no side can be told: a way that only touches one could change over
-            (off * np.maximum(worst[k], worse) <= SAFE) & (worse <= SINGULAR) & _same_side(G[k], g),
-        )
-        good = (residual <= closure.limit) & kept
+        good = residual <= closure.limit
         good[good] = [not why for why in closure.flipped(found[good])]
+        dead = (part == 1) & (worse > SINGULAR)
+        if dead.any():
+            good &= ~dead | (gaps(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0) <= CLOSE)
+        # from a singular posture no side can be told: a way that only touches one could change over
+        good &= dead | (worse <= SINGULAR)
+        some = np.flatnonzero(good & ~dead)
+        if some.size:
+            good[some] = leap.proved(some, part[some], predicted[some], found[some])
         done = k[good]
         states[done], values[done], G[done], worst[done] = found[good], v[good], g[good], worse[good]
         gone = part * (1 - share[k])
         share[done] = np.where(part[good] == 1, 1.0, share[done] + gone[good])
-        step[k] = np.where(good, 2 * gone, gone / 2)
+        fresh[k] = good
+        step[k] = np.where(good, 2 * gone, np.where(whole, step[k], gone / 2))
         going[k] = (share[k] < 1) & (step[k] >= LEAST)
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
@@ -120,12 +172,6 @@ def _lead_far(closure: Closure, start: np.ndarray, target: np.ndarray, told: boo
         else:
             reasons[b] = _why(closure, start[here], states[here], goal[here], way, bool(regular[b]))
     return Outcome(states, reasons, share)
-
-
-def _same_side(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Whether no dead centre lies between: det GᵀG' > 0, of a square system det G det G' > 0."""
-    with np.errstate(invalid="ignore"):
-        return np.linalg.slogdet(np.swapaxes(before, 1, 2) @ after)[0] > 0
 
 
 class _Leap:
@@ -194,6 +240,41 @@ class _Leap:
         arrived = part == 1
         aim[arrived] = self.goal[arrived]
         return aim
+
+    def proved(
+        self, some: np.ndarray, part: np.ndarray, predicted: np.ndarray, found: np.ndarray
+    ) -> np.ndarray:
+        """Return a mask of leaps of members `some` that are proved to stay on their branch.
+
+        The curve is the prediction, bent so that it ends in what was found. It is cut into intervals, each
+        with a node in the middle, and each is tested as the chords of `kernels.closing` are.
+        """
+        closure, t, count = self.closure, self.closure.transfer, len(some)
+        own = _Leap.__new__(_Leap)
+        own.closure, own.states, own.goal = closure, self.states[some], self.goal[some]
+        own.here, own.way = self.here[some], self.way[some]
+        own.about = [about[some] for about in self.about]
+        own.first, own.second = self.first[some], self.second[some]
+        off = way(t.tree, predicted, found) / t.column_scale
+        longest = float(np.abs(part[:, None] * own.first).max(initial=0.0))
+        chords = min(CHORDS, 1 + int(longest / CHORD))
+        nodes, aims = [own.states], [own.here]
+        steps = [np.zeros((count, t.tree.size))]
+        for k in range(1, 2 * chords + 1):
+            tau = k / (2 * chords)
+            at = tau * part
+            step = at[:, None] * own.first + at[:, None] ** 2 / 2 * own.second + tau**3 * off
+            steps.append(step)
+            nodes.append(advance(t.tree, own.states, step * t.column_scale) if tau < 1 else found)
+            aims.append(own.aim(at))
+        all_states = np.stack(nodes, axis=1)
+        values, G = closure.rows(all_states.reshape(-1, all_states.shape[-1]))
+        left = closure.miss(np.stack(aims, axis=1).reshape(values.shape), values)
+        shape = count, 2 * chords + 1
+        return closure.proved(
+            all_states, np.stack(steps, axis=1), values.reshape(*shape, -1), G.reshape(*shape, *G.shape[1:]),
+            left.reshape(*shape, -1),
+        )  # fmt: skip
 
 
 def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:

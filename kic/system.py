@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kic.cuts import closure_items, contact_items, coupling_items, distance_item
-from kic.items import DISTANCE, GEAR, NONE, OMEGA, POINT, REACH, SPIN, UNIT, Item
+from kic.items import DISTANCE, GEAR, NONE, OMEGA, PLANE_ANGLE, POINT, REACH, SPIN, UNIT, Item
 from kic.kinematics import ModelTable, Question, RowsTable, kernel, over_batch
 from kic.masses import Loads, Masses
 from kic.rows import Rows, make_rows, plain_rows
@@ -18,6 +18,7 @@ from kic.tree import PRISMATIC, Tree
 
 # as in kernels.layout and kernels.transfer
 _WANT_CURVATURE, _LOWER, _SCALE, _COLUMN_SCALE, _ALLOWED = 4, 1, 9, 3, 4
+_LEVER = 10
 QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
@@ -111,6 +112,26 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
     return sizes
 
 
+def lever_arm(tree: Tree, item: Item) -> float:
+    """Return the longest lever arm of an item, sliders as in the drawing; 0 for items that are linear.
+
+    The k-th derivative of its rows along x is at most this times ‖x‖₁ᵏ, over the columns that move it.
+    """
+    if item.kind in (UNIT, GEAR, PLANE_ANGLE):
+        return 0.0
+    if item.kind not in _LONG:
+        return 1.0
+    above, below = set(tree.path(item.frame_b)), set(tree.path(item.frame_a))
+    sides = [[tree.zero_origins[n] for n in sorted(side)] for side in (above - below, below - above)]
+    ends = [tree.world_point(item.frame_b, item.local_b)]
+    ends += [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
+    ways = [[*side, end] for side, end in zip(sides, ends, strict=False)]
+    if item.kind == REACH and len(ways) > 1:
+        # its direction turns with frame A: along the links from one end to the other
+        ways = [[*ways[1][::-1], *ways[0]]]
+    return max(float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways)
+
+
 class System:
     """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
 
@@ -175,6 +196,16 @@ class System:
         for row, drawn in self.rows.offsets:
             goal[row] -= drawn
         return goal
+
+    @cached_property
+    def levers(self) -> np.ndarray:
+        """Lever arms (items,) of every item, scaled (see `lever_arm`); no less than the unit of a slider."""
+        made = np.array([lever_arm(self.tree, item) for item in self.rows.source])
+        for k in np.flatnonzero(made):
+            columns = moving(self.tree, self.rows.source[k])
+            sliders = [n for n in columns if self.tree.cols[n, 1] == PRISMATIC]
+            made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
+        return made / self.item_scale
 
     @property
     def left_out(self) -> int:
@@ -247,9 +278,10 @@ class TransferQuestion(Question):
         self.model = ModelTable(size, want)
         height = 0 if rows is None else rows.height
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
-        vectors = np.zeros((len(both.items), 10), system.tree.scalar)
+        vectors = np.zeros((len(both.items), 11), system.tree.scalar)
         vectors[:, :9] = both.vectors
         vectors[: len(own.items), _SCALE] = system.item_scale
+        vectors[: len(own.items), _LEVER] = system.levers
         last = np.zeros((system.tree.size + 1, 5))
         lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
         self.allowed = max(NEVER_MIND, 10 * system.tolerance)
@@ -291,16 +323,23 @@ class TransferQuestion(Question):
         )
 
     def arrive(
-        self, states: np.ndarray, goal: np.ndarray, choice: np.ndarray | None, arrived: np.ndarray
+        self,
+        states: np.ndarray,
+        goal: np.ndarray,
+        choice: np.ndarray | None,
+        arrived: np.ndarray,
+        tries: int,
     ) -> None:
-        """Move closed states to near goals of a system's rows, in place; 1 in `arrived` if one did."""
+        """Move closed states to goals of a system's rows, in place; `arrived` is the share that was made."""
         from kic.kernels.closing import closing_scratch
 
         entry, size, length = kernel("closing"), self.system.tree.size, closing_scratch(self.plan)
 
         def work(a: int, b: int) -> None:
             scratch, whole = np.empty(length), np.empty((2, size), np.int64)
-            entry(self.plan, self.numbers, states[a:b], goal[a:b], choice, scratch, whole, arrived[a:b])
+            entry(
+                self.plan, self.numbers, states[a:b], goal[a:b], choice, scratch, whole, arrived[a:b], tries
+            )
 
         over_batch()(work, len(states), _START + _PER_COLUMN * size)
 

@@ -45,6 +45,8 @@ WORST_CONDITION = 1e12
 DIGITS_LOST = 1e-4
 # a pivot below this share of the largest is worth a second look (as in kernels.transfer)
 GOOD_PIVOT = 1e-3
+# steps that are tried on a way whose end is taken to be near
+TRIES = 100
 _EPS = float(np.finfo(float).eps)
 
 
@@ -111,15 +113,23 @@ class Transfer:
         return values_and_rates(self._own, states)
 
     def arrive(
-        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
+        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Newton from closed states (B, S) to near targets (B, P); where it ends, and who arrived (B,)."""
+        """Track closed states (B, S) to targets (B, P), in steps that are proved to stay on their branch.
+
+        Returns
+        -------
+        states : (B, S)
+            The last closed states on the way.
+        share : (B,)
+            The part of the way that was made: 1 for members that arrived.
+        """
         aims, rest, drawn = self._aims
         goal = np.empty((len(start), len(rest)))
         goal[:], goal[:, aims] = rest, target + drawn
-        states, arrived = start.copy(), np.empty(len(start))
-        self._own.arrive(states, goal, self.choice if choice is None else choice, arrived)
-        return states, arrived == 1
+        states, share = start.copy(), np.empty(len(start))
+        self._own.arrive(states, goal, self.choice if choice is None else choice, share, tries)
+        return states, share
 
     @cached_property
     def _aims(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

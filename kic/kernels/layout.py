@@ -58,6 +58,7 @@ SPIN = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
 GEAR = 9  # a term that is added to a row: extra[0] times column B, less extra[1]
 NONE = -2  # no frame A
 SCALE = 9  # of a system's item, in its vectors: what its rows are divided by
+LEVER = 10  # of a system's item: its longest lever arm, over its scale
 
 # pairs (a, b) of second order that a table holds, one after the other: every one, or those with b <= a
 EVERY, LOWER = 0, 1

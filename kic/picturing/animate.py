@@ -98,7 +98,7 @@ class Animation:
                 extra="ffmpeg",
             )
         # Matplotlib's writers take no open file
-        with atomic_write(target) as file, TemporaryDirectory() as folder:
+        with atomic_write(target) as stream, TemporaryDirectory() as folder:
             made = Path(folder) / f"motion.{kind}"
             try:
                 self._write(made, writers, kind, dpi)
@@ -108,7 +108,7 @@ class Animation:
                     "Save a gif, or check ffmpeg and the space for temporary files.",
                     path=target,
                 ) from error
-            file.write(made.read_bytes())
+            stream.write(made.read_bytes())
         return target
 
     def _write(self, target: Path, writers: Any, kind: str, dpi: float) -> None:
