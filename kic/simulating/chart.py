@@ -18,8 +18,10 @@ from kic.closer import Closer
 from kic.errors import PostureError, SingularError
 from kic.evaluator import Evaluator
 from kic.linear.actuators import Train
-from kic.posture import phi_of
+from kic.posture import gaps, phi_of
+from kic.questions.drives import null_space
 from kic.rotations import product
+from kic.simulating.changepoint import Branch, branch_ahead
 from kic.simulating.motion import NONE, Motion, Now
 from kic.simulating.motoring import Motoring
 from kic.tree import Tree
@@ -87,13 +89,15 @@ class Chart:
         asked, order = () if self.own else motion.names, 1
         if self._motors is not None and self._motors.rows:
             asked, order = tuple(dict.fromkeys((*asked, *self._motors.rows))), 2
-        self._evaluate = Evaluator(model, asked, order, True, self._wrt)
+        self.evaluator = Evaluator(model, asked, order, True, self._wrt)
         self._results: Any = None
         self._close = None if self.whole else Closer(model, names)
         self._closure = model.closure(names)
         self.careful = False
         # rows that serve in closing, where those of the drawing do not
         self._choice: np.ndarray | None = None
+        # the smooth branch through a change point near the anchor, if there is one
+        self.branch: Branch | None = None
         self.places = model.tree.state_size if self.whole else len(names)
         self.size = len(names)
         # the prescribed coordinates, which are in every chart, and the others
@@ -103,12 +107,12 @@ class Chart:
         self.accounts = ACCOUNTS if self._motors is None else ACCOUNTS + SUPPLIED
         self.rest = slice(self.places + self.size, None)
         self._currents = slice(self.places + self.size, self.places + self.size + slow)
-        rows = self._evaluate.layouts[0]
+        rows = self.evaluator.layouts[0]
         # of the user's coordinates, those known but for full turns
         self._turns = np.zeros(len(q), dtype=bool)
         if rows is not None and not self.own:
             self._turns = rows.rows.turns[: len(q)]
-        self._start = np.zeros(0) if self.whole else self._values(near)
+        self.start = np.zeros(0) if self.whole else self._values(near)
 
     @property
     def train(self) -> Train | None:
@@ -130,10 +134,12 @@ class Chart:
         A radian, the characteristic length; of energies, what a motion of most inertia has that moves by one
         of these in a unit of time; of currents, see `Motoring.scale`.
         """
-        t = self._closure.transfer
-        rates = t.scale[: t.first]
-        places = state_scale(self._tree, t.column_scale) if self.whole else rates
-        r = self._evaluated(self.near)
+        rates = self.place_scale
+        places = self.state_scale if self.whole else rates
+        if self.branch is not None and self.branch.inside(self.start):
+            r = self.branch.evaluated(self.evaluator, self.start)
+        else:
+            r = self._evaluated(self.near)
         inertia, currents = np.diag(r.I), np.zeros(0)
         if self._motors is not None:
             shafts = self._motors.shafts(r, np.zeros(self.size))
@@ -142,18 +148,78 @@ class Chart:
         energy = (inertia * rates**2).max(initial=0.0) or 1.0
         return np.concatenate([places, rates, currents, np.full(self.accounts, energy)])
 
+    @property
+    def place_scale(self) -> np.ndarray:
+        """Scales (M,) of the chart's coordinates."""
+        t = self._closure.transfer
+        return t.scale[: t.first]
+
+    @cached_property
+    def state_scale(self) -> np.ndarray:
+        """Scales (S,) of states."""
+        return state_scale(self._tree, self._closure.transfer.column_scale)
+
+    @property
+    def closure_limit(self) -> float:
+        """Residual, as a share of the characteristic length, at which a state counts as closed."""
+        return self._closure.limit
+
+    def residual(self, state: np.ndarray) -> float:
+        """Return the largest residual of the closure rows at a state (S,)."""
+        return float(np.abs(self._closure.rows(state[None])[0][0, self._closure.transfer.first :]).max())
+
+    def closing_rows(self, states: np.ndarray) -> np.ndarray:
+        """Return the scaled first order (B, P, columns) of the closure rows at states (B, S)."""
+        return self._closure.rows(states)[1][:, self._closure.transfer.first :]
+
+    @property
+    def rank(self) -> int:
+        """Rank of the closure rows where they are regular."""
+        return self._tree.size - self.size
+
+    def closure_margin(self, states: np.ndarray) -> np.ndarray:
+        """Return the smallest singular value (B,) of the closure rows over the largest, 0 at change points."""
+        sigma = np.linalg.svd(self.closing_rows(states), compute_uv=False)
+        return np.asarray(sigma[:, self.rank - 1] / sigma[:, 0])
+
+    def tangent_norm(self, direction: np.ndarray) -> float:
+        """Return the largest scaled rate of the tree at the anchor for scaled rates (M,) of the chart."""
+        G, first = self._closure.rows(self.near[None])[1][0], self._closure.transfer.first
+        null = null_space(G[first:], self.size)
+        try:
+            return float(np.abs(null @ np.linalg.solve(G[:first] @ null, direction)).max())
+        except np.linalg.LinAlgError:
+            return np.inf
+
+    def closed_near(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
+        """Return the closed state (S,) at coordinates that Newton's method finds from a near state, or None."""
+        states, arrived = self._closure.arrive(state[None], x[None], self._choice)
+        return states[0] if arrived[0] else None
+
+    def apart(self, a: np.ndarray, b: np.ndarray) -> float:
+        """Return the largest scaled difference between two states (S,)."""
+        scale = self._closure.transfer.column_scale
+        return float(gaps(self._tree, a[None], b[None], scale).max(initial=0.0))
+
+    def seek_branch(self, direction: np.ndarray) -> bool:
+        """Take the smooth branch through a change point ahead, if there is one; return True if so."""
+        if self.branch is None and not self.whole and self._closure.compiled and self.rank > 0:
+            self.branch = branch_ahead(self, direction)
+            return self.branch is not None
+        return False
+
     def pack(self, state: np.ndarray, rates: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """Unknowns from a closed state (S,), the anchor, rates (M,) of the chart, and the rest of another."""
-        return np.concatenate([state if self.whole else self._start, rates, rest])
+        return np.concatenate([state if self.whole else self.start, rates, rest])
 
     def anchor(self, t: float, y: np.ndarray) -> None:
         """Take a good state for that from which others are closed."""
-        x, state, v = self.parts(t, y)
-        self.q = self._users(self._evaluated(state), x, state, v, y)[0].q.copy()
-        self.near, self._start = state.copy(), x.copy()
+        x, state, v, r = self.parts(t, y)
+        self.q = self._users(r, x, state, v, y)[0].q.copy()
+        self.near, self.start = state.copy(), x.copy()
 
-    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Unknown coordinates, closed state (S,), rates (M,) of the chart; prescribed motion put in."""
+    def coordinates(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unknown coordinates and rates (M,) of the chart, prescribed motion put in."""
         x, v = y[: self.places], y[self.places : self.places + self.size]
         held = self.held
         if held.size:
@@ -161,9 +227,20 @@ class Chart:
             x, v = x.copy(), v.copy()
             v[held] = rate
             x[self._columns(held)] = value
+        return x, v
+
+    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+        """Unknown coordinates, closed state (S,), rates (M,) of the chart, and dynamics there."""
+        x, v = self.coordinates(t, y)
         if self._close is None:
-            return x, self._unit(x), v
-        return x, self._closed(x), v
+            state = self.unit(x)
+        elif self.branch is None:
+            state = self._closed(x)
+        else:
+            state = self.branch.state(x)
+            if self.branch.inside(x):
+                return x, state, v, self.branch.evaluated(self.evaluator, x)
+        return x, state, v, self._evaluated(state)
 
     def led(self, y: np.ndarray) -> np.ndarray:
         """Values and rates (2, H) of prescribed coordinates, as their rates and accelerations lead them."""
@@ -180,20 +257,20 @@ class Chart:
         assert self._close is not None  # for the type checker
         if not self._closure.compiled:
             return self._close(x, self.near)
-        state, way = self._walked(x)
+        state, way = self.walked(x, self.start, self.near)
         if state is None and (choice := self._closure.transfer.choice_at(self.near[None])) is not None:
             self._choice = choice
-            state, way = self._walked(x)
+            state, way = self.walked(x, self.start, self.near)
         if state is None and way and not self.careful:
             raise PostureError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
         return self._close(x, self.near) if state is None else state
 
-    def _walked(self, x: np.ndarray) -> tuple[np.ndarray | None, float]:
-        """The closed state (S,) at the end of the way from the anchor, or None and the share made of it."""
-        state, done, part = self.near[None], 0.0, 1.0
+    def walked(self, x: np.ndarray, start: np.ndarray, near: np.ndarray) -> tuple[np.ndarray | None, float]:
+        """Return the closed state (S,) at x, continued from `near` at `start`, or None and the share made."""
+        state, done, part = near[None], 0.0, 1.0
         while part >= _LEAST_PART:
             share = min(1.0, done + part)
-            target = (self._start + share * (x - self._start))[None]
+            target = (start + share * (x - start))[None]
             there, arrived = self._closure.arrive(state, target, self._choice)
             if not arrived[0]:
                 part /= 2
@@ -220,7 +297,7 @@ class Chart:
         tree = self._tree
         return np.array([tree.cols[tree.column[self.names[k]], 3] for k in held], dtype=np.intp)
 
-    def _unit(self, state: np.ndarray) -> np.ndarray:
+    def unit(self, state: np.ndarray) -> np.ndarray:
         """A state with quaternions of length one."""
         tree = self._tree
         if not tree.balls:
@@ -236,8 +313,7 @@ class Chart:
         """Rates of the unknowns."""
         if not isfinite(y @ y):  # of a step that is only tried; the user's functions do not see it
             raise SingularError(_ENDLESS)
-        x, state, v = self.parts(t, y)
-        r = self._evaluated(state)
+        x, state, v, r = self.parts(t, y)
         now, G = self._users(r, x, state, v, y)
         driven = self._driven(t, r, now, G, v)
         rate = np.empty_like(y)
@@ -256,8 +332,7 @@ class Chart:
 
     def seen(self, t: float, y: np.ndarray) -> Now:
         """What efforts and events see of the unknowns."""
-        x, state, v = self.parts(t, y)
-        r = self._evaluated(state)
+        x, state, v, r = self.parts(t, y)
         now = self._users(r, x, state, v, y)[0]
         if self._motors is None:
             return now
@@ -265,8 +340,7 @@ class Chart:
 
     def moment(self, t: float, y: np.ndarray) -> dict[str, Any]:
         """What is kept of a moment, its motion in the chart; see `seen_from`."""
-        x, state, v = self.parts(t, y)
-        r = self._evaluated(state)
+        x, state, v, r = self.parts(t, y)
         now, G = self._users(r, x, state, v, y)
         driven = self._driven(t, r, now, G, v)
         kept = {
@@ -278,6 +352,7 @@ class Chart:
             "accounts": y[self._currents.stop :].copy(),
             "v": v.copy(),
             "a": driven.a,
+            "motion": self._motion_inside(x, v, driven.a),
         }
         if self._motors is None:
             return kept | dict.fromkeys(FLOWS, np.zeros(0))
@@ -286,19 +361,37 @@ class Chart:
 
     def spread(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
         """Rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
-        user, tree = self.motion.names, self._tree.columns
-        f = Evaluator(self.motion.model, list(dict.fromkeys((*user, *tree))), 2, False, self._wrt)(states)
+        return self._motion(self._motion_evaluator(states), v, a)
+
+    @cached_property
+    def _motion_evaluator(self) -> Evaluator:
+        """Second order of the user's coordinates and of the tree's columns."""
+        names = list(dict.fromkeys((*self.motion.names, *self._tree.columns)))
+        return Evaluator(self.motion.model, names, 2, False, self._wrt)
+
+    def _motion(self, r: Any, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
+        """Rates and accelerations (..., M) of the user's coordinates and of the tree's columns."""
         made = {}
-        for first, second, names in (("qd", "qdd", user), ("rates", "second", tree)):
-            G = np.concatenate([f[name].G for name in names], axis=-2)
-            H = np.concatenate([f[name].H for name in names], axis=-3)
-            made[first] = np.einsum("tpn,tn->tp", G, v)
-            made[second] = np.einsum("tpn,tn->tp", G, a) + np.einsum("tpmn,tm,tn->tp", H, v, v)
+        for first, second, names in (
+            ("qd", "qdd", self.motion.names),
+            ("rates", "second", self._tree.columns),
+        ):
+            G = np.concatenate([r[name].G for name in names], axis=-2)
+            H = np.concatenate([r[name].H for name in names], axis=-3)
+            made[first] = np.einsum("...pn,...n->...p", G, v)
+            bend = np.einsum("...pmn,...m,...n->...p", H, v, v)
+            made[second] = np.einsum("...pn,...n->...p", G, a) + bend
         return made
+
+    def _motion_inside(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray] | None:
+        """As `spread`, at a moment so near a change point that it is interpolated; None elsewhere."""
+        if self.branch is None or not self.branch.inside(x):
+            return None
+        return self._motion(self.branch.evaluated(self._motion_evaluator, x), v, a)
 
     def _evaluated(self, state: np.ndarray) -> Any:
         """Dynamics in the chart, and the user's coordinates if they are others."""
-        self._results = self._evaluate(state, self._results)
+        self._results = self.evaluator(state, self._results)
         return self._results
 
     def _users(
