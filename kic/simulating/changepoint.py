@@ -27,11 +27,15 @@ GAP_SHARE = 0.25
 SAMPLES_PER_SIDE = 8
 # largest distance at which a change point is looked for, and steps of the search
 REACH_MAX = 1.5
-FIRST_STEP, STEP_MAX, STEP_MIN = 1e-2, 0.1, 1e-4
+FIRST_STEP, STEP_MAX, STEP_MIN = 1e-2, 0.1, 1e-5
 # distance from which the place of a change point is extrapolated
 NEAR_ENOUGH = 0.01
 # relative error of interpolation at which a half width is taken at once, and the largest one accepted
 ERROR_GOOD, ERROR_MAX = 1e-11, 1e-8
+# first steps away from a start beside a change point
+STEPS_OFF = (0.02, 0.01, 0.003)
+# largest scaled difference between a start at a change point and the branch on which it lies
+ON_BRANCH = 1e-6
 # a sample may be so far from its prediction, as a share of its distance from the change point
 PREDICTION_RTOL = 0.1
 # interpolated configurations must close to so many closure tolerances, otherwise the branches do not meet
@@ -227,22 +231,49 @@ def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
         Direction of the motion, in the coordinates.
     """
     d = direction / chart.place_scale
-    speed = chart.tangent_norm(d)
-    if not 0 < speed < np.inf:
+    tangent = chart.tangent(d)
+    if tangent is None:
         return None
-    d = d / speed
-    found = _search(chart, d)
+    return _branch(chart, d / np.abs(tangent).max(), chart.start, chart.near)
+
+
+def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:
+    """Return the smooth branch through the anchor of a chart, which is at a change point or beside it, or None.
+
+    Parameters
+    ----------
+    chart : Chart
+        The coordinates.
+    tangent : (columns,)
+        Scaled rates of the tree's columns on the branch.
+    """
+    tangent = tangent / np.abs(tangent).max()
+    d = chart.along(tangent)
+    for step in STEPS_OFF:
+        start, predicted = chart.start - step * d * chart.place_scale, chart.stepped(-step * tangent)
+        near = chart.closed_near(start, predicted)
+        if near is None or chart.apart(predicted, near) > PREDICTION_RTOL * step:
+            continue
+        branch = _branch(chart, d, start, near)
+        if branch is not None and chart.apart(branch.state(chart.start), chart.near) < ON_BRANCH:
+            return branch
+    return None
+
+
+def _branch(chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray) -> Branch | None:
+    """The smooth branch through the change point ahead of a regular state, or None."""
+    found = _search(chart, d, start, near)
     if found is None:
         return None
     root, last, state = found
-    center, best = chart.start / chart.place_scale + root * d, None
+    center, best = start / chart.place_scale + root * d, None
     for half_width in HALF_WIDTHS:
         try:
             line = _sampled(chart, center, d, half_width, last - root, state)
             branch = None if line is None else Branch(chart, center, d, line)
+            if branch is None or not branch.error <= ERROR_MAX or not branch.meets():
+                continue
         except (PostureError, SingularError, InputError):
-            continue
-        if branch is None or not branch.error <= ERROR_MAX or not branch.meets():
             continue
         if best is None or branch.error < best.error:
             best = branch
@@ -251,13 +282,15 @@ def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
     return best
 
 
-def _search(chart: Chart, d: np.ndarray) -> tuple[float, float, np.ndarray] | None:
+def _search(
+    chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray
+) -> tuple[float, float, np.ndarray] | None:
     """Find where the closure loses rank along a line: the place, that of a closed state near it, and the state."""
-    begin, s, state, step = chart.start / chart.place_scale, 0.0, chart.near, FIRST_STEP
+    begin, s, state, step = start / chart.place_scale, 0.0, near, FIRST_STEP
     margin, root = float(chart.closure_margin(state[None])[0]), np.inf
     while step >= STEP_MIN:
-        x, start = (chart.place_scale * (begin + place * d) for place in (s + step, s))
-        there = chart.walked(x, start, state)[0]
+        x, known = (chart.place_scale * (begin + place * d) for place in (s + step, s))
+        there = chart.walked(x, known, state)[0]
         if there is None:
             step /= 4
             continue
@@ -289,6 +322,12 @@ def _sampled(
         return chart.place_scale * (center + s * d)
 
     places, states = list[float](), list[np.ndarray]()
+    # near a change point loops close only over ways that are short beside the distance from it
+    while -2 * place < gap:
+        there = chart.walked(at(2 * place), at(place), state)[0]
+        if there is None:
+            return None
+        place, state = 2 * place, there
     for s in (-distances).tolist():
         there = chart.walked(at(s), at(place), state)[0]
         if there is None:

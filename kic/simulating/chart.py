@@ -7,6 +7,7 @@ brought to unit length wherever they are used and never otherwise.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite
@@ -18,10 +19,10 @@ from kic.closer import Closer
 from kic.errors import PostureError, SingularError
 from kic.evaluator import Evaluator
 from kic.linear.actuators import Train
-from kic.posture import gaps, phi_of
+from kic.posture import advance, gaps, phi_of
 from kic.questions.drives import null_space
 from kic.rotations import product
-from kic.simulating.changepoint import Branch, branch_ahead
+from kic.simulating.changepoint import Branch, branch_ahead, branch_here
 from kic.simulating.motion import NONE, Motion, Now
 from kic.simulating.motoring import Motoring
 from kic.tree import Tree
@@ -34,6 +35,8 @@ SUPPLIED = 2
 FLOWS = ("torque", "voltage", "current", "current_rate")
 # the way from the last good state to another is walked in parts no smaller than this, before more is tried
 _LEAST_PART = 1 / 64
+# a start is beside a change point if the smallest singular value of the closure is below this share
+BESIDE = 1e-2
 _ENDLESS = "the motion is no longer finite: it blows up. Look at the last state."
 
 
@@ -182,14 +185,24 @@ class Chart:
         sigma = np.linalg.svd(self.closing_rows(states), compute_uv=False)
         return np.asarray(sigma[:, self.rank - 1] / sigma[:, 0])
 
-    def tangent_norm(self, direction: np.ndarray) -> float:
-        """Return the largest scaled rate of the tree at the anchor for scaled rates (M,) of the chart."""
+    def tangent(self, rates: np.ndarray) -> np.ndarray | None:
+        """Return scaled rates (columns,) of the tree at the anchor for scaled rates (M,) of the chart."""
         G, first = self._closure.rows(self.near[None])[1][0], self._closure.transfer.first
         null = null_space(G[first:], self.size)
-        try:
-            return float(np.abs(null @ np.linalg.solve(G[:first] @ null, direction)).max())
-        except np.linalg.LinAlgError:
-            return np.inf
+        with suppress(np.linalg.LinAlgError):
+            tangent = null @ np.linalg.solve(G[:first] @ null, rates)
+            if tangent.any() and np.isfinite(tangent).all():
+                return np.asarray(tangent)
+        return None
+
+    def along(self, tangent: np.ndarray) -> np.ndarray:
+        """Return scaled rates (M,) of the chart at the anchor for scaled rates (columns,) of the tree."""
+        G, first = self._closure.rows(self.near[None])[1][0], self._closure.transfer.first
+        return np.asarray(G[:first] @ tangent)
+
+    def stepped(self, step: np.ndarray) -> np.ndarray:
+        """Return the state (S,) beside the anchor after a scaled step (columns,) of the tree."""
+        return advance(self._tree, self.near[None], (step * self._closure.transfer.column_scale)[None])[0]
 
     def closed_near(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
         """Return the closed state (S,) at coordinates that Newton's method finds from a near state, or None."""
@@ -207,6 +220,24 @@ class Chart:
             self.branch = branch_ahead(self, direction)
             return self.branch is not None
         return False
+
+    def begin_branch(self, rates: np.ndarray | None, v: np.ndarray) -> None:
+        """Take the smooth branch through the start if that is at a change point or very near to one.
+
+        Rates of the tree say which branch it is, if they are known; those of the chart do at its side.
+        """
+        if self.whole or not self._closure.compiled or not self.rank:
+            return
+        if self.closure_margin(self.near[None])[0] > BESIDE:
+            return
+        if rates is not None and rates.any():
+            ways = [rates / self._closure.transfer.column_scale]
+        else:
+            given = [v / self.place_scale] if v.any() else list(np.eye(self.size))
+            ways = [way for way in map(self.tangent, given) if way is not None]
+        for way in (*ways, *(-way for way in ways)):
+            if self.branch is None:
+                self.branch = branch_here(self, way)
 
     def pack(self, state: np.ndarray, rates: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """Unknowns from a closed state (S,), the anchor, rates (M,) of the chart, and the rest of another."""

@@ -48,6 +48,7 @@ def simulate(
     atol: float = 1e-9,
     max_steps: int = 1_000_000,
     contacts: Literal["stop", "hold"] = "stop",
+    on_change_point: Literal["continue", "stop"] = "continue",
     progress: bool | None = None,
 ) -> Simulation:
     """Motion in time of a mechanism that efforts or motors drive, from a posture and its rates.
@@ -105,6 +106,10 @@ def simulate(
         What becomes of a run in which a closed contact would have to pull, or needs more friction than it
         has: it stops at that moment, and ``stopped`` says which contact; or contacts hold whatever comes.
         Where loads are open, it is enough that some are possible.
+    on_change_point : {"continue", "stop"}
+        Continue through change points, or stop there. At a change point branches of the loop closure meet,
+        such as where all links of a parallelogram are in line. A run continues on the branch on which all
+        joints move smoothly. The times are ``change_points`` of the run.
     progress : bool, optional
         Whether a bar is shown on stderr; by default where that is a terminal and the run is long.
 
@@ -171,14 +176,14 @@ def simulate(
         times,
         replace(begun, qd=rates, current=_currents(current, motion, before)),
         Events([*_events(events), *_limits(limits, model, names)]),
-        _settings(method, rtol, atol, max_steps),
+        _settings(method, rtol, atol, max_steps, on_change_point),
         Bar(progress),
         _watch(contacts, model, names),
     )
     return run.go(before)
 
 
-def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
+def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
     """How to integrate, checked."""
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
@@ -189,7 +194,9 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
             raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
     if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
         raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
-    return Settings(method, float(rtol), float(atol), int(max_steps))
+    if not isinstance(on_change_point, str) or on_change_point not in ("continue", "stop"):
+        raise InputError(f"`on_change_point` must be 'continue' or 'stop', got {shown(on_change_point)}.")
+    return Settings(method, float(rtol), float(atol), int(max_steps), on_change_point == "stop")
 
 
 def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:

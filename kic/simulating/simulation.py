@@ -59,6 +59,8 @@ class Simulation:
         Why the run ended before its time; '' if it did not.
     steps, charts : int
         Steps of the integrator; sets of coordinates that it took, the user's included.
+    change_points : tuple of float
+        Times at which the motion passed a change point, where branches of the loop closure meet.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Simulation:
         stopped: str = "",
         steps: int = 0,
         charts: int = 1,
+        change_points: tuple[float, ...] = (),
     ) -> None:
         self.mechanism, self.coordinates = mechanism, coordinates
         self._arrays = arrays
@@ -78,7 +81,7 @@ class Simulation:
         self.effort, self.torque = arrays["effort"], arrays["torque"]
         self.current, self.voltage = arrays["current"], arrays["voltage"]
         self.events, self.stopped = events, stopped
-        self.steps, self.charts = steps, charts
+        self.steps, self.charts, self.change_points = steps, charts, change_points
 
     @property
     def _model(self) -> Model:
@@ -257,6 +260,7 @@ class Simulation:
             later.stopped,
             self.steps + later.steps,
             self.charts + later.charts - 1,
+            self.change_points + later.change_points,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
