@@ -28,6 +28,8 @@ SAMPLES_PER_SIDE = 8
 # largest distance at which a change point is looked for, and steps of the search
 REACH_MAX = 1.5
 FIRST_STEP, STEP_MAX, STEP_MIN = 1e-2, 0.1, 1e-5
+# step of difference quotients
+DIFFERENCE = 1e-5
 # distance from which the place of a change point is extrapolated
 NEAR_ENOUGH = 0.01
 # relative error of interpolation at which a half width is taken at once, and the largest one accepted
@@ -230,11 +232,27 @@ def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
     direction : (M,)
         Direction of the motion, in the coordinates.
     """
-    d = direction / chart.place_scale
-    tangent = chart.tangent(d)
-    if tangent is None:
+    for d in (_descent(chart), direction / chart.place_scale):
+        tangent = None if d is None else chart.tangent(d)
+        if tangent is not None:
+            branch = _branch(chart, d / np.abs(tangent).max(), chart.start, chart.near)
+            if branch is not None:
+                return branch
+    return None
+
+
+def _descent(chart: Chart) -> np.ndarray | None:
+    """Scaled direction (M,) in which the closure comes nearest to losing rank; None of a single coordinate."""
+    size = len(chart.start)
+    if size == 1:
         return None
-    return _branch(chart, d / np.abs(tangent).max(), chart.start, chart.near)
+    margin, slopes = chart.closure_margin(chart.near[None])[0], np.empty(size)
+    for j, e in enumerate(np.eye(size)):
+        there = chart.walked(chart.start + DIFFERENCE * e * chart.place_scale, chart.start, chart.near)[0]
+        if there is None:
+            return None
+        slopes[j] = margin - chart.closure_margin(there[None])[0]
+    return slopes
 
 
 def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:

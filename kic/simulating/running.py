@@ -38,8 +38,6 @@ DEAD = 0.03
 HONEST, TOLERANCES = 1e-2, 100.0
 # a singular value of the closure that shrinks so that it vanishes within so many steps announces a change point
 FORESIGHT = 1.5
-# a branch through a change point is left at so many times its half width
-LEAVE = 2.0
 # a run that starts so near a change point starts at it
 AT_CHANGE_POINT = 1e-7
 # what changes by less in all of the time left, beside its scale, stands still; and the first step from there
@@ -114,6 +112,8 @@ class Run:
         # the furthest that prescribed values and rates have been from those at the start
         self.way = np.zeros((2, motion.held.size))
         self.change_points = list[float]()
+        # the distance of the change point ahead, at the last good state
+        self.ahead = np.inf
         # singular value decomposition of the closure rows at an anchor, and the anchor
         self._decomposed: tuple[np.ndarray, Any, np.ndarray] | None = None
 
@@ -344,9 +344,20 @@ class Run:
         return ()
 
     def _seek_branch(self, *directions: np.ndarray) -> bool:
-        """Take the smooth branch through a change point in one of some directions; return True if so."""
+        """Take the smooth branch through a change point in one of some directions; return True if so.
+
+        It takes the place of another one if the last good state is outside the gap of that.
+        """
+        chart, known = self.chart, self.chart.branch
+        if known is not None and known.inside(chart.start):
+            return False
+        chart.branch = None
         with _quiet():
-            return any(self.chart.seek_branch(d) for d in directions if d.any())
+            if any(chart.seek_branch(d) for d in directions if d.any()):
+                self.ahead = np.inf
+                return True
+        chart.branch = known
+        return False
 
     def _crosses_unseen(self, solver: Any) -> bool:
         """Return True if a step went through a change point that was not known, and must be repeated.
@@ -398,9 +409,13 @@ class Run:
 
     def _leave_branch(self) -> None:
         """Close loops from the last good state again where the change point lies far behind."""
-        chart = self.chart
-        if chart.branch is not None and abs(chart.branch.distance(chart.start)) > LEAVE * chart.branch.half_width:
-            chart.branch = None
+        branch = self.chart.branch
+        if branch is None:
+            return
+        before, self.ahead = self.ahead, -branch.distance(self.chart.start)
+        away = self.ahead < 0 or self.ahead > before
+        if away and abs(self.ahead) > branch.half_width:
+            self.chart.branch, self.ahead = None, np.inf
 
     def _off(self, t: float, y: np.ndarray) -> str:
         """Why the run stops where contacts can not hold."""
