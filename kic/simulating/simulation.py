@@ -5,28 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kic.arrays import reals
 from kic.configuration import Configuration
-from kic.errors import InputError, ModelFileError, shown
+from kic.errors import InputError, KicError, ModelFileError, shown
+from kic.files import atomic_write
 from kic.mechanism import Mechanism
 from kic.model import Model
-from kic.modelfile import parsed, written
+from kic.modelfile import written
 from kic.picturing.figures import Picture
 from kic.rotations import product
-from kic.simulating.chart import ACCOUNTS, FLOWS, state_rates, state_scale
+from kic.simulating.chart import ACCOUNTS, state_rates, state_scale
 from kic.simulating.energy import Energy, potential_energy
 from kic.simulating.hermite import Course
 from kic.simulating.motoring import between
+from kic.simulating.runfile import FORMAT, digest_of, read_run
 from kic.simulating.runplots import plot_run
 from kic.tables import Sheet
 
-_FORMAT = 1
-_ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
 # between moments a current is interpolated if trapezoids of its rate agree with it to so much (shares of the
 # largest); what is interpolated errs by much less
 _AGREE = 1e-3
@@ -269,12 +268,12 @@ class Simulation:
         Parameters
         ----------
         path : path
-            File to write; one that is there is replaced.
+            File to write; one that is there is replaced, and stays as it was if writing fails.
 
         Raises
         ------
         ModelFileError
-            If it can not be written.
+            If it cannot be written.
 
         Examples
         --------
@@ -286,25 +285,33 @@ class Simulation:
         >>> kic.Simulation.load(file).q.shape
         (2, 2)
         """
+        model = written(self.mechanism)
         told = {
-            "format": _FORMAT,
+            "format": FORMAT,
+            "digest": digest_of(self._arrays, model),
             "coordinates": self.coordinates,
             "events": self.events,
             "stopped": self.stopped,
             "steps": self.steps,
             "charts": self.charts,
+            "change_points": self.change_points,
         }
+        texts = {"model": np.array(model), "told": np.array(json.dumps(told))}
         try:
-            with Path(path).open("wb") as file:
-                texts = {"model": np.array(written(self.mechanism)), "told": np.array(json.dumps(told))}
+            with atomic_write(path) as file:
                 np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
-        except (OSError, TypeError) as error:  # of the place, of the path
+        except (OSError, TypeError, ValueError) as error:  # of the place, of the path
+            if isinstance(error, KicError):
+                raise
             why = error.strerror if isinstance(error, OSError) else error
             raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Simulation:
         """Read a run that `save` wrote.
+
+        Shapes, kinds and sizes of the arrays are checked, and that they fit the mechanism: the states close its
+        loops, and the coordinates are those of the states.
 
         Parameters
         ----------
@@ -318,29 +325,9 @@ class Simulation:
         Raises
         ------
         ModelFileError
-            If it can not be read, or holds no run.
+            If it cannot be read, or holds no run.
         """
-        from zipfile import BadZipFile
-
-        try:
-            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                arrays = {key: file[key] for key in (*_ARRAYS, "model", "told")}
-                none = np.zeros((len(arrays["t"]), 0))  # files from before there were voltages
-                arrays |= {key: file.get(key, none) for key in FLOWS}
-            told = json.loads(str(arrays.pop("told")))
-            text = str(arrays.pop("model"))
-            if told["format"] != _FORMAT:
-                raise ModelFileError(f"{path}: holds a run of format {told['format']}, known is {_FORMAT}.")
-            events = tuple((float(t), int(i)) for t, i in told["events"])
-            coordinates, said = tuple(told["coordinates"]), [told[k] for k in ("stopped", "steps", "charts")]
-            mechanism = parsed(text, Path(path))
-        except OSError as error:
-            raise ModelFileError(f"{path}: can not be read: {error.strerror}.", path=path) from None
-        except ModelFileError:
-            raise
-        except (KeyError, ValueError, TypeError, EOFError, BadZipFile):
-            raise ModelFileError(f"{path}: holds no run that kic saved.", path=path) from None
-        return cls(mechanism, coordinates, arrays, events, *said)
+        return cls(**read_run(path))
 
     def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
         """Panels over time above one another, one unit in each; events are thin lines across.
