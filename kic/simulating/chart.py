@@ -25,7 +25,7 @@ from kic.rotations import product
 from kic.simulating.changepoint import Branch, branch_ahead, branch_here
 from kic.simulating.motion import NONE, Motion, Now
 from kic.simulating.motoring import Motoring
-from kic.tree import Tree
+from kic.tree import PRISMATIC, Tree
 
 # what is integrated beside the motion: work of efforts, of loads, and of dampers
 ACCOUNTS = 3
@@ -37,6 +37,8 @@ FLOWS = ("torque", "voltage", "current", "current_rate")
 _LEAST_PART = 1 / 64
 # a start is beside a change point if the smallest singular value of the closure is below this share
 BESIDE = 1e-2
+# slides that are so many times the characteristic length, and Newton's method there
+GROWN, NEWTON_STEPS, NEWTON_CONTRACTION = 10.0, 10, 0.25
 _ENDLESS = "the motion is no longer finite: it blows up. Look at the last state."
 
 
@@ -292,9 +294,43 @@ class Chart:
         if state is None and (choice := self._closure.transfer.choice_at(self.near[None])) is not None:
             self._choice = choice
             state, way = self.walked(x, self.start, self.near)
+        if state is None and self._grown:
+            state = self._closed_grown(x)
         if state is None and way and not self.careful:
             raise PostureError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
         return self._close(x, self.near) if state is None else state
+
+    @property
+    def _grown(self) -> bool:
+        """Whether slides are far longer than the characteristic length, so that the drawing's scales mislead."""
+        slides = self._tree.cols[self._tree.cols[:, 1] == PRISMATIC, 3]
+        return bool((np.abs(self.near[slides]) > GROWN * self._closure.transfer.length).any())
+
+    def _closed_grown(self, x: np.ndarray) -> np.ndarray | None:
+        """The closed state (S,) near the anchor, by Newton's method in rows and columns of equal size, or None.
+
+        It must converge as fast as the compiled one, which measures by the lengths of the drawing.
+        """
+        closure, tree, state = self._closure, self._tree, self.near[None]
+        column_scale, goal, size = closure.transfer.column_scale, closure.goal(x[None]), np.inf
+        # places are known to so many units of the last digit of the largest length
+        limit = closure.limit * max(1.0, float(np.abs(self.near / self.state_scale).max()))
+        for _ in range(NEWTON_STEPS):
+            values, G = closure.rows(state)
+            error, rows = (goal - values)[0], np.abs(G[0]).max(axis=1)
+            rows = np.where(rows > 0, rows, 1.0)
+            scaled = G[0] / rows[:, None]
+            columns = np.abs(scaled).max(axis=0)
+            if not columns.all():
+                return None
+            step = np.linalg.lstsq(scaled / columns, error / rows, rcond=None)[0]
+            before, size = size, float(np.abs(step).max(initial=0.0))
+            if np.abs(error).max() <= limit and size <= limit:
+                return None if closure.flipped(state)[0] else state[0]
+            if not size <= max(NEWTON_CONTRACTION * before, limit):
+                return None
+            state = advance(tree, state, (step / columns * column_scale)[None])
+        return None
 
     def walked(self, x: np.ndarray, start: np.ndarray, near: np.ndarray) -> tuple[np.ndarray | None, float]:
         """Return the closed state (S,) at x, continued from `near` at `start`, or None and the share made."""

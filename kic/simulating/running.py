@@ -269,7 +269,15 @@ class Run:
             self._check_prescribed(DEAD)
         self.chart.careful = self.chart.careful or fails >= FAILS
         if self.size < SHORTEST * span:
-            raise SimulationError(self._lost(self.chart.reason(error)), time=self.t) from None
+            # remedies of at() are none here
+            why = self.chart.reason(error).split(" Give `near=`")[0].split(" Move off this posture")[0]
+            raise SimulationError(
+                self._lost(
+                    f"{why.rstrip('.')}. Other coordinates `wrt` do not help: end the run before, with a shorter "
+                    "`t` or `limits`, or give an `effort` that keeps the mechanism away from there"
+                ),
+                time=self.t,
+            ) from None
 
     def _check_prescribed(self, least_worth: float) -> None:
         """Refuse to go on where prescribed coordinates themselves move less than so much."""

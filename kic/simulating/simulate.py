@@ -29,6 +29,10 @@ METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 MOMENTS = 1001
 # the finest relative tolerance that the integrators take
 FINEST = 100 * float(np.finfo(float).eps)
+# steps of integrators would underflow in less time
+SHORTEST_RUN = 1e-250
+# an error as large as the motion itself, a radian or the characteristic length, is no tolerance
+LOOSEST = 1.0
 
 
 def simulate(
@@ -161,6 +165,8 @@ def simulate(
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(names)
     _check_integrable(model, names)
+    if not isinstance(progress, bool | np.bool_ | None):
+        raise InputError(f"`progress` must be True, False or None, got {shown(progress)}.")
     before = start if isinstance(start, Simulation) else None
     led = _prescribed(prescribed, model, names)
     motors = tuple(motor.name for motor in model.drawing.motors)
@@ -187,11 +193,14 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
     """How to integrate, checked."""
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
-    # what begins at zero, as accounts do, has no relative tolerance
-    for name, value, lowest in (("rtol", rtol, FINEST), ("atol", atol, np.finfo(float).tiny)):
+    # work and energy begin at zero, where only `atol` counts
+    for name, value, least in (("rtol", rtol, FINEST), ("atol", atol, float(np.finfo(float).tiny))):
         a = reals(value)
-        if a is None or a.ndim or a < lowest:
-            raise InputError(f"Expected `{name}` to be a number, {lowest:.2g} at least, got {shown(value)}.")
+        if a is None or a.ndim or not least <= a < LOOSEST:
+            raise InputError(
+                f"`{name}` must be a number from {least:.2g} to below {LOOSEST:g}, got {shown(value)}. "
+                "Give 1e-9, or 1e-4 for a rough run."
+            )
     if not isinstance(max_steps, int | np.integer) or isinstance(max_steps, bool) or max_steps < 1:
         raise InputError(f"Expected `max_steps` to be a positive integer, got {shown(max_steps)}.")
     if not isinstance(on_change_point, str) or on_change_point not in ("continue", "stop"):
@@ -250,12 +259,14 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
     """Increasing times (T,), the first that of the start."""
     begin = 0.0 if before is None else float(before.t[-1])
     a = reals(t)
-    if a is not None and a.ndim == 0 and a > begin:
+    if a is not None and a.ndim == 0 and a > begin + SHORTEST_RUN:
         return np.linspace(begin, float(a), MOMENTS)
     if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
         raise InputError(
             f"Expected `t` to be increasing times, two at least, or an end after {begin:g}; got {shown(t)}."
         )
+    if a[-1] - a[0] < SHORTEST_RUN:
+        raise InputError(f"`t` must span {SHORTEST_RUN:g} at least, got {shown(t)}. Take a longer time.")
     if before is not None and a[0] != begin:
         raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
     return a
