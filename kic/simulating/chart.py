@@ -291,11 +291,11 @@ class Chart:
         if not self._closure.compiled:
             return self._close(x, self.near)
         state, way = self.walked(x, self.start, self.near)
+        if state is None and self._grown:
+            state = self._closed_grown(x)
         if state is None and (choice := self._closure.transfer.choice_at(self.near[None])) is not None:
             self._choice = choice
             state, way = self.walked(x, self.start, self.near)
-        if state is None and self._grown:
-            state = self._closed_grown(x)
         if state is None and way and not self.careful:
             raise PostureError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
         return self._close(x, self.near) if state is None else state
