@@ -54,7 +54,9 @@ def four_bar(g: float, a: float, b: float, c: float, crank: float, side: int) ->
         kic.Joint("O", "revolute", ("ground", "crank"), (0, 0, 0), Z, value=crank),
         kic.Joint("A", "revolute", ("crank", "coupler"), tuple(A), Z),
         kic.Joint("B", "revolute", ("coupler", "rocker"), tuple(B), Z),
-        kic.Joint("D", "revolute", ("ground", "rocker"), tuple(D), Z, value=float(np.arctan2(B[1], B[0] - g))),
+        kic.Joint(
+            "D", "revolute", ("ground", "rocker"), tuple(D), Z, value=float(np.arctan2(B[1], B[0] - g))
+        ),
     ]
     return kic.Mechanism("four", bodies=bodies, joints=joints, gravity=(0, -G, 0), coordinates=["O"])
 
@@ -148,9 +150,9 @@ def test_a_slider_crank_folds_on_either_branch(together: bool) -> None:
 def carried() -> kic.Mechanism:
     """Return a parallelogram on a turning carrier: two freedoms."""
     m = windows(1)
-    joints = [
-        replace(j, bodies=("car", j.bodies[1])) if j.bodies[0] == "ground" else j for j in m.joints
-    ] + [kic.Joint("T", "revolute", ("ground", "car"), (0.2, -0.5, 0), Z)]
+    joints = [replace(j, bodies=("car", j.bodies[1])) if j.bodies[0] == "ground" else j for j in m.joints] + [
+        kic.Joint("T", "revolute", ("ground", "car"), (0.2, -0.5, 0), Z)
+    ]
     car = kic.Body("car", mass=1.0, com=(0.5, -0.3, 0), inertia=(1, 1, 0.5))
     return replace(m, bodies=(*m.bodies, car), joints=tuple(joints), coordinates=("T", "O0"))
 
@@ -163,9 +165,7 @@ def stacked() -> kic.Mechanism:
         joints.append(kic.Joint(f"W{k}", "revolute", ("c0", f"s{k}"), (x, 1, 0), Z, value=np.pi / 2))
         joints.append(kic.Joint(f"X{k}", "revolute", (f"s{k}", "plate"), (x, 1.8, 0), Z))
     bodies.append(kic.Body("plate", mass=0.5, com=(0.5, 1.8, 0), inertia=(0.1, 0.1, 0.1)))
-    return replace(
-        m, bodies=(*m.bodies, *bodies), joints=(*m.joints, *joints), coordinates=("O0", "W0")
-    )
+    return replace(m, bodies=(*m.bodies, *bodies), joints=(*m.joints, *joints), coordinates=("O0", "W0"))
 
 
 @pytest.mark.parametrize("qd", [[-1.0, 0.5], [4.0, -9.0]])
@@ -214,13 +214,13 @@ def test_it_stops_at_change_points_on_request(tmp_path) -> None:
     assert np.abs(run["O1"] - run["O0"]).max() < 1e-10
 
 
-@pytest.mark.parametrize("off", [1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("off", [1e-2, 1e-5, 1e-8])
 def test_branches_that_do_not_meet_are_not_joined(off: float) -> None:
     """A coupler that is a little long: beside the flat configuration there is a gap, or a sharp turn."""
     m = four_bar(2, 1, 2 + off, 1, 1.0, 1)
-    start, t = m.at(), np.linspace(0, 1, 101)
+    start, t = m.at(), np.linspace(0, 0.6, 31)
     try:
-        run = kic.simulate(m, start, t, qd=[-4.0], max_steps=5000)
+        run = kic.simulate(m, start, t, qd=[-4.0], max_steps=40)
     except kic.SimulationError as error:
         run = error.simulation
     assert run.change_points == ()

@@ -364,8 +364,10 @@ class Simulation:
         several = f" in {self.charts} sets of coordinates" if self.charts > 1 else ""
         sheet.say(f"{self.steps} steps{several}")
         if self.change_points:
-            sheet.say(f"passed change points at t = {', '.join(f'{t:.6g}' for t in self.change_points[:8])}"
-                      f"{', …' if len(self.change_points) > 8 else ''}")
+            sheet.say(
+                f"passed change points at t = {', '.join(f'{t:.6g}' for t in self.change_points[:8])}"
+                f"{', …' if len(self.change_points) > 8 else ''}"
+            )
         ends = np.stack([self.q[0], self.q[-1], self.q.min(axis=0), self.q.max(axis=0)], axis=1)
         sheet.matrix("coordinates", self.coordinates, ["start", "end", "least", "most"], ends)
         if self.motors:
