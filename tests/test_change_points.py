@@ -28,7 +28,7 @@ def windows(n: int, gravity: tuple[float, float, float] = (0, -G, 0)) -> kic.Mec
 
 
 def pendulum(n: int, start: float, rate: float, t: np.ndarray, gravity=(0, -G, 0)) -> np.ndarray:
-    """Return angle and rate (2, T) of the pendulum that a row of n parallelograms is: couplers only translate."""
+    """Return angle and rate (2, T) of the pendulum that n parallelograms are: couplers translate."""
     inertia, moment = (n + 1) / 3 + n, (n + 1) / 2 + n
 
     def slope(t: float, y: np.ndarray) -> list[float]:
@@ -39,7 +39,7 @@ def pendulum(n: int, start: float, rate: float, t: np.ndarray, gravity=(0, -G, 0
 
 
 def four_bar(g: float, a: float, b: float, c: float, crank: float, side: int) -> kic.Mechanism:
-    """Return a four-bar linkage, its frame g, crank a, coupler b and rocker c drawn at an angle of the crank."""
+    """Return a four-bar linkage of frame g, crank a, coupler b, rocker c at an angle of the crank."""
     A, D = a * np.array([np.cos(crank), np.sin(crank), 0]), np.array([g, 0, 0])
     span = np.linalg.norm(D - A)
     along = (D - A) / span
@@ -62,7 +62,7 @@ def four_bar(g: float, a: float, b: float, c: float, crank: float, side: int) ->
 
 
 def roughness(run: kic.Simulation) -> float:
-    """Return the most that joints between two times differ from what rates and accelerations there predict."""
+    """Return the largest difference of joints from what rates and accelerations predict."""
     rate, bend, h = run.tree_rates, run._arrays["second"], np.diff(run.t)[:, None]
     predicted = h / 2 * (rate[1:] + rate[:-1]) - h**2 / 12 * np.diff(bend, axis=0)
     return float(np.abs(np.diff(run.state, axis=0) - predicted).max())

@@ -157,7 +157,7 @@ def test_events_too_fast_to_resolve_are_refused(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(events, "EVALUATIONS_MAX", 500)
     m = pendulum()
-    with pytest.raises(kic.SimulationError, match="varies too fast: .* evaluations between t = 0") as caught:
+    with pytest.raises(kic.SimulationError, match=r"varies too fast: .* evaluations between t = 0") as caught:
         kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sin(1e7 * t))
     assert caught.value.evaluations <= 500
     assert caught.value.simulation.t[-1] == 0

@@ -1,7 +1,7 @@
 """Smooth branches of the loop closure through change points.
 
-At a change point, such as all links of a parallelogram in line, the closure rows lose rank and several branches
-of configurations meet. Transfer to any coordinates is singular there, but each branch is smooth: every
+At a change point, such as all links of a parallelogram in line, the closure rows lose rank and several
+branches of configurations meet. Transfer to any coordinates is singular there, but each branch is smooth: every
 quantity on it is an analytic function of the coordinates, with a removable singularity. `Branch` samples one
 branch on both sides of the change point and interpolates between the samples.
 """
@@ -180,7 +180,7 @@ class Branch:
         return _Line(places + moved, np.array(states))
 
     def _root(self, line: _Line) -> float:
-        """Place of the change point on a line: the smallest singular value of the closure changes its sign."""
+        """Place of the change point on a line, where the smallest singular value changes its sign."""
         signed = -np.sign(line.places) * self._chart.closure_margin(line.states)
         before, after = np.flatnonzero(line.places < 0).max(), np.flatnonzero(line.places > 0).min()
         a, b = float(line.places[before]), float(line.places[after])
@@ -242,7 +242,7 @@ def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
 
 
 def _descent(chart: Chart) -> np.ndarray | None:
-    """Scaled direction (M,) in which the closure comes nearest to losing rank; None of a single coordinate."""
+    """Scaled direction (M,) in which the closure loses rank soonest; None of a single coordinate."""
     size = len(chart.start)
     if size == 1:
         return None
@@ -256,7 +256,7 @@ def _descent(chart: Chart) -> np.ndarray | None:
 
 
 def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:
-    """Return the smooth branch through the anchor of a chart, which is at a change point or beside it, or None.
+    """Return the smooth branch through an anchor that is at a change point or beside it, or None.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def _branch(chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray) ->
 def _search(
     chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray
 ) -> tuple[float, float, np.ndarray] | None:
-    """Find where the closure loses rank along a line: the place, that of a closed state near it, and the state."""
+    """Find the place where the closure loses rank on a line, and a closed state near it with its place."""
     begin, s, state, step = start / chart.place_scale, 0.0, near, FIRST_STEP
     margin, root = float(chart.closure_margin(state[None])[0]), np.inf
     while step >= STEP_MIN:

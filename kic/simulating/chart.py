@@ -183,7 +183,7 @@ class Chart:
         return self._tree.size - self.size
 
     def closure_margin(self, states: np.ndarray) -> np.ndarray:
-        """Return the smallest singular value (B,) of the closure rows over the largest, 0 at change points."""
+        """Return the smallest singular value (B,) of the closure over the largest, 0 at change points."""
         sigma = np.linalg.svd(self.closing_rows(states), compute_uv=False)
         return np.asarray(sigma[:, self.rank - 1] / sigma[:, 0])
 
@@ -207,7 +207,7 @@ class Chart:
         return advance(self._tree, self.near[None], (step * self._closure.transfer.column_scale)[None])[0]
 
     def closed_near(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
-        """Return the closed state (S,) at coordinates that Newton's method finds from a near state, or None."""
+        """Return the closed state (S,) at coordinates by Newton's method from a near state, or None."""
         states, arrived = self._closure.arrive(state[None], x[None], self._choice)
         return states[0] if arrived[0] else None
 
@@ -302,12 +302,12 @@ class Chart:
 
     @property
     def _grown(self) -> bool:
-        """Whether slides are far longer than the characteristic length, so that the drawing's scales mislead."""
+        """Return True if slides are far longer than the characteristic length, which scales all rows."""
         slides = self._tree.cols[self._tree.cols[:, 1] == PRISMATIC, 3]
         return bool((np.abs(self.near[slides]) > GROWN * self._closure.transfer.length).any())
 
     def _closed_grown(self, x: np.ndarray) -> np.ndarray | None:
-        """The closed state (S,) near the anchor, by Newton's method in rows and columns of equal size, or None.
+        """The closed state (S,) by Newton's method in rows and columns of equal size, or None.
 
         It must converge as fast as the compiled one, which measures by the lengths of the drawing.
         """

@@ -16,8 +16,8 @@ from kic.simulating.motion import Now
 _EDGES = (1e-3, 1 - 1e-3)
 # intervals into which a step is divided at first, and the place in an interval where its samples are checked
 INTERVALS, CHECK, SECOND_CHECK = 3, 0.47, 0.79
-# an interval is resolved if cubic interpolation misses the check by less than this share of the least value in
-# it, so that no zero is hidden, or of the range of the event within the step
+# an interval is resolved if cubic interpolation misses the check by less than this share of the least value
+# in it, so that no zero is hidden, or of the range of the event within the step
 NEAR_RTOL, RANGE_RTOL = 0.2, 1e-4
 # misses below this are rounding
 ROUNDING_ATOL = 1e-13
@@ -278,7 +278,7 @@ def crossings(
 def _dips(
     at: Callable[[float], float], times: Sequence[float]
 ) -> tuple[list[float], list[tuple[float, int]]]:
-    """Times at which a function that nears zero and turns is beyond it; zeros that it only touches, with 0."""
+    """Times at which a function that nears zero and turns is beyond it; zeros that it touches."""
     from scipy.optimize import minimize_scalar
 
     dips, touched = list[float](), list[tuple[float, int]]()

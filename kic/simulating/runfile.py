@@ -1,7 +1,7 @@
 """Run files: read with every check that the file itself and its mechanism allow.
 
-A run file is a zip archive of NumPy arrays (npz): the arrays of the run, the text of the model, and a table of
-the remaining attributes as JSON text. Sizes are checked before anything is unpacked, and nothing is unpickled.
+A run file is a zip archive of NumPy arrays (npz): the arrays of the run, the text of the model, and the
+remaining attributes as JSON text. Sizes are checked before anything is unpacked; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ EXPANSION_MAX = 100
 # texts are far below this many characters
 TEXT_MAX = 20_000_000
 HEADER_MAX = 10_000
-# residual of the loops and difference between coordinates and states, in radians and shares of lengths: what a
-# run allows is below 1e-9
+# residual of the loops and difference between coordinates and states, in radians and shares of lengths: a
+# run stays below 1e-9
 CLOSED_ATOL, VALUE_ATOL = 1e-7, 1e-6
 # attributes of a run: their keys, and those that older files do not have
 KEYS = ("format", "coordinates", "events", "stopped", "steps", "charts")
@@ -205,7 +205,7 @@ def _check(mechanism: Mechanism, told: dict[str, Any], arrays: dict[str, np.ndar
 
 
 def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str, np.ndarray]) -> None:
-    """Check that states close the loops of the mechanism, and that the coordinates are those of the states."""
+    """Check that states close the loops, and that the coordinates are those of the states."""
     model, states = mechanism._model, arrays["state"]
     tree, closure = model.tree, model.closure(())
     for n in tree.balls:

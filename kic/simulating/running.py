@@ -36,7 +36,7 @@ DEAD = 0.03
 # what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
 # many tolerances
 HONEST, TOLERANCES = 1e-2, 100.0
-# a singular value of the closure that shrinks so that it vanishes within so many steps announces a change point
+# a change point is near if a singular value of the closure vanishes within so many steps at its present rate
 FORESIGHT = 1.5
 # a run that starts so near a change point starts at it
 AT_CHANGE_POINT = 1e-7
@@ -273,8 +273,8 @@ class Run:
             why = self.chart.reason(error).split(" Give `near=`")[0].split(" Move off this posture")[0]
             raise SimulationError(
                 self._lost(
-                    f"{why.rstrip('.')}. Other coordinates `wrt` do not help: end the run before, with a shorter "
-                    "`t` or `limits`, or give an `effort` that keeps the mechanism away from there"
+                    f"{why.rstrip('.')}. Other coordinates `wrt` do not help: end the run before, with a "
+                    "shorter `t` or `limits`, or give an `effort` that keeps the mechanism away from there"
                 ),
                 time=self.t,
             ) from None
@@ -370,8 +370,8 @@ class Run:
     def _crosses_unseen(self, solver: Any) -> bool:
         """Return True if a step went through a change point that was not known, and must be repeated.
 
-        A singular value of the closure rows changes its sign there. It is followed from the last good state by
-        its singular vectors; where it has vanished, or will soon, the change point is looked for.
+        A singular value of the closure rows changes its sign there. Its singular vectors at the last good
+        state follow it; where it has vanished, or will soon, the change point is looked for.
         """
         chart = self.chart
         if chart.whole or chart.branch is not None or not chart.rank:

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 @click.option("--contacts", type=click.Choice(["stop", "hold"]), default="stop", show_default=True,
               help="Whether the run stops where a closed contact would have to pull or needs more friction "
                    "than it has, or contacts hold whatever comes.")  # fmt: skip
-@click.option("--on-change-point", type=click.Choice(["continue", "stop"]), default="continue", show_default=True,
+@click.option("--on-change-point", type=click.Choice(["continue", "stop"]), default="continue",
+              show_default=True,
               help="Continue smoothly through points where branches of the loop closure meet, such as a "
                    "parallelogram with all links in line, or stop there.")  # fmt: skip
 @names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")

@@ -310,8 +310,8 @@ class Simulation:
     def load(cls, path: str | os.PathLike[str]) -> Simulation:
         """Read a run that `save` wrote.
 
-        Shapes, kinds and sizes of the arrays are checked, and that they fit the mechanism: the states close its
-        loops, and the coordinates are those of the states.
+        Shapes, kinds and sizes of the arrays are checked. The states must close the loops of the mechanism,
+        and the coordinates must be those of the states.
 
         Parameters
         ----------
