@@ -2,8 +2,8 @@
 
 At a change point, such as all links of a parallelogram in line, the closure rows lose rank and several
 branches of configurations meet. Transfer to any coordinates is singular there, but each branch is smooth:
-every quantity on it is an analytic function of the coordinates, with a removable singularity. `Branch` samples one
-branch on both sides of the change point and interpolates between the samples.
+every quantity on it is an analytic function of the coordinates, with a removable singularity. `Branch`
+samples one branch on both sides of the change point and interpolates between the samples.
 """
 
 from __future__ import annotations
