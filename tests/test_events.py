@@ -96,6 +96,73 @@ def test_several_events_of_a_step_come_in_order() -> None:
     assert np.allclose(stop.t, [0, 0.055], atol=1e-14)
 
 
+@pytest.mark.parametrize("frequency", [10.0, 33.0, 333.0, 1e4])
+def test_zeros_of_fast_events_are_counted(frequency: float) -> None:
+    m = pendulum()
+    run = kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sin(frequency * t))
+    zeros = np.arange(1, int(frequency / np.pi) + 1) * np.pi / frequency
+    assert run.steps < 20  # far fewer than zeros
+    assert len(run.events) == len(zeros)
+    assert np.allclose([t for t, _ in run.events], zeros, atol=1e-12)
+
+
+@pytest.mark.parametrize("frequency", [10.0, 100.0, 333.0])
+def test_zeros_that_fast_events_only_touch_are_counted(frequency: float) -> None:
+    m = pendulum()
+
+    def touching(t: float, now: kic.Now) -> float:
+        return np.sin(frequency * t) ** 2
+
+    run = kic.simulate(m, m.at([1.2]), 1.0, events=touching)
+    zeros = np.arange(1, int(frequency / np.pi) + 1) * np.pi / frequency
+    assert len(run.events) == len(zeros)
+    assert np.allclose([t for t, _ in run.events], zeros, atol=1e-6)
+    touching.direction = 1  # it rises nowhere through zero
+    assert kic.simulate(m, m.at([1.2]), 1.0, events=touching).events == ()
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_fast_events_have_directions_and_stop(direction: int) -> None:
+    m, period = pendulum(), 2 * np.pi / 1e3
+
+    def fast(t: float, now: kic.Now) -> float:
+        return np.sin(1e3 * t)
+
+    fast.direction = direction
+    run = kic.simulate(m, m.at([1.2]), 1.0, events=fast)
+    zeros = np.arange(1, 160) * period if direction > 0 else (np.arange(159) + 0.5) * period
+    assert np.allclose([t for t, _ in run.events], zeros, atol=1e-12)
+    fast.terminal = True
+    stop = kic.simulate(m, m.at([1.2]), 1.0, events=fast)
+    assert stop.t[-1] == pytest.approx(zeros[0], abs=1e-12)
+    assert stop.events == ((stop.t[-1], 0),)
+
+
+def test_a_ripple_makes_several_zeros_of_one() -> None:
+    m, rate = pendulum(), 2000.0
+    run = kic.simulate(m, m.at([1.2]), [0, 1.0], events=lambda t, now: now.q[0] + 0.02 * np.sin(rate * t))
+    t = np.linspace(0, 1, 20_001)
+    fine = kic.simulate(m, m.at([1.2]), t).q[:, 0] + 0.02 * np.sin(rate * t)
+    assert len(run.events) == int((np.diff(np.sign(fine)) != 0).sum()) > 1
+
+
+def test_events_that_jump_are_found_once() -> None:
+    m = pendulum()
+    run = kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sign(now.q[0]))
+    assert [t for t, _ in run.events] == pytest.approx([PERIOD / 4], abs=1e-6)
+
+
+def test_events_too_fast_to_resolve_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kic.simulating import events
+
+    monkeypatch.setattr(events, "EVALUATIONS_MAX", 500)
+    m = pendulum()
+    with pytest.raises(kic.SimulationError, match=r"varies too fast: .* evaluations between t = 0") as caught:
+        kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sin(1e7 * t))
+    assert caught.value.evaluations <= 500
+    assert caught.value.simulation.t[-1] == 0
+
+
 def test_events_must_be_numbers() -> None:
     m, start = pendulum(), pendulum().at([1.0])
     with pytest.raises(kic.SimulationError, match=r"returned nan at t = .*q = \[.*qd = \[") as caught:

@@ -100,6 +100,16 @@ def test_contacts_stop_a_run_or_hold() -> None:
     assert np.array_equal(held["q"], exact.q)
 
 
+def test_a_run_stops_at_change_points_or_goes_on() -> None:
+    typed = ("sarrus", "--rate", "A1=0.5", "--for", "0.5", "--moments", "3", "--json")
+    stopped, passed = (json.loads(run(*typed, "--on-change-point", how)) for how in ("stop", "continue"))
+    assert "by a change point" in stopped["stopped"]
+    assert stopped["change_points"] == [stopped["t"][-1]]
+    assert passed == json.loads(run(*typed))
+    assert passed["stopped"] == ""
+    assert passed["change_points"][0] == pytest.approx(stopped["t"][-1], abs=1e-9)
+
+
 def test_what_can_not_go_on_is_kept(tmp_path) -> None:
     file = tmp_path / "run.npz"
     text = run("four-bar", "--rate", "A=1e160", "--save", str(file), code=1)

@@ -7,6 +7,7 @@ brought to unit length wherever they are used and never otherwise.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite
@@ -18,11 +19,13 @@ from kic.closer import Closer
 from kic.errors import PostureError, SingularError
 from kic.evaluator import Evaluator
 from kic.linear.actuators import Train
-from kic.posture import phi_of
+from kic.posture import advance, gaps, phi_of
+from kic.questions.drives import null_space
 from kic.rotations import product
+from kic.simulating.changepoint import Branch, branch_ahead, branch_here
 from kic.simulating.motion import NONE, Motion, Now
 from kic.simulating.motoring import Motoring
-from kic.tree import Tree
+from kic.tree import PRISMATIC, Tree
 
 # what is integrated beside the motion: work of efforts, of loads, and of dampers
 ACCOUNTS = 3
@@ -32,6 +35,10 @@ SUPPLIED = 2
 FLOWS = ("torque", "voltage", "current", "current_rate")
 # the way from the last good state to another is walked in parts no smaller than this, before more is tried
 _LEAST_PART = 1 / 64
+# a start is beside a change point if the smallest singular value of the closure is below this share
+BESIDE = 1e-2
+# slides that are so many times the characteristic length, and Newton's method there
+GROWN, NEWTON_STEPS, NEWTON_CONTRACTION = 10.0, 10, 0.25
 _ENDLESS = "the motion is no longer finite: it blows up. Look at the last state."
 
 
@@ -87,13 +94,15 @@ class Chart:
         asked, order = () if self.own else motion.names, 1
         if self._motors is not None and self._motors.rows:
             asked, order = tuple(dict.fromkeys((*asked, *self._motors.rows))), 2
-        self._evaluate = Evaluator(model, asked, order, True, self._wrt)
+        self.evaluator = Evaluator(model, asked, order, True, self._wrt)
         self._results: Any = None
         self._close = None if self.whole else Closer(model, names)
         self._closure = model.closure(names)
         self.careful = False
         # rows that serve in closing, where those of the drawing do not
         self._choice: np.ndarray | None = None
+        # the smooth branch through a change point near the anchor, if there is one
+        self.branch: Branch | None = None
         self.places = model.tree.state_size if self.whole else len(names)
         self.size = len(names)
         # the prescribed coordinates, which are in every chart, and the others
@@ -103,12 +112,12 @@ class Chart:
         self.accounts = ACCOUNTS if self._motors is None else ACCOUNTS + SUPPLIED
         self.rest = slice(self.places + self.size, None)
         self._currents = slice(self.places + self.size, self.places + self.size + slow)
-        rows = self._evaluate.layouts[0]
+        rows = self.evaluator.layouts[0]
         # of the user's coordinates, those known but for full turns
         self._turns = np.zeros(len(q), dtype=bool)
         if rows is not None and not self.own:
             self._turns = rows.rows.turns[: len(q)]
-        self._start = np.zeros(0) if self.whole else self._values(near)
+        self.start = np.zeros(0) if self.whole else self._values(near)
 
     @property
     def train(self) -> Train | None:
@@ -130,10 +139,12 @@ class Chart:
         A radian, the characteristic length; of energies, what a motion of most inertia has that moves by one
         of these in a unit of time; of currents, see `Motoring.scale`.
         """
-        t = self._closure.transfer
-        rates = t.scale[: t.first]
-        places = state_scale(self._tree, t.column_scale) if self.whole else rates
-        r = self._evaluated(self.near)
+        rates = self.place_scale
+        places = self.state_scale if self.whole else rates
+        if self.branch is not None and self.branch.inside(self.start):
+            r = self.branch.evaluated(self.evaluator, self.start)
+        else:
+            r = self._evaluated(self.near)
         inertia, currents = np.diag(r.I), np.zeros(0)
         if self._motors is not None:
             shafts = self._motors.shafts(r, np.zeros(self.size))
@@ -142,18 +153,106 @@ class Chart:
         energy = (inertia * rates**2).max(initial=0.0) or 1.0
         return np.concatenate([places, rates, currents, np.full(self.accounts, energy)])
 
+    @property
+    def place_scale(self) -> np.ndarray:
+        """Scales (M,) of the chart's coordinates."""
+        t = self._closure.transfer
+        return t.scale[: t.first]
+
+    @cached_property
+    def state_scale(self) -> np.ndarray:
+        """Scales (S,) of states."""
+        return state_scale(self._tree, self._closure.transfer.column_scale)
+
+    @property
+    def closure_limit(self) -> float:
+        """Residual, as a share of the characteristic length, at which a state counts as closed."""
+        return self._closure.limit
+
+    def residual(self, state: np.ndarray) -> float:
+        """Return the largest residual of the closure rows at a state (S,)."""
+        return float(np.abs(self._closure.rows(state[None])[0][0, self._closure.transfer.first :]).max())
+
+    def closing_rows(self, states: np.ndarray) -> np.ndarray:
+        """Return the scaled first order (B, P, columns) of the closure rows at states (B, S)."""
+        return self._closure.rows(states)[1][:, self._closure.transfer.first :]
+
+    @property
+    def rank(self) -> int:
+        """Rank of the closure rows where they are regular."""
+        return self._tree.size - self.size
+
+    def closure_margin(self, states: np.ndarray) -> np.ndarray:
+        """Return the smallest singular value (B,) of the closure over the largest, 0 at change points."""
+        sigma = np.linalg.svd(self.closing_rows(states), compute_uv=False)
+        return np.asarray(sigma[:, self.rank - 1] / sigma[:, 0])
+
+    def tangent(self, rates: np.ndarray) -> np.ndarray | None:
+        """Return scaled rates (columns,) of the tree at the anchor for scaled rates (M,) of the chart."""
+        G, first = self._closure.rows(self.near[None])[1][0], self._closure.transfer.first
+        null = null_space(G[first:], self.size)
+        with suppress(np.linalg.LinAlgError):
+            tangent = null @ np.linalg.solve(G[:first] @ null, rates)
+            if tangent.any() and np.isfinite(tangent).all():
+                return np.asarray(tangent)
+        return None
+
+    def along(self, tangent: np.ndarray) -> np.ndarray:
+        """Return scaled rates (M,) of the chart at the anchor for scaled rates (columns,) of the tree."""
+        G, first = self._closure.rows(self.near[None])[1][0], self._closure.transfer.first
+        return np.asarray(G[:first] @ tangent)
+
+    def stepped(self, step: np.ndarray) -> np.ndarray:
+        """Return the state (S,) beside the anchor after a scaled step (columns,) of the tree."""
+        return advance(self._tree, self.near[None], (step * self._closure.transfer.column_scale)[None])[0]
+
+    def closed_near(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
+        """Return the closed state (S,) at coordinates by Newton's method from a near state, or None."""
+        states, arrived = self._closure.arrive(state[None], x[None], self._choice)
+        return states[0] if arrived[0] else None
+
+    def apart(self, a: np.ndarray, b: np.ndarray) -> float:
+        """Return the largest scaled difference between two states (S,)."""
+        scale = self._closure.transfer.column_scale
+        return float(gaps(self._tree, a[None], b[None], scale).max(initial=0.0))
+
+    def seek_branch(self, direction: np.ndarray) -> bool:
+        """Take the smooth branch through a change point ahead, if there is one; return True if so."""
+        if self.branch is None and not self.whole and self._closure.compiled and self.rank > 0:
+            self.branch = branch_ahead(self, direction)
+            return self.branch is not None
+        return False
+
+    def begin_branch(self, rates: np.ndarray | None, v: np.ndarray) -> None:
+        """Take the smooth branch through the start if that is at a change point or very near to one.
+
+        Rates of the tree say which branch it is, if they are known; those of the chart do at its side.
+        """
+        if self.whole or not self._closure.compiled or not self.rank:
+            return
+        if self.closure_margin(self.near[None])[0] > BESIDE:
+            return
+        if rates is not None and rates.any():
+            ways = [rates / self._closure.transfer.column_scale]
+        else:
+            given = [v / self.place_scale] if v.any() else list(np.eye(self.size))
+            ways = [way for way in map(self.tangent, given) if way is not None]
+        for way in (*ways, *(-way for way in ways)):
+            if self.branch is None:
+                self.branch = branch_here(self, way)
+
     def pack(self, state: np.ndarray, rates: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """Unknowns from a closed state (S,), the anchor, rates (M,) of the chart, and the rest of another."""
-        return np.concatenate([state if self.whole else self._start, rates, rest])
+        return np.concatenate([state if self.whole else self.start, rates, rest])
 
     def anchor(self, t: float, y: np.ndarray) -> None:
         """Take a good state for that from which others are closed."""
-        x, state, v = self.parts(t, y)
-        self.q = self._users(self._evaluated(state), x, state, v, y)[0].q.copy()
-        self.near, self._start = state.copy(), x.copy()
+        x, state, v, r = self.parts(t, y)
+        self.q = self._users(r, x, state, v, y)[0].q.copy()
+        self.near, self.start = state.copy(), x.copy()
 
-    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Unknown coordinates, closed state (S,), rates (M,) of the chart; prescribed motion put in."""
+    def coordinates(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unknown coordinates and rates (M,) of the chart, prescribed motion put in."""
         x, v = y[: self.places], y[self.places : self.places + self.size]
         held = self.held
         if held.size:
@@ -161,9 +260,20 @@ class Chart:
             x, v = x.copy(), v.copy()
             v[held] = rate
             x[self._columns(held)] = value
+        return x, v
+
+    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+        """Unknown coordinates, closed state (S,), rates (M,) of the chart, and dynamics there."""
+        x, v = self.coordinates(t, y)
         if self._close is None:
-            return x, self._unit(x), v
-        return x, self._closed(x), v
+            state = self.unit(x)
+        elif self.branch is None:
+            state = self._closed(x)
+        else:
+            state = self.branch.state(x)
+            if self.branch.inside(x):
+                return x, state, v, self.branch.evaluated(self.evaluator, x)
+        return x, state, v, self._evaluated(state)
 
     def led(self, y: np.ndarray) -> np.ndarray:
         """Values and rates (2, H) of prescribed coordinates, as their rates and accelerations lead them."""
@@ -180,20 +290,54 @@ class Chart:
         assert self._close is not None  # for the type checker
         if not self._closure.compiled:
             return self._close(x, self.near)
-        state, way = self._walked(x)
+        state, way = self.walked(x, self.start, self.near)
+        if state is None and self._grown:
+            state = self._closed_grown(x)
         if state is None and (choice := self._closure.transfer.choice_at(self.near[None])) is not None:
             self._choice = choice
-            state, way = self._walked(x)
+            state, way = self.walked(x, self.start, self.near)
         if state is None and way and not self.careful:
             raise PostureError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
         return self._close(x, self.near) if state is None else state
 
-    def _walked(self, x: np.ndarray) -> tuple[np.ndarray | None, float]:
-        """The closed state (S,) at the end of the way from the anchor, or None and the share made of it."""
-        state, done, part = self.near[None], 0.0, 1.0
+    @property
+    def _grown(self) -> bool:
+        """Return True if slides are far longer than the characteristic length, which scales all rows."""
+        slides = self._tree.cols[self._tree.cols[:, 1] == PRISMATIC, 3]
+        return bool((np.abs(self.near[slides]) > GROWN * self._closure.transfer.length).any())
+
+    def _closed_grown(self, x: np.ndarray) -> np.ndarray | None:
+        """The closed state (S,) by Newton's method in rows and columns of equal size, or None.
+
+        It must converge as fast as the compiled one, which measures by the lengths of the drawing.
+        """
+        closure, tree, state = self._closure, self._tree, self.near[None]
+        column_scale, goal, size = closure.transfer.column_scale, closure.goal(x[None]), np.inf
+        # places are known to so many units of the last digit of the largest length
+        limit = closure.limit * max(1.0, float(np.abs(self.near / self.state_scale).max()))
+        for _ in range(NEWTON_STEPS):
+            values, G = closure.rows(state)
+            error, rows = (goal - values)[0], np.abs(G[0]).max(axis=1)
+            rows = np.where(rows > 0, rows, 1.0)
+            scaled = G[0] / rows[:, None]
+            columns = np.abs(scaled).max(axis=0)
+            if not columns.all():
+                return None
+            step = np.linalg.lstsq(scaled / columns, error / rows, rcond=None)[0]
+            before, size = size, float(np.abs(step).max(initial=0.0))
+            if np.abs(error).max() <= limit and size <= limit:
+                return None if closure.flipped(state)[0] else state[0]
+            if not size <= max(NEWTON_CONTRACTION * before, limit):
+                return None
+            state = advance(tree, state, (step / columns * column_scale)[None])
+        return None
+
+    def walked(self, x: np.ndarray, start: np.ndarray, near: np.ndarray) -> tuple[np.ndarray | None, float]:
+        """Return the closed state (S,) at x, continued from `near` at `start`, or None and the share made."""
+        state, done, part = near[None], 0.0, 1.0
         while part >= _LEAST_PART:
             share = min(1.0, done + part)
-            target = (self._start + share * (x - self._start))[None]
+            target = (start + share * (x - start))[None]
             there, arrived = self._closure.arrive(state, target, self._choice)
             if not arrived[0]:
                 part /= 2
@@ -220,7 +364,7 @@ class Chart:
         tree = self._tree
         return np.array([tree.cols[tree.column[self.names[k]], 3] for k in held], dtype=np.intp)
 
-    def _unit(self, state: np.ndarray) -> np.ndarray:
+    def unit(self, state: np.ndarray) -> np.ndarray:
         """A state with quaternions of length one."""
         tree = self._tree
         if not tree.balls:
@@ -236,8 +380,7 @@ class Chart:
         """Rates of the unknowns."""
         if not isfinite(y @ y):  # of a step that is only tried; the user's functions do not see it
             raise SingularError(_ENDLESS)
-        x, state, v = self.parts(t, y)
-        r = self._evaluated(state)
+        x, state, v, r = self.parts(t, y)
         now, G = self._users(r, x, state, v, y)
         driven = self._driven(t, r, now, G, v)
         rate = np.empty_like(y)
@@ -256,8 +399,7 @@ class Chart:
 
     def seen(self, t: float, y: np.ndarray) -> Now:
         """What efforts and events see of the unknowns."""
-        x, state, v = self.parts(t, y)
-        r = self._evaluated(state)
+        x, state, v, r = self.parts(t, y)
         now = self._users(r, x, state, v, y)[0]
         if self._motors is None:
             return now
@@ -265,8 +407,7 @@ class Chart:
 
     def moment(self, t: float, y: np.ndarray) -> dict[str, Any]:
         """What is kept of a moment, its motion in the chart; see `seen_from`."""
-        x, state, v = self.parts(t, y)
-        r = self._evaluated(state)
+        x, state, v, r = self.parts(t, y)
         now, G = self._users(r, x, state, v, y)
         driven = self._driven(t, r, now, G, v)
         kept = {
@@ -278,6 +419,7 @@ class Chart:
             "accounts": y[self._currents.stop :].copy(),
             "v": v.copy(),
             "a": driven.a,
+            "motion": self._motion_inside(x, v, driven.a),
         }
         if self._motors is None:
             return kept | dict.fromkeys(FLOWS, np.zeros(0))
@@ -286,19 +428,37 @@ class Chart:
 
     def spread(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
         """Rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
-        user, tree = self.motion.names, self._tree.columns
-        f = Evaluator(self.motion.model, list(dict.fromkeys((*user, *tree))), 2, False, self._wrt)(states)
+        return self._motion(self._motion_evaluator(states), v, a)
+
+    @cached_property
+    def _motion_evaluator(self) -> Evaluator:
+        """Second order of the user's coordinates and of the tree's columns."""
+        names = list(dict.fromkeys((*self.motion.names, *self._tree.columns)))
+        return Evaluator(self.motion.model, names, 2, False, self._wrt)
+
+    def _motion(self, r: Any, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
+        """Rates and accelerations (..., M) of the user's coordinates and of the tree's columns."""
         made = {}
-        for first, second, names in (("qd", "qdd", user), ("rates", "second", tree)):
-            G = np.concatenate([f[name].G for name in names], axis=-2)
-            H = np.concatenate([f[name].H for name in names], axis=-3)
-            made[first] = np.einsum("tpn,tn->tp", G, v)
-            made[second] = np.einsum("tpn,tn->tp", G, a) + np.einsum("tpmn,tm,tn->tp", H, v, v)
+        for first, second, names in (
+            ("qd", "qdd", self.motion.names),
+            ("rates", "second", self._tree.columns),
+        ):
+            G = np.concatenate([r[name].G for name in names], axis=-2)
+            H = np.concatenate([r[name].H for name in names], axis=-3)
+            made[first] = np.einsum("...pn,...n->...p", G, v)
+            bend = np.einsum("...pmn,...m,...n->...p", H, v, v)
+            made[second] = np.einsum("...pn,...n->...p", G, a) + bend
         return made
+
+    def _motion_inside(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray] | None:
+        """As `spread`, at a moment so near a change point that it is interpolated; None elsewhere."""
+        if self.branch is None or not self.branch.inside(x):
+            return None
+        return self._motion(self.branch.evaluated(self._motion_evaluator, x), v, a)
 
     def _evaluated(self, state: np.ndarray) -> Any:
         """Dynamics in the chart, and the user's coordinates if they are others."""
-        self._results = self._evaluate(state, self._results)
+        self._results = self.evaluator(state, self._results)
         return self._results
 
     def _users(

@@ -35,6 +35,16 @@ class Moments:
         """All moments, the time axis first."""
         parts = []
         for chart, moments in self._kept:
-            part = {key: np.array([moment[key] for moment in moments]) for key in moments[0]}
-            parts.append(part | chart.spread(part["state"], part.pop("v"), part.pop("a")))
+            keys = [key for key in moments[0] if key != "motion"]
+            part = {key: np.array([moment[key] for moment in moments]) for key in keys}
+            state, v, a = part["state"], part.pop("v"), part.pop("a")
+            # at change points motions are known already
+            rest = np.array([moment["motion"] is None for moment in moments])
+            spread = chart.spread(state[rest], v[rest], a[rest])
+            for key, some in spread.items():
+                part[key] = np.empty((len(moments), *some.shape[1:]))
+                part[key][rest] = some
+                for k in np.flatnonzero(~rest):
+                    part[key][k] = moments[k]["motion"][key]
+            parts.append(part)
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

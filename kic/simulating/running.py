@@ -14,7 +14,7 @@ from kic.mechanism import Mechanism
 from kic.progress import Bar
 from kic.questions.drives import GOOD, least, null_space, ranking
 from kic.simulating.chart import Chart
-from kic.simulating.events import Events
+from kic.simulating.events import Events, crossings
 from kic.simulating.moments import Moments
 from kic.simulating.motion import NONE, Motion
 from kic.simulating.simulation import Simulation
@@ -36,6 +36,10 @@ DEAD = 0.03
 # what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
 # many tolerances
 HONEST, TOLERANCES = 1e-2, 100.0
+# a change point is near if a singular value of the closure vanishes within so many steps at its present rate
+FORESIGHT = 1.5
+# a run that starts so near a change point starts at it
+AT_CHANGE_POINT = 1e-7
 # what changes by less in all of the time left, beside its scale, stands still; and the first step from there
 STILL, SHY = 1e-9, 1e-4
 
@@ -53,6 +57,7 @@ class Settings:
     rtol: float
     atol: float
     most: int
+    stop_at_change_points: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,11 @@ class Run:
         self.failed = np.nan, 0
         # the furthest that prescribed values and rates have been from those at the start
         self.way = np.zeros((2, motion.held.size))
+        self.change_points = list[float]()
+        # the distance of the change point ahead, at the last good state
+        self.ahead = np.inf
+        # singular value decomposition of the closure rows at an anchor, and the anchor
+        self._decomposed: tuple[np.ndarray, Any, np.ndarray] | None = None
 
     def go(self, before: Simulation | None) -> Simulation:
         """Integrate to the end, or as far as it goes."""
@@ -140,11 +150,14 @@ class Run:
             stopped,
             self.steps,
             self.charts,
+            tuple(self.change_points),
         )
         return made if before is None else before.joined(made)
 
     def _integrate(self) -> str:
         """Integrate chart by chart; says why it stopped before its time."""
+        with _quiet():
+            self.chart.begin_branch(self.start.rates, self.start.qd)
         self._begin_well()
         self.events.check(self.chart.seen(self.t, self.y))
         with _quiet():
@@ -160,6 +173,9 @@ class Run:
             while self.next < len(self.times):
                 try:
                     self._step(solver)
+                    if self._crosses_unseen(solver):
+                        self.size = solver.t - self.t
+                        break
                     why = self._took(solver)
                 except (PostureError, SingularError) as error:
                     self._again(error, solver)
@@ -241,6 +257,9 @@ class Run:
         when, fails = self.failed
         self.failed = self.t, fails + 1 if when == self.t else 1
         first, worth = when != self.t, self._worth()
+        if first and self._seek_branch(*self._heading()):
+            self.size = getattr(solver, "h_abs", None) or CAREFUL * span
+            return
         if first and worth is not None and self._change(BETTER * worth):
             self.size = None
             return
@@ -250,12 +269,20 @@ class Run:
             self._check_prescribed(DEAD)
         self.chart.careful = self.chart.careful or fails >= FAILS
         if self.size < SHORTEST * span:
-            raise SimulationError(self._lost(self.chart.reason(error)), time=self.t) from None
+            # remedies of at() are none here
+            why = self.chart.reason(error).split(" Give `near=`")[0].split(" Move off this posture")[0]
+            raise SimulationError(
+                self._lost(
+                    f"{why.rstrip('.')}. Other coordinates `wrt` do not help: end the run before, with a "
+                    "shorter `t` or `limits`, or give an `effort` that keeps the mechanism away from there"
+                ),
+                time=self.t,
+            ) from None
 
     def _check_prescribed(self, least_worth: float) -> None:
         """Refuse to go on where prescribed coordinates themselves move less than so much."""
         chart = self.chart
-        if not chart.held.size or chart.whole:
+        if not chart.held.size or chart.whole or chart.branch is not None:
             return
         closure = self.motion.model.closure(chart.names)
         G = closure.rows(chart.near[None])[1][0]
@@ -281,7 +308,7 @@ class Run:
         wanted = self.times[self.next :][self.times[self.next :] <= solver.t]
         hits, moments = list[tuple[float, int]](), list[dict[str, Any]]()
         stop, end = "", float(solver.t)
-        if self.events.all or len(wanted) or self.watch is not None:
+        if self.events.all or len(wanted) or self.watch is not None or self.chart.branch is not None:
             dense, chart = solver.dense_output(), self.chart
             first = self.t == self.times[0]
             hits = self.events.within(lambda t: chart.seen(t, dense(t)), self.t, end, first)
@@ -292,6 +319,12 @@ class Run:
             if off is not None:
                 end, stop = off, self._off(off, dense(off))
                 hits = [hit for hit in hits if hit[0] <= off]
+            passed = self._passed(dense, end)
+            if passed and self.settings.stop_at_change_points:
+                passed, end = passed[:1], passed[0]
+                stop = f"stopped at t = {end:.9g} by a change point, where branches of the loop closure meet"
+                hits = [hit for hit in hits if hit[0] <= end]
+            self.change_points += passed
             if stop:
                 wanted = wanted[wanted <= end]
                 if end > max([self.moments.last, *wanted]):
@@ -303,9 +336,94 @@ class Run:
         if not stop:
             self.chart.anchor(solver.t, solver.y)
             self.t, self.y = end, solver.y.copy()
+            self._leave_branch()
         self.found += hits
         self._keep(moments)
         return stop
+
+    def _heading(self) -> tuple[np.ndarray, ...]:
+        """Directions (M,) in which the motion goes, or will go from rest."""
+        chart = self.chart
+        v = self.y[chart.places : chart.places + chart.size]
+        if v.any():
+            return (v,)
+        with suppress(PostureError, SingularError):
+            return (chart(self.t, self.y)[chart.places : chart.places + chart.size],)
+        return ()
+
+    def _seek_branch(self, *directions: np.ndarray) -> bool:
+        """Take the smooth branch through a change point in one of some directions; return True if so.
+
+        It takes the place of another one if the last good state is outside the gap of that.
+        """
+        chart, known = self.chart, self.chart.branch
+        if known is not None and known.inside(chart.start):
+            return False
+        chart.branch = None
+        with _quiet():
+            if any(chart.seek_branch(d) for d in directions if d.any()):
+                self.ahead = np.inf
+                return True
+        chart.branch = known
+        return False
+
+    def _crosses_unseen(self, solver: Any) -> bool:
+        """Return True if a step went through a change point that was not known, and must be repeated.
+
+        A singular value of the closure rows changes its sign there. Its singular vectors at the last good
+        state follow it; where it has vanished, or will soon, the change point is looked for.
+        """
+        chart = self.chart
+        if chart.whole or chart.branch is not None or not chart.rank:
+            return False
+        _, (U, sigma, V) = self._decomposition()
+        _, state, _, _ = chart.parts(solver.t, solver.y)
+        n = chart.rank
+        now = np.einsum("ik,ij,kj->k", U[:, :n], chart.closing_rows(state[None])[0], V[:n])
+        if not (now < (1 - 1 / (1 + FORESIGHT)) * sigma[:n]).any():
+            return False
+        here, there = (chart.coordinates(t, y)[0] for t, y in ((self.t, self.y), (solver.t, solver.y)))
+        if not self._seek_branch(*self._heading(), there - here):
+            return False
+        assert chart.branch is not None  # for the type checker
+        return chart.branch.distance(there) > -chart.branch.gap
+
+    def _decomposition(self) -> tuple[np.ndarray, Any]:
+        """First order of all rows at the anchor, and the singular value decomposition of the closure rows."""
+        chart = self.chart
+        if self._decomposed is None or self._decomposed[2] is not chart.near:
+            closure = self.motion.model.closure(chart.names)
+            G = closure.rows(chart.near[None])[1][0]
+            closing = G[closure.transfer.first :]
+            wide = closing.shape[0] < closing.shape[1]
+            self._decomposed = G, np.linalg.svd(closing, full_matrices=wide), chart.near
+        return self._decomposed[:2]
+
+    def _passed(self, dense: Any, end: float) -> list[float]:
+        """Times within a step at which the motion passes a change point."""
+        chart = self.chart
+        if chart.branch is None:
+            return []
+        branch = chart.branch
+
+        def distance(t: float) -> float:
+            return branch.distance(chart.coordinates(t, dense(t))[0])
+
+        times = np.linspace(self.t, end, 5).tolist()
+        distances = [distance(t) for t in times]
+        if self.t == self.times[0] and abs(distances[0]) < AT_CHANGE_POINT:
+            distances[0] = 0.0  # a start there is no passage
+        return [t for t, _ in crossings(distance, times, distances)]
+
+    def _leave_branch(self) -> None:
+        """Close loops from the last good state again where the change point lies far behind."""
+        branch = self.chart.branch
+        if branch is None:
+            return
+        before, self.ahead = self.ahead, -branch.distance(self.chart.start)
+        away = self.ahead < 0 or self.ahead > before
+        if away and abs(self.ahead) > branch.half_width:
+            self.chart.branch, self.ahead = None, np.inf
 
     def _off(self, t: float, y: np.ndarray) -> str:
         """Why the run stops where contacts can not hold."""
@@ -346,7 +464,7 @@ class Run:
 
     def _worth(self) -> float | None:
         """How well the chart drives what is not prescribed; None where no other is ever taken."""
-        if self.chart.whole or not self.chart.free.size:
+        if self.chart.whole or not self.chart.free.size or self.chart.branch is not None:
             return None
         J, null = self._drives()
         return float(least(J @ null))
@@ -354,9 +472,10 @@ class Run:
     def _drives(self) -> tuple[np.ndarray, np.ndarray]:
         """Scaled rows of the chart that may be others, and the motions at its anchor that all else leaves."""
         chart = self.chart
-        closure = self.motion.model.closure(chart.names)
-        G = closure.rows(chart.near[None])[1][0]
-        first = closure.transfer.first
+        G, (_, _, V) = self._decomposition()
+        first = len(chart.place_scale)
+        if not chart.held.size:
+            return G[:first], V[chart.rank :].T
         stays = np.concatenate([G[chart.held], G[first:]])
         return G[:first][chart.free], null_space(stays, chart.free.size)
 

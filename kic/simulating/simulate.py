@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import entries, integer
+from kic.arguments import choice, entries, integer
 from kic.arrays import as_numbers, reals, trailing
 from kic.configuration import Configuration
 from kic.errors import InputError, shown, unknown
@@ -30,6 +30,10 @@ METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 MOMENTS = 1001
 # the finest relative tolerance that the integrators take
 FINEST = 100 * float(np.finfo(float).eps)
+# steps of integrators would underflow in less time
+SHORTEST_RUN = 1e-250
+# an error as large as the motion itself, a radian or the characteristic length, is no tolerance
+LOOSEST = 1.0
 
 
 def simulate(
@@ -49,6 +53,7 @@ def simulate(
     atol: float = 1e-9,
     max_steps: int = 1_000_000,
     contacts: Literal["stop", "hold"] = "stop",
+    on_change_point: Literal["continue", "stop"] = "continue",
     progress: bool | None = None,
 ) -> Simulation:
     """Motion in time of a mechanism that efforts or motors drive, from a posture and its rates.
@@ -106,6 +111,10 @@ def simulate(
         What becomes of a run in which a closed contact would have to pull, or needs more friction than it
         has: it stops at that moment, and ``stopped`` says which contact; or contacts hold whatever comes.
         Where loads are open, it is enough that some are possible.
+    on_change_point : {"continue", "stop"}
+        Continue through change points, or stop there. At a change point branches of the loop closure meet,
+        such as where all links of a parallelogram are in line. A run continues on the branch on which all
+        joints move smoothly. The times are ``change_points`` of the run.
     progress : bool, optional
         Whether a bar is shown on stderr; by default where that is a terminal and the run is long.
 
@@ -157,6 +166,8 @@ def simulate(
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(names)
     _check_integrable(model, names)
+    if not isinstance(progress, bool | np.bool_ | None):
+        raise InputError(f"`progress` must be True, False or None, got {shown(progress)}.")
     before = start if isinstance(start, Simulation) else None
     led = _prescribed(prescribed, model, names)
     motors = tuple(motor.name for motor in model.drawing.motors)
@@ -172,28 +183,31 @@ def simulate(
         times,
         replace(begun, qd=rates, current=_currents(current, motion, before)),
         Events([*_events(events), *_limits(limits, model, names)]),
-        _settings(method, rtol, atol, max_steps),
+        _settings(method, rtol, atol, max_steps, on_change_point),
         Bar(progress),
         _watch(contacts, model, names),
     )
     return run.go(before)
 
 
-def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any) -> Settings:
+def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
     """How to integrate, checked."""
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
-    # what begins at zero, as accounts do, has no relative tolerance
+    # work and energy begin at zero, where only `atol` counts
     for name, value, lowest, highest in (
-        ("rtol", rtol, FINEST, 1.0),
-        ("atol", atol, np.finfo(float).tiny, np.inf),
+        ("rtol", rtol, FINEST, LOOSEST),
+        ("atol", atol, float(np.finfo(float).tiny), np.inf),
     ):
         a = reals(value)
-        if a is None or a.ndim or not lowest <= a <= highest:
+        if a is None or a.ndim or not lowest <= a < highest:
             raise InputError(
-                f"`{name}` must be a number from {lowest:.2g} to {highest:g}, got {shown(value)}.", name=name
+                f"`{name}` must be a number from {lowest:.2g} to below {highest:g}, got {shown(value)}. "
+                "Give 1e-9, or 1e-4 for a rough run.",
+                name=name,
             )
-    return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1))
+    stop = choice("on_change_point", on_change_point, ("continue", "stop")) == "stop"
+    return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1), stop)
 
 
 def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:
@@ -249,12 +263,14 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
     """Increasing times (T,), the first that of the start."""
     begin = 0.0 if before is None else float(before.t[-1])
     a = reals(t)
-    if a is not None and a.ndim == 0 and a > begin:
+    if a is not None and a.ndim == 0 and a > begin + SHORTEST_RUN:
         return np.linspace(begin, float(a), MOMENTS)
     if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
         raise InputError(
             f"Expected `t` to be increasing times, two at least, or an end after {begin:g}; got {shown(t)}."
         )
+    if a[-1] - a[0] < SHORTEST_RUN:
+        raise InputError(f"`t` must span {SHORTEST_RUN:g} at least, got {shown(t)}. Take a longer time.")
     if before is not None and a[0] != begin:
         raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
     return a

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 @click.option("--contacts", type=click.Choice(["stop", "hold"]), default="stop", show_default=True,
               help="Whether the run stops where a closed contact would have to pull or needs more friction "
                    "than it has, or contacts hold whatever comes.")  # fmt: skip
+@click.option("--on-change-point", type=click.Choice(["continue", "stop"]), default="continue",
+              show_default=True,
+              help="Continue smoothly through points where branches of the loop closure meet, such as a "
+                   "parallelogram with all links in line, or stop there.")  # fmt: skip
 @names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
 @names_option("--of", "of", "Also the values of points, joints, distances or rows of them; repeatable.")
 @click.option("--moments", type=click.IntRange(2, 1_000_000), default=11, show_default=True,
@@ -62,6 +66,7 @@ def simulate(
     voltages: tuple[str, ...],
     currents: tuple[str, ...],
     contacts: Literal["stop", "hold"],
+    on_change_point: Literal["continue", "stop"],
     wrt: tuple[str, ...],
     of: tuple[str, ...],
     moments: int,
@@ -93,7 +98,7 @@ def simulate(
     --json prints one object and nothing else: name, units, coordinates, motors; t; q, qd, qdd, effort, and of
     motors current, voltage, torque (a row for each moment, null where there is none); values of what --of
     asks, by name; energy with kinetic, potential, magnetic, work, applied, electrical, dissipated, heat,
-    residual; stopped; steps.
+    residual; change_points (times at which branches of the closure met); stopped; steps.
     """
     import numpy as np
 
@@ -121,6 +126,7 @@ def simulate(
             voltage=plain_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
             current=plain_numbers("a motor", motors, currents, "--current") if currents else None,
             contacts=contacts,
+            on_change_point=on_change_point,
         )
     except SimulationError as error:
         if file is not None and (kept := error.numbers.get("simulation")) is not None:
@@ -169,6 +175,7 @@ def _data(run: Simulation, asked: list[str]) -> dict[str, Any]:
         **{key: _known(getattr(run, key)) for key in ("current", "voltage", "torque")},
         "values": {name: run[name].tolist() for name in asked},
         "energy": {key: getattr(energy, key).tolist() for key in lines},
+        "change_points": list(run.change_points),
         "stopped": run.stopped,
         "steps": run.steps,
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,21 @@ import numpy as np
 from kic.arguments import instance
 from kic.arrays import reals
 from kic.configuration import Configuration
-from kic.errors import InputError, ModelFileError, shown
+from kic.errors import InputError, KicError, ModelFileError, shown
+from kic.files import atomic_write
 from kic.mechanism import Mechanism
 from kic.model import Model
-from kic.modelfile import parsed, written
+from kic.modelfile import written
 from kic.picturing.figures import Picture
 from kic.rotations import product
-from kic.simulating.chart import ACCOUNTS, FLOWS, state_rates, state_scale
+from kic.simulating.chart import ACCOUNTS, state_rates, state_scale
 from kic.simulating.energy import Energy, potential_energy
 from kic.simulating.hermite import Course
 from kic.simulating.motoring import between
+from kic.simulating.runfile import FORMAT, digest_of, read_run
 from kic.simulating.runplots import plot_run
 from kic.tables import Sheet
 
-_FORMAT = 1
-_ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
 # between moments a current is interpolated if trapezoids of its rate agree with it to so much (shares of the
 # largest); what is interpolated errs by much less
 _AGREE = 1e-3
@@ -60,6 +59,8 @@ class Simulation:
         Why the run ended before its time; '' if it did not.
     steps, charts : int
         Steps of the integrator; sets of coordinates that it took, the user's included.
+    change_points : tuple of float
+        Times at which the motion passed a change point, where branches of the loop closure meet.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Simulation:
         stopped: str = "",
         steps: int = 0,
         charts: int = 1,
+        change_points: tuple[float, ...] = (),
     ) -> None:
         self.mechanism, self.coordinates = mechanism, coordinates
         self._arrays = arrays
@@ -79,7 +81,7 @@ class Simulation:
         self.effort, self.torque = arrays["effort"], arrays["torque"]
         self.current, self.voltage = arrays["current"], arrays["voltage"]
         self.events, self.stopped = events, stopped
-        self.steps, self.charts = steps, charts
+        self.steps, self.charts, self.change_points = steps, charts, change_points
 
     @property
     def _model(self) -> Model:
@@ -265,6 +267,7 @@ class Simulation:
             later.stopped,
             self.steps + later.steps,
             self.charts + later.charts - 1,
+            self.change_points + later.change_points,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -273,12 +276,12 @@ class Simulation:
         Parameters
         ----------
         path : path
-            File to write; one that is there is replaced.
+            File to write; one that is there is replaced, and stays as it was if writing fails.
 
         Raises
         ------
         ModelFileError
-            If it can not be written.
+            If it cannot be written.
 
         Examples
         --------
@@ -290,25 +293,33 @@ class Simulation:
         >>> kic.Simulation.load(file).q.shape
         (2, 2)
         """
+        model = written(self.mechanism)
         told = {
-            "format": _FORMAT,
+            "format": FORMAT,
+            "digest": digest_of(self._arrays, model),
             "coordinates": self.coordinates,
             "events": self.events,
             "stopped": self.stopped,
             "steps": self.steps,
             "charts": self.charts,
+            "change_points": self.change_points,
         }
+        texts = {"model": np.array(model), "told": np.array(json.dumps(told))}
         try:
-            with Path(path).open("wb") as file:
-                texts = {"model": np.array(written(self.mechanism)), "told": np.array(json.dumps(told))}
+            with atomic_write(path) as file:
                 np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
-        except (OSError, TypeError) as error:  # of the place, of the path
+        except (OSError, TypeError, ValueError) as error:  # of the place, of the path
+            if isinstance(error, KicError):
+                raise
             why = error.strerror if isinstance(error, OSError) else error
             raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Simulation:
         """Read a run that `save` wrote.
+
+        Shapes, kinds and sizes of the arrays are checked. The states must close the loops of the mechanism,
+        and the coordinates must be those of the states.
 
         Parameters
         ----------
@@ -322,32 +333,9 @@ class Simulation:
         Raises
         ------
         ModelFileError
-            If it can not be read, or holds no run.
+            If it cannot be read, or holds no run.
         """
-        from zipfile import BadZipFile
-
-        if not isinstance(path, str | os.PathLike):
-            raise InputError(f"`path` must be a path, got {shown(path)}.", name="path")
-
-        try:
-            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                arrays = {key: file[key] for key in (*_ARRAYS, "model", "told")}
-                none = np.zeros((len(arrays["t"]), 0))  # files from before there were voltages
-                arrays |= {key: file.get(key, none) for key in FLOWS}
-            told = json.loads(str(arrays.pop("told")))
-            text = str(arrays.pop("model"))
-            if told["format"] != _FORMAT:
-                raise ModelFileError(f"{path}: holds a run of format {told['format']}, known is {_FORMAT}.")
-            events = tuple((float(t), int(i)) for t, i in told["events"])
-            coordinates, said = tuple(told["coordinates"]), [told[k] for k in ("stopped", "steps", "charts")]
-            mechanism = parsed(text, Path(path))
-        except OSError as error:
-            raise ModelFileError(f"{path}: can not be read: {error.strerror}.", path=path) from None
-        except ModelFileError:
-            raise
-        except (KeyError, ValueError, TypeError, EOFError, BadZipFile):
-            raise ModelFileError(f"{path}: holds no run that kic saved.", path=path) from None
-        return cls(mechanism, coordinates, arrays, events, *said)
+        return cls(**read_run(path))
 
     def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
         """Panels over time above one another, one unit in each; events are thin lines across.
@@ -383,6 +371,11 @@ class Simulation:
             sheet.say(self.stopped)
         several = f" in {self.charts} sets of coordinates" if self.charts > 1 else ""
         sheet.say(f"{self.steps} steps{several}")
+        if self.change_points:
+            sheet.say(
+                f"passed change points at t = {', '.join(f'{t:.6g}' for t in self.change_points[:8])}"
+                f"{', …' if len(self.change_points) > 8 else ''}"
+            )
         ends = np.stack([self.q[0], self.q[-1], self.q.min(axis=0), self.q.max(axis=0)], axis=1)
         sheet.matrix("coordinates", self.coordinates, ["start", "end", "least", "most"], ends)
         if self.motors:

@@ -1,0 +1,246 @@
+"""Runs through change points: links in line, where branches of the loop closure meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import kic
+from kic.simulating.chart import Chart
+from kic.simulating.motion import Motion
+
+Z = (0.0, 0.0, 1.0)
+G = 9.81
+
+
+def windows(n: int, gravity: tuple[float, float, float] = (0, -G, 0)) -> kic.Mechanism:
+    """Return a row of n parallelograms of unit bars; all n + 1 cranks stay parallel."""
+    bodies, joints = [], []
+    for k in range(n + 1):
+        bodies.append(kic.Body(f"r{k}", mass=1.0, com=(k, 0.5, 0), inertia=(1 / 12, 0, 1 / 12)))
+        joints.append(kic.Joint(f"O{k}", "revolute", ("ground", f"r{k}"), (k, 0, 0), Z, value=np.pi / 2))
+    for k in range(n):
+        bodies.append(kic.Body(f"c{k}", mass=1.0, com=(k + 0.5, 1, 0), inertia=(0, 1 / 12, 1 / 12)))
+        joints.append(kic.Joint(f"P{k}", "revolute", (f"r{k}", f"c{k}"), (k, 1, 0), Z))
+        joints.append(kic.Joint(f"Q{k}", "revolute", (f"c{k}", f"r{k + 1}"), (k + 1, 1, 0), Z))
+    return kic.Mechanism("windows", bodies=bodies, joints=joints, gravity=gravity, coordinates=["O0"])
+
+
+def pendulum(n: int, start: float, rate: float, t: np.ndarray, gravity=(0, -G, 0)) -> np.ndarray:
+    """Return angle and rate (2, T) of the pendulum that n parallelograms are: couplers translate."""
+    inertia, moment = (n + 1) / 3 + n, (n + 1) / 2 + n
+
+    def slope(t: float, y: np.ndarray) -> list[float]:
+        return [y[1], moment * (gravity[1] * np.cos(y[0]) - gravity[0] * np.sin(y[0])) / inertia]
+
+    way = solve_ivp(slope, (t[0], t[-1]), [start, rate], method="DOP853", rtol=1e-13, atol=1e-13, t_eval=t)
+    return way.y
+
+
+def four_bar(g: float, a: float, b: float, c: float, crank: float, side: int) -> kic.Mechanism:
+    """Return a four-bar linkage of frame g, crank a, coupler b, rocker c at an angle of the crank."""
+    A, D = a * np.array([np.cos(crank), np.sin(crank), 0]), np.array([g, 0, 0])
+    span = np.linalg.norm(D - A)
+    along = (D - A) / span
+    foot = (b * b - c * c + span * span) / (2 * span)
+    B = A + foot * along + side * np.sqrt(b * b - foot * foot) * np.array([-along[1], along[0], 0])
+    ends = {"crank": (np.zeros(3), A), "coupler": (A, B), "rocker": (D, B)}
+    bodies = [
+        kic.Body(name, mass=1.0, com=tuple((p + q) / 2), inertia=(1, 1, (q - p) @ (q - p) / 12))
+        for name, (p, q) in ends.items()
+    ]
+    joints = [
+        kic.Joint("O", "revolute", ("ground", "crank"), (0, 0, 0), Z, value=crank),
+        kic.Joint("A", "revolute", ("crank", "coupler"), tuple(A), Z),
+        kic.Joint("B", "revolute", ("coupler", "rocker"), tuple(B), Z),
+        kic.Joint(
+            "D", "revolute", ("ground", "rocker"), tuple(D), Z, value=float(np.arctan2(B[1], B[0] - g))
+        ),
+    ]
+    return kic.Mechanism("four", bodies=bodies, joints=joints, gravity=(0, -G, 0), coordinates=["O"])
+
+
+def roughness(run: kic.Simulation) -> float:
+    """Return the largest difference of joints from what rates and accelerations predict."""
+    rate, bend, h = run.tree_rates, run._arrays["second"], np.diff(run.t)[:, None]
+    predicted = h / 2 * (rate[1:] + rate[:-1]) - h**2 / 12 * np.diff(bend, axis=0)
+    return float(np.abs(np.diff(run.state, axis=0) - predicted).max())
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 40])
+@pytest.mark.parametrize("rate", [-1.0, 7.0])
+def test_windows_swing_as_the_pendulum_that_they_are(n: int, rate: float) -> None:
+    m, t = windows(n), np.linspace(0, 1.0 if n == 40 else 3.0, 61)
+    run = kic.simulate(m, m.at(), t, qd=[rate])
+    angle, speed = pendulum(n, np.pi / 2, rate, t)
+    # the global error of the integrator is some multiples of its tolerance 1e-9
+    assert np.abs(run.q[:, 0] - angle).max() < 2e-6
+    assert np.abs(run.qd[:, 0] - speed).max() < 2e-6
+    for k in range(1, n + 1):
+        assert np.abs(run[f"O{k}"] - run.q[:, 0]).max() < 1e-10
+    assert np.abs(run.energy.residual).max() < 1e-7 * run.energy.kinetic.max()
+    assert run.closure.max() < 1e-11
+    fine = pendulum(n, np.pi / 2, rate, np.linspace(0, t[-1], 20001))[0]
+    times, half_turns = np.linspace(0, t[-1], 20001), np.floor(fine / np.pi)
+    passed = times[1:][np.diff(half_turns) != 0]
+    assert len(run.change_points) == len(passed) > 0
+    assert np.abs(np.array(run.change_points) - passed).max() < 2 * times[1]
+
+
+@pytest.mark.parametrize("start", [0.3, 0.02, 1e-3, 1e-5])
+def test_small_swings_about_a_change_point(start: float) -> None:
+    """Gravity along the frame: the motion reverses on both sides, however near."""
+    gravity, t = (G, 0.0, 0.0), np.linspace(0, 3, 61)
+    m = windows(1, gravity)
+    c = m.at({"O0": start}, near=m.at())
+    run = kic.simulate(m, c, t, rtol=1e-11, atol=1e-13)
+    angle = pendulum(1, start, 0.0, t, gravity)[0]
+    assert np.abs(run.q[:, 0] - angle).max() < 1e-6 * start + 1e-10
+    assert np.abs(run["O1"] - run.q[:, 0]).max() < 1e-11
+    assert len(run.change_points) == 3
+
+
+def test_a_contra_parallelogram_stays_one() -> None:
+    m = four_bar(2, 1, 2, 1, 1.0, -1)
+    run = kic.simulate(m, m.at(), np.linspace(0, 2, 401), qd=[6.0])
+    assert len(run.change_points) == 4
+    # tan(O/2) : tan(D/2) is constant, written without poles
+    x, y = run["O"] / 2, run["D"] / 2
+    assert np.abs(3 * np.sin(x) * np.cos(y) + np.cos(x) * np.sin(y)).max() < 1e-9
+    assert np.abs(run.energy.residual).max() < 1e-7 * run.energy.kinetic.max()
+
+
+@pytest.mark.parametrize(
+    ("bars", "rate"), [((1, 1, 2, 2), 6.0), ((1, 1, 2, 2), -15.0), ((2, 1, 1, 2), -2.0), ((1, 1, 1, 1), 6.0)]
+)
+@pytest.mark.parametrize("side", [1, -1])
+def test_kites_pass_where_they_are_flat(bars: tuple[float, ...], rate: float, side: int) -> None:
+    m = four_bar(*bars, 1.0, side)
+    coarse, fine = (kic.simulate(m, m.at(), np.linspace(0, 1.5, n), qd=[rate]) for n in (401, 1601))
+    assert fine.change_points
+    assert np.abs(fine.energy.residual).max() < 1e-6 * fine.energy.kinetic.max()
+    # no joint jumps or turns a corner: what is missed falls with the fifth power of the interval
+    assert roughness(fine) < max(roughness(coarse) / 100, 1e-8)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_slider_crank_folds_on_either_branch(together: bool) -> None:
+    """Crank and rod of one length: the slider passes the crank's pivot, or stays in it for good."""
+    A = np.array([np.cos(0.5), np.sin(0.5), 0])
+    C = np.array([0.0 if together else 2 * A[0], 0, 0])
+    bodies = [
+        kic.Body("crank", mass=1.0, com=tuple(A / 2), inertia=(1, 1, 0.1)),
+        kic.Body("rod", mass=1.0, com=tuple((A + C) / 2), inertia=(1, 1, 0.1)),
+        kic.Body("slider", mass=0.5, com=tuple(C), inertia=(1, 1, 1)),
+    ]
+    joints = [
+        kic.Joint("O", "revolute", ("ground", "crank"), (0, 0, 0), Z, value=0.5),
+        kic.Joint("A", "revolute", ("crank", "rod"), tuple(A), Z),
+        kic.Joint("C", "revolute", ("rod", "slider"), tuple(C), Z),
+        kic.Joint("S", "prismatic", ("ground", "slider"), tuple(C), (1, 0, 0), value=float(C[0])),
+    ]
+    m = kic.Mechanism("folding", bodies=bodies, joints=joints, gravity=(0, -G, 0), coordinates=["O"])
+    run = kic.simulate(m, m.at(), np.linspace(0, 2, 41), qd=[-12.0])
+    assert len(run.change_points) >= 5
+    assert np.abs(run["S"] - (0.0 if together else 2 * np.cos(run["O"]))).max() < 1e-10
+    assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
+
+
+def carried() -> kic.Mechanism:
+    """Return a parallelogram on a turning carrier: two freedoms."""
+    m = windows(1)
+    joints = [replace(j, bodies=("car", j.bodies[1])) if j.bodies[0] == "ground" else j for j in m.joints] + [
+        kic.Joint("T", "revolute", ("ground", "car"), (0.2, -0.5, 0), Z)
+    ]
+    car = kic.Body("car", mass=1.0, com=(0.5, -0.3, 0), inertia=(1, 1, 0.5))
+    return replace(m, bodies=(*m.bodies, car), joints=tuple(joints), coordinates=("T", "O0"))
+
+
+def stacked() -> kic.Mechanism:
+    """Return a parallelogram on the coupler of another: two sets of change points."""
+    m, bodies, joints = windows(1), [], []
+    for k, x in enumerate((0.25, 0.75)):
+        bodies.append(kic.Body(f"s{k}", mass=0.3, com=(x, 1.4, 0), inertia=(0.1, 0.1, 0.1)))
+        joints.append(kic.Joint(f"W{k}", "revolute", ("c0", f"s{k}"), (x, 1, 0), Z, value=np.pi / 2))
+        joints.append(kic.Joint(f"X{k}", "revolute", (f"s{k}", "plate"), (x, 1.8, 0), Z))
+    bodies.append(kic.Body("plate", mass=0.5, com=(0.5, 1.8, 0), inertia=(0.1, 0.1, 0.1)))
+    return replace(m, bodies=(*m.bodies, *bodies), joints=(*m.joints, *joints), coordinates=("O0", "W0"))
+
+
+@pytest.mark.parametrize("qd", [[-1.0, 0.5], [4.0, -9.0]])
+@pytest.mark.parametrize("make", [carried, stacked])
+def test_change_points_of_two_freedoms(make, qd: list[float]) -> None:
+    m = make()
+    run = kic.simulate(m, m.at(), np.linspace(0, 3, 61), qd=qd)
+    assert len(run.change_points) >= 5
+    for a, b in (("O0", "O1"), ("W0", "W1")):
+        if make is stacked or a == "O0":
+            assert np.abs(run[a] - run[b]).max() < 1e-10
+    assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
+
+
+@pytest.mark.parametrize("method", ["RK45", "LSODA", "Radau"])
+def test_every_integrator_passes(method: str) -> None:
+    m, t = windows(3), np.linspace(0, 1.5, 31)
+    run = kic.simulate(m, m.at(), t, qd=[-4.0], method=method, rtol=1e-7, atol=1e-7)
+    assert np.abs(run.q[:, 0] - pendulum(3, np.pi / 2, -4.0, t)[0]).max() < 1e-4
+    assert len(run.change_points) == 3
+
+
+def test_a_prescribed_crank_passes() -> None:
+    m = windows(1)
+    run = kic.simulate(
+        m, m.at(), np.linspace(0, 3, 31), prescribed={"O0": lambda t: (np.pi / 2 - 2 * t, -2.0, 0.0)}
+    )
+    assert np.allclose(run.change_points, [np.pi / 4, 3 * np.pi / 4], atol=1e-6)
+    weight = 2 * G * np.cos(run.q[:, 0])
+    assert np.abs(run.effort[:, 0] - weight).max() < 1e-8
+
+
+def test_it_stops_at_change_points_on_request(tmp_path) -> None:
+    m, t = windows(1), np.linspace(0, 3, 31)
+    whole = kic.simulate(m, m.at(), t, qd=[-4.0])
+    run = kic.simulate(m, m.at(), t, qd=[-4.0], on_change_point="stop")
+    assert "by a change point" in run.stopped
+    assert run.change_points == (run.t[-1],)
+    assert run.q[-1, 0] == pytest.approx(0, abs=1e-6)
+    for k in range(1, 4):  # it goes on from there, on the same branch
+        run.save(tmp_path / "run.npz")
+        run = kic.Simulation.load(tmp_path / "run.npz")
+        rest = [run.t[-1], *t[t > run.t[-1]]]
+        run = kic.simulate(m, run, rest, on_change_point="stop")
+        assert np.allclose(run.change_points, whole.change_points[: k + 1], atol=1e-6)
+    assert np.abs(run["O1"] - run["O0"]).max() < 1e-10
+
+
+@pytest.mark.parametrize("off", [1e-2, 1e-6])
+def test_branches_that_do_not_meet_are_not_joined(off: float) -> None:
+    """A coupler that is a little long: beside the flat configuration there is a gap, or a sharp turn."""
+    m = four_bar(2, 1, 2 + off, 1, 1.0, 1)
+    start, t = m.at(), np.linspace(0, 0.6, 31)
+    try:
+        run = kic.simulate(m, start, t, qd=[-4.0], max_steps=40)
+    except kic.SimulationError as error:
+        run = error.simulation
+    assert run.change_points == ()
+    assert run.closure.max() < 1e-11
+    assert np.abs(run.energy.residual).max() < 1e-5 * run.energy.kinetic.max()
+
+
+@pytest.mark.parametrize(("off", "meets"), [(0.0, True), (1e-10, False), (1e-6, False)])
+def test_a_branch_is_taken_only_where_branches_meet(off: float, meets: bool) -> None:
+    m = four_bar(2, 1, 2 + off, 1, 0.3, 1)
+    c = m.at()
+    chart = Chart(Motion(m._model, ("O",), None, {}), ("O",), c.state, np.array([c.value("O")]))
+    assert chart.seek_branch(np.array([-1.0])) == meets
+
+
+def test_sarrus_passes_its_flat_configuration() -> None:
+    m = kic.load("sarrus")
+    coarse, fine = (kic.simulate(m, m.at(), np.linspace(0, 1, n), qd=[0.5]) for n in (401, 1601))
+    assert len(fine.change_points) == 3
+    assert roughness(fine) < roughness(coarse) / 100
+    assert np.abs(fine.energy.residual).max() < 1e-6 * fine.energy.kinetic.max()
