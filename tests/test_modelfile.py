@@ -313,18 +313,14 @@ def test_what_can_not_be_saved(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
     with pytest.raises(kic.InputError, match="Expected a Mechanism to save, got 'horn-two-link'"):
         kic.save("horn-two-link", tmp_path / "m.toml")
-    places = [
-        (tmp_path, "Is a directory"), (tmp_path / "no" / "m.toml", "No such file"),
-        (5, "expected str, bytes or"),
-        (None, "expected str, bytes or"), ("a\0b", "null byte"),
-    ]  # fmt: skip
-    for place, rule in places:
-        with pytest.raises(kic.ModelFileError, match=f"can not be written: .*{rule}") as caught:
+    # the reason is Python's or the system's, in words of its own
+    for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
+        with pytest.raises(kic.ModelFileError) as caught:
             kic.save(m, place)
         assert caught.value.path == place
     path = tmp_path / "m.toml"
     kic.save(m, path)
-    with pytest.raises(kic.ModelFileError, match=r"can not be written: .*surrogates not allowed"):
+    with pytest.raises(kic.ModelFileError, match="surrogates not allowed"):
         kic.save(replace(m, about="\ud800"), path)
     assert kic.load(path) == m  # the old file is still whole
 
