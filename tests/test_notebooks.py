@@ -20,7 +20,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-# Errors where the run has `-W error`. The kernel's own are ignored: an error in them would keep it from ending.
+# Errors where the run has `-W error`. The kernel's own are ignored, for an error would keep it from ending.
 WARNINGS = """
 import warnings
 
@@ -156,9 +156,7 @@ def test_cells_run_by_this_python(room: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["assert 1 == 2", "import warnings\n\nwarnings.warn('beware')"])
-def test_what_goes_wrong_in_a_cell_is_seen(
-    source: str, room: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_goes_wrong_in_a_cell_is_seen(source: str, room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIC_TEST_WARNINGS", "error")
     with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"AssertionError|beware"):
         executed(of_code(source), room)
