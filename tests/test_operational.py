@@ -101,7 +101,9 @@ def test_in_other_coordinates_it_is_the_same_task() -> None:
     c, task = posture("gough-stewart"), ["platform.x", "platform.wy"]
     legs, pose = c.operational_space(task), c.operational_space(task, wrt="platform")
     assert mismatch(pose.Lambda, legs.Lambda) < 1e-11
-    assert mismatch(pose.p, legs.p) < 1e-11
+    # p is a small difference of large loads
+    size = (np.abs(legs.inverse).T @ np.abs(c.dynamics().load)).max()
+    assert np.abs(pose.p - legs.p).max() < 1e-12 * size
     qd = np.random.default_rng(0).normal(size=6)
     moved = c.coefficients("platform", order=1).G @ qd
     udd = [0.3, -0.2]
