@@ -185,6 +185,7 @@ COMMANDS = ("list", "report", "draw", "mobility", "linearize", "simulate", "chec
 # --- kic, kic list, kic schema
 
 
+@pytest.mark.slow
 def test_kic_alone_is_its_help():
     assert run() == run("--help")
     result = shell("-m", "kic")
@@ -776,6 +777,7 @@ def test_report_from_python():
 # --- processes
 
 
+@pytest.mark.slow
 def test_python_m_kic():
     result = shell("-m", "kic", "--version")
     assert (result.returncode, result.stdout.split()) == (0, [b"kic", kic.__version__.encode()])
@@ -785,6 +787,7 @@ def test_python_m_kic():
     assert result.stdout == b""
 
 
+@pytest.mark.slow
 def test_help_and_list_load_no_compiler():
     code = (
         "import sys; from kic.cli import main\n"
@@ -796,6 +799,7 @@ def test_help_and_list_load_no_compiler():
     assert result.stdout.splitlines()[-1] == b"[]", result.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_accident():
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     for unbuffered in ("", "1"):
@@ -809,6 +813,7 @@ def test_a_closed_pipe_is_no_accident():
             assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_exit_codes_are_those_of_the_help():
     text = " ".join(run("--help").split())
     for code, words in (
@@ -827,6 +832,7 @@ def test_exit_codes_are_those_of_the_help():
     assert shell("-m", "kic", "nothing").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_told_by_the_code():
     code = (
         "import os, sys\n"
@@ -841,6 +847,7 @@ def test_a_reader_that_leaves_is_told_by_the_code():
         assert (result.returncode, result.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_an_interruption_is_one_line():
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -933,6 +940,7 @@ def test_the_outline_names_what_the_mechanism_has():
                 assert c.coefficients([*rows], 1).rows == rows, part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_completion_scripts(name):
     script = run("completion", name)
@@ -943,6 +951,7 @@ def test_completion_scripts(name):
     assert "is not one of" in run("completion", "tcsh", code=2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
 def test_completion_in_a_real_bash(tmp_path):
     kic_here = tmp_path / "kic"
@@ -967,6 +976,7 @@ def test_completion_in_a_real_bash(tmp_path):
     assert result.stdout.splitlines() == ["shoulder=", "mobility"], result.stderr
 
 
+@pytest.mark.slow
 def test_streams_that_know_few_letters():
     result = shell("-m", "kic", "report", "horn-two-link", PYTHONIOENCODING="latin-1")
     assert result.returncode == 0, result.stderr

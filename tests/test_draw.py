@@ -533,6 +533,7 @@ def test_dampers_lifted_feet_and_welds_have_their_signs(view) -> None:
     assert {"damper", "foot", "W"} <= {t.get_text() for t in picture.axes.texts}
 
 
+@pytest.mark.slow
 def test_importing_kic_does_not_import_matplotlib() -> None:
     import subprocess
 

@@ -525,6 +525,7 @@ def test_the_schema_takes_what_is_saved_and_refuses_what_is_refused(tmp_path: Pa
     assert {"unknown body", "zero axis", "one name", "loose", "inertia of no body"}.isdisjoint(refused)
 
 
+@pytest.mark.slow
 def test_loading_does_not_wait_for_what_only_the_schema_tells() -> None:
     """Docstrings of fields are read from the source for the schema alone, by one thread at a time."""
     code = "import kic, linecache; {}; print([f for f in linecache.cache if f.endswith('parts.py')] == [])"

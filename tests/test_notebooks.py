@@ -136,11 +136,13 @@ def test_it_asks_and_ends_in_an_answer(path: Path) -> None:
     assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(last.source)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path: Path, room: Path) -> None:
     assert said(executed(read(path), room), "stderr") == ""
 
 
+@pytest.mark.slow
 def test_cells_run_by_this_python(room: Path) -> None:
     """With this kic, in an empty folder, and with the pictures that notebooks have."""
     shown = executed(
@@ -155,6 +157,7 @@ def test_cells_run_by_this_python(room: Path) -> None:
     assert len(pictures) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["assert 1 == 2", "import warnings\n\nwarnings.warn('beware')"])
 def test_what_goes_wrong_in_a_cell_is_seen(source: str, room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIC_TEST_WARNINGS", "error")

@@ -61,6 +61,7 @@ def test_user_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.array_equal(found[seed], answer(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_process_pools(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +92,7 @@ def test_a_failing_part_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
 TIP = "import kic; print(kic.load('horn-two-link').at([0.0, 0.0]).coefficients('tip', order=1).G[1, 0])"
 
 
+@pytest.mark.slow
 def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "kic", tmp_path / "kic", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(models_directory(), tmp_path / "models", dirs_exist_ok=True)
@@ -116,6 +118,7 @@ def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     assert edited.stdout.strip() == "4.0", edited.stderr
 
 
+@pytest.mark.slow
 def test_damaged_and_unwritable_caches_do_not_stop_the_work(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert python(TIP, KIC_CACHE_DIR=str(cache)).stdout.strip() == "2.0"
@@ -129,6 +132,7 @@ def test_damaged_and_unwritable_caches_do_not_stop_the_work(tmp_path: Path) -> N
     assert "compiling" in told.stderr
 
 
+@pytest.mark.slow
 def test_importing_is_light() -> None:
     """The compiler, SciPy and the schema library come when first needed."""
     heavy = ("numba", "scipy", "pydantic", "tomlkit", "click")

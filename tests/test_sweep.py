@@ -286,6 +286,7 @@ def test_threads(plain: kic.Sweep) -> None:
         assert s["answer"].shape == (2,)
 
 
+@pytest.mark.slow
 def test_processes(plain: kic.Sweep) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         begun = time.monotonic()
