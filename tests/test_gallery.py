@@ -50,7 +50,7 @@ class Posture:
         self.c = self._moved(place) if place else self.drawn
         # closed: numbers are as good as the condition lets them be
         self.condition = float(self.m.prepare(self.names).check(self.c.state))
-        self.limit = max(1e-12, 100 * EPS * self.condition)
+        self.limit = max(1e-12, 1000 * EPS * self.condition)
         tree = self.m._model.tree
         self.rates = self.c.coefficients(list(tree.columns), order=1).G
         count = self.rates.shape[1]

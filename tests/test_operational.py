@@ -90,7 +90,7 @@ def test_a_whole_task_is_a_transfer(name: str) -> None:
     """With as many rows as freedoms Λ, μ and p are I*, P* and the load in the task's coordinates."""
     c, task = posture(name), CASES[name][1].split()
     s, d = c.operational_space(task), c.dynamics(wrt=task)
-    limit = 1e-13 * np.linalg.cond(s.G) ** 2
+    limit = 1e-12 * np.linalg.cond(s.G) ** 2
     assert mismatch(s.Lambda, d.I) < limit
     assert mismatch(s.mu_task, d.P) < limit
     assert mismatch(-s.p, d.load) < limit

@@ -661,7 +661,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
 
     least = held(f)
     size = np.abs(f.effort).max()
-    assert np.abs(play.T @ least).max() < 1e-12 * size  # no step to any side makes it less
+    assert np.abs(play.T @ least).max() < 1e-11 * size  # no step to any side makes it less
     rng = np.random.default_rng(3)
     for _ in range(5):
         step = rng.normal(size=play.shape[1])

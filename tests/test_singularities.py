@@ -117,7 +117,7 @@ def test_members_that_are_singular_themselves() -> None:
     c = arm.at({"shoulder": np.zeros((3, 1)) + 0.2, "elbow": np.linspace(-1, 1, 5)})
     s = c.singularities(outputs=["tip.x", "tip.y"])
     assert [one.between for one in s] == [((k, 2),) for k in range(3)]
-    assert (s.measures["outputs"][:, 2] < 1e-15).all()
+    assert (s.measures["outputs"][:, 2] < 1e-14).all()
     alone = arm.at([[0.2, 0.0]]).singularities(outputs=["tip.x", "tip.y"])
     assert [one.between for one in alone] == [((0,),)]
     assert not len(arm.at([[0.2, 0.1]]).singularities(outputs=["tip.x", "tip.y"]))
@@ -226,7 +226,7 @@ def joined(m: kic.Mechanism, angles: list[float]) -> Configuration:
     """Parallelograms at these angles of the crank, each checked to be closed."""
     state = np.array([[a, -a, a] for a in angles])
     assert m._model.tree.columns == ("A", "B", "C")
-    assert np.abs(m._model.closure(()).rows(state)[0]).max() < 1e-15
+    assert np.abs(m._model.closure(()).rows(state)[0]).max() < 1e-14
     return Configuration(m._model, (len(angles),), state)
 
 

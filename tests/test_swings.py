@@ -50,7 +50,7 @@ def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
     run = swing.run()
     assert np.abs(run.q - run.q[0]).max() < 0.15
     assert swing.error(run["eye"]) < 1e-7
-    assert np.abs(run.energy.residual).max() < 1e-6 * np.ptp(run.energy.potential)
+    assert np.abs(run.energy.residual).max() < 1e-5 * np.ptp(run.energy.potential)
     loosest = swing.no_worse(1e-4)
     assert swing.error(swing.run(loosest)["eye"]) <= 1e-4 < swing.error(swing.run(100 * loosest)["eye"])
 
