@@ -293,6 +293,7 @@ def known(name: str) -> tuple[kic.Mechanism, Motion]:
     return m, remembered(FORMS[name].motion(m))
 
 
+@pytest.mark.slow
 @cases
 def test_motion_and_dynamics_against_the_closed_form(name: str, k: int) -> None:
     """Every place, G, H, D of points and bodies, I*, P* and the load."""

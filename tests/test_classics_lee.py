@@ -85,6 +85,7 @@ def closed_form(parameters: dict, **other) -> ThreeLinkPuma:
 # ----- the split, against the reference numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "k"), CASES)
 def test_reference_numbers(name: str, k: int) -> None:
     parameters, q, qd, qdd, expected = case(name, k)
@@ -301,6 +302,7 @@ GENERAL = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GENERAL)
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
 def test_the_parts_together_are_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
@@ -327,6 +329,7 @@ def test_the_parts_together_are_the_dynamics(name: str, batch: tuple[int, ...]) 
     assert off(at_rest, arm.G) == 0
 
 
+@pytest.mark.slow
 def test_each_part_has_its_own_christoffel_symbols() -> None:
     """Lagrange's equations hold for each kinetic energy alone (eqs 14 and 23)."""
     m, q = kic.load("lee-puma"), np.array([0.35, -0.6, 1.1, 0.8, -0.9, 0.25])

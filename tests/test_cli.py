@@ -209,6 +209,7 @@ def test_help_teaches_by_example():
     assert "#:schema" in run("schema", "-h")
 
 
+@pytest.mark.slow
 def test_examples_of_the_help_run(file, monkeypatch):
     arm = Path(file(BARE, "arm.toml"))
     monkeypatch.chdir(arm.parent)
@@ -851,8 +852,10 @@ def test_a_reader_that_leaves_is_told_by_the_code():
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_an_interruption_is_one_line():
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    # a suite that runs in the background may ignore the signal, and its processes with it
     code = (
-        "import kic.reporting.account, time, kic.report\n"
+        "import kic.reporting.account, signal, time, kic.report\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from kic.cli import main\n"
         "def slow(*_): print('now', flush=True); time.sleep(60)\n"
         "kic.report.report = slow\n"

@@ -313,6 +313,7 @@ def test_contacts_that_can_not_be(change: dict, key: str, text: str) -> None:
     assert text in str(caught.value)
 
 
+@pytest.mark.slow
 def test_friction_may_carry_a_step() -> None:
     """Of a drawing made from numbers; below zero it is refused all the same."""
     m = kic.load("three-finger-hand")

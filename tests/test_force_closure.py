@@ -90,6 +90,7 @@ def spans(W: np.ndarray) -> bool:
     return linprog(np.zeros(W.shape[1]), A_eq=W, b_eq=total, bounds=(0, None)).status == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planar", [False, True])
 @pytest.mark.parametrize("method", ["cones", "pyramids"])
 def test_decided_as_by_linear_programming(planar: bool, method: str) -> None:
@@ -184,6 +185,7 @@ def test_three_fingers_with_friction(method: str) -> None:
     assert not slippery
 
 
+@pytest.mark.slow
 def test_antipodal_fingers_in_a_plane() -> None:
     """Nguyen (1988): two contacts with friction hold in a plane if their line lies inside both cones."""
     rng = np.random.default_rng(3)
@@ -450,6 +452,7 @@ def test_coefficients_that_are_not_used_are_not_read() -> None:
     np.testing.assert_array_equal(c.mu, [0, 0.3])
 
 
+@pytest.mark.slow
 def test_what_pyramids_can_not_decide_is_refused() -> None:
     """A cone that is needed almost to its edge, in a direction that coarse pyramids do not reach."""
     tilt = np.arctan(0.5) - 0.02

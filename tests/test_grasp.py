@@ -487,6 +487,7 @@ def test_a_lifted_foot_holds_nothing() -> None:
 # ------------------------------------------------------------------------------------ batches, masks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
 @pytest.mark.parametrize("name", HELD)
 def test_batches(name: str, batch: tuple[int, ...]) -> None:

@@ -446,6 +446,7 @@ def turned(angle: float) -> RigidTransform:
     return RigidTransform.from_components([0.02, 0.01, 0.05], Rotation.from_rotvec([0, 0, angle]))
 
 
+@pytest.mark.slow
 def test_a_platform_towards_a_singular_posture() -> None:
     """Turned by a right angle its legs hold it no more: errors of the eye's motion, to third order."""
     m = kic.load("gough-stewart")

@@ -362,6 +362,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_endless_nesting(kind: str, refused) -> None:
     _, message = refused(ENDLESS[kind])
@@ -506,6 +507,7 @@ def problems(schema: dict, value: Any, root: dict, place: str = "") -> list[str]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", kic.model_names())
 def test_the_schema_takes_the_shipped_models(name: str) -> None:
     schema = kic.schema()

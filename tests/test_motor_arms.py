@@ -68,6 +68,7 @@ def test_voltages_between_the_samples_are_right(nominal: Nominal) -> None:
     assert np.abs(nominal.voltage(course.t) - course.drive().voltage).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["DOP853", "LSODA"])
 def test_nominal_voltages_lead_without_feedback(nominal: Nominal, method: str) -> None:
     """Errors of motion, currents and energy fall with rtol, as global errors of an integrator do.
@@ -85,6 +86,7 @@ def test_nominal_voltages_lead_without_feedback(nominal: Nominal, method: str) -
     assert (missed < 100 * tolerances).all()
 
 
+@pytest.mark.slow
 def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> None:
     wrong = heavier(nominal.m)
     right, astray = nominal.missed(nominal.run()), nominal.missed(nominal.run(wrong))
@@ -106,6 +108,7 @@ def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> No
     assert missed[1] < 0.3 * missed[0]
 
 
+@pytest.mark.slow
 def test_a_plain_function_of_voltages_mends_it_too(nominal: Nominal) -> None:
     """Nominal voltages, and springs and dampers between shafts and where they should be."""
     wrong, train = heavier(nominal.m), nominal.m._model.train

@@ -132,6 +132,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     assert "<table>" in s._repr_html_() or 0 in batch
 
 
+@pytest.mark.slow
 def test_complex_steps_pass() -> None:
     """The derivative of Λ along a coordinate, by the complex step and by differences of high order."""
     m, q = kic.load("panda"), np.array(POSTURES["panda"])

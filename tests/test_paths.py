@@ -234,6 +234,7 @@ def test_questions_that_are_none(inputs: object, more: dict, text: str) -> None:
         kic.load("four-bar").path(inputs, **more)
 
 
+@pytest.mark.slow
 def test_a_batch_finds_what_its_members_find_alone() -> None:
     """Members out of reach are given up without their reasons, and take none of the others with them."""
     m = kic.load("five-bar")

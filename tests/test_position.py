@@ -53,6 +53,7 @@ def apart(c: Configuration, e: Configuration) -> float:
 # ---------------------------------------------------------------------------------- closing, and back
 
 
+@pytest.mark.slow
 @every_model
 def test_it_closes_from_random_near_postures(name: str) -> None:
     size, sets = MODELS[name]
@@ -254,6 +255,7 @@ def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
         assert reached.value(name)[0] == pytest.approx(there, abs=1e-9)
 
 
+@pytest.mark.slow
 @every_model
 def test_large_moves_against_small_steps(name: str) -> None:
     """At random far targets: where the small steps arrive it is at the same posture, else it is refused."""
@@ -343,6 +345,7 @@ def test_scales(size: float, short: float) -> None:
     assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-13 / short)
 
 
+@pytest.mark.slow
 def test_a_way_that_is_too_long() -> None:
     m = kic.load("four-bar")
     assert m.at({"A": 100.0}).value("tip") == pytest.approx(

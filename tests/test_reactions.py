@@ -197,6 +197,7 @@ everywhere = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @everywhere
 def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
     m, c = standing(name, place)
@@ -644,6 +645,7 @@ def test_more_gears_than_needed() -> None:
 # --- splits ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANAR)
 def test_the_split_is_the_smallest_that_holds(name: str) -> None:
     m, c = posture(name, 0)

@@ -137,6 +137,7 @@ def test_within_a_tolerance_it_moves(digits: int) -> None:
     assert back.value("D") == pytest.approx(0.2, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flat", [False, True], ids=["bennett", "tilted four-bar"])
 @pytest.mark.parametrize("seed", range(4))
 def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:

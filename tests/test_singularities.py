@@ -274,6 +274,7 @@ def test_a_path_that_ends_says_nothing_of_what_is_far() -> None:
     assert [one.kind for one in c.singularities(outputs=["w.x", "w.y", "platform.angle"])] == ["outputs"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [(0.05, 0.05, 0.0), (-0.05, 0.0, 0.0), (0.0, 0.05, 0.03), (0.0, 0.0, -0.05)])
 def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> None:
     """Singular places of a platform are surfaces; what is found is where the path meets one, nowhere beside.
@@ -331,6 +332,7 @@ def test_a_path_of_poses_ends_on_the_path() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_grid_with_holes() -> None:
     m = kic.load("five-bar")
     x, y = m.at().value("tip")[:2]

@@ -43,6 +43,7 @@ def test_exudyn_swings_to_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> Non
         swings.PeerSwing(swing, 250)
 
 
+@pytest.mark.slow
 def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stays far from what its legs can not reach, and kic keeps its energy and to its reference."""
     monkeypatch.setattr(swings, "TIMES", np.linspace(0, 2, 21))
@@ -55,6 +56,7 @@ def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert swing.error(swing.run(loosest)["eye"]) <= 1e-4 < swing.error(swing.run(100 * loosest)["eye"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", [False, pytest.param(True, marks=needs_exudyn)])
 def test_lines_are_complete(peer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not peer:
