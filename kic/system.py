@@ -28,6 +28,10 @@ _LONG = (POINT, DISTANCE, REACH)
 SMALL, SMALLEST = 0.1, 1e-7
 # an order of elimination prefers zeros to size within this share
 PIVOT_SHARE = 0.1
+# An entry below this share of its row is rounding. It counts as a zero in the order of elimination.
+ZERO_SHARE = 1e-12
+# Sizes that differ by less are equal. A choice among equals goes by index, not by the last bit.
+TIE_RTOL = 1e-6
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _START, _PER_COLUMN = 1.0, 0.3
 
@@ -417,19 +421,23 @@ def curvature(question: TransferQuestion, states: np.ndarray, rates: np.ndarray)
 
 
 def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of a square system (M, M) in an order that keeps zeros (Markowitz)."""
+    """Return rows and columns of a square system (M, M) in an order that keeps zeros (Markowitz).
+
+    The order does not depend on rounding: among pivots of equal cost and equal size the first is taken.
+    """
     size = np.abs(scaled.real)
-    there = size > 0
+    there = size > ZERO_SHARE * size.max(axis=1, keepdims=True, initial=0.0)
     # no pivot much smaller than the largest of its column
-    fit = size >= PIVOT_SHARE * size.max(axis=0, initial=0.0)
+    fit = size >= (1 - TIE_RTOL) * PIVOT_SHARE * size.max(axis=0, initial=0.0)
     rows, columns = np.empty(len(size), dtype=np.intp), np.empty(len(size), dtype=np.intp)
     left = np.ones(size.shape, dtype=bool)
     for k in range(len(size)):
-        cost = np.multiply.outer(there.sum(axis=1) - 1, there.sum(axis=0) - 1).astype(float)
-        cost -= size / (1 + size)  # of equals, the larger
         usable = left & there
         best = usable & fit if (usable & fit).any() else usable if usable.any() else left
-        i, j = np.unravel_index(np.argmin(np.where(best, cost, np.inf)), size.shape)
+        cost = np.multiply.outer(there.sum(axis=1) - 1, there.sum(axis=0) - 1)
+        best = best & (cost == cost[best].min())
+        # not less, so that a NaN is a candidate too
+        i, j = np.argwhere(best & ~(size < (1 - TIE_RTOL) * size[best].max()))[0]
         rows[k], columns[k] = i, j
         others = there[:, j].copy()
         others[i] = False

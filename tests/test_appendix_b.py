@@ -109,7 +109,7 @@ def test_four_branches(batch: tuple[int, ...]) -> None:
     assert (np.abs(found) <= np.pi).all()
     w = arm.wrist_coefficients(found)
     size = arm.a23 + arm.a34
-    assert np.abs(w.values - P).max(initial=0.0) < 1e-14 * size
+    assert np.abs(w.values - P).max(initial=0.0) < 1e-13 * size
     # one branch is the original one, and all branches differ
     assert (angle_distance(found, theta).max(axis=-1).min(axis=0) < 1e-13).all()
     for a in range(4):
@@ -139,7 +139,7 @@ def test_inverse_kinematics_agrees_with_the_general_solver() -> None:
     P = radii[:, None, None, None] * direction + [0.0, 0.0, arm.s11]
     branches = arm.inverse_kinematics(P)
     w = arm.wrist_coefficients(branches, order=1)
-    assert np.abs(w.values - P).max() < 5e-15
+    assert np.abs(w.values - P).max() < 1e-13
     target = dict(zip(arm.rows, np.moveaxis(P, -1, 0), strict=True))
     for k in range(4):
         # start beside the solution with the elbow on the same side but bent more
@@ -172,7 +172,7 @@ def test_workspace_boundaries(lengths: tuple[float, float]) -> None:
         assert angle_distance(found[..., 2], elbow).max() == 0
         for k in (0, 2):
             np.testing.assert_array_equal(found[k], found[k + 1])
-        assert np.abs(arm.wrist_coefficients(found).values - radius * direction - [0, 0, 0.4]).max() < 1e-14
+        assert np.abs(arm.wrist_coefficients(found).values - radius * direction - [0, 0, 0.4]).max() < 1e-13
         # inside they separate as a square root, and outside there is no solution
         inside = radius + 1e-8 * (1 if radius == inner else -1)
         bent = angle_distance(arm.inverse_kinematics(inside * direction + [0, 0, 0.4])[..., 2], elbow)
@@ -245,7 +245,7 @@ def test_derivatives_at_a_singular_elbow_raise(elbow: float) -> None:
     with pytest.raises(kic.SingularError, match="the elbow is straight or folded") as caught:
         ARM.inverse_coefficients([[0.1, 0.2, 0.3], [0.1, 0.2, elbow]])
     assert caught.value.failed == [(1,)]
-    assert abs(caught.value.s3) < 1e-15
+    assert abs(caught.value.s3) < 1e-14
     with pytest.raises(kic.SingularError):  # the general library agrees
         ARM.wrist_coefficients([0.1, 0.2, elbow]).inverse()
 
@@ -255,7 +255,7 @@ def test_derivatives_on_the_waist_axis_raise() -> None:
     with pytest.raises(kic.SingularError, match="P is on the waist axis") as caught:
         arm.inverse_coefficients(theta)
     assert caught.value.failed == [()]
-    assert abs(caught.value.r) < 1e-15
+    assert abs(caught.value.r) < 1e-14
     with pytest.raises(kic.SingularError):
         arm.wrist_coefficients(theta).inverse()
 

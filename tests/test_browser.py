@@ -14,7 +14,10 @@ import kic
 from kic.report import report, usual
 
 pytest.importorskip("matplotlib", reason="the page's pictures need Matplotlib")
-pytestmark = pytest.mark.skipif(not found(), reason=f"no browser: none of {', '.join(NAMES)} is installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not found(), reason=f"no browser: none of {', '.join(NAMES)} is installed"),
+]
 
 SHOWN = {
     "four-bar": {"A": 1.2},

@@ -311,7 +311,7 @@ def test_an_exact_straight_line() -> None:
     # towards the limit the bars turn ever faster, and what they round the tracer cannot know better
     bars = c.coefficients(["O1", "O2", "A1", "B1", "Q1"], order=3)
     for T, along, fast in zip(line.tensors, exact, bars.tensors, strict=True):
-        T, off = T.reshape(len(C), 3), 1e-13 * np.abs(fast).reshape(len(C), -1).max(axis=1, initial=1)
+        T, off = T.reshape(len(C), 3), 1e-12 * np.abs(fast).reshape(len(C), -1).max(axis=1, initial=1)
         assert (np.abs(T[:, 0]) < off).all()
         assert (np.abs(T[:, 1] - along) < off).all()
         assert not T[:, 2].any()
@@ -320,7 +320,7 @@ def test_an_exact_straight_line() -> None:
     exact = 2 / (x * s), -4 * t / (x**2 * s**2), 4 * (3 * t * t - 1) / (x**3 * s**3)
     inside = np.abs(C) < limit - 0.3
     for T, along in zip(back.tensors, exact, strict=True):
-        assert np.abs(T.ravel() - along)[inside].max() < 1e-12 * np.abs(along).max()
+        assert np.abs(T.ravel() - along)[inside].max() < 1e-11 * np.abs(along).max()
     # a force there is felt by the crank as much as the tracer moves, and across the line not at all
     pushed = replace(m, forces=[kic.Force("push", "tracer", (7.0, 2.0, 0.0))]).at({"C": 0.5}).dynamics()
     felt = pushed.load - m.at({"C": 0.5}).dynamics().load
@@ -796,6 +796,6 @@ def test_what_the_hybrid_is_and_is_not() -> None:
     upright = m.at({**{q: c.value(q) for q in m.coordinates}, "shoulder": -np.arctan2(0.18, 0.24)}, near=c)
     u = upright.coefficients(HAND)
     lone, same = u.columns_of(["shoulder", "elbow"]).G.T
-    assert np.abs((lone - same)[2:]).max() < 1e-15
+    assert np.abs((lone - same)[2:]).max() < 1e-14
     with pytest.raises(kic.SingularError, match="cannot drive 'parallel-serial' here"):
         upright.dynamics(wrt="hand")

@@ -164,11 +164,15 @@ def data(*arguments):
     return json.loads(run("report", *arguments, "--json"))
 
 
+# "error" where the run has `-W error`; else a deprecation elsewhere must not spoil what is printed
+WARNINGS = os.environ.get("KIC_TEST_WARNINGS", "ignore")
+
+
 def shell(*arguments, **environment):
-    """The same in a process of its own, warnings being errors."""
+    """Run Python in a process of its own."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
+        [sys.executable, "-W", WARNINGS, *arguments],
         capture_output=True,
         env=os.environ | {"PYTHONPATH": path} | environment,
         timeout=120,
@@ -181,6 +185,7 @@ COMMANDS = ("list", "report", "draw", "mobility", "linearize", "simulate", "chec
 # --- kic, kic list, kic schema
 
 
+@pytest.mark.slow
 def test_kic_alone_is_its_help():
     assert run() == run("--help")
     result = shell("-m", "kic")
@@ -204,6 +209,7 @@ def test_help_teaches_by_example():
     assert "#:schema" in run("schema", "-h")
 
 
+@pytest.mark.slow
 def test_examples_of_the_help_run(file, monkeypatch):
     arm = Path(file(BARE, "arm.toml"))
     monkeypatch.chdir(arm.parent)
@@ -772,6 +778,7 @@ def test_report_from_python():
 # --- processes
 
 
+@pytest.mark.slow
 def test_python_m_kic():
     result = shell("-m", "kic", "--version")
     assert (result.returncode, result.stdout.split()) == (0, [b"kic", kic.__version__.encode()])
@@ -781,6 +788,7 @@ def test_python_m_kic():
     assert result.stdout == b""
 
 
+@pytest.mark.slow
 def test_help_and_list_load_no_compiler():
     code = (
         "import sys; from kic.cli import main\n"
@@ -792,6 +800,7 @@ def test_help_and_list_load_no_compiler():
     assert result.stdout.splitlines()[-1] == b"[]", result.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_accident():
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     for unbuffered in ("", "1"):
@@ -805,6 +814,7 @@ def test_a_closed_pipe_is_no_accident():
             assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_exit_codes_are_those_of_the_help():
     text = " ".join(run("--help").split())
     for code, words in (
@@ -823,6 +833,7 @@ def test_exit_codes_are_those_of_the_help():
     assert shell("-m", "kic", "nothing").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_told_by_the_code():
     code = (
         "import os, sys\n"
@@ -837,18 +848,21 @@ def test_a_reader_that_leaves_is_told_by_the_code():
         assert (result.returncode, result.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_an_interruption_is_one_line():
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    # a suite that runs in the background may ignore the signal, and its processes with it
     code = (
-        "import kic.reporting.account, time, kic.report\n"
+        "import kic.reporting.account, signal, time, kic.report\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from kic.cli import main\n"
         "def slow(*_): print('now', flush=True); time.sleep(60)\n"
         "kic.report.report = slow\n"
         "main(['report', 'horn-two-link'])\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", WARNINGS, "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": path},
@@ -929,6 +943,7 @@ def test_the_outline_names_what_the_mechanism_has():
                 assert c.coefficients([*rows], 1).rows == rows, part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_completion_scripts(name):
     script = run("completion", name)
@@ -939,6 +954,7 @@ def test_completion_scripts(name):
     assert "is not one of" in run("completion", "tcsh", code=2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
 def test_completion_in_a_real_bash(tmp_path):
     kic_here = tmp_path / "kic"
@@ -963,6 +979,7 @@ def test_completion_in_a_real_bash(tmp_path):
     assert result.stdout.splitlines() == ["shoulder=", "mobility"], result.stderr
 
 
+@pytest.mark.slow
 def test_streams_that_know_few_letters():
     result = shell("-m", "kic", "report", "horn-two-link", PYTHONIOENCODING="latin-1")
     assert result.returncode == 0, result.stderr

@@ -190,10 +190,10 @@ def test_every_order_along_the_closed_path(name: str, place: int) -> None:
         exact, near = c.coefficients(of, order=3, wrt=wrt), Around(m, c, wrt)
         path = near.postures.coefficients(of, order=3, wrt=wrt)
         valued = np.isfinite(exact.values)
-        assert off(near.slope(path.values).T[valued], exact.G[valued]) < 1e-8
+        assert off(near.slope(path.values).T[valued], exact.G[valued]) < 1e-7
         # the differentiating index comes first: ∂G[p, n]/∂q_m, ∂H[p, m, n]/∂q_l
-        assert off(near.slope(path.G).swapaxes(0, 1), exact.H) < 1e-7
-        assert off(near.slope(path.H).swapaxes(0, 1), exact.D) < 1e-7
+        assert off(near.slope(path.G).swapaxes(0, 1), exact.H) < 1e-6
+        assert off(near.slope(path.H).swapaxes(0, 1), exact.D) < 2e-6
         # angular velocity has no value, but bodies turn
         for body in (part for part in of if part in {b.name for b in m.bodies}):
             G = c.coefficients([f"{body}.{w}" for w in ("wx", "wy", "wz")], wrt=wrt).G
@@ -239,7 +239,7 @@ def test_power_balance(name: str, place: int) -> None:
     gained, given = WEIGHTS @ energy / STEP, d.effort(qd, qdd) @ qd
     assert abs(gained - given) < 1e-8 * (np.abs(energy).max() + abs(given))
     turning = np.tensordot(WEIGHTS, path.dynamics().I, axes=1) / STEP - 2 * d.coriolis(qd)
-    assert np.abs(turning + turning.T).max() < 1e-7 * max(np.abs(turning).max(), np.abs(d.I).max())
+    assert np.abs(turning + turning.T).max() < 1e-6 * max(np.abs(turning).max(), np.abs(d.I).max())
 
 
 @postures

@@ -10,6 +10,7 @@ import kic
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'kic[cluster]'")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_dask_cluster_answers_the_same() -> None:
     m = kic.load("five-bar")

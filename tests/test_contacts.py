@@ -144,10 +144,10 @@ def test_axes_are_a_right_handed_frame_on_the_normal() -> None:
     for normal in [*np.eye(3), *-np.eye(3), *rng.normal(size=(5, 3)), None]:
         given = None if normal is None else tuple(7 * normal)
         axes = contact_axes(kic.Contact("c", "pinned", ("a", "b"), (0, 0, 0), given))
-        assert np.abs(axes @ axes.T - np.eye(3)).max() < 1e-15
-        assert np.linalg.det(axes) == pytest.approx(1, abs=1e-15)
+        assert np.abs(axes @ axes.T - np.eye(3)).max() < 1e-13
+        assert np.linalg.det(axes) == pytest.approx(1, abs=1e-13)
         way = np.array([0, 0, 1]) if normal is None else normal / np.linalg.norm(normal)
-        assert np.abs(axes[0] - way).max() < 1e-15
+        assert np.abs(axes[0] - way).max() < 1e-14
 
 
 @every_kind
@@ -313,6 +313,7 @@ def test_contacts_that_can_not_be(change: dict, key: str, text: str) -> None:
     assert text in str(caught.value)
 
 
+@pytest.mark.slow
 def test_friction_may_carry_a_step() -> None:
     """Of a drawing made from numbers; below zero it is refused all the same."""
     m = kic.load("three-finger-hand")

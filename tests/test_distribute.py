@@ -325,6 +325,7 @@ def test_cables_only_pull() -> None:
     assert caught.value.binding == ("to_a", "to_c")
 
 
+@pytest.mark.slow
 @loose_cases
 def test_least_largest_share(name: str) -> None:
     """Against a linear program over all efforts, and against many others: none is better in lexical order."""
@@ -399,7 +400,7 @@ def test_programs_at_the_edge() -> None:
     T = nearest(start, N, -limits, limits)
     assert T[0] == T[2] == 0
     rows = np.linalg.qr(N, mode="complete")[0][:, 3:].T
-    assert np.abs(rows @ (T - start)).max() < 1e-15
+    assert np.abs(rows @ (T - start)).max() < 1e-13
     # integers in which conditions coincide
     N = np.array([[-1.0, 1, -1], [0, -1, 1], [0, 1, -1], [1, -1, 0]])
     found = nearest(np.array([2.0, 0, 0, 1]), N, np.array([0.0, -2, 0, -1]), np.array([1.0, 0, 2, 2]))
@@ -453,6 +454,7 @@ def test_a_program_that_gives_up_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 # --- demands that can not be met ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_case
 def test_infeasible_demands_say_which_limits_bind_and_by_how_much(name: str) -> None:
     s = Case(name, 7)

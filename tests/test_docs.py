@@ -22,6 +22,7 @@ def readme() -> str:
     return README.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_readme_code_runs() -> None:
     blocks = re.findall(r"```python\n(.*?)```", readme(), flags=re.DOTALL)
     assert blocks

@@ -157,6 +157,7 @@ def test_views() -> None:
             draw(c, view=wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["four-bar", "gough-stewart", "stewart-6r", "panda", "five-rod-suspension"])
 def test_names_do_not_overlap(name: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -233,6 +234,7 @@ def test_only_real_numbers_are_drawn() -> None:
         draw(arm.at([0.1 + 1e-30j, 0.2]))
 
 
+@pytest.mark.slow
 def test_the_same_picture_is_the_same_file(tmp_path) -> None:
     c = drawn("delta")
     for kind in ("svg", "png"):
@@ -533,6 +535,7 @@ def test_dampers_lifted_feet_and_welds_have_their_signs(view) -> None:
     assert {"damper", "foot", "W"} <= {t.get_text() for t in picture.axes.texts}
 
 
+@pytest.mark.slow
 def test_importing_kic_does_not_import_matplotlib() -> None:
     import subprocess
 

@@ -39,6 +39,7 @@ TREES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("name", TREES)
 def test_rows_in_other_coordinates(name: str, order: int) -> None:

@@ -293,6 +293,7 @@ NOWHERE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [m for m in kic.model_names() if m not in NOWHERE])
 def test_every_model_rests_or_says_why(name: str) -> None:
     m = kic.load(name)
@@ -310,6 +311,7 @@ def test_every_model_rests_or_says_why(name: str) -> None:
     assert found.stability in ("stable", "unstable", "asymptotically stable")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOWHERE)
 def test_models_that_never_rest_say_why(name: str) -> None:
     with pytest.raises(

@@ -29,6 +29,7 @@ def circle(c: kic.Configuration, radius: float = 0.1):
     return course
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", ["minimum norm", "minimum kinetic energy"])
 def test_ten_turns(panda: kic.Mechanism, weight: str) -> None:
     """The task stays on its path, the joints wander: the law is not repeatable, and that is shown."""
@@ -63,6 +64,7 @@ def test_an_exact_task_does_not_hide_another_motion(panda: kic.Mechanism) -> Non
     assert np.abs(other.y[:, -1] - f.phi[-1]).max() < 1e-8
 
 
+@pytest.mark.slow
 def test_a_preferred_posture_makes_it_repeat(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     aim = kic.PreferredPosture(dict(zip(c.coordinates, HOME, strict=True)), gain=4.0)
@@ -72,6 +74,7 @@ def test_a_preferred_posture_makes_it_repeat(panda: kic.Mechanism) -> None:
     assert np.abs(f.drift(TURN)[-1]).max() < 1e-4 * np.abs(free.drift(TURN)[-1]).max()
 
 
+@pytest.mark.slow
 def test_samples_functions_and_rates_are_one_path(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     t = np.linspace(0, 1, 41)
@@ -121,6 +124,7 @@ def test_without_exactness_only_the_gain_brings_it_there(panda: kic.Mechanism) -
     assert np.abs(f.error).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_poses(panda: kic.Mechanism) -> None:
     """Samples of a pose, and a function with its rates; the whole pose, or the orientation alone."""
     from scipy.spatial.transform import RigidTransform, Rotation
@@ -164,6 +168,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLOSED)
 def test_closed_mechanisms(name: str) -> None:
     """A partial task of a platform: loops closed at every time, the task met, rates those of the motion."""
@@ -238,6 +243,7 @@ def test_batches(panda: kic.Mechanism) -> None:
     assert "<table>" in f._repr_html_()
 
 
+@pytest.mark.slow
 def test_balls_keep_unit_quaternions() -> None:
     m = kic.Mechanism(
         "ball arm",

@@ -90,6 +90,7 @@ def spans(W: np.ndarray) -> bool:
     return linprog(np.zeros(W.shape[1]), A_eq=W, b_eq=total, bounds=(0, None)).status == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planar", [False, True])
 @pytest.mark.parametrize("method", ["cones", "pyramids"])
 def test_decided_as_by_linear_programming(planar: bool, method: str) -> None:
@@ -184,6 +185,7 @@ def test_three_fingers_with_friction(method: str) -> None:
     assert not slippery
 
 
+@pytest.mark.slow
 def test_antipodal_fingers_in_a_plane() -> None:
     """Nguyen (1988): two contacts with friction hold in a plane if their line lies inside both cones."""
     rng = np.random.default_rng(3)
@@ -332,9 +334,9 @@ def test_contact_frames() -> None:
     n = rng.normal(size=(50, 4, 3)) * 10.0 ** rng.integers(-150, 150, (50, 4, 1))
     F = kic.contact_frames(n)
     assert F.shape == (50, 4, 3, 3)
-    np.testing.assert_allclose(F @ np.swapaxes(F, -1, -2), np.broadcast_to(np.eye(3), F.shape), atol=1e-15)
+    np.testing.assert_allclose(F @ np.swapaxes(F, -1, -2), np.broadcast_to(np.eye(3), F.shape), atol=1e-14)
     np.testing.assert_allclose(np.linalg.det(F), 1)
-    assert ((F[..., 0, :] * (n / np.abs(n).max(axis=-1, keepdims=True))).sum(axis=-1) >= 1 - 1e-15).all()
+    assert ((F[..., 0, :] * (n / np.abs(n).max(axis=-1, keepdims=True))).sum(axis=-1) >= 1 - 1e-14).all()
     t = rng.normal(size=(50, 4, 3))
     given = kic.contact_frames(n, t)
     assert ((given[..., 1, :] * t).sum(axis=-1) > 0).all()
@@ -351,7 +353,7 @@ def test_grasp_map_adds_up_forces_and_moments(planar: bool) -> None:
         total = np.concatenate([force.sum(0), (np.cross(c.points - c.about, force) + moment).sum(0)])
         np.testing.assert_allclose(c.map @ f, total[[0, 1, 5]] if planar else total, atol=1e-13)
         same = kic.grasp_map(c.points, c.normals, c.kinds, c.about, Z if planar else None)
-        np.testing.assert_allclose(same, c.map, atol=1e-15)
+        np.testing.assert_allclose(same, c.map, atol=1e-14)
         # virtual work: Gᵀ of a twist is the rate of the contacts in their axes, and of a rigid body J is that
         v, omega = rng.normal(size=(2, 3)) * ([[1, 1, 0], [0, 0, 1]] if planar else 1)
         rates = v + np.cross(omega, c.points - c.about)
@@ -450,6 +452,7 @@ def test_coefficients_that_are_not_used_are_not_read() -> None:
     np.testing.assert_array_equal(c.mu, [0, 0.3])
 
 
+@pytest.mark.slow
 def test_what_pyramids_can_not_decide_is_refused() -> None:
     """A cone that is needed almost to its edge, in a direction that coarse pyramids do not reach."""
     tilt = np.arctan(0.5) - 0.02

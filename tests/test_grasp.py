@@ -487,6 +487,7 @@ def test_a_lifted_foot_holds_nothing() -> None:
 # ------------------------------------------------------------------------------------ batches, masks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
 @pytest.mark.parametrize("name", HELD)
 def test_batches(name: str, batch: tuple[int, ...]) -> None:
@@ -635,7 +636,7 @@ def test_sensitivities_are_exact_or_refused() -> None:
 
     found = kic.sensitivity(m, ask, names)
     for stepped_one in seen:  # the same axes, though the normal's smallest component is another
-        assert np.abs(stepped_one.G.real - g.G).max() < 1e-15
+        assert np.abs(stepped_one.G.real - g.G).max() < 1e-14
     # a normal (-1, y, 0): n turns by -y about z, t1 = e_y along with it
     assert found[1, :3, 0] == pytest.approx([0, 1, 0])
     assert found[1, :3, 1] == pytest.approx([1, 0, 0])

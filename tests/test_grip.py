@@ -61,6 +61,7 @@ def proves(c: kic.ContactSet, error: kic.SingularError, w: np.ndarray, safety: f
             assert p[0] - np.linalg.norm(p[1:] * limits) / safety > -1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planar", [False, True])
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_random_grasps_hold_or_say_why(planar: bool, criterion: str) -> None:
@@ -113,6 +114,7 @@ def test_random_grasps_hold_or_say_why(planar: bool, criterion: str) -> None:
     assert between <= 6
 
 
+@pytest.mark.slow
 def test_the_least_lies_between_those_of_pyramids() -> None:
     """The largest normal force, against linear programs with the cones' inner and outer pyramids."""
     rng = np.random.default_rng(5)
@@ -143,6 +145,7 @@ def test_the_least_lies_between_those_of_pyramids() -> None:
         seen += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_two_fingers_in_a_plane_in_closed_form(criterion: str) -> None:
     """Tangential forces are those of statics; one normal force is at its friction, whatever the criterion."""
@@ -311,6 +314,7 @@ def test_a_joint_that_no_contact_reaches() -> None:
 # ------------------------------------------------------------------------------------------------ feet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["point", "friction"])
 def test_weight_is_held_over_the_support_polygon(kind: str) -> None:
     """Feet on flat ground hold where the centre of mass lies above their hull, and nowhere else."""

@@ -198,6 +198,7 @@ def stewart(at_ground: str, leg: str) -> kic.Mechanism:
     return replace(m, joints=[other(joint) for joint in m.joints], coordinates=[])
 
 
+@pytest.mark.slow
 def test_legs_of_a_platform() -> None:
     assert kic.load("gough-stewart").mobility().idle == ()
     f = stewart("spherical", "prismatic").mobility()

@@ -61,9 +61,10 @@ def test_over_a_batch_the_worst_posture_counts() -> None:
         single = [by_hand(m, m.at({"A": a}), names, ("A",)) for a in turn.value("A")[:8]]
         measures = turn.singularities(inputs=names).measures["inputs"]
         np.testing.assert_allclose(measures[:8], single, atol=1e-12)
-        assert one.worst == measures.min()
-        assert one.median == np.median(measures)
-        assert one.where == (int(np.argmin(measures)),)
+        # singular values of matrices of order one are known to a few eps
+        assert one.worst == pytest.approx(measures.min(), abs=1e-13)
+        assert one.median == pytest.approx(np.median(measures), abs=1e-13)
+        assert measures[one.where] == pytest.approx(one.worst, abs=1e-13)
     assert m.independent_sets(turn)[0].names == ("A",)  # a crank: no dead centre
     assert "worst member" in str(m.independent_sets(turn))
 
@@ -74,7 +75,8 @@ def test_members_without_a_posture_are_passed_over() -> None:
     c = m.at({"A": a}, failures="mask")
     fine = m.at({"A": a[c.ok]})
     for one, other in zip(m.independent_sets(c), m.independent_sets(fine), strict=True):
-        assert (one.names, one.worst, one.median) == (other.names, other.worst, other.median)
+        assert one.names == other.names
+        assert (one.worst, one.median) == pytest.approx((other.worst, other.median), abs=1e-13)
         assert c.ok[one.where]
         assert a[one.where] == a[c.ok][other.where]
 
@@ -188,7 +190,7 @@ def test_an_exchange_says_that_not_all_were_tried_and_finds_no_worse(monkeypatch
     monkeypatch.setattr(drives, "MANY", 10)
     some = m.independent_sets(c)
     assert some.tried < some.total == full.total == 84
-    assert some[0].worst == full[0].worst
+    assert some[0].worst == pytest.approx(full[0].worst, abs=1e-13)
     assert "not" not in str(full)
     assert f"{some.tried} of 84 sets were tried" in " ".join(str(some).split())
     assert "a better one may exist" in " ".join(str(some).split())

@@ -101,6 +101,7 @@ def parted(
     return missed, float(np.abs(still - linear).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["four-bar", "five-bar", "five-bar at its tip", "arm"])
 def test_along_a_motion(name: str) -> None:
     """The model changes in time with the nominal motion, whose efforts both are given."""

@@ -75,6 +75,7 @@ def test_cells_without_value_are_dotted(joints: kic.Sweep) -> None:
     assert picture.figure.axes[-1].get_ylabel() == "effective mass (kg)"
 
 
+@pytest.mark.slow
 def test_what_is_not_reached_is_hatched(plane: kic.Sweep) -> None:
     picture = plane.plot()
     assert legend(picture)[0] == "not reached"

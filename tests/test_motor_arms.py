@@ -68,20 +68,25 @@ def test_voltages_between_the_samples_are_right(nominal: Nominal) -> None:
     assert np.abs(nominal.voltage(course.t) - course.drive().voltage).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["DOP853", "LSODA"])
 def test_nominal_voltages_lead_without_feedback(nominal: Nominal, method: str) -> None:
-    """To the accuracy of the integration: the way that is missed is below rtol, and falls with it."""
-    tolerances = (1e-3, 1e-5, 1e-7)
+    """Errors of motion, currents and energy fall with rtol, as global errors of an integrator do.
+
+    In proportion for LSODA, faster for DOP853, whose steps the motor's time constant keeps short.
+    """
+    tolerances = np.array([1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
     runs = [nominal.run(rtol=rtol, atol=rtol, method=method) for rtol in tolerances]
-    missed = [nominal.missed(run) for run in runs]
-    assert all(off < rtol for off, rtol in zip(missed, tolerances, strict=True))
-    assert missed[2] < missed[1] / 20 < missed[0] / 400
-    # and with it currents, and the account
-    off = [np.abs(run.current - nominal.drive.current[::10]).max() for run in runs]
-    assert off[2] < off[1] / 20 < 1e-4
-    assert np.abs(runs[2].energy.residual).max() < 1e-6 * runs[2].energy.electrical[-1]
+    missed = np.array([nominal.missed(run) for run in runs])
+    current = [np.abs(run.current - nominal.drive.current[::10]).max() for run in runs]
+    energy = [np.abs(run.energy.residual).max() / run.energy.electrical[-1] for run in runs]
+    for error in (missed, current, energy):
+        assert np.polyfit(np.log(tolerances), np.log(error), 1)[0] > 0.5
+    # the local errors of some hundred steps may add up
+    assert (missed < 100 * tolerances).all()
 
 
+@pytest.mark.slow
 def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> None:
     wrong = heavier(nominal.m)
     right, astray = nominal.missed(nominal.run()), nominal.missed(nominal.run(wrong))
@@ -103,6 +108,7 @@ def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> No
     assert missed[1] < 0.3 * missed[0]
 
 
+@pytest.mark.slow
 def test_a_plain_function_of_voltages_mends_it_too(nominal: Nominal) -> None:
     """Nominal voltages, and springs and dampers between shafts and where they should be."""
     wrong, train = heavier(nominal.m), nominal.m._model.train

@@ -20,11 +20,11 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-# the kernel's own do not count: an error in them would keep it from ending
-WARNINGS_FAIL = """
+# Errors where the run has `-W error`. The kernel's own are ignored, for an error would keep it from ending.
+WARNINGS = """
 import warnings
 
-warnings.simplefilter("error")
+warnings.simplefilter("{}")
 warnings.filterwarnings("ignore", module="ipykernel|IPython|jupyter_client|tornado|traitlets|zmq")
 """
 # a path of one machine: its root, its home or its drive at the start of a word
@@ -55,11 +55,12 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def executed(notebook: nbformat.NotebookNode, room: Path) -> nbformat.NotebookNode:
-    """A notebook with outputs, run by this very Python; warnings are errors in its cells."""
+    """A notebook with outputs, run by this very Python; `-W error` holds in its cells too."""
     write_kernel_spec(str(room / "kernels" / "python3"))
     specs = KernelSpecManager(kernel_dirs=[str(room / "kernels")], ensure_native_kernel=False)
     copy = nbformat.from_dict(notebook)
-    copy.cells.insert(0, nbformat.v4.new_code_cell(WARNINGS_FAIL))
+    action = os.environ.get("KIC_TEST_WARNINGS", "ignore")
+    copy.cells.insert(0, nbformat.v4.new_code_cell(WARNINGS.format(action)))
     client = nbclient.NotebookClient(
         copy,
         timeout=SECONDS,
@@ -135,11 +136,13 @@ def test_it_asks_and_ends_in_an_answer(path: Path) -> None:
     assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(last.source)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path: Path, room: Path) -> None:
     assert said(executed(read(path), room), "stderr") == ""
 
 
+@pytest.mark.slow
 def test_cells_run_by_this_python(room: Path) -> None:
     """With this kic, in an empty folder, and with the pictures that notebooks have."""
     shown = executed(
@@ -154,8 +157,10 @@ def test_cells_run_by_this_python(room: Path) -> None:
     assert len(pictures) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["assert 1 == 2", "import warnings\n\nwarnings.warn('beware')"])
-def test_what_goes_wrong_in_a_cell_is_seen(source: str, room: Path) -> None:
+def test_what_goes_wrong_in_a_cell_is_seen(source: str, room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIC_TEST_WARNINGS", "error")
     with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"AssertionError|beware"):
         executed(of_code(source), room)
 

@@ -90,7 +90,7 @@ def test_a_whole_task_is_a_transfer(name: str) -> None:
     """With as many rows as freedoms Λ, μ and p are I*, P* and the load in the task's coordinates."""
     c, task = posture(name), CASES[name][1].split()
     s, d = c.operational_space(task), c.dynamics(wrt=task)
-    limit = 1e-13 * np.linalg.cond(s.G) ** 2
+    limit = 1e-12 * np.linalg.cond(s.G) ** 2
     assert mismatch(s.Lambda, d.I) < limit
     assert mismatch(s.mu_task, d.P) < limit
     assert mismatch(-s.p, d.load) < limit
@@ -101,7 +101,9 @@ def test_in_other_coordinates_it_is_the_same_task() -> None:
     c, task = posture("gough-stewart"), ["platform.x", "platform.wy"]
     legs, pose = c.operational_space(task), c.operational_space(task, wrt="platform")
     assert mismatch(pose.Lambda, legs.Lambda) < 1e-11
-    assert mismatch(pose.p, legs.p) < 1e-11
+    # p is a small difference of large loads
+    size = (np.abs(legs.inverse).T @ np.abs(c.dynamics().load)).max()
+    assert np.abs(pose.p - legs.p).max() < 1e-12 * size
     qd = np.random.default_rng(0).normal(size=6)
     moved = c.coefficients("platform", order=1).G @ qd
     udd = [0.3, -0.2]
@@ -130,6 +132,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     assert "<table>" in s._repr_html_() or 0 in batch
 
 
+@pytest.mark.slow
 def test_complex_steps_pass() -> None:
     """The derivative of Λ along a coordinate, by the complex step and by differences of high order."""
     m, q = kic.load("panda"), np.array(POSTURES["panda"])

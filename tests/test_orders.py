@@ -48,7 +48,7 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
             continue
         wrt = names.split()
         transfer = c._model.transfer(tuple(wrt))
-        limit = max(1e-12, 100 * EPS * float(c._model.closure(tuple(wrt)).condition(c._states)[0]))
+        limit = max(1e-12, 1000 * EPS * float(c._model.closure(tuple(wrt)).condition(c._states)[0]))
         A = first_order(transfer, c)
         u, d = c.coefficients(of, 3, wrt), c.dynamics(wrt)
         valued, largest = np.isfinite(u.values), max(np.abs(d.I).max(), np.abs(d.P).max())

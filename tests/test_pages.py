@@ -88,6 +88,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "of"),
     [
@@ -128,6 +129,7 @@ def test_a_page_is_whole_and_stands_alone(mechanism: kic.Mechanism, of: str | li
     assert ("mobility" in sections) == bool(mechanism.cuts or mechanism.rods or mechanism.couplings)
 
 
+@pytest.mark.slow
 def test_a_page_has_every_table_of_the_report() -> None:
     m = kic.load("five-bar")
     c = m.at({"A": 1.2, "E": 1.5})
@@ -286,6 +288,7 @@ def test_panels_leave_out_what_has_no_answer() -> None:
     assert "more that change less" in first.caption
 
 
+@pytest.mark.slow
 def test_poles_do_not_flatten_the_rest() -> None:
     m = kic.load("slider-crank")
     free = kic.load("quadruped")
@@ -448,6 +451,7 @@ def test_the_command_draws(tmp_path: Path, ending: str, start: bytes) -> None:
     assert file.read_bytes().startswith(start)
 
 
+@pytest.mark.slow
 def test_drawings_follow_their_options(tmp_path: Path) -> None:
     def drawn(*options: str) -> bytes:
         file = tmp_path / "x.svg"
@@ -477,6 +481,7 @@ def test_drawings_follow_their_options(tmp_path: Path) -> None:
     assert traced == kic.draw(way).trace(["link6", "tool"]).save(tmp_path / "y.svg").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_command_animates(tmp_path: Path) -> None:
     file = tmp_path / "turn.gif"
     assert run("draw", "four-bar", "--move", "A=60deg..420deg", "--trace", "tip", "-o", str(file)) == ""
@@ -486,6 +491,7 @@ def test_the_command_animates(tmp_path: Path) -> None:
         assert film.n_frames == 48  # the last of 49 postures is the first again
 
 
+@pytest.mark.slow
 def test_only_whole_turns_of_all_that_moves_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[kic.Configuration] = []
     make = animate.animate

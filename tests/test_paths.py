@@ -115,7 +115,7 @@ def test_a_slider_crank_turns_over_its_dead_centres() -> None:
     with pytest.raises(kic.PostureError) as caught:
         m.path({"piston": stroke})
     assert stroke[caught.value.failed[0][0]] < b - a < stroke[caught.value.failed[0][0] - 1]
-    assert caught.value.reached.value("piston")[0] == pytest.approx(b - a, abs=1e-8)
+    assert caught.value.reached.value("piston")[0] == pytest.approx(b - a, abs=1e-7)
 
 
 @pytest.mark.parametrize("count", [2, 10, 20, 50, 200, 3, 5])
@@ -234,6 +234,7 @@ def test_questions_that_are_none(inputs: object, more: dict, text: str) -> None:
         kic.load("four-bar").path(inputs, **more)
 
 
+@pytest.mark.slow
 def test_a_batch_finds_what_its_members_find_alone() -> None:
     """Members out of reach are given up without their reasons, and take none of the others with them."""
     m = kic.load("five-bar")

@@ -83,6 +83,7 @@ def boxes(drawn: MechanismPicture) -> list[tuple[str, np.ndarray]]:
     return found
 
 
+@pytest.mark.slow
 @every_picture
 def test_every_model_is_pictured(name: str, which: str, folder: Path) -> None:
     from PIL import Image
@@ -116,6 +117,7 @@ def test_the_postures_are_three_of_one_branch(name: str) -> None:
         assert max(t[:3, :3].max() + t[:3, 3].max() / size for t in T) > 0.03
 
 
+@pytest.mark.slow
 @every_picture
 def test_everything_is_on_the_paper_to_scale(name: str, which: str) -> None:
     p = picture(name, which)
@@ -134,6 +136,7 @@ def test_everything_is_on_the_paper_to_scale(name: str, which: str) -> None:
     np.testing.assert_allclose(across[0] * 72 / p.figure.dpi, p._canvas.points, rtol=1e-9)
 
 
+@pytest.mark.slow
 @every_picture
 def test_words_are_legible(name: str, which: str) -> None:
     p = picture(name, which)

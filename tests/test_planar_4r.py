@@ -59,7 +59,7 @@ def test_it_is_what_its_prose_says(arm: kic.Mechanism) -> None:
     assert np.abs(q - np.radians([0, 90, -90, 90])).max() < 1e-15
     for c in (arm.at(), arm.at(POSTURE)):
         at, J = tip(c.phi)
-        assert mismatch(c.value("tip")[:2], at) < 1e-14
+        assert mismatch(c.value("tip")[:2], at) < 1e-13
         assert mismatch(c.coefficients(TIP).G, J) < 1e-14
         assert mismatch(c.dynamics().I, inertia(c.phi)) < 1e-13
 
@@ -79,6 +79,7 @@ def test_rates_and_operational_space_in_closed_form(arm: kic.Mechanism, energy: 
         assert abs(w - np.sqrt(np.linalg.det(J @ J.T))) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("energy", [False, True], ids=["norm", "energy"])
 def test_ten_turns_of_the_tip_do_not_bring_the_joints_back(arm: kic.Mechanism, energy: bool) -> None:
     """The joints go where the closed form's own integral goes; the tip stays on its circle."""

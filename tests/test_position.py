@@ -53,6 +53,7 @@ def apart(c: Configuration, e: Configuration) -> float:
 # ---------------------------------------------------------------------------------- closing, and back
 
 
+@pytest.mark.slow
 @every_model
 def test_it_closes_from_random_near_postures(name: str) -> None:
     size, sets = MODELS[name]
@@ -117,12 +118,12 @@ def test_the_pose_of_a_platform(batch: tuple[int, ...]) -> None:
     pose = transform(0.05 * rng.normal(size=(*batch, 3)), 0.1 * rng.normal(size=(*batch, 3)))
     c = m.at({"platform": pose})
     assert c.batch == batch
-    assert np.abs(c.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-14
+    assert np.abs(c.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
     # inverse kinematics of a platform in closed form: legs as long as between their joints
     for k in range(1, 7):
         low, high = (np.array(m._model.drawing.part(f"{x}{k}").at) for x in "US")
         long = np.linalg.norm(pose.apply(high) - low, axis=-1)
-        assert np.abs(c.value(f"L{k}") - long).max(initial=0.0) < 1e-14
+        assert np.abs(c.value(f"L{k}") - long).max(initial=0.0) < 1e-13
     # forward again, and to the same pose by its orientation and the place of a point
     legs = m.at({f"L{k}": c.value(f"L{k}") for k in range(1, 7)}, near=c if batch else m.at())
     assert np.abs(legs.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-12
@@ -254,6 +255,7 @@ def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
         assert reached.value(name)[0] == pytest.approx(there, abs=1e-9)
 
 
+@pytest.mark.slow
 @every_model
 def test_large_moves_against_small_steps(name: str) -> None:
     """At random far targets: where the small steps arrive it is at the same posture, else it is refused."""
@@ -333,16 +335,17 @@ def test_scales(size: float, short: float) -> None:
     C = knee(crank * np.array([-np.sin(1.0), np.cos(1.0), 0.0])) - D
     drawn = at["C"] - D
     turned = np.arctan2(C[1], C[0]) - np.arctan2(drawn[1], drawn[0])
-    assert c.value("D") == pytest.approx(turned, abs=1e-14 + 1e-12 * abs(turned))
+    assert c.value("D") == pytest.approx(turned, abs=1e-13 + 1e-12 * abs(turned))
     if short < 1e-5:  # a thousandth of a degree of the rocker is a turn of the crank: as good as locked
         with pytest.raises(kic.PostureError, match="its inputs depend on one another where it starts"):
             m.at({"D": turned / 2})
         return
     half = m.at({"D": turned / 2})
     assert 0 < half.value("A") < 1
-    assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-15 / short)
+    assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-13 / short)
 
 
+@pytest.mark.slow
 def test_a_way_that_is_too_long() -> None:
     m = kic.load("four-bar")
     assert m.at({"A": 100.0}).value("tip") == pytest.approx(

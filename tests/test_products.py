@@ -124,6 +124,7 @@ def test_cross_with_a_vector(batch, scalar):
         same(cross(A, B[..., None])[..., 0].swapaxes(-1, -2), wanted, scalar)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("K", [1, 2, 3])
@@ -137,6 +138,7 @@ def test_quadratic(K, batch, scalar):
         same(quadratic(C, D), wanted, scalar)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("batch", BATCHES)
 def test_bilinear(batch, scalar):

@@ -197,6 +197,7 @@ everywhere = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @everywhere
 def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
     m, c = standing(name, place)
@@ -205,7 +206,9 @@ def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
         f = c.joint_forces(qd, qdd, split="minimum norm")
         assert left_over(m, c, f, qd, qdd) < 1e-12
         effort = c.dynamics().effort(qd, qdd)
-        assert np.abs(f.effort - effort).max() <= 1e-12 * max(np.abs(effort).max(), np.abs(f.moment).max())
+        # an effort is a sum of forces times arms, which may cancel
+        sizes = np.abs(effort), np.abs(f.moment), np.abs(f.force) * m._model.length
+        assert np.abs(f.effort - effort).max() <= 1e-12 * max(size.max() for size in sizes)
 
 
 @everywhere
@@ -642,6 +645,7 @@ def test_more_gears_than_needed() -> None:
 # --- splits ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANAR)
 def test_the_split_is_the_smallest_that_holds(name: str) -> None:
     m, c = posture(name, 0)
@@ -659,7 +663,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
 
     least = held(f)
     size = np.abs(f.effort).max()
-    assert np.abs(play.T @ least).max() < 1e-12 * size  # no step to any side makes it less
+    assert np.abs(play.T @ least).max() < 1e-11 * size  # no step to any side makes it less
     rng = np.random.default_rng(3)
     for _ in range(5):
         step = rng.normal(size=play.shape[1])

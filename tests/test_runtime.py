@@ -63,6 +63,7 @@ def test_user_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.array_equal(found[seed], answer(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_process_pools(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +141,7 @@ def test_a_batch_after_the_main_thread(loaded: bool) -> None:
 TIP = "import kic; print(kic.load('horn-two-link').at([0.0, 0.0]).coefficients('tip', order=1).G[1, 0])"
 
 
+@pytest.mark.slow
 def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "kic", tmp_path / "kic", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(models_directory(), tmp_path / "models", dirs_exist_ok=True)
@@ -165,6 +167,7 @@ def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     assert edited.stdout.strip() == "4.0", edited.stderr
 
 
+@pytest.mark.slow
 def test_a_lost_cache_does_not_stop_the_work(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert python(TIP, KIC_CACHE_DIR=str(cache)).stdout.strip() == "2.0"
@@ -259,6 +262,7 @@ def test_what_fails_while_the_cache_is_written(
     assert run_tiny() == 1
 
 
+@pytest.mark.slow
 def test_importing_is_light() -> None:
     """The compiler, SciPy and the schema library come when first needed."""
     heavy = ("numba", "scipy", "pydantic", "tomlkit", "click")

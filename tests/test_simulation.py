@@ -473,6 +473,7 @@ def test_a_start_must_be_one_closed_posture() -> None:
         kic.simulate(pendulum(), pendulum().at([1.0 + 0.1j]), 1.0)
 
 
+@pytest.mark.slow
 def test_a_bar_is_shown_on_request(capsys) -> None:
     m = pendulum()
     kic.simulate(m, m.at([1.0]), 60.0, progress=True, **TIGHT)

@@ -163,6 +163,7 @@ def test_the_gallery_shows_what_is_said_under_it() -> None:
     assert sum(sizes) < 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
 def test_the_gallery_is_drawn_by_kic_as_it_is(piece) -> None:
     """Edges may be smoothed otherwise on another machine; sizes and lines may not differ."""

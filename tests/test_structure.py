@@ -101,11 +101,13 @@ c.coefficients("link6", 3), c.dynamics(), m.prepare("link6", dynamics=True)(c.st
 """
 
 
+@pytest.mark.slow
 def test_importing_loads_no_room() -> None:
     assert run(f"import sys, kic; {LOADED}") == "kic"
     assert run(f"import sys, kic; dir(kic), kic.__all__, kic.__version__; {LOADED}") == "kic"
 
 
+@pytest.mark.slow
 def test_a_posture_loads_no_room_of_questions() -> None:
     loaded = {name.removeprefix("kic.") for name in run(POSTURE + LOADED).split()}
     assert {"configuration", "kernels.dynamics"} <= loaded
@@ -113,6 +115,7 @@ def test_a_posture_loads_no_room_of_questions() -> None:
     assert rooms == ASKING | {"questions.bifurcation"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "told"),
     [
@@ -130,6 +133,7 @@ def test_public_names_are_found_any_way(code: str, told: str) -> None:
     assert run(code).splitlines()[0] == told
 
 
+@pytest.mark.slow
 def test_results_are_read_where_nothing_is_loaded(tmp_path: Path) -> None:
     """A pickle names the module of a result, which is loaded for it."""
     c = kic.load("horn-two-link").at([0.1, 0.2])

@@ -102,6 +102,7 @@ def test_units_of_answers() -> None:
     assert s.units == {"height": "m"}
 
 
+@pytest.mark.slow
 def test_transfer_vanishes_with_the_inputs_and_says_where() -> None:
     """Inputs A, E of the five-bar are singular where coupler and follower are in line."""
     s = kic.sweep(FIVE, WIDE, kic.answers.transfer())
@@ -160,6 +161,7 @@ def test_force_margin_where_an_effort_takes_no_part() -> None:
 # -------------------------------------------------------------------------------------- reach and branch
 
 
+@pytest.mark.slow
 def test_reach_of_the_five_bar_is_what_its_annuli_leave() -> None:
     """A tip at the pin of two legs of 12 and 24: from 12 to 36 away from either pivot."""
     s = kic.sweep(FIVE, WIDE, "tip.x")
@@ -199,6 +201,7 @@ def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
         FIVE.at({"tip.x": 12.0, "tip.y": 1.0}, near=below)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assembly", [0, 1, 2, 3])
 def test_a_map_keeps_its_assembly(assembly: int) -> None:
     """Each leg keeps the side of its elbow all over the map, whichever posture it begins with."""
@@ -237,6 +240,7 @@ def test_three_axes_and_a_platform() -> None:
     np.testing.assert_allclose(s["transfer"][1, 2, 2], c.singularities().measures["inputs"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_limits_are_not_gone_through() -> None:
     """The tip goes round the shoulder either way, as far as limits of the shoulder let it."""
     angle = np.linspace(-3.4, 3.4, 35)
@@ -271,6 +275,7 @@ def plain() -> kic.Sweep:
     return kic.sweep(FIVE, WIDE, ASKED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 7, 100, 10**6])
 def test_chunks_do_not_matter(plain: kic.Sweep, chunk: int) -> None:
     grid = WIDE if chunk > 1 else {name: x[12:20] for name, x in WIDE.items()}
@@ -278,6 +283,7 @@ def test_chunks_do_not_matter(plain: kic.Sweep, chunk: int) -> None:
     same(whole, kic.sweep(FIVE, grid, ASKED, chunk=chunk), 1e-12)
 
 
+@pytest.mark.slow
 def test_threads(plain: kic.Sweep) -> None:
     with ThreadPoolExecutor(2) as pool:
         same(plain, kic.sweep(FIVE, WIDE, ASKED, executor=pool, chunk=60), 1e-12)
@@ -286,6 +292,7 @@ def test_threads(plain: kic.Sweep) -> None:
         assert s["answer"].shape == (2,)
 
 
+@pytest.mark.slow
 def test_processes(plain: kic.Sweep) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         begun = time.monotonic()
@@ -521,6 +528,7 @@ def test_rounding_is_no_median() -> None:
     assert "e-1" not in repr(s)
 
 
+@pytest.mark.slow
 def test_progress(capsys: pytest.CaptureFixture) -> None:
     kic.sweep(FIVE, WIDE, "tip.x", progress=True)
     assert "kic: [" in capsys.readouterr().err

@@ -43,6 +43,7 @@ def test_exudyn_swings_to_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> Non
         swings.PeerSwing(swing, 250)
 
 
+@pytest.mark.slow
 def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stays far from what its legs can not reach, and kic keeps its energy and to its reference."""
     monkeypatch.setattr(swings, "TIMES", np.linspace(0, 2, 21))
@@ -50,11 +51,12 @@ def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
     run = swing.run()
     assert np.abs(run.q - run.q[0]).max() < 0.15
     assert swing.error(run["eye"]) < 1e-7
-    assert np.abs(run.energy.residual).max() < 1e-6 * np.ptp(run.energy.potential)
+    assert np.abs(run.energy.residual).max() < 1e-5 * np.ptp(run.energy.potential)
     loosest = swing.no_worse(1e-4)
     assert swing.error(swing.run(loosest)["eye"]) <= 1e-4 < swing.error(swing.run(100 * loosest)["eye"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", [False, pytest.param(True, marks=needs_exudyn)])
 def test_lines_are_complete(peer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not peer:

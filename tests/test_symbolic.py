@@ -21,6 +21,7 @@ def two_link():
     return kic.load("horn-two-link").at([t1, t2])
 
 
+@pytest.mark.slow
 def test_tip_and_its_derivatives(two_link) -> None:
     tip = two_link.coefficients("tip", order=3)
     x, y = sp.cos(t1) + sp.cos(t1 + t2), sp.sin(t1) + sp.sin(t1 + t2)
@@ -39,6 +40,7 @@ def test_tip_and_its_derivatives(two_link) -> None:
     assert zero(reach.G[0, 1] * reach.values[0] + sp.sin(t2))
 
 
+@pytest.mark.slow
 def test_dynamics_are_horn_s_closed_form(two_link) -> None:
     """Equal sticks, m = l = 1: the bracket times ml²/2, and the gravity torques."""
     d = two_link.dynamics()
@@ -55,6 +57,7 @@ def test_dynamics_are_horn_s_closed_form(two_link) -> None:
     assert zero(d.kinetic_energy([w1, w2]) - ((five + c2) * w1**2 + (two + c2) * w1 * w2 + w2**2 / 3) / 2)
 
 
+@pytest.mark.slow
 def test_symbols_and_numbers_agree_on_other_joints() -> None:
     """A tree with sliders and a ball (as drawn): symbols, then numbers put in."""
     rng = np.random.default_rng(4)

@@ -115,7 +115,7 @@ def _linear(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """By Clarabel."""
-    from scipy.sparse import csc_array, triu
+    from scipy.sparse import csc_array
 
     clarabel = solver()
     cones: list[Any] = [clarabel.ZeroConeT(len(p.e))] if len(p.e) else []
@@ -123,7 +123,7 @@ def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     size = len(p.cost)
-    square = csc_array((size, size)) if p.square is None else csc_array(triu(p.square))
+    square = csc_array((size, size)) if p.square is None else csc_array(np.triu(p.square))
     rows, right = csc_array(np.concatenate([p.E, p.A])), np.concatenate([p.e, p.h])
     for tolerance in TOLERANCES:
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
