@@ -58,16 +58,20 @@ from typing import TYPE_CHECKING, Any
 # what type checkers and editors see; at run time a name is loaded when it is first used, see `_HOME`
 # ruff: noqa: F401
 if TYPE_CHECKING:
-    from kic import products, trajectories
-    from kic.bearing.jointforces import JointForces, Wrench
-    from kic.closer import Closer
-    from kic.coefficients import Coefficients
+    from kic.actuation.distribution import Distribution
+    from kic.actuation.internal_loads import InternalLoads
+    from kic.analysis.assemblies import Assemblies
+    from kic.analysis.input_sets import IndependentSet, IndependentSets
+    from kic.analysis.sensitivity import sensitivity
+    from kic.analysis.singularities import Singularities, Singularity
     from kic.configuration import Configuration
-    from kic.contacts import Contact
-    from kic.contributions import Contributions
-    from kic.couplings import Coupling
-    from kic.dh import DHRow, from_dh
-    from kic.dynamics import Dynamics
+    from kic.description.contacts import Contact
+    from kic.description.couplings import Coupling
+    from kic.description.motors import Motor
+    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+    from kic.dynamics.contributions import Contributions
+    from kic.dynamics.drive_train import Drive
+    from kic.dynamics.dynamics import Dynamics
     from kic.errors import (
         FileError,
         InertiaError,
@@ -83,136 +87,128 @@ if TYPE_CHECKING:
         SingularError,
         UnknownNameError,
     )
-    from kic.evaluator import Evaluator
-    from kic.grasping.contactarrays import contact_frames
-    from kic.grasping.contactset import ContactSet, grasp_map
-    from kic.grasping.forceclosure import GraspClosure, force_closure, form_closure
-    from kic.grasping.grasp import Grasp
-    from kic.grasping.graspmotion import GraspMotion
-    from kic.grasping.gripping import GripForces, grip_forces, largest_load
-    from kic.linear.actuators import Drive
+    from kic.evaluator import Closer, Evaluator
+    from kic.grasp.contacts import ContactSet, contact_frames, grasp_map
+    from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
+    from kic.grasp.grasp import Grasp, GraspMotion
+    from kic.grasp.grip import GripForces, grip_forces, largest_load
+    from kic.io.dh import DHRow, from_dh
+    from kic.io.library import model_names
+    from kic.io.toml import load, save, schema
+    from kic.joint_forces.joint_forces import JointForces, Wrench
+    from kic.kinematics import products
+    from kic.kinematics.coefficients import Coefficients
     from kic.linear.equilibrium import Equilibrium
     from kic.linear.linearize import Linearization
     from kic.linear.modes import Modes
-    from kic.linear.statespace import StateSpace
+    from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
-    from kic.modelfile import load, save, schema
-    from kic.motors import Motor
-    from kic.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
-    from kic.picturing.animate import Animation, animate
-    from kic.picturing.draw import MechanismPicture, draw
-    from kic.questions.assemblies import Assemblies
-    from kic.questions.independent import IndependentSet, IndependentSets
-    from kic.questions.sensitivity import sensitivity
-    from kic.questions.singularities import Singularities, Singularity
-    from kic.reporting.page import report_page
-    from kic.sharing.distribution import Distribution
-    from kic.sharing.internalloads import InternalLoads
-    from kic.shipped import model_names
-    from kic.simulating import controllers
-    from kic.simulating.energy import Energy
-    from kic.simulating.simulate import simulate
-    from kic.simulating.simulation import Simulation
-    from kic.sweeping import answers
-    from kic.sweeping.sweep import sweep
-    from kic.sweeping.swept import Sweep
-    from kic.tasks.ellipsoids import Ellipsoid
-    from kic.tasks.following import Following
-    from kic.tasks.operational import OperationalEvaluator, OperationalSpace
-    from kic.tasks.redundancy import ResolutionEvaluator
-    from kic.tasks.resolution import Resolution
-    from kic.tasks.secondary import JointLimits, Manipulability, PreferredPosture
+    from kic.operational_space.ellipsoids import Ellipsoid
+    from kic.operational_space.operational_space import OperationalEvaluator, OperationalSpace
+    from kic.operational_space.redundancy import Resolution, ResolutionEvaluator
+    from kic.operational_space.secondary_objectives import JointLimits, Manipulability, PreferredPosture
+    from kic.plotting.animate import Animation, animate
+    from kic.plotting.draw import MechanismPicture, draw
+    from kic.report.page import report_page
+    from kic.simulation import controllers
+    from kic.simulation.result import Energy, Simulation
+    from kic.simulation.simulate import simulate
+    from kic.sweeps import metrics as answers
+    from kic.sweeps.result import Sweep
+    from kic.sweeps.sweep import sweep
+    from kic.trajectory import builders as trajectories
+    from kic.trajectory.tracking import Following
 
 __version__ = "0.1.0"
 
 # every public name with the module it is from, or is
 _HOME = {
-    "Animation": "picturing.animate",
-    "Assemblies": "questions.assemblies",
-    "Body": "parts",
-    "Closer": "closer",
-    "Coefficients": "coefficients",
+    "Animation": "plotting.animate",
+    "Assemblies": "analysis.assemblies",
+    "Body": "description.parts",
+    "Closer": "evaluator",
+    "Coefficients": "kinematics.coefficients",
     "Configuration": "configuration",
-    "Contact": "contacts",
-    "ContactSet": "grasping.contactset",
-    "Contributions": "contributions",
-    "Coupling": "couplings",
-    "DHRow": "dh",
-    "Distance": "parts",
-    "Distribution": "sharing.distribution",
-    "Drive": "linear.actuators",
-    "Dynamics": "dynamics",
-    "Ellipsoid": "tasks.ellipsoids",
-    "Energy": "simulating.energy",
+    "Contact": "description.contacts",
+    "ContactSet": "grasp.contacts",
+    "Contributions": "dynamics.contributions",
+    "Coupling": "description.couplings",
+    "DHRow": "io.dh",
+    "Distance": "description.parts",
+    "Distribution": "actuation.distribution",
+    "Drive": "dynamics.drive_train",
+    "Dynamics": "dynamics.dynamics",
+    "Ellipsoid": "operational_space.ellipsoids",
+    "Energy": "simulation.result",
     "Equilibrium": "linear.equilibrium",
     "Evaluator": "evaluator",
     "FileError": "errors",
-    "Following": "tasks.following",
-    "Force": "parts",
-    "Grasp": "grasping.grasp",
-    "GraspClosure": "grasping.forceclosure",
-    "GraspMotion": "grasping.graspmotion",
-    "GripForces": "grasping.gripping",
-    "IndependentSet": "questions.independent",
-    "IndependentSets": "questions.independent",
+    "Following": "trajectory.tracking",
+    "Force": "description.parts",
+    "Grasp": "grasp.grasp",
+    "GraspClosure": "grasp.force_closure",
+    "GraspMotion": "grasp.grasp",
+    "GripForces": "grasp.grip",
+    "IndependentSet": "analysis.input_sets",
+    "IndependentSets": "analysis.input_sets",
     "InertiaError": "errors",
     "InputError": "errors",
-    "InternalLoads": "sharing.internalloads",
-    "Joint": "parts",
-    "JointForces": "bearing.jointforces",
-    "JointLimits": "tasks.secondary",
+    "InternalLoads": "actuation.internal_loads",
+    "Joint": "description.parts",
+    "JointForces": "joint_forces.joint_forces",
+    "JointLimits": "operational_space.secondary_objectives",
     "KicError": "errors",
     "LimitError": "errors",
     "Linearization": "linear.linearize",
     "LoopError": "errors",
-    "Manipulability": "tasks.secondary",
+    "Manipulability": "operational_space.secondary_objectives",
     "Mechanism": "mechanism",
-    "MechanismPicture": "picturing.draw",
+    "MechanismPicture": "plotting.draw",
     "MissingExtraError": "errors",
     "ModelError": "errors",
     "ModelFileError": "errors",
     "Modes": "linear.modes",
-    "Moment": "parts",
-    "Motor": "motors",
-    "OperationalEvaluator": "tasks.operational",
-    "OperationalSpace": "tasks.operational",
-    "Point": "parts",
+    "Moment": "description.parts",
+    "Motor": "description.motors",
+    "OperationalEvaluator": "operational_space.operational_space",
+    "OperationalSpace": "operational_space.operational_space",
+    "Point": "description.parts",
     "PostureError": "errors",
-    "PreferredPosture": "tasks.secondary",
-    "Resolution": "tasks.resolution",
-    "ResolutionEvaluator": "tasks.redundancy",
-    "Simulation": "simulating.simulation",
+    "PreferredPosture": "operational_space.secondary_objectives",
+    "Resolution": "operational_space.redundancy",
+    "ResolutionEvaluator": "operational_space.redundancy",
+    "Simulation": "simulation.result",
     "SimulationError": "errors",
     "SingularError": "errors",
-    "Singularities": "questions.singularities",
-    "Singularity": "questions.singularities",
-    "Spring": "parts",
-    "StateSpace": "linear.statespace",
-    "Sweep": "sweeping.swept",
-    "Units": "parts",
+    "Singularities": "analysis.singularities",
+    "Singularity": "analysis.singularities",
+    "Spring": "description.parts",
+    "StateSpace": "linear.state_space",
+    "Sweep": "sweeps.result",
+    "Units": "description.parts",
     "UnknownNameError": "errors",
-    "Wrench": "bearing.jointforces",
-    "animate": "picturing.animate",
-    "answers": "sweeping.answers",
-    "contact_frames": "grasping.contactarrays",
-    "controllers": "simulating.controllers",
-    "draw": "picturing.draw",
-    "force_closure": "grasping.forceclosure",
-    "form_closure": "grasping.forceclosure",
-    "from_dh": "dh",
-    "grasp_map": "grasping.contactset",
-    "grip_forces": "grasping.gripping",
-    "largest_load": "grasping.gripping",
-    "load": "modelfile",
-    "model_names": "shipped",
-    "products": "products",
-    "report_page": "reporting.page",
-    "save": "modelfile",
-    "schema": "modelfile",
-    "sensitivity": "questions.sensitivity",
-    "simulate": "simulating.simulate",
-    "sweep": "sweeping.sweep",
-    "trajectories": "trajectories",
+    "Wrench": "joint_forces.joint_forces",
+    "animate": "plotting.animate",
+    "answers": "sweeps.metrics",
+    "contact_frames": "grasp.contacts",
+    "controllers": "simulation.controllers",
+    "draw": "plotting.draw",
+    "force_closure": "grasp.force_closure",
+    "form_closure": "grasp.force_closure",
+    "from_dh": "io.dh",
+    "grasp_map": "grasp.contacts",
+    "grip_forces": "grasp.grip",
+    "largest_load": "grasp.grip",
+    "load": "io.toml",
+    "model_names": "io.library",
+    "products": "kinematics.products",
+    "report_page": "report.page",
+    "save": "io.toml",
+    "schema": "io.toml",
+    "sensitivity": "analysis.sensitivity",
+    "simulate": "simulation.simulate",
+    "sweep": "sweeps.sweep",
+    "trajectories": "trajectory.builders",
 }
 __all__ = list(_HOME)
 

@@ -1,6 +1,8 @@
 """``python -m kic`` is the command ``kic``."""
 
-from kic.cli import main
+from __future__ import annotations
+
+from kic.cli.main import main
 
 if __name__ == "__main__":
     main(prog_name="kic")

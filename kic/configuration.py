@@ -2,26 +2,1121 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
-from kic.arguments import flag, names_of
-from kic.arrays import broadcast_batches, check_finite, check_order
-from kic.coefficients import Coefficients
-from kic.contributions import Contributions
-from kic.dynamics import Dynamics
-from kic.errors import InputError
-from kic.kinematics import ContributionsQuestion
-from kic.linear.linearized import Linearized
-from kic.members import spread, surviving
-from kic.system import PIVOT
-from kic.transfer import Transfer
+from kic.description.parts import Joint
+from kic.display import Sheet, member
+from kic.dynamics.contributions import Contributions
+from kic.dynamics.dynamics import Dynamics
+from kic.errors import InputError, OutOfRangeError, shown
+from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.queries import ContributionsQuestion
+from kic.kinematics.state import phi_of
+from kic.numerics.arguments import flag, names_of
+from kic.numerics.arrays import (
+    broadcast_batches,
+    check_failures,
+    check_finite,
+    check_order,
+    spread,
+    surviving,
+    trailing,
+)
+from kic.transfer.compiled_model import Model
+from kic.transfer.constraint_system import PIVOT
+from kic.transfer.coordinate_transfer import Transfer
+from kic.transfer.targets import Aims
 
 if TYPE_CHECKING:
-    from kic.bearing.jointforces import JointForces
-    from kic.questions.singularities import Singularities
+    from scipy.spatial.transform import RigidTransform
+
+    from kic.actuation.distribution import Distribution
+    from kic.actuation.internal_loads import InternalLoads
+    from kic.analysis.singularities import Singularities
+    from kic.dynamics.drive_train import Drive
+    from kic.dynamics.dynamics import Dynamics
+    from kic.grasp.grasp import Answers, Grasp
+    from kic.joint_forces.joint_forces import JointForces
+    from kic.kinematics.coefficients import Coefficients
+    from kic.linear.linearize import Linearization
+    from kic.linear.state_space import Plant, StateSpace
+    from kic.operational_space.ellipsoids import Ellipsoid, Kind
+    from kic.operational_space.operational_space import OperationalSpace
+    from kic.operational_space.redundancy import Resolution
+    from kic.operational_space.weighting import Damping, Law, Weight
+
+
+def valued(joints: Iterable[Joint]) -> list[str]:
+    """Components of joints that have values in a loop, too: all but those of balls."""
+    return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]]
+
+
+def single_values(placement: Placement, names: Iterable[str]) -> np.ndarray:
+    """Values (n,) of single rows of one posture, NaN where there is none."""
+    found = []
+    for name in names:
+        try:
+            found.append(placement.value(name))
+        except InputError:
+            found.append(np.array(np.nan))
+    return np.array(found)
+
+
+class Placement:
+    """Where everything is: states that were closed, values of rows, places of bodies."""
+
+    def __init__(
+        self,
+        model: Model,
+        batch: tuple[int, ...],
+        states: np.ndarray,
+        ok: np.ndarray | None = None,
+        aims: Aims | None = None,
+    ) -> None:
+        self._model = model
+        self._states = states
+        self._batch = batch
+        self._ok = ok
+        # what was asked of members with and without a posture, where that was a position problem
+        self._aims = aims
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch, ``()`` for one posture."""
+        return self._batch
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Members that have a posture, (...) bool."""
+        return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok.copy()
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return self._model.drawing.name
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates in which answers come."""
+        return self._model.coordinates
+
+    @property
+    def state(self) -> np.ndarray:
+        """State of the spanning tree, (..., S); a copy."""
+        return self._states.reshape(*self.batch, self._states.shape[-1]).copy()
+
+    @property
+    def phi(self) -> np.ndarray:
+        """Coordinates of the spanning tree, (..., M); of an open chain in the order of `coordinates`.
+
+        Balls appear as rotation vectors. For an open chain, ``mechanism.at(c.phi)`` is the same posture.
+        """
+        phi = phi_of(self._model.tree, self._states)
+        return phi.reshape(*self.batch, self._model.tree.size)
+
+    def __getitem__(self, members: Any) -> Self:
+        """Members of a batch, by what NumPy takes as an index of its axes.
+
+        Parameters
+        ----------
+        members : int, slice, array of int or bool, or a tuple of these
+            Such as ``path[-1]``, ``path[::10]``, ``grid[0, :]``, ``c[c.ok]``.
+
+        Returns
+        -------
+        Configuration
+            Of the batch that is left.
+
+        Raises
+        ------
+        IndexError
+            For members that are not there.
+        InputError
+            Of one posture, which has no members.
+
+        Examples
+        --------
+        >>> import kic
+        >>> path = kic.load("four-bar").path({"A": [1.0, 1.1, 1.2]})
+        >>> path[-1].value("A").round(6), path[:2].batch
+        (np.float64(1.2), (2,))
+        """
+        if not self.batch:
+            raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
+        try:
+            which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
+        except (TypeError, ValueError, OverflowError):
+            which = None
+        except IndexError as error:
+            raise OutOfRangeError(f"`members` must be an index of the batch {self.batch}: {error}.") from None
+        if which is None:
+            said = "integers, slices, or arrays of integers or booleans"
+            raise InputError(f"`members` must be {said}, got {shown(members)}.")
+        ok = None if self._ok is None else self._ok.reshape(-1)[which]
+        which, shape = which.reshape(-1), which.shape
+        aims = None if self._aims is None else self._aims.take(which)
+        return type(self)(self._model, shape, self._states[which], ok, aims)
+
+    def _beside(self, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None) -> Any:
+        """Return a configuration of the same mechanism at other states; of assembly modes a plain one."""
+
+        return Configuration(self._model, batch, states, ok)
+
+    def __iter__(self) -> Iterator[Self]:
+        """The members of a batch along its first axis."""
+        if not self.batch:
+            raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
+        return (self[k] for k in range(self.batch[0]))
+
+    def _masked(self, T: np.ndarray) -> np.ndarray:
+        """NaN in every number of the members that have no posture."""
+        if self._ok is not None:
+            T[~self._ok.reshape(-1)] = np.nan
+        return T
+
+    def value(self, name: str) -> np.ndarray:
+        """Values of a point, a joint, a distance or a single row.
+
+        Parameters
+        ----------
+        name : str
+            Such as "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+
+        Returns
+        -------
+        ndarray
+            (..., P) of a part with several rows, (...,) of a single one.
+
+        Raises
+        ------
+        InputError
+            For an angular velocity, which is the rate of nothing; `pose` has the orientation.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
+        array([2., 0., 0.])
+        """
+        rows = self._model.rows(name, 1).answer.rows
+        if not rows.holonomic:
+            raise InputError(
+                f"'{name}' includes angular velocities, which have no value. "
+                "Ask for a point, or for the pose() of a body."
+            )
+        values = self._masked(self._model.values(name, self._states))
+        values = values.reshape(*self.batch, len(rows.labels))
+        return values[..., 0] if len(rows.labels) == 1 else values
+
+    def pose(self, body: str) -> RigidTransform:
+        """Displacement of a body from the drawing, as a SciPy `RigidTransform` (batched).
+
+        ``pose.apply(p)`` is where the body's point drawn at p is now.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        scipy.spatial.transform.RigidTransform
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such body.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
+        array([1.878, 0.479, 0.   ])
+        """
+        from scipy.spatial.transform import RigidTransform
+
+        self._model.only_real("pose()", "Ask for the same as a matrix, displacement().")
+        return RigidTransform.from_matrix(self.displacement(body))
+
+    def displacement(self, body: str) -> np.ndarray:
+        """The same as a matrix: homogeneous transform of a body from the drawing.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        (..., 4, 4)
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            If there is no such body, or for complex numbers, symbols, or members without posture.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
+        array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
+        """
+        model = self._model
+        model.drawing.part(body, "bodies")
+        if self._states.dtype not in (np.float64, model.tree.scalar):
+            raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
+        if self._ok is not None:
+            raise InputError(
+                f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
+            )
+        question = model.pose(body)
+        p = question.answer.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
+        T = np.zeros((*self.batch, 4, 4), p.dtype)
+        T[..., 3, 3] = 1
+        T[..., :3, 3] = p[..., 0, :]
+        # columns of the rotation: where the drawing's unit vectors have gone
+        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
+        return T
+
+    def sheet(self) -> Sheet:
+        """Labelled table of the posture, to print or to show."""
+        sheet = Sheet(f"{self.name}: posture")
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if self._ok is not None:
+            sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
+        if index is not None:
+            names = self.coordinates if self._model.direct else self._model.tree.columns
+            # joints at which loops are cut are no columns of the tree
+            cut = [] if self._model.tree.open else valued(self._model.drawing.joints)
+            cut = [c for c in cut if c not in names]
+            one = self[index] if self.batch else self
+            values = np.concatenate([one.phi, single_values(one, cut)])
+            caption = "coordinates" if self._model.tree.open else "joints"
+            sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+class Actuation(Placement):
+    """A posture with the questions that actuators ask; see `Configuration`."""
+
+    # answered by `Configuration`, on which these stand
+    coefficients: Any
+    dynamics: Any
+
+    def distribute(
+        self,
+        effort: Any,
+        actuators: str | Iterable[str],
+        criterion: Any = "minimum norm",
+        limits: Any = None,
+        lower: Any = None,
+        preload: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Distribution:
+        """Efforts of more actuators than freedoms that together give a generalized effort.
+
+        The motion of the coordinates settles that of the actuators, but not their efforts T: with G their
+        coefficients, GᵀT = T_u is all that is needed (4-80). The criterion takes those of least TᵀWT, in
+        closed form where no limit is met (4-85), else by an active set; or those of the least largest share.
+
+        Parameters
+        ----------
+        effort : (..., M) array_like
+            Generalized effort T_u at the coordinates, such as `Dynamics.effort` gives.
+        actuators : str or list of str
+            Rows where efforts act: joints, cut ones included, distances, rows of points or bodies; A of them.
+        criterion : str or (A,) or (..., A, A) array_like
+            "minimum norm" (W = 1); "limits" (weights 1/limit²); "least largest share" of the limits, and
+            among those of the next largest, and so on, which is unique; or positive weights, or a symmetric
+            positive definite W.
+        limits : float or (..., A) array_like, optional
+            Greatest efforts, which are never exceeded. They may be infinite, but not where the criterion
+            divides by them.
+        lower : float or (..., A) array_like, optional
+            Least efforts, such as 0 of a cable; by default −limits.
+        preload : (..., A) array_like, optional
+            Efforts whose part that does no work is added, as nearly as the limits let it.
+        wrt : str or list of str, optional
+            The coordinates of the effort, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            What becomes of members without an answer: an error that names them, or NaN.
+
+        Returns
+        -------
+        Distribution
+            ``d.effort`` (..., A), ``d.share``, ``d.at_limit``, ``d.internal`` (..., A), ``d.stiffness``.
+
+        Raises
+        ------
+        InputError
+            For fewer actuators than freedoms, weights or limits that are none, or a minimum norm over forces
+            and moments together.
+        LimitError
+            Where the limits do not allow the effort; it says how much of it, and which limits stop it.
+        SingularError
+            Where the actuators can not hold every motion.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("walking-machine").at()
+        >>> weight = c.dynamics().effort([0, 0, 0], [0, 0, 0])
+        >>> motors = ["B1", "C1", "B2", "C2"]
+        >>> c.distribute(weight, motors).effort.round(2).tolist()
+        [6.67, -5.88, -11.51, 4.04]
+        >>> d = c.distribute(weight, motors, "least largest share", limits=[40, 40, 20, 20])
+        >>> d.share.round(3).tolist()
+        [0.101, 0.268, 0.444, 0.444]
+        """
+        from kic.actuation.distribution import Sharing, distribute, efforts_of, labels_of
+
+        c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
+        given = {"effort": efforts_of("effort", effort, len(c.columns))}
+        if preload is not None:
+            given["preload"] = efforts_of("preload", preload, len(c.rows))
+        sharing = Sharing(self._model, c, criterion, limits, lower, **given)
+        return distribute(sharing, given["effort"], given.get("preload"), failures)
+
+    def internal_loads(
+        self,
+        actuators: str | Iterable[str],
+        criterion: Any = "minimum norm",
+        limits: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> InternalLoads:
+        """Efforts of actuators that do no work: what they pull against each other, whatever moves.
+
+        Parameters
+        ----------
+        actuators : str or list of str
+            As in `distribute`; A of them.
+        criterion : str or (A,) or (..., A, A) array_like
+            In which metric the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
+        limits : (..., A) array_like, optional
+            For "limits".
+        wrt, failures
+            As in `distribute`. The space does not depend on the coordinates; the stiffness does.
+
+        Returns
+        -------
+        InternalLoads
+            ``loads.basis`` (..., A, A − M), ``loads.efforts``, ``loads.stiffness``.
+
+        Raises
+        ------
+        InputError, SingularError
+            As `distribute`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
+        >>> print(*loads.sentences())
+        Internal load 1: B1, C1 against B2, C2.
+        """
+        from kic.actuation.distribution import Sharing, internal_loads, labels_of
+
+        c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
+        return internal_loads(Sharing(self._model, c, criterion, limits), failures)
+
+    def actuator_dynamics(
+        self,
+        actuators: str | Iterable[str],
+        criterion: Any = "minimum norm",
+        limits: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Dynamics:
+        """I*, P* and loads seen from more actuators than freedoms (eqs 4-87 to 4-90).
+
+        Parameters
+        ----------
+        actuators, criterion, limits, wrt, failures
+            As in `distribute`; limits are weights here, and not watched.
+        applied : dict of str to (..., 3) array_like, optional
+            As in `dynamics`.
+
+        Returns
+        -------
+        Dynamics
+            I* (..., A, M), P* (..., A, M, M), Tᴸ (..., A), with `efforts` the actuators: its `effort` of a
+            motion is that of `dynamics`, distributed.
+
+        Raises
+        ------
+        InputError, SingularError, InertiaError
+            As `distribute` and `dynamics`; and for "least largest share", which is no linear law.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("two-finger-hand").at()
+        >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
+        (4, 3, 3)
+        """
+        from kic.actuation.distribution import Sharing, actuator_dynamics, labels_of
+
+        c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
+        dynamics = self.dynamics(wrt=wrt, applied=applied, failures=failures)
+        return actuator_dynamics(Sharing(self._model, c, criterion, limits), dynamics, failures)
+
+
+class TaskSpace(Actuation):
+    """A posture with the questions that a task asks; see `Configuration`."""
+
+    def operational_space(
+        self,
+        task: str | Iterable[str],
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> OperationalSpace:
+        """Dynamics as a task feels them: Λ, μ, p, the dynamically consistent inverse and its null space.
+
+        Parameters
+        ----------
+        task : str or list of str
+            Rows of the task, as `of` in `coefficients`, at most as many as there are freedoms.
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            What becomes of members where the task is singular: an error that names them, or NaN.
+
+        Returns
+        -------
+        OperationalSpace
+            Λ (..., P, P), μ (..., P, M, M), p (..., P), J̄ (..., M, P).
+
+        Raises
+        ------
+        UnknownNameError, InertiaError
+            As `coefficients` and `dynamics`.
+        InputError
+            For a task of more rows than freedoms, or symbols.
+        SingularError
+            Where the task's rows depend on one another.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("gough-stewart").at()
+        >>> s = c.operational_space(["platform.x", "platform.y"])
+        >>> bool(abs(s.G @ s.projector).max() < 1e-12)
+        True
+        """
+        from kic.operational_space.operational_space import OperationalEvaluator
+
+        f = OperationalEvaluator(self._model, task, wrt)
+        good, table = surviving(self.ok, failures, lambda members: f.table(self._states[members]))
+        return f.results(spread(table, good), self.batch)
+
+    def ellipsoid(
+        self,
+        kind: Kind,
+        of: str | Iterable[str],
+        wrt: str | Iterable[str] | None = None,
+        limits: Any = None,
+        length: float | None = None,
+        qd: Any = None,
+        load: bool = True,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Ellipsoid:
+        """Ellipsoid of a task's velocity, force, inertia or acceleration, with its measures.
+
+        Parameters
+        ----------
+        kind : {"velocity", "force", "inertia", "acceleration"}
+            Of what; the definitions stand at `Ellipsoid`.
+        of : str or list of str
+            Rows of the task, as in `coefficients`: of one unit, or see `length`.
+        wrt : str or list of str, optional
+            The coordinates that are measured, as in `coefficients`: those with the actuators.
+        limits : dict of str to float, or (M,) array_like, optional
+            For each coordinate its largest rate ("velocity") or effort ("force", "acceleration"), by which it
+            is measured. Without, each counts with its unit, and they all must have the same.
+        length : float, optional
+            In the drawing's unit of length: angular rows are multiplied by it (moments divided).
+        qd : (..., M) array_like, optional
+            Rates of the coordinates, for the center of "acceleration"; at rest if left out.
+        load : bool
+            Whether gravity, springs and applied forces shift the center of "acceleration". If not, efforts
+            are those beyond what holds these.
+        failures : {"raise", "mask"}
+            As in `coefficients`. A singular task is no failure.
+
+        Returns
+        -------
+        Ellipsoid
+            axes (..., P, P), semi_axes (..., P), and measures (...): manipulability, condition, isotropy.
+
+        Raises
+        ------
+        UnknownNameError, InertiaError, SingularError
+            As `coefficients` and, for "inertia" and "acceleration", `dynamics`; SingularError also where some
+            motion moves no mass.
+        InputError
+            For another kind, rows or coordinates of different units, limits or a length that are not
+            positive, an argument that the kind has no use for, or a posture that is not of real numbers.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("gough-stewart").at()
+        >>> e = c.ellipsoid("force", "platform", length=0.5)
+        >>> e.semi_axes.shape, e.isotropy.round(3)
+        ((6,), np.float64(0.351))
+        """
+        from kic.operational_space.ellipsoids import make_ellipsoid
+
+        return make_ellipsoid(self, self._model, kind, of, wrt, limits, length, qd, load, failures)
+
+    def manipulability_gradient(
+        self,
+        of: str | Iterable[str],
+        wrt: str | Iterable[str] | None = None,
+        limits: Any = None,
+        length: float | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> np.ndarray:
+        """Gradient of the manipulability w = √det(G Gᵀ) of a task along the coordinates, exactly, by H.
+
+        Parameters
+        ----------
+        of, wrt, limits, length
+            As in `ellipsoid`, of "velocity".
+        failures : {"raise", "mask"}
+            What becomes of members where w is 0, and has an edge: an error that names them, or NaN.
+
+        Returns
+        -------
+        (..., M)
+
+        Raises
+        ------
+        InputError
+            As `ellipsoid`, and for more rows than coordinates.
+        SingularError
+            Where the task is singular.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
+        array([0.    , 0.0707])
+        """
+        from kic.operational_space.ellipsoids import gradient_at
+
+        return gradient_at(self, self._model, of, wrt, limits, length, failures)
+
+    def resolve(
+        self,
+        task: str | Iterable[str],
+        ud: Any = None,
+        udd: Any = None,
+        uddd: Any = None,
+        weight: Weight = "minimum norm",
+        law: Law = "consistent",
+        secondary: Any = None,
+        damping: Damping = None,
+        qd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Resolution:
+        """Motion of all coordinates for that of a task with fewer rows (or as many): redundancy resolved.
+
+        Rates make ½ (q̇ − z)ᵀ Q (q̇ − z) least among those with G q̇ = u̇ (4-68, 4-70)::
+
+            q̇ = z + R (u̇ − G z)        R = Q⁻¹ Gᵀ (G Q⁻¹ Gᵀ)⁻¹
+
+        Accelerations follow one of two laws. "consistent": they are the derivative of these rates, so that a
+        motion obeys the law above all the time. "instantaneous": they make ½ (q̈ − ż)ᵀ Q (q̈ − ż) least at the
+        instant, whatever the rates are (4-71, 4-72). They differ in the null space, where the second lets
+        rates grow that the first would not have; (4-72) is not, as printed, the derivative of (4-68).
+
+        Parameters
+        ----------
+        task : str or list of str
+            Rows of the task, as `of` in `coefficients`, at most as many as there are freedoms.
+        ud, udd, uddd : (..., P) array_like
+            Rates, accelerations and jerks of the task, as far as wanted; their batch broadcasts with that of
+            the posture.
+        weight : {"minimum norm", "minimum kinetic energy"} or (..., M, M) array_like
+            The weight Q: 1, in the coordinates as they are; I*; or a symmetric positive definite matrix,
+            which does not change with the posture.
+        law : {"consistent", "instantaneous"}
+            The law of accelerations.
+        secondary : optional
+            What the null space is for: `JointLimits`, `Manipulability`, `PreferredPosture`; rates z (..., M),
+            or (z, ż) or (z, ż, z̈), zero where left out; a callable that takes a configuration of any batch
+            and returns z; or a list of these, whose sum counts. Where accelerations are asked, a callable is
+            derived by its complex step, and must pass complex numbers on.
+        damping : float or (float, float), optional
+            λ, or the largest λ and the manipulability w₀ below which λ² grows from 0, as (1 − w²/w₀²)² of the
+            largest (after Nakamura and Hanafusa 1986). λ² S is added to G Q⁻¹ Gᵀ, which is measured free of
+            units: rows of the task by the characteristic length where they are lengths, Q by a mean of
+            its diagonal. So is w = √det. What the task then lacks is in `missed`.
+        qd : (..., M) array_like, optional
+            Rates as they are, for the law "instantaneous", in place of `ud`.
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            What becomes of members where the task is singular: an error that names them, or NaN.
+
+        Returns
+        -------
+        Resolution
+            q̇, q̈, q⃛ (..., M), and what they come from; `effort`, and `coefficients` and `dynamics()` with
+            respect to the task (4-73 to 4-75).
+
+        Raises
+        ------
+        UnknownNameError, InertiaError
+            As `coefficients` and `dynamics`.
+        InputError
+            For a task of more rows than freedoms, a weight that is not symmetric and positive definite,
+            arrays of another shape, or symbols.
+        SingularError
+            Where the task's rows depend on one another and it is not damped, or the weight is I* and some
+            motion moves no mass.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+        >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
+        >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
+        True
+        """
+        from kic.operational_space.redundancy import resolve
+
+        motion = {"ud": ud, "udd": udd, "uddd": uddd, "qd": qd}
+        return resolve(self, task, motion, weight, law, secondary, damping, wrt, failures)
+
+
+class Holding(TaskSpace):
+    """A posture with the questions that a hand or a walker asks; see `Configuration`."""
+
+    def grasp(
+        self,
+        held: str,
+        fingers: str | Iterable[str] | None = None,
+        order: int = 2,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Grasp:
+        """How contacts hold a body: grasp map, hand Jacobian, and what moving it takes.
+
+        Parameters
+        ----------
+        held : str
+            The body: an object that fingers touch; or one that stands on feet, by contacts with ground.
+        fingers : str or list of str, optional
+            Coordinates of the fingers (or legs), as many as they have freedoms while the contacts are open;
+            by default the joints of open chains. Of closed ones name those with actuators.
+        order : {1, 2, 3}
+            Highest order of `Grasp.relative`.
+        failures : {"raise", "mask"}
+            What becomes of members where these coordinates can not drive fingers and object, or where, in
+            `Grasp.motion`, the contacts can not hold it: an error that names them, or NaN.
+
+        Returns
+        -------
+        Grasp
+            G (..., 6, R), J (..., R, n); and ``motion(qd, qdd)``.
+
+        Raises
+        ------
+        UnknownNameError
+            For a name that is not there.
+        InputError
+            For a body that no closed contact holds, or that stands still; another number of fingers than
+            freedoms.
+        SingularError
+            Where these coordinates can not drive fingers and object.
+
+        Examples
+        --------
+        >>> import kic
+        >>> g = kic.load("three-finger-hand").at().grasp("ball")
+        >>> v = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]         # the object rises, and the fingers with it
+        >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
+        True
+        """
+        from kic.grasp.contacts import contacts_of, coordinates_of
+        from kic.grasp.grasp import Grasp
+
+        check_failures(failures)
+        model = self._model
+        contacts = contacts_of(model, held)
+        opened = model.opened(tuple(contact.name for contact in contacts))
+        names = coordinates_of(opened, held, fingers)
+        apart = Configuration(opened, self.batch, self._states, self._ok)
+        return Grasp(
+            cast("Answers", self),
+            cast("Answers", apart),
+            opened,
+            held,
+            contacts,
+            names,
+            self._masked(self.state.reshape(self._states.shape)).reshape(self.state.shape),
+            check_order(order),
+            failures,
+        )
+
+
+class Linearized(Holding):
+    """A posture with the questions that small deviations ask; see `Configuration`."""
+
+    if TYPE_CHECKING:  # of the class above
+
+        def dynamics(
+            self,
+            wrt: str | Iterable[str] | None = None,
+            applied: dict[str, Any] | None = None,
+            failures: Literal["raise", "mask"] = "raise",
+            motors: bool = False,
+        ) -> Dynamics:
+            """See `Configuration`."""
+            ...
+
+        def coefficients(
+            self,
+            of: str | Iterable[str],
+            order: int = 2,
+            wrt: str | Iterable[str] | None = None,
+            failures: Literal["raise", "mask"] = "raise",
+        ) -> Coefficients:
+            """See `Configuration`."""
+            ...
+
+    def linearize(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        effort: Any = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
+    ) -> Linearization:
+        """How efforts change with small deviations from a motion: δT = K δq + C δq̇ + I* δq̈.
+
+        Exact, from third-order coefficients, with all loads: gravity, forces in world and body axes, springs
+        and dampers; in any coordinates, of open and closed mechanisms, for a batch such as a trajectory.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Rates and accelerations of the nominal motion; at rest if left out.
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
+        effort : (..., M) array_like, optional
+            Efforts of the nominal motion, in place of `qdd`.
+        applied : dict of str to (..., 3) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+        motors : bool
+            Whether to count the rotors of the motors and their damping, as in `dynamics`.
+
+        Returns
+        -------
+        Linearization
+            K, C, I (..., M, M) (eqs 2-201 to 2-225).
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+        InputError
+            For another shape, or both `qdd` and `effort`.
+        SingularError
+            Where the coordinates can not drive the mechanism, or I* has no inverse and efforts are given.
+
+        Examples
+        --------
+        >>> import kic
+        >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
+        >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
+        (array([-0.0138]), array([[-0.8245]]))
+        """
+        from kic.linear.linearize import Linearization, Stiffness, commutator
+
+        model = self._model
+        if model.tree.scalar.kind == "O" or self._states.dtype.kind == "O":
+            raise InputError("linearize() is answered in numbers only; this posture holds symbols.")
+        if qdd is not None and effort is not None:
+            raise InputError("Expected `qdd` or `effort` of the nominal motion, got both. Leave one out.")
+        d = self.dynamics(wrt, applied, failures)
+        M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
+        v = np.zeros(M) if qd is None else trailing("qd", qd, M)
+        shafts = self._shafts(3, wrt, failures) if flag("motors", motors) else None
+        if shafts is not None:
+            d = d + model.train.dynamics(shafts)
+            friction = self._friction(shafts, v)
+        if effort is not None:
+            a = d.acceleration(v, trailing("effort", effort, M) - friction)
+        else:
+            a = np.zeros(M) if qdd is None else trailing("qdd", qdd, M)
+        batch = broadcast_batches(posture=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
+        transfer = model.asked(wrt)
+        force, _ = model.loads.applied(applied, self.name)
+        count = prod(batch)
+
+        def members(x: np.ndarray, *shape: int) -> np.ndarray:
+            return np.broadcast_to(x, (*batch, *shape)).reshape(count, *shape)
+
+        states, moving = members(self.state, self._states.shape[-1]), (members(v, M), members(a, M))
+        force = members(force, *force.shape[-2:]) if force.ndim > 2 else force[None]
+        states = np.require(states, np.result_type(states, force), ["C", "A", "W"])
+        question = Stiffness(model, transfer, 3 if v.any() else 2)
+
+        def answer(some: Any) -> np.ndarray:
+            own = force[some] if len(force) == count else force
+            parts = question(states[some], moving[0][some], moving[1][some], own)
+            return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
+
+        good, parts = surviving(np.broadcast_to(self.ok, batch), failures, answer)
+        check_finite("Stiffness", self.name, parts)
+        full = spread(parts, good).reshape(*batch, 3, M, M)
+        full[~good] = np.nan
+        stiffness = full[..., 0, :, :], full[..., 1, :, :]
+        if shafts is not None:
+            rotors = model.train.stiffness(shafts, v, a)
+            stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
+        time = model.drawing.units.time
+        return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, time)
+
+    def _friction(self, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
+        """Efforts (..., M) of dry friction in the motors, whose shafts must turn."""
+        train = self._model.train
+        stuck = (train.friction != 0) & (shafts.velocity(v) == 0)
+        if stuck.any():
+            names = np.array(train.names)[stuck.reshape(-1, len(train.names)).any(axis=0)].tolist()
+            raise InputError(
+                f"Shafts with dry friction stand still ({', '.join(names)}): what holds them there is no "
+                "linear function of small deviations. Give rates that turn them, or draw the motors without "
+                "`friction`.",
+                motors=tuple(names),
+            )
+        return np.einsum("...pk,...p->...k", shafts.G, train.dry(shafts, v))
+
+    def state_space(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        effort: Any = None,
+        inputs: str | Iterable[str] | None = None,
+        outputs: str | Iterable[str] | None = None,
+        motors: bool | None = None,
+        reduced: bool = False,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> StateSpace:
+        """Linear state space of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
+
+        Parameters
+        ----------
+        qd, qdd, effort : (..., M) array_like, optional
+            The nominal motion, as in `linearize`; at rest if left out.
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
+            states.
+        inputs : str or list of str, optional
+            Names of motors (a voltage, or the torque of a plain source), of coordinates (an effort), of
+            forces and moments of the model ("push", or "push.x" alone; eq 2-227). By default all motors if
+            they count, else the efforts at all coordinates.
+        outputs : str or list of str, optional
+            Anything that moves, as `of` in `coefficients`; with ".rate" its rate ("tip.x.rate"; angular
+            velocities are rates as they stand), and "M.current" of a motor M. By default the coordinates.
+        motors : bool, optional
+            Whether motors count, with rotors and circuits; by default if any are drawn.
+        reduced : bool
+            Whether currents are taken to follow voltages at once, as those of motors without inductance do.
+        applied, failures
+            As in `linearize`.
+
+        Returns
+        -------
+        StateSpace
+            Its states are those of (2-241): coordinates, rates, currents of motors with inductance.
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError, InertiaError
+            As `linearize`; for inputs and outputs that are not there.
+
+        Examples
+        --------
+        >>> import kic
+        >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
+        >>> s.A.shape, s.B.shape, s.C.shape
+        ((4, 4), (4, 2), (2, 4))
+        """
+        from kic.linear.state_space import Plant
+
+        model = self._model
+        model.only_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
+        count = bool(model.drawing.motors) if motors is None else flag("motors", motors)
+        reduced = flag("reduced", reduced)
+        lin = self.linearize(qd, qdd, wrt, effort, applied, failures, count)
+        shafts = self._shafts(2, wrt, failures) if count else None
+        if inputs is None:
+            named = shafts.rows if shafts is not None else lin.coordinates
+        else:
+            named = names_of(inputs, "inputs")
+        plant = Plant(
+            lin,
+            self._gains(named, wrt, failures, lin.batch),
+            model.train if count else None,
+            shafts,
+            reduced,
+        )
+        return plant.state_space(named, self._outputs(outputs, plant, wrt, failures))
+
+    def _gains(
+        self, inputs: tuple[str, ...], wrt: Any, failures: Literal["raise", "mask"], batch: tuple[int, ...]
+    ) -> dict[str, np.ndarray]:
+        """What forces and moments among the inputs give the coordinates, (..., M, 3)."""
+        from kic.linear.linearize import load_gains
+
+        model = self._model
+        asked = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
+        if not asked:
+            return {}
+        transfer = model.asked(wrt)
+
+        def answer(some: Any) -> np.ndarray:
+            return np.stack([*load_gains(model, transfer, self._states[some], asked).values()], axis=1)
+
+        good, parts = surviving(self.ok, failures, answer)
+        full = spread(parts, good).reshape(*self.batch, *parts.shape[1:])
+        return {
+            name: np.broadcast_to(full[..., k, :, :], (*batch, *full.shape[-2:]))
+            for k, name in enumerate(asked)
+        }
+
+    def _outputs(
+        self, outputs: Any, plant: Plant, wrt: Any, failures: Literal["raise", "mask"]
+    ) -> list[tuple[str, np.ndarray]]:
+        """Outputs by name with their rows; those of currents are empty."""
+        lin, X = plant.lin, len(plant.states)
+        if outputs is None:
+            return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))
+        names = names_of(outputs, "outputs")
+        currents = {f"{m}.current" for m in plant.motors}
+        if plant.train is not None:
+            for k, m in enumerate(plant.motors):
+                if f"{m}.current" in names and not plant.train.electrical[k]:
+                    raise InputError(f"'{m}' is a plain source of torque and has no current.", motor=m)
+        moving = [name for name in names if name not in currents]
+        rows = {name: name.removesuffix(".rate") for name in moving}
+        made: dict[str, list[tuple[str, np.ndarray]]] = {}
+        for name, of in rows.items():
+            found = self.coefficients(of, 2, wrt, failures)
+            made[name] = plant.outputs(found, name != of)
+        return [one for name in names for one in made.get(name, [(name, np.zeros(0))])]
+
+    def _shafts(
+        self, order: int, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
+    ) -> Coefficients:
+        """The shafts of the motors as rows."""
+        train = self._model.train
+        return train.shafts(self.coefficients(train.joints, order, wrt, failures))
+
+    def _rotors(self, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]) -> Dynamics:
+        """Rotors and damping of the motors."""
+        train = self._model.train
+        if train.friction.any():
+            dry = [name for name, f in zip(train.names, train.friction, strict=True) if f]
+            raise InputError(
+                f"Motors of '{self.name}' have dry friction ({', '.join(dry)}), which is no part of a model "
+                "in I*, P* and B, and would be left out. Ask for torques that include it with drive(), or "
+                "draw them without `friction`.",
+                motors=tuple(dry),
+            )
+        return train.dynamics(self._shafts(2, wrt, failures))
+
+    def drive(
+        self,
+        qd: Any,
+        qdd: Any,
+        qddd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Drive:
+        """What the motors do in a motion: speeds, torques, currents and voltages of each.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like
+            Rates and accelerations of the coordinates.
+        qddd : (..., M) array_like, optional
+            Jerks, needed where a motor has inductance.
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
+        applied : dict of str to (..., 3) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        Drive
+            Arrays (..., K) for the K motors (eqs 2-238 to 2-240).
+
+        Raises
+        ------
+        InputError
+            Without motors, for another shape, without jerks where inductance asks for them, for a motion that
+            the motors can not make, or more motors than freedoms, which leave torques open.
+        SingularError, InertiaError
+            As `dynamics`; or where motors depend on one another.
+
+        Examples
+        --------
+        >>> import kic
+        >>> from dataclasses import replace
+        >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
+        >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})
+        >>> c.drive([6.0], [0.0]).speed
+        array([180.])
+        """
+        train = self._model.train
+        d = self.dynamics(wrt, applied, failures)
+        M = len(d.coordinates)
+        v, a = trailing("qd", qd, M), trailing("qdd", qdd, M)
+        j = None if qddd is None else trailing("qddd", qddd, M)
+        if j is None and train.inductance.any():
+            slow = [name for name, L in zip(train.names, train.inductance, strict=True) if L]
+            raise InputError(
+                f"Motors of '{self.name}' have inductance ({', '.join(slow)}): their voltages need the jerk. "
+                "Give `qddd`.",
+                motors=tuple(slow),
+            )
+        shafts = self._shafts(2 if j is None else 3, wrt, failures)
+        rate = None
+        if j is not None:
+            rate = self.linearize(v, a, wrt, applied=applied, failures=failures).rate(j)
+        return train.drive(shafts, d.effort(v, a), rate, v, a, j)
 
 
 class Configuration(Linearized):
@@ -337,7 +1432,7 @@ class Configuration(Linearized):
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
         (array([...,     nan]), array([ 0.0504, -0.8259]))
         """
-        from kic.bearing.reactions import joint_forces
+        from kic.joint_forces.reactions import joint_forces
 
         return joint_forces(
             self._model,
@@ -385,7 +1480,7 @@ class Configuration(Linearized):
         inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
         inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
         """
-        from kic.questions.singularities import Singularities
+        from kic.analysis.singularities import Singularities
 
         if self._states.dtype != np.float64:
             raise InputError(

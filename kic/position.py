@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import as_numbers, broadcast_batches
-from kic.closure import Closure
 from kic.configuration import Configuration
-from kic.continuation import lead
 from kic.errors import InputError, PostureError, placed, shown
-from kic.model import Model
-from kic.targets import Aims, Targets
+from kic.numerics.arrays import as_numbers, broadcast_batches
+from kic.transfer.closure import Closure
+from kic.transfer.compiled_model import Model
+from kic.transfer.continuation import lead
+from kic.transfer.targets import Aims, Targets
 
 
 def closed(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
@@ -103,7 +103,7 @@ def on_real(model: Model, near: Configuration | None) -> Configuration | None:
 
 def followed(model: Model, targets: Targets, values: np.ndarray, found: Configuration) -> Configuration:
     """Postures that were found for real numbers, with the step that the drawing and the values give them."""
-    from kic.questions.steps import SteppedTransfer
+    from kic.transfer.complex_step import SteppedTransfer
 
     states = found._states.astype(complex)
     good = np.flatnonzero(found.ok)

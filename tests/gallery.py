@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import kic
-from kic.picturing.figures import Picture
+from kic.plotting.figures import Picture
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "notebooks" / "gallery"

@@ -7,7 +7,7 @@ from sampling import random_body
 
 import kic
 from kic.configuration import Configuration
-from kic.posture import advance
+from kic.kinematics.state import advance
 
 BOUNDS = {
     "point": {},

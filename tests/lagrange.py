@@ -13,7 +13,7 @@ import numpy as np
 from exact import exact, zeros
 
 import kic
-from kic.inertias import as_matrix
+from kic.description.parts import as_matrix
 
 # central differences: errors of 1e-24, of rounding at third order too
 STEP = mp.mpf(10) ** -12

@@ -6,7 +6,7 @@ import numpy as np
 from sampling import STEP
 
 from kic.configuration import Configuration
-from kic.linear.stiffness import columns_of
+from kic.linear.linearize import columns_of
 
 
 def motion(c: Configuration, wrt=None) -> np.ndarray:

@@ -11,8 +11,8 @@ from sampling import derivative, mismatch, random_posture, random_tree
 from test_elsewhere import compose
 
 import kic
-from kic import jets
-from kic.coefficients import Coefficients
+from kic.kinematics import jets
+from kic.kinematics.coefficients import Coefficients
 
 BATCHES = [(), (1,), (3, 1, 2), (0,)]
 EPS = np.finfo(float).eps

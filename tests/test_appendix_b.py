@@ -13,7 +13,7 @@ from expressions import angles, evaluate, same
 from sampling import STEP, mismatch
 
 import kic
-from kic.classics import WristPartitioned
+from kic.classics.wrist_partitioned import WristPartitioned
 
 DATA = json.loads((Path(__file__).parent / "data" / "appendix_b.json").read_text(encoding="utf-8"))
 NUMBERS = DATA["numbers"]

@@ -11,7 +11,7 @@ import pytest
 from browser import NAMES, Tab, browser, found
 
 import kic
-from kic.report import report, usual
+from kic.report.report import report, usual
 
 pytest.importorskip("matplotlib", reason="the page's pictures need Matplotlib")
 pytestmark = [

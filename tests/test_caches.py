@@ -6,7 +6,7 @@ import gc
 from itertools import product
 
 import kic
-from kic.lru import LRU, SIZE
+from kic.numerics.lru import LRU, SIZE
 
 
 def test_the_least_recently_used_is_dropped() -> None:

@@ -9,8 +9,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import kic
-from kic.simulating.chart import Chart
-from kic.simulating.motion import Motion
+from kic.simulation.coordinates import Chart
+from kic.simulation.motion import Motion
 
 Z = (0.0, 0.0, 1.0)
 G = 9.81

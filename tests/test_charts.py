@@ -10,7 +10,7 @@ from sampling import mismatch
 from test_simulation import TIGHT
 
 import kic
-from kic.simulating.chart import Chart
+from kic.simulation.coordinates import Chart
 
 
 def five_bar() -> kic.Mechanism:

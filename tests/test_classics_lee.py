@@ -14,20 +14,20 @@ import sympy as sp
 from sampling import STEP, random_tree, solved
 
 import kic
-from kic.classics import (
-    EffortDeviation,
+from kic.classics.lee_puma import ThreeLinkPuma
+from kic.classics.operation_count import (
+    METHODS,
+    CountingScalar,
     OperationCount,
     OperationTable,
-    SplitDynamics,
-    ThreeLinkPuma,
     count_operations,
-    split,
+    generic_revolute_arm,
+    run_counted,
     table_1,
 )
-from kic.classics.operation_count import METHODS, CountingScalar, generic_revolute_arm, run_counted
-from kic.classics.split_dynamics import PARTS
+from kic.classics.split_dynamics import PARTS, EffortDeviation, SplitDynamics, split
 from kic.configuration import Configuration
-from kic.inertias import as_matrix
+from kic.description.parts import as_matrix
 
 DATA = json.loads((Path(__file__).parent / "data" / "lee_puma.json").read_text(encoding="utf-8"))
 CASES = [(name, k) for name, system in DATA["systems"].items() for k in range(len(system["cases"]))]

@@ -12,7 +12,7 @@ from expressions import angles, evaluate, rates, same
 from sampling import STEP, mismatch, solved
 
 import kic
-from kic.classics import Leg
+from kic.classics.leg import Leg
 
 DATA = json.loads((Path(__file__).parent / "data" / "leg.json").read_text(encoding="utf-8"))
 CASES = [(name, k) for name, system in DATA["cases"].items() for k in range(len(system["cases"]))]

@@ -12,7 +12,7 @@ import sympy as sp
 from sampling import mismatch, solved
 
 import kic
-from kic.classics import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
+from kic.classics.horn import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
 
 DATA = json.loads((Path(__file__).parent / "data" / "horn_planar.json").read_text(encoding="utf-8"))
 CASES = DATA["cases"]

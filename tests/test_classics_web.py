@@ -12,7 +12,7 @@ from expressions import angles, evaluate, rates, same
 from sampling import STEP, mismatch
 
 import kic
-from kic.classics import PointMassArm
+from kic.classics.point_mass_arm import PointMassArm
 
 DATA = json.loads((Path(__file__).parent / "data" / "point_mass_arm.json").read_text(encoding="utf-8"))
 CASES = DATA["cases"]["cases"]

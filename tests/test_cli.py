@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import _as_typed, main
-from kic.report import report, report_data, summary
-from kic.units import coordinate_units
+from kic.cli.main import _as_typed, main
+from kic.kinematics.scales import coordinate_units
+from kic.report.report import report, report_data, summary
 
 ROOT = Path(kic.__file__).parent.parent
 
@@ -245,7 +245,7 @@ def test_list_has_a_line_for_each_model():
 
 def test_list_is_wrapped_at_a_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
-    monkeypatch.setattr("kic.commands.list_command.at_terminal", lambda: True)
+    monkeypatch.setattr("kic.cli.list_models.at_terminal", lambda: True)
     lines = run("list").splitlines()
     assert max(map(len, lines)) <= 70
     assert len(lines) > 1 + len(kic.model_names())
@@ -791,7 +791,7 @@ def test_python_m_kic():
 @pytest.mark.slow
 def test_help_and_list_load_no_compiler():
     code = (
-        "import sys; from kic.cli import main\n"
+        "import sys; from kic.cli.main import main\n"
         "for words in (['--help'], ['report', '--help'], ['list']):\n"
         "    main(words, standalone_mode=False)\n"
         "print([m for m in ('numpy', 'numba', 'pydantic', 'scipy', 'matplotlib') if m in sys.modules])"
@@ -837,7 +837,7 @@ def test_exit_codes_are_those_of_the_help():
 def test_a_reader_that_leaves_is_told_by_the_code():
     code = (
         "import os, sys\n"
-        "from kic.cli import main\n"
+        "from kic.cli.main import main\n"
         "reader, writer = os.pipe()\n"
         "os.close(reader)\n"
         "os.dup2(writer, 1)\n"
@@ -854,9 +854,9 @@ def test_an_interruption_is_one_line():
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     # a suite that runs in the background may ignore the signal, and its processes with it
     code = (
-        "import kic.reporting.account, signal, time, kic.report\n"
+        "import kic.report.report, signal, time, kic.report\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from kic.cli import main\n"
+        "from kic.cli.main import main\n"
         "def slow(*_): print('now', flush=True); time.sleep(60)\n"
         "kic.report.report = slow\n"
         "main(['report', 'horn-two-link'])\n"
@@ -916,8 +916,8 @@ def test_completion(line, expected):
 
 
 def test_the_views_that_are_completed_are_all_that_have_names():
-    from kic.commands.completing import VIEWS
-    from kic.picturing.views import NAMED
+    from kic.cli.completion import VIEWS
+    from kic.plotting.view import NAMED
 
     assert set(VIEWS) == set(NAMED)
 
@@ -931,8 +931,8 @@ def test_completion_of_a_file(file):
 
 
 def test_the_outline_names_what_the_mechanism_has():
-    from kic.commands.outline import outline
-    from kic.shipped import find
+    from kic.cli.completion import outline
+    from kic.io.library import find
 
     for name in kic.model_names():
         m, there = kic.load(name), outline(find(name))

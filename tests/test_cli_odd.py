@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import main
+from kic.cli.main import main
 
 ODD = (
     "", " ", "x", "nan", "-inf", "1e400", "9" * 5000, "a" * 5000, "A=", "=1", "A=1", "A=1deg", "A=x", "A=nan",

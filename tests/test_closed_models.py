@@ -19,7 +19,7 @@ from scipy.spatial.transform import RigidTransform
 
 import kic
 from kic.configuration import Configuration
-from kic.inertias import as_matrix
+from kic.description.parts import as_matrix
 
 # central differences of sixth order
 OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3

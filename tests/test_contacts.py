@@ -10,8 +10,8 @@ from hands import BOUNDS, STEP, hand, stepped
 from sampling import mismatch
 
 import kic
-from kic.contacts import HOLDS
-from kic.cuts import contact_axes
+from kic.description.contacts import HOLDS
+from kic.kinematics.closure_rows import contact_axes
 
 KINDS = tuple(HOLDS)
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -394,7 +394,7 @@ def test_they_are_told() -> None:
     said = repr(m)
     assert "a on b" in said
     assert "open" in said
-    from kic.report import report, summary
+    from kic.report.report import report, summary
 
     assert "2 contacts" in summary(m)
     walker = kic.load("walking-machine-on-feet")

@@ -8,8 +8,8 @@ from sampling import mismatch
 from scipy.integrate import solve_ivp
 
 import kic
-from kic import trajectories as tr
-from kic.simulating import controllers
+from kic.simulation import controllers
+from kic.trajectory import builders as tr
 
 # mechanism, where it is, rows that are led, coordinates of q̇ and efforts
 CASES = {

@@ -11,10 +11,10 @@ from sampling import mismatch
 
 import kic
 from kic.configuration import Configuration
-from kic.kinematics import RowsQuestion
-from kic.rows import plain_rows
-from kic.system import closure_rows, row_scales
-from kic.transfer import Transfer
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import RowsQuestion
+from kic.transfer.constraint_system import closure_rows, row_scales
+from kic.transfer.coordinate_transfer import Transfer
 
 X, Y, Z = np.eye(3)
 OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3

@@ -11,8 +11,8 @@ from sampling import STEP, mismatch
 
 import kic
 from kic.configuration import Configuration
-from kic.posture import advance
-from kic.sharing.programs import least_largest, nearest, reach
+from kic.kinematics.state import advance
+from kic.numerics.convex_programs import least_largest, nearest, reach
 
 E = np.einsum
 OBJECT = ["object.x", "object.y", "object.angle"]

@@ -44,7 +44,7 @@ def test_readme_has_its_two_commands() -> None:
 def test_readme_shows_real_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from kic.cli import main
+    from kic.cli.main import main
 
     # the files that it shows are those that its commands read
     monkeypatch.chdir(tmp_path)

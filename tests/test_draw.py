@@ -11,8 +11,8 @@ import pytest
 import kic
 from kic.configuration import Configuration
 from kic.errors import InputError, MissingExtraError, UnknownNameError
-from kic.picturing.draw import MechanismPicture, draw
-from kic.picturing.symbols import Shape
+from kic.plotting.draw import MechanismPicture, draw
+from kic.plotting.symbols import Shape
 
 pytest.importorskip("matplotlib")
 

@@ -9,7 +9,7 @@ import pytest
 from sampling import derivative, mismatch, random_posture, random_tree
 
 import kic
-from kic.tasks.manipulability import manipulability_gradient
+from kic.operational_space.ellipsoids import manipulability_gradient
 
 KINDS = ("velocity", "force", "inertia", "acceleration")
 TIP = ["tip.x", "tip.y"]

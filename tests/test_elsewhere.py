@@ -8,10 +8,10 @@ from sampling import derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
-from kic.cuts import closure_items
-from kic.kinematics import RowsQuestion
-from kic.posture import states_of
-from kic.rows import plain_rows
+from kic.kinematics.closure_rows import closure_items
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.state import states_of
 
 
 def compose(G, H, D, A, B, C):

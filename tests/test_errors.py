@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kic
-from kic.drawing import KINDS
+from kic.description.description import KINDS
 from kic.errors import shown, unknown
 
 DEEP: list = []

@@ -14,7 +14,7 @@ import pytest
 from sampling import random_posture, random_tree
 
 import kic
-from kic.system import TransferQuestion
+from kic.transfer.constraint_system import TransferQuestion
 
 
 def same(got: np.ndarray, want: np.ndarray) -> None:

@@ -8,7 +8,7 @@ from scipy.special import ellipk
 from test_simulation import TIGHT, pendulum
 
 import kic
-from kic.simulating.events import crossings
+from kic.simulation.events import crossings
 
 PERIOD = 4 * ellipk(np.sin(0.6) ** 2) / np.sqrt(9.81)
 
@@ -153,7 +153,7 @@ def test_events_that_jump_are_found_once() -> None:
 
 
 def test_events_too_fast_to_resolve_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kic.simulating import events
+    from kic.simulation import events
 
     monkeypatch.setattr(events, "EVALUATIONS_MAX", 500)
     m = pendulum()

@@ -14,7 +14,7 @@ import pytest
 
 import kic
 from kic.errors import FileError
-from kic.files import atomic_write
+from kic.io.files import atomic_write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and links of POSIX")
 

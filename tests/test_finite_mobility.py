@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import main
-from kic.posture import advance
-from kic.questions.finite import definite, extends, extension, obstructions
+from kic.analysis.finite_mobility import definite, extends, extension, obstructions
+from kic.cli.main import main
+from kic.kinematics.state import advance
 
 Z = (0, 0, 1)
 

@@ -313,7 +313,7 @@ def test_other_coordinates_and_weights() -> None:
 
 
 def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kic.tasks import following
+    from kic.trajectory import tracking as following
 
     c = panda.at(HOME)
     given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}
@@ -325,7 +325,7 @@ def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPat
 
 
 def test_loops_that_do_not_close_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kic.closure import Closure
+    from kic.transfer.closure import Closure
 
     m = kic.load("five-bar")
     monkeypatch.setattr(Closure, "judge", lambda self, states, left: ["torn"] * len(states))

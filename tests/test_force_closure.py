@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.grasping.forceclosure import sphere
+from kic.grasp.force_closure import sphere
 
 KINDS = ["point", "friction", "soft", "pinned"]
 Z = (0.0, 0.0, 1.0)

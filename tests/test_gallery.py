@@ -17,12 +17,12 @@ from click.testing import CliRunner
 from sampling import mismatch
 
 import kic
-from kic.checks import GROUND
-from kic.cli import main
+from kic.cli.main import main
 from kic.configuration import Configuration
-from kic.inertias import as_matrix
-from kic.posture import advance
-from kic.units import coordinate_units
+from kic.description.parts import as_matrix
+from kic.description.validation import GROUND
+from kic.kinematics.scales import coordinate_units
+from kic.kinematics.state import advance
 
 STEP = 1e-30
 EPS = np.finfo(float).eps

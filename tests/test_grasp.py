@@ -12,7 +12,7 @@ from test_docs import documented
 
 import kic
 from kic.configuration import Configuration
-from kic.inertias import as_matrix
+from kic.description.parts import as_matrix
 
 HANDS = {  # drawn so that they move well
     "friction": (11, ("friction",) * 3, 3),

@@ -525,7 +525,8 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_answers_out_of_bounds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that answers wrongly is found out."""
-    from kic.grasping import conic, gripdemand
+    from kic.grasp import grip as gripdemand
+    from kic.numerics import conic_programs as conic
 
     c, _ = arms()
     good = conic.solve
@@ -545,7 +546,7 @@ def test_answers_out_of_bounds_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_solvers_that_find_nothing_say_so() -> None:
-    from kic.grasping.conic import Program, solve
+    from kic.numerics.conic_programs import Program, solve
 
     none = {"E": np.zeros((0, 3)), "e": np.zeros(0), "A": -np.eye(3), "h": np.zeros(3)}
     with pytest.raises(kic.SingularError, match="The linear program found no answer"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kic
-from kic.questions import drives
+from kic.transfer import input_selection as drives
 
 
 def by_hand(

@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.questions.finite import contact_order
+from kic.analysis.finite_mobility import contact_order
 
 X, Y, Z = np.eye(3)
 

@@ -14,8 +14,8 @@ from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.arrays import broadcast_batches, numbers, trailing
-from kic.rotations import quaternion_from_vector, vector_from_quaternion
+from kic.numerics.arrays import broadcast_batches, numbers, trailing
+from kic.numerics.rotations import quaternion_from_vector, vector_from_quaternion
 
 BATCHES = [(), (1,), (3, 1, 2), (0,), (2, 0)]
 
@@ -531,7 +531,7 @@ def test_arrays_by_themselves() -> None:
 
 def test_rotation_vectors_of_matrices() -> None:
     """At any angle, zero and a half turn included, against SciPy."""
-    from kic.rotations import vector_from_matrix
+    from kic.numerics.rotations import vector_from_matrix
 
     axes = np.random.default_rng(0).normal(size=(40, 3))
     axes /= np.linalg.norm(axes, axis=1)[:, None]

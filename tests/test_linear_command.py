@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import main
+from kic.cli.main import main
 
 
 def run(command: str, code: int = 0) -> str:

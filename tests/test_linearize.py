@@ -13,7 +13,7 @@ from sampling import STEP, derivative, mismatch, random_body, random_posture, ra
 import kic
 from kic.configuration import Configuration
 from kic.errors import KicError
-from kic.linear.stiffness import columns_of
+from kic.linear.linearize import columns_of
 
 # beside the oracle's own rounding, both are exact
 TOLERANCE = 1e-10
@@ -195,7 +195,7 @@ def test_a_path_of_a_closed_mechanism() -> None:
 
 def test_blocks_of_a_large_batch() -> None:
     """Blocks of a batch give what its members give."""
-    from kic.linear import stiffness
+    from kic.linear import linearize as stiffness
 
     rng = np.random.default_rng(2)
     m = loaded(kic.load("puma560"), rng)
@@ -337,7 +337,7 @@ def test_second_order_in_the_disturbance(kinds) -> None:
     v, a, dq, dv, da = rng.normal(size=(5, M))
     lin = c.linearize(v, a)
     sizes, missed = np.array([1e-2, 1e-3]), []
-    from kic.posture import advance
+    from kic.kinematics.state import advance
 
     for s in sizes:
         step = columns_of(c._model, s * dq[None])

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import kic
-from kic.picturing.maps import colour_bounds, runs, zeros
-from kic.picturing.panels import one_line
-from kic.picturing.plots import Panel, draw_plots, room, spread_apart
+from kic.plotting.maps import colour_bounds, runs, zeros
+from kic.plotting.plots import Panel, draw_plots, one_line, room, spread_apart
 
 pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install 'kic[plot]'")
 

@@ -13,8 +13,7 @@ from sampling import mismatch, random_body, random_joint, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.inertias import as_matrix, check_inertia
-from kic.jointtypes import FREEDOMS
+from kic.description.parts import FREEDOMS, as_matrix, check_inertia
 
 MOVING = [kind for kind in FREEDOMS if kind != "fixed"]
 PAIRS = [("ground", "b"), ("b", "ground")]

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.cli import main
-from kic.report import report_data
+from kic.cli.main import main
+from kic.report.report import report_data
 
 Z = (0, 0, 1)
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import kic
-from kic.checks import STRICT
-from kic.shipped import find, models_directory
+from kic.description.validation import STRICT
+from kic.io.library import find, models_directory
 
 ROOT = models_directory().parent
 BASE = """\

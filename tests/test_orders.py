@@ -12,7 +12,7 @@ from sampling import STEP, mismatch
 from test_closed_models import EVERY, posture, postures
 
 from kic.configuration import Configuration
-from kic.transfer import Transfer
+from kic.transfer.coordinate_transfer import Transfer
 
 EPS = np.finfo(float).eps
 

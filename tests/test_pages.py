@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import main
-from kic.picturing import animate
-from kic.report import report, report_data, usual
-from kic.reporting.inline import PAPER, dark, inline
-from kic.reporting.insights import conditions, curves, over
-from kic.reporting.ranges import moved_alone
-from kic.tables import Sheet
+from kic.cli.main import main
+from kic.display import Sheet
+from kic.plotting import animate
+from kic.report.page import PAPER, dark, inline
+from kic.report.plots import conditions, curves, over
+from kic.report.ranges import moved_alone
+from kic.report.report import report, report_data, usual
 
 pytest.importorskip("matplotlib", reason="pictures need Matplotlib")
 
@@ -356,7 +356,7 @@ def test_pictures_in_a_page_share_no_names() -> None:
 
 
 def test_colours_are_seen_on_dark_paper() -> None:
-    from kic.picturing import figures
+    from kic.plotting import figures
 
     def luminance(colour: str) -> float:
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]

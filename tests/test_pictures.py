@@ -16,11 +16,11 @@ import pytest
 
 import kic
 from kic.configuration import Configuration
-from kic.picturing.draw import MechanismPicture, draw
-from kic.picturing.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
-from kic.picturing.scene import ordered
-from kic.picturing.symbols import FLOOR, STEEL, rgba, tint
-from kic.units import coordinate_units
+from kic.kinematics.scales import coordinate_units
+from kic.plotting.draw import MechanismPicture, draw
+from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from kic.plotting.scene import ordered
+from kic.plotting.symbols import FLOOR, STEEL, rgba, tint
 
 pytest.importorskip("matplotlib")
 

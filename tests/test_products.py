@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import sympy
 
-from kic import products
 from kic.errors import InputError
-from kic.products import bilinear, cross, dot, form, quadratic
+from kic.kinematics import products
+from kic.kinematics.products import bilinear, cross, dot, form, quadratic
 
 BATCHES = [(), (1,), (3, 1, 2), (0,)]
 SCALARS = [float, complex, object]

@@ -14,7 +14,7 @@ from test_docs import BATCH, documented
 
 import kic
 from kic.configuration import Configuration
-from kic.inertias import as_matrix
+from kic.description.parts import as_matrix
 
 PAGES = json.loads((Path(__file__).parent / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
 BAR = PAGES["five_bar"]
@@ -812,7 +812,7 @@ def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
     m = kic.load("five-bar")
     c = m.at(np.linspace([1.2, 1.5], [1.0, 1.7], 20))
     whole = c.joint_forces([1.0, 2.0], [0.3, 0.1])
-    monkeypatch.setattr("kic.bearing.reactions.AT_ONCE", 4 * m._model.free.size)
+    monkeypatch.setattr("kic.joint_forces.reactions.AT_ONCE", 4 * m._model.free.size)
     parts = c.joint_forces([1.0, 2.0], [0.3, 0.1])
     assert np.array_equal(whole.force, parts.force, equal_nan=True)
     assert np.array_equal(whole.effort, parts.effort)

@@ -734,8 +734,9 @@ def test_symbols_and_missing_mass() -> None:
 
 
 def test_constants_are_those_of_the_kernel() -> None:
-    from kic.kernels import operational, resolution
-    from kic.tasks import weighting
+    from kic.kernels import operational_space as operational
+    from kic.kernels import redundancy as resolution
+    from kic.operational_space import weighting
 
     for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC"):
         assert getattr(weighting, name) == getattr(resolution, name)

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import kic
-from kic.kernels import compiled, pool
-from kic.shipped import models_directory
+from kic.io.library import models_directory
+from kic.kernels import jit as compiled
+from kic.kernels import threads as pool
 
 ROOT = Path(kic.__file__).parent.parent
 BIG = 3000  # postures: enough work for several threads

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kic
-from kic.scaling import composed
+from kic.kinematics.scaling import composed
 
 SCALES = (1e-6, 1e-3, 1.0, 1e3)
 Case = tuple[kic.Mechanism, list[list[str]], list[list[str]], list[str] | None]

@@ -12,10 +12,9 @@ from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.arrays import stepping
-from kic.drawing import KINDS
-from kic.questions.dimensions import numbers_of
-from kic.questions.sensitivity import STEP
+from kic.analysis.sensitivity import STEP, numbers_of
+from kic.description.description import KINDS
+from kic.numerics.arrays import stepping
 
 Z = (0.0, 0.0, 1.0)
 FIELDS = {

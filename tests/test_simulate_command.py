@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli import main
+from kic.cli.main import main
 
 
 def run(*arguments: str, code: int = 0) -> str:

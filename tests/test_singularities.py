@@ -8,8 +8,8 @@ from scipy.spatial.transform import RigidTransform, Rotation
 from test_independent_sets import parallelogram, rigid
 
 import kic
+from kic.analysis.tangent_chart import root
 from kic.configuration import Configuration
-from kic.questions.chords import root
 
 
 def crank_angles() -> np.ndarray:

@@ -11,8 +11,8 @@ from gallery import FOLDER, PIECES, ROOT
 
 import kic
 from kic.errors import InputError
-from kic.picturing.layering import layered
-from kic.picturing.symbols import DRIVEN, Shape, rgba
+from kic.plotting.depth_sort import layered
+from kic.plotting.symbols import DRIVEN, Shape, rgba
 
 pytest.importorskip("matplotlib")
 DRIVE = rgba(DRIVEN)

@@ -16,7 +16,7 @@ from sampling import STEP, mismatch, random_posture, random_tree
 from scipy.signal import StateSpace, dlsim, lsim
 
 import kic
-from kic.posture import advance
+from kic.kinematics.state import advance
 
 CASE = json.loads((Path(__file__).parent / "data" / "freeman_state_space.json").read_text(encoding="utf-8"))[
     "state_space"
@@ -339,7 +339,7 @@ def test_turning_states_of_a_ball() -> None:
 
             return solve_ivp(rates, (0, time), [*q0, *w], rtol=1e-11, atol=1e-13, method="DOP853").y[:, -1]
 
-        from kic.posture import way
+        from kic.kinematics.state import way
 
         a, b = run(np.zeros(3), v), run(size * x0[:3], v + size * x0[3:])
         turn = way(m._model.tree, a[None, :4], b[None, :4] / np.linalg.norm(b[:4]))[0]

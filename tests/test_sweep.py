@@ -13,8 +13,8 @@ import pytest
 import sweeping
 
 import kic
-from kic.sweeping.crews import _unpacked
-from kic.sweeping.grids import make_grid
+from kic.sweeps.executor import _unpacked
+from kic.sweeps.grid import make_grid
 
 ARM = kic.load("horn-two-link")
 FIVE = kic.load("five-bar")
@@ -331,7 +331,7 @@ def test_an_interrupt_cancels_what_is_not_begun(monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     slow = Slow()
-    monkeypatch.setattr("kic.sweeping.crews.wait", stop)
+    monkeypatch.setattr("kic.sweeps.executor.wait", stop)
     s = kic.sweep(ARM, {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}, "tip.x", executor=slow, chunk=3)
     assert len(slow.futures) == 4
     assert all(future.cancelled() for future in slow.futures)
@@ -368,7 +368,7 @@ def test_an_interrupt_keeps_what_there_is() -> None:
 
 
 def test_an_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kic.sweeping import sweep as room
+    from kic.sweeps import sweep as room
 
     calls = []
 

@@ -3,7 +3,7 @@
 import numpy as np
 import sympy
 
-from kic.tables import Sheet, cell, column, largest_of, member
+from kic.display import Sheet, cell, column, largest_of, member
 
 ABC = ["a", "b", "c"]
 

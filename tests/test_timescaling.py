@@ -10,10 +10,10 @@ from sampling import mismatch
 from scipy.optimize import brentq, linprog
 
 import kic
-from kic import trajectories as tr
-from kic.trajectories.pathlimits import along, gathered
-from kic.trajectories.quadratics import allowed, united
-from kic.trajectories.timescaling import grid_of
+from kic.numerics.polynomials import allowed, united
+from kic.trajectory import builders as tr
+from kic.trajectory.path_constraints import along, gathered
+from kic.trajectory.time_scaling import grid_of
 
 ARM = kic.load("horn-two-link")
 FREE = replace(ARM, gravity=(0.0, 0.0, 0.0))
@@ -331,7 +331,7 @@ def test_voltages_as_rows() -> None:
 
 
 def test_terms_that_do_not_settle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kic.trajectories.topp._REPEATS", 0)
+    monkeypatch.setattr("kic.trajectory.topp._REPEATS", 0)
     with pytest.raises(kic.InputError, match="did not settle"):
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
 

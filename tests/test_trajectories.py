@@ -8,7 +8,7 @@ from sampling import mismatch
 from scipy.optimize import linprog
 
 import kic
-from kic import trajectories as tr
+from kic.trajectory import builders as tr
 
 STEP = 1e-30
 RNG = np.random.default_rng(5)

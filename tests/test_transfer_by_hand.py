@@ -8,7 +8,7 @@ from arms import DATA, arm
 from sampling import mismatch, random_posture, random_tree
 
 import kic
-from kic.inertias import as_matrix
+from kic.description.parts import as_matrix
 
 CASE = DATA["transfer_hand"]
 E = np.einsum

@@ -8,9 +8,9 @@ from sampling import mismatch
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic import trajectories as tr
-from kic.rotations import product
-from kic.trajectories.turning import turned
+from kic.numerics.rotations import product
+from kic.trajectory import builders as tr
+from kic.trajectory.orientation import turned
 
 STEP = 1e-30
 SEVERAL = Rotation.from_rotvec(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import kic
-from kic.unitnames import SIZES
+from kic.description.units import SIZES
 
 TOGETHER = [
     ("m", "kg", "s", "N"),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import kic
-from kic import trajectories as tr
-from kic.trajectories.voltagelimits import cubic_room, shared
+from kic.trajectory import builders as tr
+from kic.trajectory.path_constraints import cubic_room, shared
 
 PUMA = kic.load("puma560-motors")
 SWING = tr.septic([0, 0, 0, 0, 0.3, 0], [1.0, 0.8, -0.7, 0.5, 0.8, 1.0], 1.0)

@@ -282,9 +282,9 @@ def test_what_is_asked_wrongly() -> None:
 
 def test_shipped_hands_and_walkers() -> None:
     """The loads that a run is judged by are those of the joint forces, where they are known."""
-    from kic.simulating.chart import Chart
-    from kic.simulating.motion import Motion
-    from kic.simulating.watch import Watch
+    from kic.simulation.contact_monitor import Watch
+    from kic.simulation.coordinates import Chart
+    from kic.simulation.motion import Motion
 
     rng = np.random.default_rng(4)
     for name in ("three-finger-hand", "quadruped"):

@@ -26,6 +26,8 @@ Web page on exercise 6 of Craig,               `PointMassArm`              M, V,
 `count_operations` counts the operations of kic's own kernels for comparison with Table 1.
 """
 
+from __future__ import annotations
+
 from kic.classics.horn import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
 from kic.classics.lee_puma import ThreeLinkPuma
 from kic.classics.leg import Leg

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_failures, reals, trailing
 from kic.classics.planar_chain import PlanarChain, check_fields, real_array, sin_cos, wrap_to_pi
 from kic.errors import InputError, ModelError, PostureError, SingularError, shown
+from kic.numerics.arrays import broadcast_batches, check_failures, reals, trailing
 
 # a radius this close to a workspace boundary, relative to the link lengths, may differ from it by rounding
 BOUNDARY_RTOL = 4 * np.finfo(float).eps

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.arrays import reals, trailing
-from kic.checks import assign
 from kic.classics.planar_chain import sin_cos
 from kic.classics.split_dynamics import SplitDynamics
-from kic.dh import DHRow, from_dh
+from kic.description.parts import Body
+from kic.description.validation import assign
 from kic.errors import ModelError, shown
+from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
-from kic.parts import Body
+from kic.numerics.arrays import reals, trailing
 
 
 @dataclass(frozen=True)

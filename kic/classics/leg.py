@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, check_order, trailing
-from kic.checks import Vector, assign, vector
 from kic.classics.planar_chain import check_fields, sin_cos
-from kic.coefficients import Coefficients
-from kic.dynamics import Dynamics
+from kic.description.parts import Body, Distance, Joint, Point
+from kic.description.validation import Vector, assign, vector
+from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, shown
+from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.parts import Body, Distance, Joint, Point
+from kic.numerics.arrays import broadcast_batches, check_order, trailing
 
 # products of joint velocities, and the indices of their coefficients in P*
 VELOCITY_PRODUCTS = {

@@ -15,14 +15,14 @@ from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 
-from kic.arguments import integer
 from kic.configuration import Configuration
-from kic.dh import DHRow, from_dh
-from kic.dynamics import Dynamics
+from kic.description.parts import Body, Point
+from kic.display import Sheet
+from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, shown
+from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
-from kic.parts import Body, Point
-from kic.tables import Sheet
+from kic.numerics.arguments import integer
 
 # Table 1: coefficients of n⁴, n³, n², n, 1 for multiplications, then for additions
 TABLE_1 = {
@@ -243,7 +243,7 @@ def count_operations(
     Examples
     --------
     >>> import kic
-    >>> from kic.classics import count_operations
+    >>> from kic.classics.operation_count import count_operations
     >>> count = count_operations(kic.load("horn-two-link"), of="tip", order=1)
     >>> count.products, count.sums, count.cosines, count.sines
     (87, 68, 2, 2)

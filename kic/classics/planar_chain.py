@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
-from kic.checks import GROUND, assign, number
-from kic.dynamics import Dynamics
+from kic.description.parts import Body, Distance, Joint, Point
+from kic.description.validation import GROUND, assign, number
+from kic.dynamics.dynamics import Dynamics
 from kic.errors import InertiaError, InputError, ModelError, SingularError, shown
 from kic.kernels.functions import cosine, sine
 from kic.mechanism import Mechanism
-from kic.parts import Body, Distance, Joint, Point
+from kic.numerics.arrays import broadcast_batches, trailing
 
 # |sin theta2| at or below which the statics have no inverse; limits their condition to about 1e12
 SINGULAR_SINE_ATOL = 1e-12
@@ -137,7 +137,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> TwoLink(2.0, 1.0).link_vectors([0.0, 0.0]).tolist()
         [[2.0, 0.0], [1.0, 0.0]]
         """
@@ -159,7 +159,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> TwoLink(2.0, 1.0).tip_position([0.0, 0.0])
         array([3., 0.])
         """
@@ -180,7 +180,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import ThreeLink
+        >>> from kic.classics.horn import ThreeLink
         >>> ThreeLink(3.0, 2.0, 1.0).jacobian([0.0, 0.0, 0.0])[1:].tolist()
         [[6.0, 3.0, 1.0], [1.0, 1.0, 1.0]]
         """
@@ -209,7 +209,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> TwoLink(1.0, 1.0).inverse_statics_matrix([0.0, np.pi / 2]).round(12).tolist()
         [[0.0, -1.0], [1.0, -1.0]]
         """
@@ -261,7 +261,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> TwoLink(2.0, 1.0).static_torques([0.0, 0.0], [0.0, 5.0])
         array([15.,  5.])
         """
@@ -287,7 +287,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> TwoLink(2.0, 1.0).tip_wrench([0.0, np.pi / 2], [2.0, 2.0]).round(12).tolist()
         [-2.0, 0.0]
         """
@@ -316,7 +316,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> TwoLink(1.0, 1.0).force_directions([0.0, np.pi / 2]).round(6).tolist()
         [[0.0, 1.0], [-0.707107, -0.707107]]
         """
@@ -343,7 +343,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> d = TwoLink(1.0, 1.0, 3.0, 3.0, g=10.0).dynamics([0.0, 0.0])
         >>> d.effort([0.0, 0.0], [1.0, 0.0])
         array([68. , 17.5])
@@ -377,7 +377,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> float(TwoLink(1.0, 1.0, 2.0, 2.0, g=10.0).potential_energy([np.pi / 2, 0.0]))
         40.0
         """
@@ -394,7 +394,7 @@ class PlanarChain:
 
         Examples
         --------
-        >>> from kic.classics import TwoLink
+        >>> from kic.classics.horn import TwoLink
         >>> TwoLink(1.0, 0.5).mechanism().at([0.0, 0.0]).coefficients("tip", order=3).D.shape
         (3, 2, 2, 2)
         """

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.arrays import broadcast_batches, trailing
 from kic.classics.planar_chain import check_fields, sin_cos
-from kic.dynamics import Dynamics
+from kic.description.parts import Body, Joint, Point
+from kic.dynamics.dynamics import Dynamics
 from kic.errors import ModelError
 from kic.mechanism import Mechanism
-from kic.parts import Body, Joint, Point
+from kic.numerics.arrays import broadcast_batches, trailing
 
 
 class LinkWrenches(NamedTuple):

@@ -18,15 +18,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arguments import integer
-from kic.arrays import broadcast_batches, trailing
 from kic.configuration import Configuration
-from kic.dynamics import Dynamics
+from kic.display import Sheet, member
+from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, shown, unknown
-from kic.model import Model
-from kic.products import form
-from kic.tables import Sheet, member
-from kic.tree import REVOLUTE
+from kic.kinematics.products import form
+from kic.kinematics.tree import REVOLUTE
+from kic.numerics.arguments import integer
+from kic.numerics.arrays import broadcast_batches, trailing
+from kic.transfer.compiled_model import Model
 
 # parts of the dynamics, and the attributes that hold their tensors
 TENSORS = {"D_tran": "D_tran", "D_rot": "D_rot", "H_tran": "P_tran", "H_rot": "P_rot", "G": "G"}

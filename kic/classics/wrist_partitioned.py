@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.arrays import check_failures, check_order, trailing
 from kic.classics.horn import (
     BOUNDARY_RTOL,
     Annulus,
@@ -20,11 +19,12 @@ from kic.classics.horn import (
 )
 from kic.classics.leg import sin_cos_derivatives, turning_plane_point
 from kic.classics.planar_chain import SINGULAR_SINE_ATOL, check_fields, real_array, sin_cos, wrap_to_pi
-from kic.coefficients import Coefficients
-from kic.dh import DHRow, from_dh
+from kic.description.parts import Point
 from kic.errors import SingularError
+from kic.io.dh import DHRow, from_dh
+from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.parts import Point
+from kic.numerics.arrays import check_failures, check_order, trailing
 
 
 @dataclass(frozen=True)

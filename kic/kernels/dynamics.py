@@ -1,8 +1,10 @@
 """Entry: I*, P*, loads and damping of the tree at a batch of postures."""
 
-from kic.kernels.compiled import entry
+from __future__ import annotations
+
 from kic.kernels.frames import frames, motion
 from kic.kernels.inertia import COMPOSITE_WIDTH, balls, christoffel, composites
+from kic.kernels.jit import entry
 from kic.kernels.layout import (
     BODIES,
     COLUMNS,

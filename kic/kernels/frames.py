@@ -1,7 +1,9 @@
 """Frames of the spanning tree at one posture, and what is fixed in them."""
 
-from kic.kernels.compiled import helper
+from __future__ import annotations
+
 from kic.kernels.functions import cosine, root, sine
+from kic.kernels.jit import helper
 from kic.kernels.layout import (
     AXIS,
     DRAWN,

@@ -1,5 +1,7 @@
 """The few functions beyond + - * / that kernels need, for machine numbers and for symbolic objects."""
 
+from __future__ import annotations
+
 import numpy as np
 from numba.extending import overload
 

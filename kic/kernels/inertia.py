@@ -5,9 +5,11 @@ skew. In holonomic coordinates these are the Christoffel symbols of the first ki
 Wensing 2021); the angular velocities of a ball joint make it unsymmetric in its last two indices.
 """
 
-from kic.kernels.compiled import helper
+from __future__ import annotations
+
 from kic.kernels.frames import turns
 from kic.kernels.functions import at
+from kic.kernels.jit import helper
 from kic.kernels.layout import (
     AXIS,
     CENTRE,

@@ -11,7 +11,9 @@ A *table* (B, width) holds P rows with respect to M coordinates for B postures: 
 G (P, M), H (P, M, M) and D (P, M, M, M), each in C order, side by side.
 """
 
-from kic.kernels.compiled import helper
+from __future__ import annotations
+
+from kic.kernels.jit import helper
 
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 

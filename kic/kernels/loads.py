@@ -1,21 +1,13 @@
 """Generalized loads of the tree by virtual work (2-125, 2-147), and its damping matrix."""
 
-from kic.kernels.compiled import helper
+from __future__ import annotations
+
 from kic.kernels.frames import carried_point, carried_vector, turns
 from kic.kernels.functions import root
 from kic.kernels.inertia import FIRST
-from kic.kernels.layout import (
-    AXIS,
-    BODY_AXES,
-    KIND,
-    MOMENT,
-    OMEGA,
-    PARENT,
-    POINT,
-    PRISMATIC,
-    STATE,
-)
-from kic.kernels.rows import acts, first
+from kic.kernels.influence import acts, first
+from kic.kernels.jit import helper
+from kic.kernels.layout import AXIS, BODY_AXES, KIND, MOMENT, OMEGA, PARENT, POINT, PRISMATIC, STATE
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
 

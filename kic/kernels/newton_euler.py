@@ -6,13 +6,15 @@ each joint takes its share. With N of the body's frame and its second moment E =
 mass, the moment is that of ρ × N ρ: gyroscopic terms included, metric-compatible, Ṁ - 2C skew.
 """
 
-from kic.kernels.carried import arm, turned
-from kic.kernels.compiled import helper
+from __future__ import annotations
+
 from kic.kernels.frames import turns
 from kic.kernels.functions import at
 from kic.kernels.inertia import rotated_inertia
+from kic.kernels.jit import helper
 from kic.kernels.layout import AXIS, CENTRE, MASS, PARENT, ROTATION
 from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
+from kic.kernels.transferred_influence import arm, turned
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
 # a block: moment about the frame's origin (3, m) and force (3, m), then both for p pairs. Frames keep it in

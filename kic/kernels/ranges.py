@@ -3,8 +3,10 @@
 Every index goes through `at`: what can not be negative is counted several numbers at a time.
 """
 
-from kic.kernels.compiled import small
+from __future__ import annotations
+
 from kic.kernels.functions import at
+from kic.kernels.jit import small
 
 
 @small

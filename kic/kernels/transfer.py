@@ -5,21 +5,14 @@ second G^w B = -[H^w](A, A); to third likewise, always the same matrix. The righ
 with B (or C) left out; what that leaves out of any answer is linear in it and is added at the end.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
-from kic.kernels.carried import (
-    ball_turns,
-    bare_frames,
-    block,
-    first_motion,
-    second_motion,
-    third_motion,
-)
-from kic.kernels.compiled import entry, helper
+from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion
-from kic.kernels.gradients import gradient
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
-from kic.kernels.kinematics import add_item
+from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
     ALLOWED,
     ASKED,
@@ -51,10 +44,19 @@ from kic.kernels.layout import (
     pair_count,
     section,
 )
+from kic.kernels.linear_solve import factor, solve
 from kic.kernels.loads import load_tables
-from kic.kernels.lu import factor, solve
 from kic.kernels.newton_euler import inertia_tables, loads_block
+from kic.kernels.outputs import add_item
 from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
+from kic.kernels.transferred_influence import (
+    ball_turns,
+    bare_frames,
+    block,
+    first_motion,
+    second_motion,
+    third_motion,
+)
 from kic.kernels.vectors import cross, sub
 
 # quality (B, 7): smallest pivot as a share of the largest; then of each order the largest coefficient of a

@@ -3,8 +3,10 @@
 They compile into Numba kernels, and run as plain Python on any scalar that knows ``+ - *``.
 """
 
-from kic.kernels.compiled import helper
+from __future__ import annotations
+
 from kic.kernels.functions import at
+from kic.kernels.jit import helper
 
 
 @helper

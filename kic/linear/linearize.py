@@ -3,16 +3,375 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from kic.arguments import names_of
-from kic.arrays import broadcast_batches, trailing
-from kic.dynamics import Dynamics
+from kic.display import Sheet, member
+from kic.dynamics.dynamics import Dynamics
 from kic.errors import unknown
+from kic.kinematics.items import DIRECTION, OMEGA, POINT, Item
+from kic.kinematics.outputs import Rows, make_rows, plain_rows
+from kic.kinematics.queries import RowsQuestion
 from kic.linear.modes import Modes
-from kic.tables import Sheet, member
+from kic.numerics.arguments import names_of
+from kic.numerics.arrays import broadcast_batches, trailing
+from kic.transfer.compiled_model import Model
+from kic.transfer.constraint_system import TransferQuestion
+from kic.transfer.coordinate_transfer import Transfer
+
+# numbers of a table that are in work at the same time
+_AT_ONCE = 2**22
+
+
+class Moving:
+    """Rows to some order, at states, in the coordinates of a transfer or in the tree's own.
+
+    Parameters
+    ----------
+    model : Model
+        The mechanism.
+    transfer : Transfer or None
+        The coordinates; None for the tree's.
+    of : list of Item, or tuple of str
+        The rows.
+    order : {1, 2, 3}
+        Highest order.
+    """
+
+    def __init__(
+        self, model: Model, transfer: Transfer | None, of: list[Item] | tuple[str, ...], order: int
+    ) -> None:
+        tree = model.tree
+        self.rows: Rows = make_rows(tree, of) if isinstance(of, tuple) else plain_rows(tree, of)
+        self._model, self._transfer = model, transfer
+        self._plain = RowsQuestion(tree, self.rows, order) if transfer is None else None
+        self._moved = None if transfer is None else TransferQuestion(transfer.system, order, self.rows, order)
+
+    @property
+    def width(self) -> int:
+        """Numbers for one posture."""
+        question = self._plain or self._moved
+        return question.width if question else 0
+
+    def __call__(self, states: np.ndarray) -> list[np.ndarray]:
+        """Values (B, P), then G (B, P, M), and H and D as far as asked."""
+        batch = (len(states),)
+        if self._plain is not None:
+            values, *tensors = self._plain.answer.split(self._plain.table(states), batch)
+            tensors = self._model.in_coordinates(tensors, range(1, len(tensors) + 1))
+        else:
+            assert self._transfer is not None  # for the type checker
+            assert self._moved is not None
+            assert self._moved.answer is not None
+            table = self._transfer.answer(self._moved, states).T
+            values, *tensors = self._moved.answer.split(table, batch)
+        values = self.rows.complete(values.copy())
+        select = self.rows.select
+        if select is None:
+            return [values, *tensors]
+        return [values[:, select], *(t.take(select, axis=1) for t in tensors)]
+
+
+class Stiffness:
+    """∂T/∂q of a mechanism in chosen coordinates: that of inertia, and that of the loads.
+
+    Parameters
+    ----------
+    model : Model
+        The mechanism.
+    transfer : Transfer or None
+        The coordinates; None for those of an open chain.
+    order : {2, 3}
+        2 for mechanisms at rest, where no third order counts.
+    """
+
+    def __init__(self, model: Model, transfer: Transfer | None, order: int) -> None:
+        tree, masses, loads = model.tree, model.masses, model.loads
+        numbers = masses.numbers
+        self._size = len(model.coordinates) if transfer is None else transfer.first
+        self._mass = numbers[:, 0]
+        self._gravity = loads.gravity[0]
+        self._spinning = np.flatnonzero(numbers[:, 4:].any(axis=1))
+        frames = masses.frames.tolist()
+        made = [Item(POINT, f, local_b=tuple(x)) for f, x in zip(frames, numbers[:, 1:4], strict=True)]
+        made += [Item(OMEGA, frames[i]) for i in self._spinning]
+        self._bodies = Moving(model, transfer, made, order)
+        m = numbers[self._spinning, 4:]
+        self._inertia = m[:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
+        # forces and moments on what moves; those that turn with a body also know its ω
+        table = loads.forces
+        self._acting = np.flatnonzero(table[:, 0] >= 0) if len(table) else np.zeros(0, dtype=np.intp)
+        self._turning = np.flatnonzero(table[self._acting, 2] == 1)
+        made = [
+            Item(OMEGA, int(table[i, 0]))
+            if table[i, 1]
+            else Item(POINT, int(table[i, 0]), local_b=tuple(loads.places[i]))
+            for i in self._acting
+        ]
+        made += [Item(OMEGA, int(table[self._acting[i], 0])) for i in self._turning]
+        self._springs = loads.spring_numbers[:, 6:]
+        for (a, b), x in zip(loads.springs.tolist(), loads.spring_numbers, strict=True):
+            made += [Item(POINT, a, local_b=tuple(x[:3])), Item(POINT, b, local_b=tuple(x[3:6]))]
+        self._loaded = Moving(model, transfer, made, 2) if made else None
+        turned = [frames[i] for i in self._spinning]
+        turned += [int(table[self._acting[i], 0]) for i in self._turning]
+        # where the axes of those frames are; no matter of coordinates
+        axes = [Item(DIRECTION, f, local_b=tuple(e)) for f in turned for e in np.eye(3)]
+        self._axes = RowsQuestion(tree, plain_rows(tree, axes), 1) if axes else None
+        laws = [j for j in model.drawing.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
+        self._joints = Moving(model, transfer, tuple(j.name for j in laws), 2) if laws else None
+        self._laws = np.array(
+            [x for j in laws for x in zip(j.stiffness, j.rest, j.damping, strict=True)]  # type: ignore[arg-type]
+        ).reshape(-1, 3)
+
+    def __call__(
+        self, states: np.ndarray, v: np.ndarray, a: np.ndarray, force: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """∂T/∂q of the inertia and of the loads, (B, M, M) each, at states (B, S).
+
+        Parameters
+        ----------
+        v, a : (B, M)
+            Rates and accelerations.
+        force : (B or 1, n, 3)
+            Applied forces and moments, in world axes or in those of their frames.
+        """
+        width = max(self._bodies.width, self._loaded.width if self._loaded else 0, 1)
+        block = max(1, _AT_ONCE // width)
+        dtype = np.result_type(states, v, a, force)
+        out = np.zeros((2, len(states), self._size, self._size), dtype)
+        for start in range(0, len(states), block):
+            some = slice(start, start + block)
+            f = force[some] if len(force) == len(states) else force
+            self._add(states[some], v[some], a[some], f, *out[:, some])
+        return out[0], out[1]
+
+    def _add(
+        self,
+        states: np.ndarray,
+        v: np.ndarray,
+        a: np.ndarray,
+        force: np.ndarray,
+        inertial: np.ndarray,
+        loaded: np.ndarray,
+    ) -> None:
+        """Both parts at a block of states, added to what is there."""
+        count = len(states)
+        axes = np.zeros((count, 0, 3, 3))
+        if self._axes is not None:
+            found = self._axes.answer.split(self._axes.table(states), (count,))[0]
+            axes = np.swapaxes(found.reshape(count, -1, 3, 3), -1, -2)
+        split = len(self._spinning)
+        _, *tensors = self._bodies(states)
+        parts = [T.reshape(count, -1, 3, *T.shape[2:]) for T in tensors]
+        n = len(self._mass)
+        self._add_linear([T[:, :n] for T in parts], v, a, inertial, loaded)
+        self._add_angular([T[:, n:] for T in parts], axes[:, :split], v, a, inertial)
+        if self._loaded is not None:
+            values, G, H = (T.reshape(count, -1, 3, *T.shape[2:]) for T in self._loaded(states))
+            k = len(self._acting) + len(self._turning)
+            self._add_forces(G[:, :k], H[:, :k], axes[:, split:], force, loaded)
+            self._add_springs(values[:, k:], G[:, k:], H[:, k:], v, loaded)
+        if self._joints is not None:
+            values, G, H = self._joints(states)
+            self._add_laws(values, G, H, v, loaded)
+
+    def _add_linear(
+        self,
+        tensors: list[np.ndarray],
+        v: np.ndarray,
+        a: np.ndarray,
+        inertial: np.ndarray,
+        loaded: np.ndarray,
+    ) -> None:
+        """Linear momentum and weight (2-216)."""
+        G, H = tensors[:2]
+        force = self._mass[:, None] * accelerations(G, H, v, a)
+        change = self._mass[:, None, None] * changes(tensors, v, a)
+        inertial += bent(H, force) + gained(G, change)
+        weight = self._mass[:, None] * self._gravity
+        loaded -= bent(H, np.broadcast_to(weight, force.shape))
+
+    def _add_angular(
+        self, tensors: list[np.ndarray], R: np.ndarray, v: np.ndarray, a: np.ndarray, inertial: np.ndarray
+    ) -> None:
+        """Angular momentum (2-217 to 2-224): II turns with the body, ∂II/∂q_l = g_l × II − II g_l ×."""
+        G, H = tensors[:2]
+        II = R @ self._inertia @ np.swapaxes(R, -1, -2)
+        omega, alpha = np.einsum("bipn,bn->bip", G, v), accelerations(G, H, v, a)
+        momentum = np.einsum("bipr,bir->bip", II, omega)
+        turned = np.einsum("bipr,bir->bip", II, alpha)
+        moment = turned + np.cross(omega, momentum)
+        g = np.swapaxes(G, -1, -2)  # columns of G as vectors (B, n, M, 3)
+
+        def carried(of: np.ndarray, with_body: np.ndarray, change: np.ndarray) -> np.ndarray:
+            """∂(II x)/∂q_l = g_l × II x + II (∂x/∂q_l − g_l × x), all as vectors (B, n, M, 3)."""
+            rest = change - np.cross(g, of[:, :, None, :])
+            return np.cross(g, with_body[:, :, None, :]) + np.einsum("bipr,bilr->bilp", II, rest)
+
+        d_omega = np.einsum("bipln,bn->bilp", H, v)
+        d_alpha = np.swapaxes(changes(tensors, v, a), -1, -2)
+        change = (
+            carried(alpha, turned, d_alpha)
+            + np.cross(d_omega, momentum[:, :, None, :])
+            + np.cross(omega[:, :, None, :], carried(omega, momentum, d_omega))
+        )
+        inertial += bent(H, moment) + gained(G, np.swapaxes(change, -1, -2))
+
+    def _add_forces(
+        self, G: np.ndarray, H: np.ndarray, R: np.ndarray, force: np.ndarray, loaded: np.ndarray
+    ) -> None:
+        """Forces and moments (2-208), with their own turning where they have the axes of a body."""
+        count, k = len(self._acting), self._turning
+        f = np.broadcast_to(force[:, self._acting], (len(G), count, 3)).astype(np.result_type(force, R))
+        f[:, k] = np.einsum("bipr,bir->bip", R, f[:, k])
+        spin = np.swapaxes(G[:, count:], -1, -2)
+        loaded -= bent(H[:, :count], f)
+        turned = np.cross(spin, f[:, k][:, :, None, :])
+        loaded -= gained(G[:, :count][:, k], np.swapaxes(turned, -1, -2))
+
+    def _add_springs(
+        self, places: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
+    ) -> None:
+        """Springs and dampers between points: T = s (1 − ℓ₀/ℓ) w·W_k + c e_k e·q̇, with W = ∂w, e = w·W/ℓ."""
+        w = places[:, 1::2] - places[:, ::2]
+        W, bend = G[:, 1::2] - G[:, ::2], H[:, 1::2] - H[:, ::2]
+        stiffness, rest, damping = self._springs.T
+        square = (w * w).sum(axis=-1)
+        # without free length and damping a spring may have no length
+        directed = (rest != 0) | (damping != 0)
+        length = np.sqrt(np.where(directed, square, 1.0))
+        along = np.einsum("bip,bipk->bik", w, W)
+        both = np.einsum("bipl,bipk->bikl", W, W) + np.einsum("bip,biplk->bikl", w, bend)
+        outer = along[..., :, None] * along[..., None, :]
+        pull = stiffness * (1 - rest / length)
+        loaded += np.einsum("bi,bikl->bkl", pull, both)
+        loaded += np.einsum("bi,bikl->bkl", stiffness * rest / length**3, outer)
+        e = along / length[..., None]
+        change = both / length[..., None, None] - outer / length[..., None, None] ** 3
+        rate = np.einsum("bik,bk->bi", e, v)
+        loaded += np.einsum("i,bikl,bi->bkl", damping, change, rate)
+        loaded += np.einsum("i,bik,binl,bn->bkl", damping, e, change, v)
+
+    def _add_laws(
+        self, values: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
+    ) -> None:
+        """Springs and dampers in joints: T = k g_k (φ − φ₀) + c g_k g·q̇."""
+        assert self._joints is not None  # for the type checker: there are laws
+        stiffness, rest, damping = self._laws.T
+        stretch = np.where(self._joints.rows.valued, values - rest, 0.0)
+        held = stiffness * stretch + damping * np.einsum("bpn,bn->bp", G, v)
+        loaded += np.einsum("bplk,bp->bkl", H, held)
+        loaded += np.einsum("bpk,p,bpl->bkl", G, stiffness, G)
+        loaded += np.einsum("bpk,p,bpln,bn->bkl", G, damping, H, v)
+
+
+def accelerations(G: np.ndarray, H: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """ü = G q̈ + q̇ᵀ H q̇ (..., P) of rows (B, ..., P, M) for rates and accelerations (B, M) (2-27)."""
+    middle = G.ndim - 3
+    v, a = (x.reshape(len(x), *(1,) * middle, -1) for x in (v, a))
+    bend = np.einsum("...pmn,...m->...pn", H, v)
+    return np.einsum("...pn,...n->...p", G, a) + np.einsum("...pn,...n->...p", bend, v)
+
+
+def changes(tensors: list[np.ndarray], v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """∂ü/∂q (..., P, M) = H_ln q̈_n + D_lmn q̇_m q̇_n (2-43), of tensors (G, H) at rest, else (G, H, D)."""
+    H = tensors[1]
+    middle = H.ndim - 4
+    v, a = (x.reshape(len(x), *(1,) * middle, -1) for x in (v, a))
+    change = np.einsum("...pln,...n->...pl", H, a)
+    if len(tensors) > 2:
+        change = change + np.einsum("...plmn,...m,...n->...pl", tensors[2], v, v)
+    return change
+
+
+def bent(H: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """Forces (B, n, P) on rows that turn: [k, l] = force · h_lk (2-208)."""
+    count, size = len(H), H.shape[-1]
+    flat = H.reshape(count, prod(H.shape[1:-2]), size * size)
+    found = force.reshape(count, 1, flat.shape[1]) @ flat
+    return np.swapaxes(found.reshape(count, size, size), -1, -2)
+
+
+def gained(G: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Changes of forces (B, n, P, M) felt by rows (B, n, P, M): [k, l] = g_k · ∂force/∂q_l."""
+    count, size = len(G), G.shape[-1]
+    rows = prod(G.shape[1:-1])
+    return np.swapaxes(G.reshape(count, rows, size), -1, -2) @ change.reshape(count, rows, size)
+
+
+def commutator(model: Model, transfer: Transfer | None, states: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """What d(δq)/dt has beside δq̇, (B, M, M) that multiplies δq; zero in coordinates with values.
+
+    For rates of turning δθ it is ω × (3-53, corrected): with q̇ = S φ̇ and δq = S δφ in the tree's coordinates,
+    d(δq)/dt − δq̇ = φ̇ᵀ(H − Hᵀ)δφ + S (φ̇ × δφ), where the last is of the tree's own balls.
+    """
+    tree = model.tree
+    size = tree.size if transfer is None else transfer.first
+    out = np.zeros((len(states), size, size), v.dtype)
+    if transfer is None:
+        if tree.balls:
+            _add_balls(tree.balls, np.eye(size)[None], columns_of(model, v), out)
+            (out,) = model.in_coordinates([out], (2,))
+        return out
+    if transfer.holonomic:
+        return out
+    names = transfer.names
+    rows = Moving(model, None, names, 2)
+    question = rows._plain
+    assert question is not None  # for the type checker: the tree's own coordinates
+    _, S, H = question.answer.split(question.table(states), (len(states),))
+    if rows.rows.select is not None:
+        S, H = (T.take(rows.rows.select, axis=1) for T in (S, H))
+    A = transfer.solve(states, 1).X[:, tree.size :].reshape(len(states), tree.size, size)
+    rates = np.einsum("bna,ba->bn", A, v)
+    turned = np.einsum("bpmn,bm->bpn", H - np.swapaxes(H, -1, -2), rates)
+    _add_balls(tree.balls, S, rates, turned)
+    return turned @ A
+
+
+def columns_of(model: Model, v: np.ndarray) -> np.ndarray:
+    """Rates (B, M) of an open chain in the order of its tree."""
+    order = model.tree.to_coordinates
+    if order is None:
+        return v
+    turned = np.empty_like(v)
+    turned[:, order] = v
+    return turned
+
+
+def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.ndarray) -> None:
+    """Add S (φ̇ × δφ) of balls, whose three columns turn about axes of one frame."""
+    for n in balls:
+        three = slice(n, n + 3)
+        # columns of [ω]× are ω × e
+        crossed = np.swapaxes(np.cross(rates[:, None, three], np.eye(3)), -1, -2)
+        out[:, :, three] += S[:, :, three] @ crossed
+
+
+def load_gains(
+    model: Model, transfer: Transfer | None, states: np.ndarray, names: Iterable[str]
+) -> dict[str, np.ndarray]:
+    """What each component of a force or a moment gives every coordinate, (B, M, 3): ∂Tᴸ/∂f (2-227)."""
+    tree, loads, made = model.tree, model.loads, {}
+    for name in names:
+        i = loads.names.index(name)
+        frame, moment, body = loads.forces[i].tolist()
+        place = Item(OMEGA, frame) if moment else Item(POINT, frame, local_b=tuple(loads.places[i]))
+        if frame < 0:
+            size = len(model.coordinates) if transfer is None else transfer.first
+            made[name] = np.zeros((len(states), size, 3))
+            continue
+        G = np.swapaxes(Moving(model, transfer, [place], 1)(states)[1], -1, -2)
+        if body:  # the drawing's unit vectors, as the body carries them
+            axes = [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
+            question = RowsQuestion(tree, plain_rows(tree, axes), 1)
+            found = question.answer.split(question.table(states), (len(states),))[0]
+            G = G @ np.swapaxes(found.reshape(-1, 3, 3), -1, -2)
+        made[name] = G
+    return made
 
 
 class Linearization:

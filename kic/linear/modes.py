@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.tables import Sheet, member
+from kic.display import Sheet, member
 
 # a real part this small beside the largest eigenvalue can not be told from none: what drifts has twofold
 # eigenvalues, known to the root of the rounding

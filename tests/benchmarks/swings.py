@@ -19,8 +19,8 @@ import kic
 from benchmarks import exudyn_peer
 from benchmarks.peers import DisagreementError
 from benchmarks.timing import Report, Work, interleaved, micro
-from kic.simulating.chart import ACCOUNTS, Chart
-from kic.simulating.motion import Motion
+from kic.simulation.coordinates import ACCOUNTS, Chart
+from kic.simulation.motion import Motion
 
 SECONDS, RTOL, REFERENCE = 10.0, 1e-8, 3e-14
 TIMES = np.linspace(0, SECONDS, 101)

@@ -1,0 +1,94 @@
+"""The commands `kic check` and `kic schema`: for those who write model files."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from math import pi, radians, tau
+from typing import TYPE_CHECKING
+
+import click
+
+from kic.cli import completion as completing
+from kic.cli.parsing import json_option, load_model, width
+from kic.errors import KicError
+
+if TYPE_CHECKING:
+    from kic.mechanism import Mechanism
+
+
+@click.command()
+@click.argument("model", metavar="MODEL_FILE", shell_complete=completing.models)
+@json_option
+def check(model: str, as_json: bool) -> None:
+    """Read MODEL_FILE and say whether it is a mechanism.
+
+    Prints ok with a summary, or what is wrong and where (exit code 1). Inertia that is missing is a
+    warning: the kinematics do without.
+
+    \b
+      kic check ./arm.toml
+      kic check ./arm.toml --json
+
+    --json prints one object and nothing else: name, ok (true: what is wrong comes on stderr, as without
+    --json), summary, warnings and notes (lists of sentences).
+    """
+    from kic.report.report import summary
+
+    mechanism = load_model(model)
+    mechanism._model.check_number(mechanism.coordinate_names)
+    warnings, notes = [], []
+    if mechanism.mobility().doubt():
+        warnings.append(str(mechanism.mobility()))
+    elif not mechanism._model.tree.open:
+        notes.append(str(mechanism.mobility()))
+    try:
+        mechanism._model.masses  # noqa: B018
+    except KicError as error:
+        warnings.append(str(error))
+    notes += [
+        f"the inertia of {body.name} is an exception. {' '.join(body.inertia_exception.split())}"
+        for body in mechanism.bodies
+        if body.inertia_exception
+    ]
+    notes += list(_turned(mechanism))
+    if as_json:
+        data = {"name": mechanism.name, "ok": True, "summary": summary(mechanism)}
+        click.echo(json.dumps(data | {"warnings": warnings, "notes": notes}))
+        return
+    click.echo(f"ok: {mechanism.name}, {summary(mechanism)}")
+    for note in [f"warning: {text}" for text in warnings] + [f"note: {text}" for text in notes]:
+        click.echo(textwrap.fill(note, width(), subsequent_indent="  ", break_long_words=False))
+
+
+def _turned(mechanism: Mechanism) -> Iterator[str]:
+    """Of each drawn angle of more than two turns, which may be degrees, a sentence."""
+    from kic.kinematics.scales import coordinate_units
+
+    units = coordinate_units(mechanism)
+    for joint in mechanism.joints:
+        for name, value in zip(joint.components, joint.value, strict=True):  # type: ignore[arg-type]
+            if units[name] == "rad" and abs(value) > 4 * pi:
+                yield (
+                    f"value = {value:g} of joint {name} is {value / tau:.1f} turns: angles are radians "
+                    f"({value:g} degrees are {radians(value):.10g})."
+                )
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of model files, for editors.
+
+    \b
+      kic schema > kic.schema.json
+
+    Editors with the TOML language server Taplo (such as VS Code with Even Better TOML) complete and
+    check a model whose first line is
+
+    \b
+      #:schema ./kic.schema.json
+    """
+    from kic.io.toml import schema as model_schema
+
+    click.echo(json.dumps(model_schema(), indent=2))

@@ -1,0 +1,62 @@
+"""Contributions: what each body gives to I* and P*, by linear and angular momentum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kic.display import Sheet, member
+
+
+class Contributions:
+    """What each body contributes to I* and P*: Freeman's sums, split by linear and angular momentum.
+
+    The parts of P* are Freeman's own, with the gyroscopic term (II g_a)·(g_k × g_b): summed and made
+    symmetric in the last two indices they give the P* of `Dynamics` in holonomic coordinates.
+
+    Attributes
+    ----------
+    bodies : tuple of str
+        Names of the N bodies (and of points that carry a mass).
+    coordinates : tuple of str
+        Names of the M coordinates.
+    I_linear, I_angular : (..., N, M, M)
+        Shares of the inertia by linear and angular momentum (eqs 2-157, 2-193).
+    P_linear, P_angular : (..., N, M, M, M)
+        Shares of the inertia power (eqs 2-158, 2-194).
+    """
+
+    def __init__(
+        self,
+        bodies: tuple[str, ...],
+        coordinates: tuple[str, ...],
+        I_linear: np.ndarray,
+        I_angular: np.ndarray,
+        P_linear: np.ndarray,
+        P_angular: np.ndarray,
+    ) -> None:
+        self.bodies = bodies
+        self.coordinates = coordinates
+        self.I_linear = I_linear
+        self.I_angular = I_angular
+        self.P_linear = P_linear
+        self.P_angular = P_angular
+
+    def sheet(self) -> Sheet:
+        """How much of each diagonal entry of I* is whose."""
+        sheet = Sheet("shares of the diagonal of I*, linear | angular momentum")
+        index, remark = member(self.I_linear.shape[:-3])
+        if remark:
+            sheet.say(remark)
+        if index is None:
+            return sheet
+        linear = np.einsum("bnn->bn", self.I_linear[index])
+        angular = np.einsum("bnn->bn", self.I_angular[index])
+        sheet.matrix("linear", self.bodies, self.coordinates, linear)
+        sheet.matrix("angular", self.bodies, self.coordinates, angular)
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()

@@ -1,0 +1,165 @@
+"""Masses and loads of a drawing, packed for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kic.description.parts import as_matrix
+from kic.errors import InertiaError, InputError, shown, unknown
+from kic.kinematics.tree import Tree
+from kic.numerics.arrays import broadcast_batches, trailing
+
+
+@dataclass(frozen=True)
+class Masses:
+    """Bodies and point masses as the kernels read them: names, frames (n,), numbers (n, 10)."""
+
+    names: tuple[str, ...]
+    frames: np.ndarray
+    numbers: np.ndarray
+
+
+def pack_masses(tree: Tree) -> Masses:
+    """Every body and point mass, in the axes of its frame.
+
+    Raises
+    ------
+    InertiaError
+        If a moving body has no mass or inertia, or nothing that moves has any mass.
+    """
+    drawing = tree.drawing
+    _check_complete(tree)
+    names, frames, numbers = [], [], []
+    for body in drawing.bodies:
+        frame = tree.frame[body.name]
+        if frame < 0 or not (body.mass or any(body.inertia or ())):
+            continue
+        names.append(body.name)
+        frames.append(frame)
+        axes = tree.axes(frame)
+        local = axes.T @ as_matrix(body.inertia) @ axes  # type: ignore[arg-type]
+        moments = local[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        centre = tree.local_point(frame, body.com) if body.com else np.zeros(3)
+        numbers.append(np.concatenate([[body.mass], centre, moments]))
+    for point in drawing.points:
+        frame = tree.frame[point.body]
+        if frame >= 0 and point.mass:
+            names.append(point.name)
+            frames.append(frame)
+            numbers.append(np.concatenate([[point.mass], tree.local_point(frame, point.at), np.zeros(6)]))
+    table = np.array(numbers).reshape(-1, 10)
+    if not table.any():
+        raise InertiaError(
+            f"Nothing that moves in '{drawing.name}' has mass; its dynamics would be 0 = T. "
+            "Give bodies `mass`, `com` and `inertia`.",
+            bodies=tuple(b.name for b in drawing.bodies),
+        )
+    return Masses(tuple(names), np.array(frames, dtype=np.int64), table)
+
+
+def _check_complete(tree: Tree) -> None:
+    """A body without mass or inertia is not massless: it is unknown."""
+    moving = [b for b in tree.drawing.bodies if tree.frame[b.name] >= 0]
+    bare = [b.name for b in moving if b.mass is None]
+    flat = [b.name for b in moving if b.mass and b.inertia is None]
+    if bare or flat:
+        missing = [f"{name} (mass)" for name in bare] + [f"{name} (inertia)" for name in flat]
+        raise InertiaError(
+            f"Dynamics of '{tree.drawing.name}' needs the inertia of every moving body; missing: "
+            f"{', '.join(missing)}. A body without any is written mass = 0, a point-like one "
+            "inertia = [0, 0, 0].",
+            bodies=tuple(bare + flat),
+        )
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Everything that loads the tree, as the kernels read it; see `kic.kernels.loads`."""
+
+    gravity: np.ndarray
+    names: tuple[str, ...]
+    forces: np.ndarray
+    places: np.ndarray
+    constant: np.ndarray
+    turns: tuple[np.ndarray | None, ...]
+    springs: np.ndarray
+    spring_numbers: np.ndarray
+    laws: np.ndarray
+
+    def applied(self, given: dict[str, Any] | None, owner: str) -> tuple[np.ndarray, tuple[int, ...]]:
+        """Forces and moments (…, n, 3) with those that the caller gives, and their batch shape."""
+        if given is None:
+            return self.constant, ()
+        if not isinstance(given, Mapping):
+            raise InputError(f"Expected `applied` to be a dict of forces and moments, got {shown(given)}.")
+        arrays = {}
+        for name, value in given.items():
+            if name not in self.names:
+                raise unknown("force or moment", name, owner, self.names)
+            arrays[name] = trailing(name, value, 3)
+        batch = broadcast_batches(**{name: a.shape[:-1] for name, a in arrays.items()})
+        full = np.broadcast_to(self.constant, (*batch, *self.constant.shape)).astype(
+            np.result_type(self.constant, *arrays.values())
+        )
+        for name, a in arrays.items():
+            i = self.names.index(name)
+            full[..., i, :] = a if self.turns[i] is None else a @ self.turns[i]
+        return full, batch
+
+
+def pack_loads(tree: Tree) -> Loads:
+    """Gravity, forces, moments, springs and the laws of the joints."""
+    drawing = tree.drawing
+    names, forces, places, constant = [], [], [], []
+    for force in drawing.forces:
+        point = drawing.point(force.point)
+        frame = tree.frame[point.body]
+        names.append(force.name)
+        forces.append((frame, 0, int(force.axes == "body")))
+        places.append(tree.local_point(frame, point.at))
+        constant.append(_components(tree, frame, force.force, force.axes))
+    for moment in drawing.moments:
+        frame = tree.frame[moment.body]
+        names.append(moment.name)
+        forces.append((frame, 1, int(moment.axes == "body")))
+        places.append(np.zeros(3))
+        constant.append(_components(tree, frame, moment.moment, moment.axes))
+    springs, numbers = [], []
+    for spring in drawing.springs:
+        a, b = (drawing.point(name) for name in spring.points)
+        fa, fb = tree.frame[a.body], tree.frame[b.body]
+        springs.append((fa, fb))
+        pa, pb = tree.local_point(fa, a.at), tree.local_point(fb, b.at)
+        numbers.append(np.concatenate([pa, pb, [spring.stiffness, spring.rest, spring.damping]]))
+    return Loads(
+        gravity=np.array([drawing.gravity]),
+        names=tuple(names),
+        forces=np.array(forces, dtype=np.int64).reshape(-1, 3),
+        places=np.array(places, dtype=tree.scalar).reshape(-1, 3),
+        constant=np.array(constant, dtype=tree.scalar).reshape(-1, 3),
+        springs=np.array(springs, dtype=np.int64).reshape(-1, 2),
+        turns=tuple(tree.axes(frame) if body else None for frame, _, body in forces),
+        spring_numbers=np.array(numbers, dtype=tree.scalar).reshape(-1, 9),
+        laws=_laws(tree),
+    )
+
+
+def _components(tree: Tree, frame: int, v: Any, axes: str) -> np.ndarray:
+    """World components as given; body components in the frame's own axes."""
+    return tree.local_vector(frame, v) if axes == "body" else np.asarray(v, dtype=tree.scalar)
+
+
+def _laws(tree: Tree) -> np.ndarray:
+    """Stiffness, free value and damping of every column."""
+    laws = np.zeros((tree.size, 3), tree.scalar)
+    for joint in tree.drawing.joints:
+        for k, name in enumerate(joint.components):
+            if name in tree.column:
+                laws[tree.column[name]] = [
+                    joint.stiffness[k], joint.rest[k], joint.damping[k],  # type: ignore[index]
+                ]  # fmt: skip
+    return laws

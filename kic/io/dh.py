@@ -1,0 +1,234 @@
+"""Serial arms from Denavit-Hartenberg rows: Freeman's convention (eqs 2-45 to 2-50) or the standard one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from math import cos, pi, sin
+from typing import Any, Literal
+
+import numpy as np
+
+from kic.description.parts import Body, Joint, Point, as_matrix
+from kic.description.validation import GROUND, STRICT, Vector, assign, check_name, choice, listed, number
+from kic.errors import ModelError, shown, unknown
+from kic.mechanism import Mechanism
+
+Convention = Literal["freeman", "standard"]
+
+
+@dataclass(frozen=True)
+class DHRow:
+    """One joint and its link.
+
+    Freeman: the link before the joint has length `a` and twist `alpha`, the joint offset `s` and angle
+    `theta` (T^j = T^(j-1) Tx(a) Rx(alpha) Rz(theta) Tz(s), often called modified DH). Standard: they come
+    after it (T^j = T^(j-1) Rz(theta) Tz(s) Tx(a) Rx(alpha)).
+    """
+
+    __pydantic_config__ = STRICT
+    joint: str
+    """Name of the joint."""
+    body: str
+    """Name of the link that it moves."""
+    type: Literal["revolute", "prismatic"] = "revolute"
+    """Kind of joint."""
+    a: float = 0.0
+    """Link length."""
+    alpha: float = 0.0
+    """Twist (rad)."""
+    s: float = 0.0
+    """Offset along the joint axis; of a prismatic joint, the coordinate as drawn."""
+    theta: float = 0.0
+    """Angle about the joint axis (rad); of a revolute joint, the coordinate as drawn."""
+
+    def __post_init__(self) -> None:
+        assign(self, joint=check_name("DH row", self.joint, "joint"))
+        who = f"DH row '{self.joint}'"
+        assign(self, body=check_name("DH row", self.body, "body"))
+        if self.body == GROUND:
+            raise ModelError(f"{who}: '{GROUND}' is the fixed world; name the link that moves.", key="body")
+        assign(self, type=choice(who, "type", self.type, ("revolute", "prismatic")))
+        for key in ("a", "alpha", "s", "theta"):
+            assign(self, **{key: number(who, key, getattr(self, key))})
+
+
+@dataclass(frozen=True)
+class DH:
+    """The rows of an arm, with their convention."""
+
+    __pydantic_config__ = STRICT
+    rows: tuple[DHRow, ...]
+    """One row for each joint, from the base on."""
+    convention: Convention = "freeman"
+    """Which link a row's a and alpha belong to."""
+
+
+def _cosine_sine(angle: float) -> tuple[float, float]:
+    """Cosine and sine, exact for multiples of a right angle: 6e-17 is no direction; a complex step passes."""
+    if isinstance(angle, complex):
+        c, s = _cosine_sine(angle.real)
+        return c - 1j * angle.imag * s, s + 1j * angle.imag * c  # type: ignore[return-value]
+    quarters = angle / (pi / 2)
+    nearest = round(quarters)
+    if abs(quarters - nearest) < 1e-15 * max(1.0, abs(quarters)):
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[nearest % 4]
+    return cos(angle), sin(angle)
+
+
+def _screw_x(a: float, alpha: float) -> np.ndarray:
+    c, s = _cosine_sine(alpha)
+    return np.array([[1.0, 0, 0, a], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
+
+
+def _screw_z(s: float, theta: float) -> np.ndarray:
+    c, si = _cosine_sine(theta)
+    return np.array([[c, -si, 0.0, 0], [si, c, 0, 0], [0, 0, 1, s], [0, 0, 0, 1]])
+
+
+def from_dh(
+    name: str,
+    rows: Iterable[DHRow | dict[str, Any]],
+    convention: Convention = "freeman",
+    bodies: Iterable[Body] = (),
+    points: Iterable[Point] = (),
+    **rest: Any,
+) -> Mechanism:
+    """Serial arm from DH rows; bodies and points are given in their own link's frame.
+
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism.
+    rows : iterable of DHRow (or dict of its fields)
+        One for each joint. The arm is drawn at the thetas (of revolutes) and s (of sliders) given.
+    convention : {"freeman", "standard"}
+        Freeman's rows (eqs 2-45 to 2-50) or the standard ones; see `DHRow`.
+    bodies : iterable of Body
+        Mass properties of the links, `com`, `inertia` and `at` in the link's frame: at the joint for
+        Freeman, at the end of the link for the standard convention. Links left out have no mass given.
+    points : iterable of Point
+        Points, each in the frame of its body; those of ground in the world's.
+    **rest
+        Anything else that `Mechanism` takes: gravity, coordinates, distances, forces, prose.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    ModelError
+        For an unknown convention, a row that is wrong, or a body that no row moves.
+
+    Examples
+    --------
+    >>> import kic
+    >>> arm = kic.from_dh(
+    ...     "planar",
+    ...     [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)],
+    ...     points=[kic.Point("tip", "fore", at=(0.5, 0, 0))],
+    ... )
+    >>> arm.at([0.0, 0.0]).value("tip")
+    array([1.5, 0. , 0. ])
+    """
+    name = check_name("mechanism", name)
+    choice(f"'{name}'", "convention", convention, ("freeman", "standard"))
+    joints, frames = _chain(name, listed(f"'{name}'", "rows", rows, "DH rows"), convention)
+    links: dict[str, Body | None] = {link: None for link in frames if link != GROUND}
+    for i, body in enumerate(listed(f"'{name}'", "bodies", bodies, "Body parts")):
+        _part_of_arm(name, body, Body, f"bodies[{i}]")
+        if body.name not in links:
+            raise ModelError(
+                f"'{name}': no DH row moves the body '{body.name}'. They move: {', '.join(links)}.",
+                key=f"bodies[{i}].name",
+                name=body.name,
+            )
+        if links[body.name] is not None:
+            raise ModelError(
+                f"'{name}': two bodies are called '{body.name}'; rename one.",
+                key=f"bodies[{i}].name",
+                name=body.name,
+            )
+        links[body.name] = body
+    points = listed(f"'{name}'", "points", points, "Point parts")
+    for i, point in enumerate(points):
+        _part_of_arm(name, point, Point, f"points[{i}]")
+        if point.body not in frames:
+            error = unknown("body", point.body, name, frames)
+            raise ModelError(f"Point '{point.name}': {error}", key=f"points[{i}].body", name=point.body)
+    return Mechanism(
+        name,
+        bodies=tuple(_drawn_body(body or Body(link), frames[link]) for link, body in links.items()),
+        joints=joints,
+        points=tuple(replace(p, at=_drawn(p.at, frames[p.body])) for p in points),
+        **rest,
+    )
+
+
+def _chain(
+    name: str, rows: tuple[Any, ...], convention: Convention
+) -> tuple[tuple[Joint, ...], dict[str, np.ndarray]]:
+    """Joints of the rows as drawn, and the frame (4, 4) of ground and of each link."""
+    if not rows:
+        raise ModelError(f"'{name}': an arm needs at least one DH row.", key="rows")
+    T = np.eye(4)
+    frames = {GROUND: T}
+    joints = []
+    before = GROUND
+    for i, row in enumerate(map(_row, rows)):
+        if row.body in frames:
+            raise ModelError(
+                f"'{name}': two DH rows move the body '{row.body}'; each moves its own.",
+                key=f"rows[{i}].body",
+                name=row.body,
+            )
+        moved = T @ _screw_x(row.a, row.alpha) if convention == "freeman" else T
+        value = row.theta if row.type == "revolute" else row.s
+        ties = (before, row.body)
+        at, axis = tuple(moved[:3, 3]), tuple(moved[:3, 2])
+        joints.append(Joint(row.joint, row.type, ties, at=at, axis=axis, value=value))
+        T = moved @ _screw_z(row.s, row.theta)
+        if convention == "standard":
+            T = T @ _screw_x(row.a, row.alpha)
+        frames[row.body] = T
+        before = row.body
+    return tuple(joints), frames
+
+
+def _row(given: Any) -> DHRow:
+    """A row, from itself or from a dict of its fields."""
+    if isinstance(given, DHRow):
+        return given
+    keys = [f.name for f in fields(DHRow)]
+    if not isinstance(given, dict) or not {"joint", "body"} <= set(given) <= set(keys):
+        raise ModelError(
+            f"Expected a DHRow, or a dict of its fields ({', '.join(keys)}) with `joint` and `body` at "
+            f"least, got {shown(given)}.",
+            key="rows",
+        )
+    return DHRow(**given)
+
+
+def _part_of_arm(name: str, part: Any, expected: type, key: str) -> None:
+    if not isinstance(part, expected):
+        raise ModelError(f"'{name}': expected a {expected.__name__}, got {shown(part)}.", key=key)
+
+
+def _drawn(p: Vector, T: np.ndarray) -> Vector:
+    """A point of a link's frame where it stands in the drawing."""
+    x, y, z = (T[:3, :3] @ np.array(p) + T[:3, 3]).tolist()
+    return (x, y, z)
+
+
+def _drawn_body(body: Body, T: np.ndarray) -> Body:
+    """A body of a link's frame as it stands in the drawing."""
+    changes: dict[str, Any] = {}
+    if body.com is not None:
+        changes["com"] = _drawn(body.com, T)
+    if body.at is not None:
+        changes["at"] = _drawn(body.at, T)
+    if body.inertia is not None:
+        turned = T[:3, :3] @ as_matrix(body.inertia) @ T[:3, :3].T  # type: ignore[arg-type]
+        changes["inertia"] = tuple(turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist())
+    return replace(body, **changes) if changes else body

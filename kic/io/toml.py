@@ -1,0 +1,422 @@
+"""Model files: TOML with the words of the drawing, read through a schema, written back the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from dataclasses import MISSING, fields, is_dataclass, make_dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from math import radians
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from kic.description.description import KINDS, Drawing
+from kic.description.parts import Six
+from kic.description.validation import STRICT, Vector
+from kic.errors import FileError, InputError, KicError, ModelFileError, shown
+from kic.io.dh import DH, from_dh
+from kic.io.files import atomic_write
+from kic.io.library import find, model_names
+from kic.mechanism import Mechanism
+
+
+def load(model: str | os.PathLike[str]) -> Mechanism:
+    """Read a mechanism from a shipped model or a TOML file.
+
+    Parameters
+    ----------
+    model : str or path
+        Name of a shipped model ("puma560"), or the path of a file ("./arm.toml").
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that is not shipped.
+    ModelFileError
+        For a file that can not be read: which key, which rule, what came.
+
+    Examples
+    --------
+    >>> import kic
+    >>> kic.load("puma560").freedoms
+    6
+    """
+    path = find(model)
+    return _mechanism(path, _read(path))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the keys and values of a file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(BYTES_MAX + 1)  # a device may have no end
+        if len(content) <= BYTES_MAX:
+            return _tables(content.decode("utf-8-sig"), path)
+        rule = f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more"
+    except FileNotFoundError:
+        rule = f"there is no such file. Shipped models: {', '.join(model_names())}"
+    except OSError as error:
+        rule = f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError as error:
+        rule = f"is no text (byte {error.start} is not UTF-8). A model file is TOML"
+    except ModelFileError:
+        raise
+    except ValueError as error:  # of the path itself
+        rule = f"cannot be read: {error}"
+    raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
+
+
+# A file within these bounds loads, or fails, within about 2 s and 200 MB. A chain of 13,000 joints is within.
+BYTES_MAX, VALUES_MAX, DOTS_MAX = 4_000_000, 250_000, 16
+_TOO_DEEP = "is nested too deeply to be a model"
+# strings and comments as TOML has them; one that does not end reaches to the end of the line or the text
+_TEXTS = re.compile(
+    r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+(?:"{3,5}|\Z)'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}|\Z)"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'[^'\n]*+'?"
+    r"|#[^\n]*+"
+)
+_KEYS = re.compile(r"[\w\-. \t]+")
+
+
+def _tables(text: str, path: Path) -> dict[str, Any]:
+    """Return the keys and values of the text of a model file.
+
+    The parser takes time and memory with the square of the number of dots in a key, and about 2 µs for each
+    value. Both are bounded before it starts.
+    """
+    bare = _TEXTS.sub(" ", text)
+    values = sum(map(bare.count, "=,[{"))
+    if values > VALUES_MAX:
+        rule = f"must have at most {VALUES_MAX:,} values to be a model, and has about {values:,}"
+    elif any(found[0].count(".") > DOTS_MAX for found in _KEYS.finditer(bare)):
+        rule = _TOO_DEEP
+    else:
+        try:
+            return tomllib.loads(text)
+        except RecursionError:
+            rule = _TOO_DEEP
+        except ValueError as error:
+            rule = f"is not TOML: {error}"
+    raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
+
+
+def _short(path: Path) -> str:
+    """Return a path, or its two ends where it is very long."""
+    text = str(path)
+    return text if len(text) <= 300 else f"{text[:200]}…{text[-50:]}"
+
+
+@lru_cache(maxsize=2)
+def _form(dh: bool) -> Any:
+    """What a file holds: a drawing, or one with DH rows in place of joints."""
+    if not dh:
+        return Drawing
+    hints = get_type_hints(Drawing)
+    kept = [(f.name, hints[f.name], f) for f in fields(Drawing) if f.name not in ("name", "joints")]
+    return make_dataclass(
+        "DHFile",
+        [("name", str), ("dh", DH), *kept],
+        frozen=True,
+        namespace={"__pydantic_config__": Drawing.__pydantic_config__},
+    )
+
+
+@lru_cache(maxsize=2)
+def _adapter(dh: bool) -> Any:
+    """Validator of a form; the schema library is imported here."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_form(dh))
+
+
+def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
+    from pydantic import ValidationError
+
+    dh = "dh" in data
+    if dh and "joints" in data:
+        raise ModelFileError(
+            f"{path}: joints: a file has either `joints` as drawn or `dh` rows, not both.",
+            path=path,
+            key="joints",
+        )
+    try:
+        # a date becomes what no key takes
+        checked = _adapter(dh).validate_json(json.dumps(data, default=lambda date: True), strict=True)
+        values = {f.name: getattr(checked, f.name) for f in fields(checked)}
+        if not dh:
+            return Mechanism(**values)
+        arm = values.pop("dh")
+        return from_dh(values.pop("name"), arm.rows, arm.convention, **values)
+    except RecursionError:
+        raise ModelFileError(f"{path}: {_TOO_DEEP}.", path=path) from None
+    except ValidationError as error:
+        raise _explained(
+            path, _form(dh), data, error.errors(include_url=False, include_input=False)
+        ) from None
+    except KicError as error:
+        key = error.numbers.get("key", "")
+        if dh:  # what `from_dh` made of the rows
+            key = re.sub(r"^joints\[(\d+)\]\.name", r"rows[\1].joint", key)
+            key = re.sub(r"^(rows|convention)", r"dh.\1", key)
+        place = f"{key}: " if key else ""
+        raise ModelFileError(
+            f"{path}: {place}{error}", **{**error.numbers, "path": path, "key": key}
+        ) from None
+
+
+def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) -> ModelFileError:
+    """What the schema library found, in kic's words: place, rule, what came."""
+    seen: dict[str, str] = {}
+    for error in found:
+        if error["type"] == "json_invalid":  # the library's own limit of depth
+            return ModelFileError(f"{path}: {_TOO_DEEP}.", path=path)
+        key, here, hint, value = _place(form, data, error["loc"])
+        if len(seen) >= 4:
+            # these are counted only
+            if error["type"] in ("unexpected_keyword_argument", "missing") and here is not None:
+                key = _joined(key, str(error["loc"][-1]))
+            seen.setdefault(key, "")
+            continue
+        if error["type"] in ("unexpected_keyword_argument", "missing") and here is not None:
+            name = str(error["loc"][-1])
+            if error["type"] == "missing":
+                message = f"`{name}` is missing."
+            else:
+                keys = [f.name for f in fields(here)] + (["dh"] if here is Drawing else [])
+                close = get_close_matches(name, keys, n=1)
+                guess = f" Did you mean '{close[0]}'?" if close else ""
+                message = f"unknown key.{guess} Keys here: {', '.join(keys)}."
+            key = _joined(key, name)
+        elif error["type"] == "value_error":
+            cause = error["ctx"]["error"]
+            message = str(cause)
+            key = (
+                _joined(key, *cause.numbers.get("key", "").split(".")) if isinstance(cause, KicError) else key
+            )
+        else:
+            came = f"the date {value}" if hasattr(value, "isoformat") else shown(value)
+            message = f"expected {_rule(key, hint)}, got {came}.{_angles(value)}"
+        seen.setdefault(key, message)
+    lines = [f"{key}: {message}" if key else message for key, message in seen.items()]
+    more = f"\n  … and {len(lines) - 4} more." if len(lines) > 4 else ""
+    return ModelFileError(f"{path}: " + "\n  ".join(lines[:4]) + more, path=path, key=next(iter(seen)))
+
+
+def _place(form: Any, data: Any, loc: tuple[Any, ...]) -> tuple[str, Any, Any, Any]:
+    """Of a location: the key as a person writes it, the table that holds it, its type and its value.
+
+    What leads further, into a list of numbers or a branch of a union, is left out.
+    """
+    key, value = "", data
+    here: Any = form
+    hint: Any = form
+    for part in loc:
+        if isinstance(part, int):
+            if here is None or not isinstance(value, list):
+                break
+            key, hint, value = f"{key}[{part}]", here, value[part]
+        elif here is None or part not in _hints(here) or not isinstance(value, dict) or part not in value:
+            break
+        else:
+            hint = _hints(here)[part]
+            key, value = _joined(key, part), value[part]
+            here = next((t for t in (hint, *get_args(hint)) if is_dataclass(t)), None)
+    return key, here, hint, value
+
+
+@lru_cache(maxsize=32)
+def _hints(form: Any) -> dict[str, Any]:
+    return get_type_hints(form)
+
+
+def _joined(key: str, *names: str) -> str:
+    """A key below another, quoted where TOML would."""
+    for name in names:
+        if name:
+            bare = re.fullmatch(r"[\w-]+(\[\d+\])?", name, re.ASCII)
+            key += ("." if key else "") + (name if bare else json.dumps(name, ensure_ascii=False))
+    return key
+
+
+_ANGLE = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(°|deg(?:rees?)?|rad(?:ians?)?)", re.IGNORECASE
+)
+
+
+def _angles(value: Any) -> str:
+    """Of angles that came as text with a unit, what their numbers are, in a sentence; '' of anything else."""
+    texts = value if isinstance(value, list) else [value]
+    found = [m for m in (_ANGLE.fullmatch(t.strip()) for t in texts if isinstance(t, str)) if m]
+    # to ten digits: an axis that is off by 1e-6 could count against the rounding of a closed loop
+    each = [f"{m[0]} is {radians(float(m[1])) if m[2][0] not in 'rR' else float(m[1]):.10g}" for m in found]
+    return f" Angles are radians, numbers without a unit: {', '.join(each)}." if each else ""
+
+
+_WORDS: dict[Any, str] = {
+    str: "text",
+    float: "a number",
+    Vector: "three numbers",
+    Six: "six numbers (xx yy zz xy xz yz)",
+    tuple[Vector, Vector, Vector]: "three rows of three numbers",
+    bool: "true or false",
+    tuple[float, float]: "two numbers",
+    tuple[float, ...]: "a list of numbers",
+    tuple[str, str]: "two names",
+    tuple[str, ...]: "a list of names",
+}
+
+
+def _rule(key: str, hint: Any) -> str:
+    """A type in words."""
+    if hint in _WORDS:
+        return _WORDS[hint]
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(repr, get_args(hint)))
+    if is_dataclass(hint):
+        return "a table"
+    if any(map(is_dataclass, get_args(hint))):
+        return f"tables, each below [[{key}]]"
+    *rest, last = [_WORDS[t] for t in get_args(hint) if t in _WORDS]
+    return f"{', '.join(rest)} or {last}" if rest else last
+
+
+# the parts of a drawing share their settings, which one schema at a time may change
+_TELLING = Lock()
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of model files, for editors.
+
+    Examples
+    --------
+    >>> import kic
+    >>> kic.schema()["title"]
+    'kic model'
+    """
+    from pydantic import TypeAdapter
+
+    with _TELLING:
+        # that library finds docstrings of fields in the source, which costs more than to load a model
+        STRICT["use_attribute_docstrings"] = True
+        try:
+            drawn = TypeAdapter(Drawing).json_schema()
+            dh = TypeAdapter(DH).json_schema()
+        finally:
+            del STRICT["use_attribute_docstrings"]
+    drawn["$defs"].update(dh.pop("$defs"))
+    drawn["$defs"]["DH"] = dh
+    drawn["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}
+    drawn["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
+    drawn["title"] = "kic model"
+    drawn["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return drawn
+
+
+def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a mechanism, as drawn, to a TOML file that `load` reads back equal.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What to write; values that are defaults are left out.
+    path : path
+        File to write; one that is there is replaced.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be written; a file that was there stays as it was.
+
+    Examples
+    --------
+    >>> import kic, tempfile, pathlib
+    >>> arm = kic.load("horn-two-link")
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.toml"
+    >>> kic.save(arm, file)
+    >>> kic.load(file) == arm
+    True
+    """
+    if not isinstance(mechanism, Drawing):
+        raise InputError(f"Expected a Mechanism to save, got {shown(mechanism)}.")
+    try:
+        text = written(mechanism).encode("utf-8")
+        with atomic_write(path) as file:
+            file.write(text)
+    except FileError as error:
+        raise ModelFileError(error.message, **error.numbers) from None
+    except UnicodeEncodeError as error:
+        raise ModelFileError(
+            f"{path}: cannot be written: {error}. Remove that character from the text.", path=path
+        ) from None
+
+
+def written(mechanism: Drawing) -> str:
+    """A mechanism as the text of a model file."""
+    import tomlkit
+
+    values = _plain(mechanism)
+    document = tomlkit.document()
+    for key in sorted(values, key=_rank):
+        document[key] = _item(values[key])
+    return tomlkit.dumps(document)
+
+
+def parsed(text: str, path: Path) -> Mechanism:
+    """The mechanism of such a text; the path is what errors name."""
+    return _mechanism(path, _tables(text, path))
+
+
+def _rank(key: str) -> int:
+    """Prose first, tables last, as in the shipped models."""
+    first = ("name", "title", "about", "source", "drawing", "units", "gravity")
+    return first.index(key) if key in first else len(first) + (key in KINDS)
+
+
+def _item(value: Any) -> Any:
+    """A value as TOML writes it: tables below each other, prose of several lines as such."""
+    import tomlkit
+
+    if isinstance(value, dict):
+        item = tomlkit.inline_table()
+        item.update(value)
+        return item
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        array = tomlkit.aot()
+        for row in value:
+            table = tomlkit.table()
+            table.update({key: _item(x) for key, x in row.items()})
+            array.append(table)
+        return array
+    if isinstance(value, str) and "\n" in value and all(c.isprintable() or c == "\n" for c in value):
+        escaped = re.sub(r'"(?="")|"\Z', r'\\"', value.replace("\\", "\\\\"))
+        return tomlkit.value(f'"""\n{escaped}"""')
+    return value
+
+
+def _plain(item: Any) -> Any:
+    """Dataclasses as dicts without their defaults, tuples as lists, each in the shortest form."""
+    if not is_dataclass(item):
+        return [_plain(x) for x in item] if isinstance(item, tuple) else item
+    values = {}
+    for f in fields(item):
+        value = getattr(item, f.name)
+        if isinstance(value, tuple) and f.name in ("value", "stiffness", "rest", "damping"):
+            if not any(value):
+                continue
+            value = value[0] if len(value) == 1 else value
+        elif f.name == "inertia" and isinstance(value, tuple) and not any(value[3:]):
+            value = value[:3]
+        default = f.default_factory() if f.default_factory is not MISSING else f.default
+        if value != default:
+            values[f.name] = _plain(value)
+    return values

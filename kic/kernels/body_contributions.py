@@ -1,0 +1,102 @@
+"""Entry: what each body contributes to I* and P*, in the tree's coordinates or in others.
+
+Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the
+gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right torques but is not symmetric.
+"""
+
+from __future__ import annotations
+
+from kic.kernels.frames import carried_point, frames, motion
+from kic.kernels.inertia import rotated_inertia
+from kic.kernels.jit import entry, helper
+from kic.kernels.layout import (
+    BODIES,
+    CENTRE,
+    COLUMNS,
+    EVERY,
+    FRAME_WIDTH,
+    HEADER,
+    MASS,
+    OMEGA,
+    POINT,
+    SIZE,
+    section,
+    table_width,
+)
+from kic.kernels.outputs import carried
+from kic.kernels.scalar_rows import column1, column2
+from kic.kernels.transferred_influence import block, first_motion, second_motion
+from kic.kernels.vectors import cross, dot, symmetric, take
+
+
+@helper
+def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
+    """Add one body's parts to I and P at the given places; L and A are its tables of point and ω."""
+    for k in range(size):
+        gk, wk = column1(L, size, k), column1(A, size, k)
+        jk = symmetric(j, wk)
+        for a in range(size):
+            ga, wa = column1(L, size, a), column1(A, size, a)
+            ja = symmetric(j, wa)
+            t[linear_i + k * size + a] += mass * dot(gk, ga)
+            t[angular_i + k * size + a] += dot(wk, ja)
+            for b in range(size):
+                wb = column1(A, size, b)
+                place = (k * size + a) * size + b
+                t[linear_p + place] += mass * dot(gk, column2(L, size, size * size, a * size + b))
+                t[angular_p + place] += dot(jk, column2(A, size, size * size, a * size + b)) + dot(
+                    ja, cross(wk, wb)
+                )
+
+
+@helper
+def body_tables(cols, F, into, frame, centre, size, L, A):
+    """Second-order tables of a body's centre of mass and angular velocity."""
+    p = carried_point(F, frame, centre)
+    for part in range(2):
+        target = A if part else L
+        for place in range(table_width(3, size, 2)):
+            target[place] = 0
+        carried(cols, F, into, frame, OMEGA if part else POINT, p, 1, 2, True, size, target, 3, 0)
+
+
+@entry
+def links(plan, numbers, states, X, whole, scratch, T):
+    """Bodies' shares of I* and P*, in the tree's coordinates (X None) or in those of the tables X (B, …).
+
+    `whole` (M,) is zero: no frame is bare.
+    T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular of each body.
+    """
+    mobile = plan[0, COLUMNS]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, BODIES)
+    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    size = plan[1, SIZE]
+    framed = mobile * FRAME_WIDTH
+    F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
+    width = table_width(3, size, 2)
+    L, A = scratch[framed : framed + width], scratch[framed + width : framed + 2 * width]
+    square, cube = size * size, size * size * size
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        for i in range(T.shape[1]):
+            for place in range(T.shape[2]):
+                T[b, i, place] = 0
+        into = None
+        if X is not None:
+            Z = scratch[framed + 2 * width :]
+            one = block(size, size * size, 2)
+            for place in range(one):
+                Z[place] = 0
+            first_motion(cols, F, X[b], Z, one, size)
+            second_motion(cols, F, X[b], Z, one, size, EVERY, whole)
+            into = Z, X[b], one, EVERY
+        for i in range(bodies.shape[0]):
+            frame = bodies[i, 0]
+            if frame >= 0:
+                body_tables(cols, F, into, frame, take(inertias, i, CENTRE), size, L, A)
+                j = rotated_inertia(F, frame, inertias, i)
+                add_link(
+                    L, A, inertias[i, MASS], j, size, T[b, i], 0, square, 2 * square, 2 * square + cube
+                )  # fmt: skip

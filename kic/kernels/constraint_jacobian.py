@@ -1,0 +1,133 @@
+"""Values and first order of rows in the tree's coordinates, by the columns that move their parts apart.
+
+What carries both frames of a row moves nothing of it, once its loop is closed: such columns are left out, so
+that their places stay exactly zero and a loop knows its own joints only.
+"""
+
+from __future__ import annotations
+
+from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.functions import root
+from kic.kernels.influence import acts, first, zero
+from kic.kernels.jit import entry, helper
+from kic.kernels.layout import (
+    AXIS,
+    COLUMNS,
+    DIRECTION,
+    DISTANCE,
+    FRAME_A,
+    FRAME_B,
+    FRAME_WIDTH,
+    GEAR,
+    HEADER,
+    HEIGHT,
+    ITEM,
+    ITEMS,
+    KIND,
+    OMEGA,
+    PARENT,
+    PERPENDICULAR,
+    PLANE_ANGLE,
+    POINT,
+    PRISMATIC,
+    REACH,
+    REVOLUTE,
+    ROW,
+    SPIN,
+    STATE,
+    SYSTEM,
+    UNIT,
+    section,
+)
+from kic.kernels.ranges import clear_range
+from kic.kernels.vectors import cross, dot, scale, sub, take
+
+
+@helper
+def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
+    """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
+    n, row = items[i, FRAME_B], items[i, ROW]
+    if items[i, ITEM] == UNIT:
+        g[row, n] += 1
+        if cols[n, KIND] <= PRISMATIC:
+            value[row] = states[b, cols[n, STATE]]
+        return
+    if items[i, ITEM] == GEAR:
+        g[row, n] += vectors[i, 6]
+        value[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
+        return
+    normal = take(vectors, i, 6)
+    value[row] = vectors[i, 0]
+    while n >= 0:
+        if cols[n, KIND] == REVOLUTE:
+            sign = dot(normal, take(F, n, AXIS))
+            g[row, n] += sign
+            value[row] += sign * states[b, cols[n, STATE]]
+        n = cols[n, PARENT]
+
+
+@helper
+def gradient(cols, F, items, vectors, i, states, b, value, g):
+    """Values and first order (…, M) of item i, into rows that are zero before."""
+    kind, row = items[i, ITEM], items[i, ROW]
+    if kind == UNIT or kind == PLANE_ANGLE or kind == GEAR:
+        linear_gradient(cols, F, items, vectors, i, states, b, value, g)
+        return
+    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    head, tail = carried_point(F, body, take(vectors, i, 0)), carried_point(F, base, take(vectors, i, 3))
+    u, sort = carried_vector(F, base, take(vectors, i, 6)), POINT
+    gap, other = sub(head, tail), tail
+    rows = 3 if kind <= OMEGA else 1
+    if kind == DIRECTION or kind == PERPENDICULAR:
+        head, sort = carried_vector(F, body, take(vectors, i, 0)), DIRECTION
+        gap, other = head, zero(head)
+        if kind == PERPENDICULAR:
+            u = carried_vector(F, base, take(vectors, i, 3))
+    elif kind == OMEGA or kind == SPIN:
+        sort, gap = OMEGA, zero(head)
+    elif items[i, FRAME_A] < -1:
+        gap = head
+    if rows == 3:
+        for c in range(3):
+            value[row + c] = gap[c]
+    elif kind == DISTANCE:
+        value[row] = root(dot(gap, gap))
+        u = scale(1 / value[row], gap)
+    else:
+        value[row] = dot(u, gap)
+    while body != base:
+        # the deeper column first: they meet where the two paths do
+        if body > base:
+            n, v, sign = body, head, 1
+        else:
+            n, v, sign = base, other, -1
+        v = scale(sign, first(cols, F, n, sort, v)) if acts(cols, n, sort) else zero(v)
+        if body > base:
+            body = cols[n, PARENT]
+        else:
+            base = cols[n, PARENT]
+        if rows == 3:
+            for c in range(3):
+                g[row + c, n] = v[c]
+        else:
+            x = dot(u, v)
+            if sign < 0 and acts(cols, n, DIRECTION) and (kind == REACH or kind == PERPENDICULAR):
+                x += dot(cross(take(F, n, AXIS), u), gap)
+            g[row, n] = x
+
+
+@entry
+def system(plan, numbers, states, scratch, T):
+    """Values and first order of a system's rows, side by side in T (B, rows (1 + M))."""
+    mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, _ = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
+    F = scratch[: mobile * FRAME_WIDTH].reshape(mobile, FRAME_WIDTH)
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        clear_range(T[b], 0, height * (1 + mobile))
+        value, g = T[b, :height], T[b, height:].reshape(height, mobile)
+        for i in range(items.shape[0]):
+            gradient(cols, F, items, vectors, i, states, b, value, g)

@@ -1,0 +1,187 @@
+"""Influence coefficients of vectors carried by the tree: Tables 2-3 to 2-5, for every joint order.
+
+Everything here adds to a zeroed table (see layout), in member b from row `row` on, walking the parents
+of the carrying frame: the support of a row is its path, nothing else is touched.
+
+The rule behind the tables: moving coordinate m turns the axis of column n if m comes before n
+(``m < LO[n]``) and displaces what lies beyond both. Ball joints have three axes that come together,
+so their blocks are not symmetric; elsewhere translational rows are, and one triple serves all orders.
+"""
+
+from __future__ import annotations
+
+from kic.kernels.frames import turns
+from kic.kernels.jit import helper
+from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT, d_at, g_at, h_at
+from kic.kernels.ranges import accumulate, of, put_at
+from kic.kernels.vectors import add, cross, put, scale, sub, take
+
+
+@helper
+def first(cols, F, n, kind, e):
+    """g_n: what coordinate n does to the point, the vector or the angular velocity (Table 2-3)."""
+    s = take(F, n, AXIS)
+    if kind == OMEGA:
+        return s
+    if kind == DIRECTION:
+        return cross(s, e)
+    if turns(cols, n):
+        return cross(s, sub(e, take(F, n, ORIGIN)))
+    return s
+
+
+@helper
+def acts(cols, n, kind):
+    """Whether column n has any effect on this kind of vector: sliders turn nothing."""
+    return turns(cols, n) or not (kind == OMEGA or kind == DIRECTION)
+
+
+@helper
+def second(cols, F, m, n, kind):
+    """h_mn = derivative along m of g_n, m and n on one path (Table 2-4)."""
+    if m < cols[n, LO]:
+        if turns(cols, m):
+            return cross(take(F, m, AXIS), take(F, n, EFFECT))
+    elif kind != OMEGA and turns(cols, n):
+        return cross(take(F, n, AXIS), take(F, m, EFFECT))
+    return zero(take(F, n, AXIS))
+
+
+@helper
+def zero(v):
+    """A zero vector of the same scalar."""
+    return (0 * v[0], 0 * v[1], 0 * v[2])
+
+
+@helper
+def third(cols, F, l, m, n, kind):
+    """d_lmn = derivative along l of h_mn (Table 2-5), for any order of the three and for balls."""
+    d = zero(take(F, n, AXIS))
+    if m < cols[n, LO]:
+        if turns(cols, m):
+            sm = take(F, m, AXIS)
+            if l < cols[m, LO] and turns(cols, l):
+                d = cross(cross(take(F, l, AXIS), sm), take(F, n, EFFECT))
+            d = add(d, cross(sm, second(cols, F, l, n, kind)))
+    elif kind != OMEGA and turns(cols, n):
+        sn = take(F, n, AXIS)
+        if l < cols[n, LO] and turns(cols, l):
+            d = cross(cross(take(F, l, AXIS), sn), take(F, m, EFFECT))
+        d = add(d, cross(sn, second(cols, F, l, m, kind)))
+    return d
+
+
+@helper
+def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
+    """Add `sign` times the coefficients of one carried vector to three rows.
+
+    `e` is the world position of the point (POINT) or the world vector (DIRECTION). The columns
+    g_n stay in the frames' table for the higher orders. With `ordered` every order of m, n is written, as
+    paths with ball joints need; without it one pair or triple serves all its orders.
+    """
+    size = cols.shape[0]
+    n = frame
+    while n >= 0:
+        if acts(cols, n, kind):
+            v = first(cols, F, n, kind, e)
+            put(F, n, EFFECT, v)
+            accumulate(t, g_at(rows, size, row, n), size, scale(sign, v))
+        n = cols[n, PARENT]
+    if order < 2:
+        return
+    if ordered:
+        every_order(cols, F, frame, kind, sign, order, t, rows, row)
+    elif kind == OMEGA:
+        rotational(cols, F, frame, sign, order, t, rows, row)
+    else:
+        translational(cols, F, frame, kind, sign, order, t, rows, row)
+
+
+@helper
+def translational(cols, F, frame, kind, sign, order, t, rows, row):
+    """Orders 2 and 3 of points and vectors: s_k x g_q and s_i x (s_k x g_q), each to all its orders."""
+    size = cols.shape[0]
+    square, cube = size * size, size * size * size
+    h0, d0 = h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)
+    q = frame
+    while q >= 0:
+        if acts(cols, q, kind):
+            gq = scale(sign, take(F, q, EFFECT))
+            k = q if turns(cols, q) else cols[q, PARENT]
+            while k >= 0:
+                if turns(cols, k):
+                    h = cross(take(F, k, AXIS), gq)
+                    x = add(of(t, h0 + q * size + k, square), h)
+                    put_at(t, h0 + q * size + k, square, x)
+                    put_at(t, h0 + k * size + q, square, x)
+                    if order > 2:
+                        i = k
+                        while i >= 0:
+                            if turns(cols, i):
+                                d = cross(take(F, i, AXIS), h)
+                                x = add(of(t, d0 + (q * size + k) * size + i, cube), d)
+                                put_at(t, d0 + (q * size + k) * size + i, cube, x)
+                                put_at(t, d0 + (q * size + i) * size + k, cube, x)
+                                put_at(t, d0 + (k * size + q) * size + i, cube, x)
+                                put_at(t, d0 + (k * size + i) * size + q, cube, x)
+                                put_at(t, d0 + (i * size + q) * size + k, cube, x)
+                                put_at(t, d0 + (i * size + k) * size + q, cube, x)
+                            i = cols[i, PARENT]
+                k = cols[k, PARENT]
+        q = cols[q, PARENT]
+
+
+@helper
+def rotational(cols, F, frame, sign, order, t, rows, row):
+    """Orders 2 and 3 of angular velocities: h_kn = s_k x s_n, d_ikn = d_kin = s_i x (s_k x s_n)."""
+    size = cols.shape[0]
+    cube = size * size * size
+    n = frame
+    while n >= 0:
+        if turns(cols, n):
+            sn = scale(sign, take(F, n, AXIS))
+            k = cols[n, PARENT]
+            while k >= 0:
+                if turns(cols, k):
+                    h = cross(take(F, k, AXIS), sn)
+                    accumulate(t, h_at(rows, size, row, k, n), size * size, h)
+                    if order > 2:
+                        i = k
+                        while i >= 0:
+                            if turns(cols, i):
+                                d = cross(take(F, i, AXIS), h)
+                                accumulate(t, d_at(rows, size, row, i, k, n), cube, d)
+                                if i != k:
+                                    accumulate(t, d_at(rows, size, row, k, i, n), cube, d)
+                            i = cols[i, PARENT]
+                k = cols[k, PARENT]
+        n = cols[n, PARENT]
+
+
+@helper
+def every_order(cols, F, frame, kind, sign, order, t, rows, row):
+    """Orders 2 and 3 where a ball joint is on the path: every ordered pair and triple by the rule."""
+    size = cols.shape[0]
+    cube = size * size * size
+    n = frame
+    while n >= 0:
+        if acts(cols, n, kind):
+            m = frame
+            while m >= 0:
+                if acts(cols, m, kind):
+                    accumulate(
+                        t, h_at(rows, size, row, m, n), size * size, scale(sign, second(cols, F, m, n, kind))
+                    )
+                    if order > 2:
+                        i = frame
+                        while i >= 0:
+                            if acts(cols, i, kind):
+                                accumulate(
+                                    t,
+                                    d_at(rows, size, row, i, m, n),
+                                    cube,
+                                    scale(sign, third(cols, F, i, m, n, kind)),
+                                )
+                            i = cols[i, PARENT]
+                m = cols[m, PARENT]
+        n = cols[n, PARENT]

@@ -1,0 +1,114 @@
+"""Small symmetric positive systems: L D Lᵀ without roots, which every scalar can follow, and solutions."""
+
+from __future__ import annotations
+
+from kic.kernels.functions import at
+from kic.kernels.jit import helper
+from kic.kernels.ranges import add_range, scale_range
+
+# a pivot is left for one that is so much larger
+MUCH_LARGER = 10
+
+
+@helper
+def factor(W, pivots, ends):
+    """Factor W (n, n) in place; returns the smallest pivot as a share of the largest, 0 if there is none.
+
+    `pivots` (n,) receives the row that each one came from, `ends` (n,) the last column of each row.
+    """
+    size = W.shape[0]
+    for i in range(size):
+        pivots[i] = i
+        ends[i] = 0
+        for j in range(size):
+            if W[i, j] != 0:
+                ends[i] = j
+    small = large = 1.0
+    for k in range(size):
+        best, place = abs(W[k, k]), k
+        for i in range(k + 1, size):
+            # the rows come in an order that keeps zeros: only a much larger pivot is worth another
+            if W[i, k] != 0 and abs(W[i, k]) > max(best, MUCH_LARGER * abs(W[k, k])):
+                best, place = abs(W[i, k]), i
+        pivots[k] = place
+        if place != k:
+            last = max(ends[k], ends[place])
+            for j in range(last + 1):
+                W[k, j], W[place, j] = W[place, j], W[k, j]
+            ends[k], ends[place] = ends[place], ends[k]
+        if not best > 0:  # nor is it a number that is none
+            return 0.0
+        small = best if k == 0 else min(small, best)
+        large = best if k == 0 else max(large, best)
+        last, inverse = ends[k], 1 / W[k, k]
+        for i in range(k + 1, size):
+            if W[i, k] != 0:
+                f = W[i, k] * inverse
+                W[i, k] = f
+                for j in range(k + 1, last + 1):
+                    W[i, j] -= f * W[k, j]
+                ends[i] = max(ends[i], last)
+    return small / large
+
+
+@helper
+def solve(W, pivots, ends, R, width):
+    """Solve for `width` right sides R (n width) in place, side by side for each row."""
+    size = W.shape[0]
+    for k in range(size):
+        place = pivots[k]
+        if place != k:
+            i, j = at(k * width), at(place * width)
+            for c in range(at(width)):
+                R[i + c], R[j + c] = R[j + c], R[i + c]
+    for k in range(size):
+        for i in range(k + 1, size):
+            f = W[i, k]
+            if f != 0:
+                add_range(R, i * width, -f, R, k * width, width)
+    for k in range(size - 1, -1, -1):
+        for j in range(k + 1, ends[k] + 1):
+            f = W[k, j]
+            if f != 0:
+                add_range(R, k * width, -f, R, j * width, width)
+        scale_range(R, k * width, 1 / W[k, k], R, k * width, width)
+
+
+@helper
+def factor_symmetric(Z, start, size):
+    """Factor the (size, size) matrix at `start` in place, from its lower half: L below, D on the diagonal.
+
+    Returns the smallest share of its diagonal that a pivot keeps: near zero, the rows depend on one another.
+    """
+    least = 1.0
+    for i in range(size):
+        row = start + i * size
+        d = own = Z[row + i]
+        for j in range(i):
+            other = start + j * size
+            x = Z[row + j]
+            for k in range(j):
+                x -= Z[row + k] * Z[other + k]
+            Z[row + j] = x  # L times D until the row is done
+        for j in range(i):
+            x = Z[row + j]
+            Z[row + j] = x / Z[start + j * size + j]
+            d -= x * Z[row + j]
+        Z[row + i] = d
+        share = abs(d) / abs(own) if abs(own) > 0 else 0.0
+        if not share >= least:  # nor is it a number that is none
+            least = share
+    return least
+
+
+@helper
+def solve_symmetric(Z, start, size, R, place, width):
+    """Solve for `width` right sides R (size, width) at `place`, in place."""
+    for i in range(size):
+        for k in range(i):
+            add_range(R, place + i * width, -Z[start + i * size + k], R, place + k * width, width)
+    for i in range(size):
+        scale_range(R, place + i * width, 1 / Z[start + i * size + i], R, place + i * width, width)
+    for i in range(size - 1, -1, -1):
+        for k in range(i + 1, size):
+            add_range(R, place + i * width, -Z[start + k * size + i], R, place + k * width, width)

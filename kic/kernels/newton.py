@@ -1,0 +1,463 @@
+"""Entry: certified tracking of closed postures by Newton's method on the square system.
+
+The goal moves along a straight line. A step is accepted only if the solution at its end is proved to be the
+continuation of the solution at its start, by a Newton–Kantorovich test along the chord c(τ) between the two.
+Let A be the inverse of the Jacobian at the middle of the chord, r(τ) the residual to the goal at τ, and
+
+    κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖
+
+in the norm max |x_i| / w_i. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some fixed radius
+about c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve from the start to
+the end. The test holds for steps of any length and needs no sign of a determinant. The weights w_i, the sums
+of the rows of |A|, serve columns of different sensitivity.
+
+κ and η interpolate between the ends and the middle of the chord, η with slopes at the ends. Lever arms bound
+λ and the errors of interpolation: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over the row's
+columns. Steps that cannot be proved are made shorter; members that fail stay at the last posture proved.
+"""
+
+from __future__ import annotations
+
+from kic.kernels.constraint_jacobian import gradient
+from kic.kernels.frames import frames, motion
+from kic.kernels.functions import root
+from kic.kernels.jit import entry, helper
+from kic.kernels.layout import (
+    BALL,
+    COLUMN_SCALE,
+    COLUMNS,
+    DISTANCE,
+    DRAWN,
+    FRAME_A,
+    FRAME_B,
+    FRAME_WIDTH,
+    GROUP,
+    HEADER,
+    HEIGHT,
+    ITEM,
+    ITEMS,
+    KIND,
+    LEFT_OUT,
+    LEVER,
+    PARENT,
+    POINT,
+    PRISMATIC,
+    ROW,
+    SCALE,
+    STATE,
+    SYSTEM,
+    section,
+)
+from kic.kernels.linear_solve import factor, solve
+from kic.kernels.ranges import clear_range
+from kic.kernels.transfer import scaled_system
+from kic.kernels.vectors import cross, dot, scale, sub
+
+STEPS, LONGEST, CONTRACTION = 10, 0.2, 0.25
+# what is left, relative to the characteristic length: as good as it gets, and good enough where no step helps
+PERFECT, CLOSED = 1e-15, 1e-13
+# factors serve again after a step so small; and the product of two steps that leaves nothing worth a look
+REUSE, NOTHING_LEFT = 1e-4, 1e-17
+# a smaller pivot, as a share of the largest, is left to a closer look
+LEAST_PIVOT = 1e-6
+# the shortest step, as a share of the way
+LEAST_PART = 1e-6
+# largest of |τ (τ − 1/2) (τ − 1)| / 6 and τ² |τ − 1/2| (τ − 1)² / 120, the errors of interpolation; and of
+# |τ (1 − τ)² (1 − 2 τ)|, by which slopes at an end count
+CUBIC, QUINTIC, SLOPE = 0.00803, 7.2e-5, 0.08
+# factor by which the step grows or shrinks at most, and the share of what the test allows that is aimed at
+GROW, SHRINK, AIMED = 3.0, 0.2, 0.6
+
+
+@helper
+def closing_scratch(plan):
+    """Numbers of scratch."""
+    mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
+    square = mobile * mobile
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 11 * mobile + 3 * plan[2, SYSTEM]
+
+
+@helper
+def miss(vectors, choice, aim, value, mobile, left_out, R):
+    """Residuals of the rows in use, into R; the worst of all and of those not used, and the largest value."""
+    worst, other, large, strange = 0.0, 0.0, 1.0, 0.0
+    for i in range(mobile + left_out):
+        if i < mobile:
+            row, item = choice[0, i], choice[2, i]
+        else:
+            row, item = choice[3, i - mobile], choice[4, i - mobile]
+        left = (aim[row] - value[row]) / vectors[item, SCALE]
+        if i < mobile:
+            R[i] = left
+        else:
+            other = max(other, abs(left))
+        worst = max(worst, abs(left))
+        strange += 0 * left  # `max` may pass over what is no number
+        large = max(large, abs(value[row] / vectors[item, SCALE]))
+    return worst + strange, other, large
+
+
+@helper
+def move(cols, choice, rest, R, states, b):
+    """Move a state by a step R of its columns, in the order of elimination."""
+    for j in range(cols.shape[0]):
+        n = choice[1, j]
+        k = cols[n, STATE]
+        if cols[n, KIND] != BALL:
+            states[b, k] += rest[n, COLUMN_SCALE] * R[j]
+        else:
+            # a small turn about one axis of the first body; the other axes follow in their turn
+            k, c = cols[cols[n, GROUP], STATE], n - cols[n, GROUP]
+            h = R[j] / 2
+            w, x, y, z = states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3]
+            if c == 0:
+                w, x, y, z = w - h * x, x + h * w, y - h * z, z + h * y
+            elif c == 1:
+                w, x, y, z = w - h * y, x + h * z, y + h * w, z - h * x
+            else:
+                w, x, y, z = w - h * z, x - h * y, y + h * x, z + h * w
+            f = 1 / root(w * w + x * x + y * y + z * z)
+            states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3] = f * w, f * x, f * y, f * z
+
+
+@helper
+def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W):
+    """Values and first order of the system's rows at state b, and the scaled square system W."""
+    motion(cols, geometry, states, b, F)
+    frames(cols, geometry, F)
+    for row in range(g.shape[0]):
+        value[row] = 0
+        clear_range(g[row], 0, g.shape[1])
+    for i in range(count):
+        gradient(cols, F, items, vectors, i, states, b, value, g)
+    scaled_system(cols.shape[0], vectors, choice, rest, g, W)
+
+
+@helper
+def chord(cols, rest, first, states, b, half, d):
+    """Scaled step d (M,) of the columns from state `first` (1, S) to state b, and the state halfway."""
+    for n in range(cols.shape[0]):
+        k = cols[n, STATE]
+        if cols[n, KIND] != BALL:
+            d[n] = (states[b, k] - first[0, k]) / rest[n, COLUMN_SCALE]
+            half[0, k] = first[0, k] + (states[b, k] - first[0, k]) / 2
+        elif cols[n, GROUP] == n:
+            same, size = 0.0, 0.0
+            for c in range(4):
+                same += first[0, k + c] * states[b, k + c]
+            sign = 1 if same >= 0 else -1
+            for c in range(4):
+                half[0, k + c] = first[0, k + c] + sign * states[b, k + c]
+                size += half[0, k + c] * half[0, k + c]
+            size = root(size)
+            for c in range(4):
+                half[0, k + c] *= 1 / size
+            # the vector part of states times the conjugate of first, made as long as the angle
+            p, u = states[b, k], (states[b, k + 1], states[b, k + 2], states[b, k + 3])
+            o, v = first[0, k], (first[0, k + 1], first[0, k + 2], first[0, k + 3])
+            t = sub(scale(sign * o, u), scale(sign * p, v))
+            t = sub(t, scale(sign, cross(u, v)))
+            s = dot(t, t)
+            put(d, n, 2 * (1 + s * (1 / 6 + s * (3 / 40 + s * (5 / 112 + s / 24)))), t)
+
+
+@helper
+def put(d, n, f, v):
+    """Three entries from n on."""
+    for c in range(3):
+        d[n + c] = f * v[c]
+
+
+@helper
+def turn_of(cols, d, n):
+    """Share of column n in the 1-norm of a step; of a ball joint's first, the whole turn."""
+    if cols[n, KIND] != BALL:
+        return abs(d[n])
+    return root(d[n] * d[n] + d[n + 1] * d[n + 1] + d[n + 2] * d[n + 2]) if cols[n, GROUP] == n else 0.0
+
+
+@helper
+def arm_of(cols, g, n, row):
+    """Length of the effect of column n on a point, of a ball joint's the distance from its centre."""
+    size, last = 0.0, n
+    if cols[n, KIND] == BALL:
+        n, last = cols[n, GROUP], cols[n, GROUP] + 2
+    for k in range(n, last + 1):
+        for c in range(3):
+            size += g[row + c, k] * g[row + c, k]
+    return root(size / 2) if last > n else root(size)
+
+
+@helper
+def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra):
+    """Bounds for item i along the chord: what interpolation leaves out of η and of κ, and its share of λ."""
+    lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
+    extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
+    if lever == 0:
+        return
+    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    unit, slid, t, other = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0
+    while body != base:
+        n = max(body, base)
+        if cols[n, KIND] == PRISMATIC:
+            k = cols[n, STATE]
+            slid += max(abs(states[b, k] - geometry[n, DRAWN]), abs(first[0, k] - geometry[n, DRAWN]))
+        if body > base:
+            t += turn_of(cols, d, n)
+            body = cols[n, PARENT]
+        else:
+            other += turn_of(cols, d, n)
+            base = cols[n, PARENT]
+    lever += slid * unit
+    # the two points of an item move by the columns of their own side; all else by those of both
+    if kind != POINT:
+        t += other
+        other = 0.0
+    second = third = fifth = lever
+    if kind == DISTANCE:
+        # |v| has derivatives by those of v, over powers of the smallest length on the way
+        least = value[row] * unit - lever * t
+        f = lever / least if least > 0 else 1e9
+        second *= 1 + f
+        third *= 1 + f * (7 + f * (18 + 15 * f))
+        fifth *= (1 + 3 * f) * (1 + 3 * f) * (1 + 3 * f) * (1 + 3 * f)
+    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    mine, yours, reach, beyond, bend = 0.0, 0.0, 0.0, 0.0, 0.0
+    while body != base:
+        n = max(body, base)
+        arm = second
+        if kind == POINT:
+            arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + lever * (t if body > base else other))
+        # a pair of columns of one side counts twice, with the arm of the outer one, which comes first
+        if body > base or kind != POINT:
+            bend += w[n, 0] * (arm * w[n, 0] + 2 * reach)
+            reach += arm * w[n, 0]
+            mine += w[n, 0]
+        else:
+            bend += w[n, 0] * (arm * w[n, 0] + 2 * beyond)
+            beyond += arm * w[n, 0]
+            yours += w[n, 0]
+        if body > base:
+            body = cols[n, PARENT]
+        else:
+            base = cols[n, PARENT]
+    extra[3 * i] = QUINTIC * fifth * (t * t * t * t * t + other * other * other * other * other)
+    extra[3 * i + 1] = CUBIC * third * (t * t * t * mine + other * other * other * yours)
+    extra[3 * i + 2] = bend
+
+
+@helper
+def middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line):
+    """Systems S, W, E at the start, middle and end of a chord: half the change L, what it leaves out Q, and
+    residuals: in the middle, and slopes at both ends beyond those of a parabola, into line (3 M)."""
+    for i in range(mobile):
+        row, scale_of = choice[0, i], 1 / vectors[choice[2, i], SCALE]
+        here, gone = aim[row], 0.0
+        if choice[5, i] >= 0:
+            here, gone = (begun[row] + aim[row]) / 2, aim[row] - begun[row]
+        half, gone = (here - value[row]) * scale_of, gone * scale_of
+        x, y = gone - 4 * half, gone + 4 * half
+        for j in range(mobile):
+            L[i, j] = (E[i, j] - S[i, j]) / 2
+            Q[i, j] = abs((E[i, j] + S[i, j]) / 2 - W[i, j])
+            x -= S[i, j] * d[choice[1, j]]
+            y -= E[i, j] * d[choice[1, j]]
+        line[i], line[mobile + i], line[2 * mobile + i] = half, x, y
+
+
+@helper
+def certified(mobile, choice, opened, L, Q, N, w, line, product, extra):
+    """4 λ η / (1 − κ)² of a step: below 1 it is proved to stay on its branch; 1e6 where κ is not below 1.
+
+    N is the inverse in the middle; `opened` is what loops missed where the step began.
+    """
+    kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
+    for k in range(mobile):
+        much = 0.0
+        for j in range(mobile):
+            much += Q[k, j] * w[choice[1, j], 0]
+        Q[k, 0] = much
+    for i in range(mobile):
+        half, x, y, side, more, much = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        clear_range(product, 0, mobile)
+        for k in range(mobile):
+            f = N[i, k]
+            if f != 0:
+                item = choice[2, k]
+                half += f * line[k]
+                x += f * line[mobile + k]
+                y += f * line[2 * mobile + k]
+                for j in range(mobile):
+                    product[j] += f * L[k, j]
+                f = abs(f)
+                side += f * (opened + extra[3 * item])
+                more += f * (Q[k, 0] + extra[3 * item + 1])
+                much += f * extra[3 * item + 2]
+        for j in range(mobile):
+            more += abs(product[j]) * w[choice[1, j], 0]
+        f = 1 / w[choice[1, i], 0]
+        side += abs(half) + SLOPE * (abs(x) + abs(y))
+        kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
+        strange += 0 * (more + side + much)
+    if not kappa + strange < 1:
+        return 1e6
+    return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
+
+
+@entry
+def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
+    """Move closed states (B, S) to the goal (B, rows) of all rows, in place; returns how many did not arrive.
+
+    quality (B,) is the share of the way that was made, 1 for those that arrived, with at most so many `tries`
+    of steps. `choice` and `whole` are as in `transfer`.
+    """
+    mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    rest = numbers[numbers.shape[0] - 1 - mobile :]
+    square, place = mobile * mobile, mobile * FRAME_WIDTH
+    F = scratch[:place].reshape(mobile, FRAME_WIDTH)
+    g = scratch[place : place + height * mobile].reshape(height, mobile)
+    place += height * mobile
+    value, begun = scratch[place : place + height], scratch[place + height : place + 2 * height]
+    place += 2 * height
+    found, aim = scratch[place : place + height], scratch[place + height : place + 2 * height]
+    place += 2 * height
+    W = scratch[place : place + square].reshape(mobile, mobile)
+    S = scratch[place + square : place + 2 * square].reshape(mobile, mobile)
+    E = scratch[place + 2 * square : place + 3 * square].reshape(mobile, mobile)
+    L = scratch[place + 3 * square : place + 4 * square].reshape(mobile, mobile)
+    Q = scratch[place + 4 * square : place + 5 * square].reshape(mobile, mobile)
+    inverse = scratch[place + 5 * square : place + 6 * square]
+    N = inverse.reshape(mobile, mobile)
+    place += 6 * square
+    # a ball has four numbers for its three columns
+    first = scratch[place : place + states.shape[1]].reshape(1, states.shape[1])
+    half = scratch[place + 2 * mobile : place + 2 * mobile + states.shape[1]].reshape(1, states.shape[1])
+    place += 4 * mobile
+    R = scratch[place : place + mobile]
+    d = scratch[place + mobile : place + 2 * mobile]
+    line = scratch[place + 2 * mobile : place + 5 * mobile]
+    # weights and units of the columns
+    w = scratch[place + 5 * mobile : place + 7 * mobile].reshape(mobile, 2)
+    extra = scratch[place + 7 * mobile :]
+    pivots, ends = whole[0], whole[1]
+    failed = 0
+    for b in range(states.shape[0]):
+        quality[b] = 0
+        strange = 0.0
+        for k in range(states.shape[1]):
+            first[0, k] = states[b, k]
+            strange += 0 * states[b, k]
+        for row in range(height):
+            aim[row] = goal[b, row]
+            strange += 0 * aim[row]
+        evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
+        opened = 0.0
+        for row in range(height):
+            begun[row] = value[row]
+            strange += 0 * value[row]
+        for i in range(mobile):
+            if choice[5, i] < 0:
+                row = choice[0, i]
+                opened = max(opened, abs(goal[b, row] - begun[row]) / vectors[choice[2, i], SCALE])
+        share, part = 0.0, 1.0
+        for _ in range(tries if strange == 0 else 0):
+            end = share + part
+            if 1 - end < 1e-3 * part:
+                end = 1.0
+            for i in range(mobile):
+                if choice[5, i] >= 0:
+                    row = choice[0, i]
+                    aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
+                    if end == 1:
+                        aim[row] = goal[b, row]
+            before, size, arrived, slack = 0.0, LONGEST / CONTRACTION, 0, 1e6
+            for step in range(STEPS):
+                if step > 0:
+                    evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, E)
+                    worst, other, large = miss(vectors, choice, aim, value, mobile, left_out, R)
+                else:
+                    worst, other, large = miss(vectors, choice, aim, begun, mobile, left_out, R)
+                done = worst <= PERFECT * large or (
+                    worst <= CLOSED and step > 0 and (end < 1 or worst > before / 2)
+                )
+                if done and step > 0:
+                    arrived = 1
+                    break
+                # after a short step the factors of the last system serve
+                if step == 0 or size > REUSE:
+                    for i in range(mobile):
+                        for j in range(mobile):
+                            W[i, j] = S[i, j] if step == 0 else E[i, j]
+                    if not factor(W, pivots, ends) > LEAST_PIVOT:
+                        break
+                if done:  # it stands there, and the rows fix it
+                    arrived = 2
+                    break
+                before = worst
+                solve(W, pivots, ends, R, 1)
+                next_size = 0.0
+                for n in range(mobile):
+                    next_size = max(next_size, abs(R[n]))
+                    next_size += 0 * R[n]
+                # not-a-number is never fine; near the end round-off decides about the size of steps
+                if not (next_size <= CONTRACTION * size or next_size <= CLOSED):
+                    if step == 0:
+                        slack = (next_size / (AIMED * LONGEST)) ** 2
+                    break
+                move(cols, choice, rest, R, states, b)
+                # what such a step leaves is below rounding
+                if step > 0 and next_size * max(size, next_size) <= NOTHING_LEFT and other <= CLOSED:
+                    arrived = 1
+                    break
+                size = next_size
+            if arrived == 1:
+                for row in range(height):
+                    found[row] = value[row]
+                for i in range(mobile):
+                    if choice[5, i] >= 0:
+                        found[choice[0, i]] = aim[choice[0, i]]
+                chord(cols, rest, first, states, b, half, d)
+                evaluate(cols, geometry, items, vectors, rest, choice, count, half, 0, F, value, g, W)
+                middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line)
+                if factor(W, pivots, ends) > LEAST_PIVOT:
+                    clear_range(inverse, 0, square)
+                    for i in range(mobile):
+                        N[i, i] = 1
+                    solve(W, pivots, ends, inverse, mobile)
+                    for j in range(mobile):
+                        n, much = choice[1, j], 0.0
+                        for k in range(mobile):
+                            much += abs(N[j, k])
+                        w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
+                    for i in range(count):
+                        bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra)
+                    slack = certified(mobile, choice, opened, L, Q, N, w, line, R, extra)
+            if arrived == 2 or slack < 1:
+                share = end
+                if share == 1:
+                    break
+                part *= min(GROW, AIMED / root(max(slack, 1e-6)))
+                opened = CLOSED
+                if arrived == 1:
+                    for k in range(states.shape[1]):
+                        first[0, k] = states[b, k]
+                    for row in range(height):
+                        begun[row] = found[row]
+                    for i in range(mobile):
+                        for j in range(mobile):
+                            S[i, j] = E[i, j]
+            else:
+                part = (end - share) * max(SHRINK, min(0.7, AIMED / root(slack)))
+                for k in range(states.shape[1]):
+                    states[b, k] = first[0, k]
+                if not part > LEAST_PART:
+                    break
+            # the rest of the way in equal parts
+            part = (1 - share) / max(1, int((1 - share) / part + 0.999))
+        quality[b] = share
+        if share < 1:
+            failed += 1
+    return failed

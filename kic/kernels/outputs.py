@@ -1,0 +1,227 @@
+"""Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
+
+`into` is None for the tree's own coordinates. Else it holds the frames' tables with respect to `size` others,
+in which the rows then are (see `carried`), the table of the tree's coordinates, the width of a frame's block
+and which pairs they have. Numba compiles the two cases apart.
+"""
+
+from __future__ import annotations
+
+from numba import types
+from numba.extending import overload
+
+from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.influence import vector_rows
+from kic.kernels.jit import entry, helper
+from kic.kernels.layout import (
+    AXIS,
+    COLUMNS,
+    DIRECTION,
+    DISTANCE,
+    EVERY,
+    FRAME_A,
+    FRAME_B,
+    FRAME_WIDTH,
+    GEAR,
+    HEADER,
+    ITEM,
+    ITEMS,
+    KIND,
+    NONE,
+    OMEGA,
+    ORDER,
+    ORDERED,
+    PARENT,
+    PERPENDICULAR,
+    PLANE_ANGLE,
+    POINT,
+    PRISMATIC,
+    REVOLUTE,
+    ROW,
+    ROWS,
+    SIZE,
+    SPIN,
+    STATE,
+    UNIT,
+    g_at,
+    packed_width,
+    pair_count,
+    section,
+    table_width,
+)
+from kic.kernels.scalar_rows import product_row, root_row
+from kic.kernels.transferred_influence import carried_rows
+from kic.kernels.vectors import dot, sub, take
+
+
+def carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    """Coefficients of one carried vector, added to three rows, in the coordinates asked for."""
+    rule = tree_rows if into is None else frame_rows
+    rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
+
+
+@overload(carried)
+def _carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    # a branch on None would compile both
+    rule = tree_rows if isinstance(into, types.NoneType) else frame_rows
+
+    def compiled(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+        rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
+
+    return compiled
+
+
+@helper
+def tree_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    """In the tree's own coordinates."""
+    vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
+
+
+@helper
+def frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    """In others, by the frames' tables."""
+    Z, _, width, pairs = into
+    carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row)
+
+
+@helper
+def pairs_of(into):
+    """Which pairs of second order the tables hold."""
+    if into is None:
+        return EVERY
+    else:
+        return into[3]
+
+
+@helper
+def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
+    """Everything that is made of carried vectors.
+
+    Points and turnings are three rows of the table itself; a product leaves its two vectors as tables of
+    three rows, U of the one fixed in A, W of the other.
+    """
+    kind, body, base, row = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A], items[i, ROW]
+    ordered = items[i, ORDERED] != 0
+    product = kind >= DISTANCE
+    head = carried_point(F, body, take(vectors, i, 0))
+    tail = carried_point(F, base, take(vectors, i, 3))
+    u = carried_vector(F, base, take(vectors, i, 6))
+    if kind == DIRECTION:
+        head = carried_vector(F, body, take(vectors, i, 0))
+    w = sub(head, tail) if base != NONE else head
+    sort = kind
+    if product:
+        sort = POINT
+        if kind == PERPENDICULAR:
+            u = carried_vector(F, base, take(vectors, i, 3))
+            w = carried_vector(F, body, take(vectors, i, 0))
+            head, sort = w, DIRECTION
+        elif kind == SPIN:
+            sort = OMEGA
+        for place in range(packed_width(3, size, pairs_of(into), order)):
+            U[place] = 0
+            W[place] = 0
+    # one place of call, for each is compiled into a copy
+    for part in range(3):
+        frame, e, sign = body, head, 1
+        if part == 1:
+            if base == NONE or kind == PERPENDICULAR:
+                continue
+            frame, e, sign = base, tail, -1
+        elif part == 2:
+            if not product or kind == DISTANCE:
+                continue
+            frame, e, sort = base, u, DIRECTION
+        target, height, place = t, rows, row
+        if product:
+            target, height, place = U if part == 2 else W, 3, 0
+        carried(cols, F, into, frame, sort, e, sign, order, ordered, size, target, height, place)
+    if product:
+        for c in range(3):
+            U[c] = u[c]
+            W[c] = w[c]
+    elif kind != OMEGA:
+        for c in range(3):
+            t[row + c] = w[c]
+
+
+@helper
+def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
+    """Add `sign` times coordinate n of the tree to one row."""
+    if into is None:
+        t[g_at(rows, size, row, n)] += sign
+    else:
+        x, start, count = into[1], 1, size
+        for k in range(1, order + 1):
+            for c in range(count):
+                t[rows * start + row * count + c] += sign * x[mobile * start + n * count + c]
+            start += count
+            count = pair_count(size, into[3]) if k == 1 else size * size * size
+
+
+@helper
+def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows):
+    """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
+    n, row = items[i, FRAME_B], items[i, ROW]
+    mobile = cols.shape[0]
+    if items[i, ITEM] == UNIT:
+        add_coordinate(into, 1, n, mobile, order, size, t, rows, row)
+        if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
+            t[row] = states[b, cols[n, STATE]]
+        return
+    if items[i, ITEM] == GEAR:
+        add_coordinate(into, vectors[i, 6], n, mobile, order, size, t, rows, row)
+        t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
+        return
+    normal = take(vectors, i, 6)
+    value = vectors[i, 0]
+    while n >= 0:
+        if cols[n, KIND] == REVOLUTE:
+            sign = dot(normal, take(F, n, AXIS))
+            add_coordinate(into, sign, n, mobile, order, size, t, rows, row)
+            value = value + sign * states[b, cols[n, STATE]]
+        n = cols[n, PARENT]
+    t[row] = value
+
+
+@helper
+def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
+    """The rows of one item, which are zero before."""
+    kind, row = items[i, ITEM], items[i, ROW]
+    if kind == UNIT or kind == PLANE_ANGLE or kind == GEAR:
+        linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
+        return
+    vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
+    if kind >= DISTANCE:
+        # |w| comes from w . w
+        pairs = pairs_of(into)
+        product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, pairs, order, t, rows, row)
+        if kind == DISTANCE:
+            root_row(size, pairs, order, t, rows, row)
+
+
+@entry
+def kinematics(plan, numbers, states, scratch, T):
+    """Rows at a batch of postures.
+
+    states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
+    velocities) are zero.
+    """
+    mobile = plan[0, COLUMNS]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    order, rows, size = plan[1, ORDER], plan[1, ROWS], plan[1, SIZE]
+    framed = mobile * FRAME_WIDTH
+    F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
+    width = (scratch.shape[0] - framed) // 2
+    U, W = scratch[framed : framed + width], scratch[framed + width :]
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        # what follows stands here and not in a helper: each level of calls is optimised once more
+        t = T[b]
+        for place in range(table_width(rows, size, order)):
+            t[place] = 0
+        for i in range(items.shape[0]):
+            add_item(cols, F, None, items, vectors, i, states, b, order, size, t, rows, U, W)

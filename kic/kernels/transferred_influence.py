@@ -1,0 +1,282 @@
+"""Coefficients with respect to chosen coordinates q, frame by frame, never forming those of the tree.
+
+Let the tree's coordinates have coefficients A, B, C (a table x of M rows) with respect to some q. Every frame
+then has coefficients of its own, each made from those of the frame before it: of its turning, ω_a,
+Ω_ab = ∂_a ω_b and so on, of its origin, and of whatever it carries:
+
+    ∂_a e = ω_a × e        ∂_a ∂_b e = N_ab e,        N_ab = [Ω_ab]× + ω_a ω_bᵀ - (ω_a · ω_b) 1
+
+Cost grows with the number of frames, not with the length of paths. In true coordinates N is symmetric in a
+and b, so that the pairs with b <= a are enough (LOWER).
+"""
+
+from __future__ import annotations
+
+from kic.kernels.frames import turns
+from kic.kernels.functions import at
+from kic.kernels.jit import helper
+from kic.kernels.layout import (
+    AXIS,
+    BALL,
+    EVERY,
+    FRAME_A,
+    FRAME_B,
+    GROUP,
+    KIND,
+    LO,
+    OFFSET,
+    OMEGA,
+    ORIGIN,
+    PARENT,
+    POINT,
+    pair_count,
+)
+from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at
+from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
+
+# a frame's block in Z: ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to
+# third order, turning (3, m³) and origin (3, m³). Ground, which rests, has the first block
+
+
+@helper
+def block(size, count, order):
+    """Numbers of one frame's block."""
+    width = 6 * size
+    if order > 1:
+        width += 15 * count
+    if order > 2:
+        width += 6 * size * size * size
+    return width
+
+
+@helper
+def carried_first(Z, o, kind, e, sign, size, t, start):
+    """Add `sign` times the first order of a carried vector to three rows."""
+    for a in range(size):
+        v = of(Z, o + a, size)
+        if kind != OMEGA:
+            v = cross(v, e)
+        if kind == POINT:
+            v = add(v, of(Z, o + 3 * size + a, size))
+        put_at(t, start + a, size, axpy(sign, v, of(t, start + a, size)))
+
+
+@helper
+def turned(Z, o, count, e, sign, t, start):
+    """Add `sign` times N e, of every pair, to three rows: what turning does to a carried vector."""
+    x, y, z = sign * e[0], sign * e[1], sign * e[2]
+    stride = at(count)
+    for c in range(3):
+        i, k = at(o + 3 * c * count), at(start + c * count)
+        for p in range(stride):
+            t[k + p] += Z[i + p] * x + Z[i + stride + p] * y + Z[i + stride + stride + p] * z
+
+
+@helper
+def carried_second(Z, o, size, count, kind, e, sign, t, start):
+    """Add `sign` times the second order of a carried vector to three rows."""
+    second = o + 6 * size
+    if kind != OMEGA:
+        turned(Z, second + 3 * count, count, e, sign, t, start)
+    if kind == POINT:
+        second += 12 * count
+    if kind == POINT or kind == OMEGA:
+        add_range(t, start, sign, Z, second, 3 * count)
+
+
+@helper
+def carried_third(Z, o, size, kind, e, sign, t, start):
+    """Add `sign` times the third order of a carried vector to three rows; for every pair and triple."""
+    square, cube = size * size, size * size * size
+    second, third = o + 6 * size, o + 6 * size + 15 * square
+    for c in range(size):
+        ec = cross(of(Z, o + c, size), e)
+        for a in range(size):
+            wa, wca = of(Z, o + a, size), of(Z, second + c * size + a, square)
+            ea = cross(wa, e)
+            eca = add(cross(wca, e), cross(wa, ec))
+            for b in range(size):
+                p = (c * size + a) * size + b
+                v = of(Z, third + p, cube)
+                if kind != OMEGA:
+                    v = add(cross(v, e), cross(of(Z, second + a * size + b, square), ec))
+                    v = add(v, cross(of(Z, second + c * size + b, square), ea))
+                    v = add(v, cross(of(Z, o + b, size), eca))
+                if kind == POINT:
+                    v = add(v, of(Z, third + 3 * cube + p, cube))
+                put_at(t, start + p, cube, axpy(sign, v, of(t, start + p, cube)))
+
+
+@helper
+def carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row):
+    """Add `sign` times the coefficients of one carried vector to three rows of a table.
+
+    `e` is the world position of the point (POINT) or the world vector (DIRECTION).
+    """
+    if frame < 0:
+        return
+    if kind == POINT:
+        e = sub(e, take(F, frame, ORIGIN))
+    o, count = width * (frame + 1), pair_count(size, pairs)
+    carried_first(Z, o, kind, e, sign, size, t, rows + row * size)
+    if order > 1:
+        carried_second(Z, o, size, count, kind, e, sign, t, rows * (1 + size) + row * count)
+    if order > 2:
+        start = rows * (1 + size + size * size) + row * size * size * size
+        carried_third(Z, o, size, kind, e, sign, t, start)
+
+
+@helper
+def arm(cols, F, n):
+    """From the origin of the parent's frame to that of frame n."""
+    parent = cols[n, PARENT]
+    origin = take(F, n, ORIGIN)
+    return origin if parent < 0 else sub(origin, take(F, parent, ORIGIN))
+
+
+@helper
+def axis_carrier(cols, n):
+    """Frame that carries axis n: the parent of its joint, or the child of a ball walked backwards."""
+    group = cols[n, GROUP]
+    return group + 2 if cols[n, LO] > group else cols[group, PARENT]
+
+
+@helper
+def first_motion(cols, F, x, Z, width, size):
+    """First order of every frame: turning and origin."""
+    mobile = cols.shape[0]
+    for n in range(mobile):
+        o, up = width * (n + 1), width * (cols[n, PARENT] + 1)
+        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not turns(cols, n)
+        for a in range(size):
+            w, xa = of(Z, up + a, size), x[mobile + n * size + a]
+            v = add(of(Z, up + 3 * size + a, size), cross(w, r))
+            if slides:
+                v = axpy(xa, s, v)
+            else:
+                w = axpy(xa, s, w)
+            put_at(Z, o + a, size, w)
+            put_at(Z, o + 3 * size + a, size, v)
+
+
+@helper
+def bare_frames(cols, geometry, items, bodies, bare):
+    """Mark frames that carry nothing away from their origin: their N is never asked for."""
+    for n in range(cols.shape[0]):
+        bare[n] = 1
+    for i in range(bodies.shape[0]):
+        if bodies[i, 0] >= 0:
+            bare[bodies[i, 0]] = 0
+    for i in range(items.shape[0]):
+        for k in range(FRAME_B, FRAME_A + 1):
+            if items[i, k] >= 0:
+                bare[items[i, k]] = 0
+    for n in range(cols.shape[0]):
+        o = take(geometry, n, OFFSET)
+        away = o[0] != 0 or o[1] != 0 or o[2] != 0 or not turns(cols, n)
+        if away and cols[n, GROUP] == n and cols[n, PARENT] >= 0:
+            bare[cols[n, PARENT]] = 0
+
+
+@helper
+def second_motion(cols, F, x, Z, width, size, pairs, bare):
+    """Second order of every frame: turning, N (not of bare ones) and origin."""
+    mobile, count = cols.shape[0], pair_count(size, pairs)
+    for n in range(mobile):
+        o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
+        s, r = take(F, n, AXIS), arm(cols, F, n)
+        own, above = o + 6 * size, up + 6 * size
+        xn, bn = mobile + n * size, mobile * (1 + size) + n * count
+        copy_range(Z, own + 12 * count, Z, above + 12 * count, 3 * count)
+        if cols[n, PARENT] >= 0 and bare[cols[n, PARENT]] == 0:
+            turned(Z, above + 3 * count, count, r, 1, Z, own + 12 * count)
+        if turns(cols, n):
+            q = 0
+            for a in range(size):
+                wa, sa = of(Z, o + a, size), cross(of(Z, by + a, size), s)
+                last = size if pairs == EVERY else a + 1
+                for b in range(last):
+                    p = own + q + b
+                    wb, xb, bb = of(Z, o + b, size), x[xn + b], x[bn + q + b]
+                    w = axpy(bb, s, axpy(xb, sa, of(Z, above + q + b, count)))
+                    put_at(Z, p, count, w)
+                    if bare[n] != 0:
+                        continue
+                    d = dot(wa, wb)
+                    p += 3 * count
+                    put_at(Z, p, count, (wa[0] * wb[0] - d, wa[0] * wb[1] - w[2], wa[0] * wb[2] + w[1]))
+                    p += 3 * count
+                    put_at(Z, p, count, (wa[1] * wb[0] + w[2], wa[1] * wb[1] - d, wa[1] * wb[2] - w[0]))
+                    p += 3 * count
+                    put_at(Z, p, count, (wa[2] * wb[0] - w[1], wa[2] * wb[1] + w[0], wa[2] * wb[2] - d))
+                q += last
+        else:
+            copy_range(Z, own, Z, above, 12 * count)
+            slide_second(x, Z, by, own + 12 * count, s, xn, bn, size, count, pairs)
+
+
+@helper
+def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
+    """Add what a slider does to its origin: a length along a carried axis, differentiated twice."""
+    q = 0
+    for a in range(size):
+        sa, xa = cross(of(Z, by + a, size), s), x[xn + a]
+        last = size if pairs == EVERY else a + 1
+        for b in range(last):
+            sb = cross(of(Z, by + b, size), s)
+            v = axpy(x[bn + q + b], s, axpy(x[xn + b], sa, scale(xa, sb)))
+            put_at(Z, place + q + b, count, add(v, of(Z, place + q + b, count)))
+        q += last
+
+
+@helper
+def third_motion(cols, F, x, Z, width, size):
+    """Third order of every frame: turning and origin; for every pair and triple."""
+    mobile, square, cube = cols.shape[0], size * size, size * size * size
+    for n in range(mobile):
+        o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
+        s, slides = take(F, n, AXIS), not turns(cols, n)
+        third = o + 6 * size + 15 * square
+        clear_range(Z, third, 6 * cube)
+        r = arm(cols, F, n)
+        carried_third(Z, up, size, OMEGA, r, 1, Z, third)
+        carried_third(Z, up, size, POINT, r, 1, Z, third + 3 * cube)
+        start = third + 3 * cube if slides else third
+        second, xn = by + 6 * size, mobile + n * size
+        bn, cn = mobile * (1 + size) + n * square, mobile * (1 + size + square) + n * cube
+        for c in range(size):
+            wc, xc = of(Z, by + c, size), x[xn + c]
+            sc = cross(wc, s)
+            for a in range(size):
+                wa, xa = of(Z, by + a, size), x[xn + a]
+                sa = cross(wa, s)
+                sca = add(cross(of(Z, second + c * size + a, square), s), cross(wa, sc))
+                for b in range(size):
+                    p = (c * size + a) * size + b
+                    v = axpy(x[xn + b], sca, scale(x[cn + p], s))
+                    v = axpy(x[bn + c * size + b], sa, axpy(x[bn + a * size + b], sc, v))
+                    if slides:
+                        wb = of(Z, by + b, size)
+                        scb = add(cross(of(Z, second + c * size + b, square), s), cross(wb, sc))
+                        sab = add(cross(of(Z, second + a * size + b, square), s), cross(wb, sa))
+                        v = axpy(xa, scb, axpy(xc, sab, axpy(x[bn + c * size + a], cross(wb, s), v)))
+                    put_at(Z, start + p, cube, add(v, of(Z, start + p, cube)))
+
+
+@helper
+def ball_turns(cols, x, size, pairs):
+    """The part of B that the angular velocities of balls have whatever is chosen: half of w_a × w_b.
+
+    What is left of their B has no order of differentiation, in true coordinates q.
+    """
+    mobile, count = cols.shape[0], pair_count(size, pairs)
+    for n in range(mobile):
+        if cols[n, KIND] == BALL and cols[n, GROUP] == n:
+            q = 0
+            for a in range(size):
+                last = size if pairs == EVERY else a + 1
+                for b in range(last):
+                    v = cross(of(x, mobile + n * size + a, size), of(x, mobile + n * size + b, size))
+                    place = mobile * (1 + size) + n * count + q + b
+                    put_at(x, place, count, half(v))
+                q += last

@@ -1,0 +1,273 @@
+"""Questions to the kernels: packed once, then run at any states, in batches and in every scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kic.dynamics.mass_tables import Loads, Masses
+from kic.errors import InputError
+from kic.kinematics.items import DISTANCE
+from kic.kinematics.outputs import Rows
+from kic.kinematics.tree import Tree
+
+# rough cost of one posture (microseconds), by which a batch is given to threads
+_START, _PER_NUMBER = 0.15, 0.001
+WANT_INERTIA, WANT_LOADS = 1, 2
+
+
+@cache
+def kernel(name: str) -> Any:
+    """A kernel entry by name; the compiler is imported when the first is asked for."""
+    if name == "kinematics":
+        from kic.kernels import outputs as module
+    elif name == "dynamics":
+        from kic.kernels import dynamics as module  # type: ignore[no-redef]
+    elif name == "system":
+        from kic.kernels import constraint_jacobian as module  # type: ignore[no-redef]
+    elif name == "closing":
+        from kic.kernels import newton as module  # type: ignore[no-redef]
+    elif name == "transfer":
+        from kic.kernels import transfer as module  # type: ignore[no-redef]
+    elif name == "operational":
+        from kic.kernels import operational_space as module  # type: ignore[no-redef]
+    elif name == "resolution":
+        from kic.kernels import redundancy as module  # type: ignore[no-redef]
+    else:
+        from kic.kernels import body_contributions as module  # type: ignore[no-redef]
+    return getattr(module, name)
+
+
+@cache
+def over_batch() -> Any:
+    """Return the function that runs a batch on kic's threads."""
+    try:
+        from kic.kernels import threads as pool
+    except RuntimeError:  # Python loads no thread pools once the main thread has ended
+        return lambda work, count, _: work(0, count)
+
+    def run(work: Callable[[int, int], None], count: int, microseconds: float) -> None:
+        try:
+            pool.over_batch(work, count, microseconds)
+        except pool.ThreadCountError as error:
+            raise InputError(str(error)) from None
+
+    return run
+
+
+class Question:
+    """What is asked of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    items, vectors : (n, 5) int64, (n, 9) float, optional
+        Rows asked for.
+    masses, loads : Masses, Loads, optional
+        Bodies and loads.
+    asked, system : tuple of int
+        Order, rows, coordinates and what is wanted: the plan's second row; and its third.
+    last : (M + 1, n) float, optional
+        What stands in the last rows of the numbers, with the laws and gravity if there are loads.
+    width : int
+        Numbers that the answer takes for one posture.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        rows: Rows | None = None,
+        masses: Masses | None = None,
+        loads: Loads | None = None,
+        asked: tuple[int, int, int, int],
+        width: int,
+        system: tuple[int, ...] = (),
+        last: np.ndarray | None = None,
+    ) -> None:
+        plans: list[np.ndarray] = [tree.cols]
+        tables: list[np.ndarray] = [tree.geometry]
+        counts = [tree.size, 0, 0, 0, 0]
+        if rows is not None:
+            plans.append(rows.items)
+            tables.append(rows.vectors)
+            counts[1] = len(rows.items)
+        if masses is not None:
+            plans.append(masses.frames[:, None])
+            tables.append(masses.numbers)
+            counts[2] = len(masses.names)
+        if loads is not None:
+            plans += [loads.forces, loads.springs]
+            tables += [loads.places, loads.spring_numbers, loads.laws, loads.gravity]
+            counts[3:] = [len(loads.forces), len(loads.springs)]
+        if last is not None and loads is None:
+            tables.append(np.zeros((tree.size + 1, 3)))
+        self.plan = np.zeros((3 + sum(map(len, plans)), 5), dtype=np.int64)
+        self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
+        _fill(self.plan[3:], plans)
+        self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), 13), tree.scalar)
+        _fill(self.numbers, tables)
+        self.width = width
+        self.tree = tree
+        self._kinds = np.zeros(0) if rows is None else rows.items[:, 0]
+        if last is not None:
+            self.numbers[-len(last) :, : last.shape[1]] += last
+        self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
+
+    def numbers_in(self, dtype: np.dtype) -> np.ndarray:
+        """The numbers in a scalar type."""
+        found = self._scalars.get(dtype)
+        if found is None:
+            if self.tree.scalar.kind == "c" and dtype.kind == "f":  # never drop a step
+                raise InputError(
+                    f"'{self.tree.drawing.name}' carries a complex step here, and was asked at a real state. "
+                    "Make postures with its own at()."
+                )
+            found = self._scalars[dtype] = self.numbers.astype(dtype)
+        return found
+
+    @cached_property
+    def scratch(self) -> int:
+        """Numbers that a kernel needs for itself; see `kic.kernels.layout`."""
+        order, _, size, _ = self.plan[1, :4].tolist()
+        frames, pair = 20 * len(self.tree.cols), 6 * sum(size**k for k in range(order + 1))
+        products = bool((self._kinds >= DISTANCE).any())
+        return frames + (max(pair, 17 * len(self.tree.cols)) if products or self.plan[0, 2] else 0)
+
+    def run(self, name: str, states: np.ndarray, T: np.ndarray, *others: np.ndarray | None) -> np.ndarray:
+        """Run a kernel over a batch, writing T (B, …).
+
+        `others` are its arguments between states and scratch; where their first axis is the batch, they are
+        cut with it. Symbols run the kernel's own source as plain Python.
+        """
+        dtype = states.dtype
+        count = len(states)
+        numbers, length = self.numbers_in(dtype), self.scratch
+        entry = kernel(name)
+        if dtype.kind == "O":
+            entry = entry.py_func
+
+        def work(a: int, b: int) -> None:
+            cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
+            entry(self.plan, numbers, states[a:b], *cut, np.empty(length, dtype), T[a:b])
+
+        if count > 1 and dtype.kind != "O":
+            over_batch()(work, count, _START + _PER_NUMBER * (T.size // count))
+        else:
+            work(0, count)
+        return T
+
+
+def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
+    """Write tables of different widths under one another."""
+    start = 0
+    for part in parts:
+        target[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+
+
+class Table:
+    """Parts of given shapes side by side in the rows of one array (B, width)."""
+
+    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
+        self.places: list[tuple[int, tuple[int, ...]]] = []
+        self._cuts: list[tuple[slice, tuple[int, ...]]] = []
+        self.width = 0
+        for shape in shapes:
+            self.places.append((self.width, shape))
+            stop = self.width + prod(shape)
+            self._cuts.append((slice(self.width, stop), shape))
+            self.width = stop
+
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
+        """Views of the parts with the batch axes in front."""
+        return [T[:, cut].reshape(batch + shape) for cut, shape in self._cuts]
+
+
+class RowsTable(Table):
+    """Values, G, H, D of rows with respect to so many coordinates."""
+
+    def __init__(self, rows: Rows, order: int, columns: int) -> None:
+        super().__init__([(rows.height, *(columns,) * k) for k in range(order + 1)])
+        self.rows, self.order, self.columns = rows, order, columns
+
+    def place(self, k: int, span: slice) -> tuple[int, tuple[int, ...]]:
+        """Where some rows of the values (k = 0) or of the k-th order begin, and their shape."""
+        start, shape = self.places[k]
+        return start + span.start * self.columns**k, (span.stop - span.start, *shape[1:])
+
+
+class ModelTable(Table):
+    """I*, P*, load and damping, as far as wanted, in so many coordinates."""
+
+    def __init__(self, size: int, want: int) -> None:
+        shapes: list[tuple[int, ...]] = [(size, size), (size,) * 3] if want & WANT_INERTIA else []
+        shapes += [(size,), (size, size)] if want & WANT_LOADS else []
+        super().__init__(shapes)
+
+
+class RowsQuestion(Question):
+    """Values, G, H, D of rows in the tree's coordinates."""
+
+    def __init__(self, tree: Tree, rows: Rows, order: int) -> None:
+        self.answer = RowsTable(rows, order, tree.size)
+        super().__init__(tree, rows=rows, asked=(order, rows.height, tree.size, 0), width=self.answer.width)
+
+    def table(self, states: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Table (B, width) at states (B, nq)."""
+        T = np.empty((len(states), self.width), states.dtype) if out is None else out
+        return self.run("kinematics", states, T)
+
+
+class DynamicsQuestion(Question):
+    """I*, P*, load and damping in the tree's coordinates; the first or the last two alone if so wanted."""
+
+    def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
+        self.model = ModelTable(tree.size, want)
+        super().__init__(
+            tree, masses=masses, loads=loads, asked=(2, 0, tree.size, want), width=self.model.width
+        )
+
+    def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
+        T = np.empty((len(states), self.width), states.dtype) if out is None else out
+        if applied.dtype != states.dtype or not applied.flags.carray:
+            applied = np.require(applied, states.dtype, ["C", "A", "W"])
+        return self.run("dynamics", states, T, applied)
+
+
+class ContributionsQuestion(Question):
+    """Each body's shares of I* and P*, in the tree's coordinates or in `size` others."""
+
+    def __init__(self, tree: Tree, masses: Masses, size: int | None = None) -> None:
+        M, N = tree.size if size is None else size, len(masses.names)
+        self.shapes = [(N, M, M), (N, M, M), (N, M, M, M), (N, M, M, M)]
+        super().__init__(tree, masses=masses, asked=(2, 0, M, 0), width=2 * M * M * (1 + M))
+        self._elsewhere = size is not None
+
+    @cached_property
+    def scratch(self) -> int:
+        """With the tables of the frames, where the coordinates are others."""
+        size, mobile = int(self.plan[1, 2]), len(self.tree.cols)
+        pair = 6 * (1 + size + size * size)
+        blocks = (mobile + 1) * (6 * size + 15 * size * size) if self._elsewhere else 0
+        return 20 * mobile + pair + blocks
+
+    def table(self, states: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """I linear, I angular, P linear, P angular side by side, (B, N, width)."""
+        T = np.empty((len(states), self.plan[0, 2], self.width), states.dtype)
+        return self.run("links", states, T, X, np.zeros(len(self.tree.cols), np.int64))
+
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
+        """Views of the four parts with the batch axes in front."""
+        parts, start = [], 0
+        for shape in self.shapes:
+            width = prod(shape[1:])
+            parts.append(T[..., start : start + width].reshape(batch + shape))
+            start += width
+        return parts

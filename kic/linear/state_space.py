@@ -1,0 +1,505 @@
+"""State space of small deviations, ẋ = A x + B u, y = C x + D u (2-241 to 2-252, 3-48 to 3-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kic.display import Sheet, member
+from kic.dynamics.drive_train import Train
+from kic.errors import InputError, unknown
+from kic.kinematics.coefficients import Coefficients, expect, tensor
+from kic.kinematics.jets import invert
+from kic.linear.linearize import Linearization
+from kic.numerics.arguments import choice, names_of, positive
+from kic.numerics.arrays import broadcast_batches, one_batch
+from kic.numerics.optional import needed
+
+
+@dataclass
+class Plant:
+    """What a state space is made of.
+
+    Attributes
+    ----------
+    lin : Linearization
+        Bodies, loads and rotors.
+    loads : dict of str to (..., M, 3)
+        What components of forces and moments give each coordinate (2-227).
+    train, shafts : Train, Coefficients, optional
+        Motors and their shafts to second order.
+    reduced : bool
+        Whether inductances are left out of account.
+    """
+
+    lin: Linearization
+    loads: dict[str, np.ndarray] = field(default_factory=dict)
+    train: Train | None = None
+    shafts: Coefficients | None = None
+    reduced: bool = False
+
+    def __post_init__(self) -> None:
+        self.M = len(self.lin.coordinates)
+        self.motors: tuple[str, ...] = ()
+        self.batch = self.lin.batch
+        self.slow = np.zeros(0, dtype=bool)
+        if self.train is not None and self.shafts is not None:
+            self.motors = self.train.names
+            self.N = np.broadcast_to(self.shafts.G, (*self.batch, *self.shafts.G.shape[-2:]))
+            H = self.shafts.needed("H", 2)
+            # ∂u̇/∂q of the shafts
+            self.drift = np.einsum("...pln,...n->...pl", H, self.lin.qd)
+            self.slow = (self.train.inductance != 0) & (not self.reduced)
+        self.states = (
+            *self.lin.coordinates,
+            *(f"{c}.rate" for c in self.lin.coordinates),
+            *(f"{m}.current" for m, s in zip(self.motors, self.slow, strict=True) if s),
+        )
+
+    def state_space(self, inputs: tuple[str, ...], outputs: list[tuple[str, np.ndarray]]) -> StateSpace:
+        """The model for named inputs, and outputs given by rows (..., X) or by names of currents."""
+        lin, M, X = self.lin, self.M, len(self.states)
+        inverse = self._inverse()
+        labels, columns, feed = self._inputs(inputs, inverse)
+        force = np.zeros((*self.batch, M, X), np.result_type(lin.K, lin.I))  # I* δq̈ by states
+        force[..., :M] = -self._stiffness()
+        force[..., M : 2 * M] = -lin.C
+        A = np.zeros((*self.batch, X, X), force.dtype)
+        A[..., :M, :M], A[..., :M, M : 2 * M] = lin.commutator, np.eye(M)
+        currents = self._currents()
+        if self.train is not None:
+            pull = np.swapaxes(self.N, -1, -2) * self.train.torque_constant
+            force += pull @ currents
+            A[..., 2 * M :, :] = self._current_rates()
+        A[..., M : 2 * M, :] = inverse @ force
+        C, D = [], []
+        for name, row in outputs:
+            if row.size:
+                C.append(np.broadcast_to(row, (*self.batch, X)))
+                D.append(np.zeros((*self.batch, len(labels))))
+            else:
+                k = self.motors.index(name.rpartition(".")[0])
+                C.append(currents[..., k, :])
+                D.append(feed[..., k, :])
+        C.append(np.zeros((*self.batch, X)))  # taken off again: there may be no output
+        D.append(np.zeros((*self.batch, len(labels))))
+        four = [A, columns, np.stack(C, axis=-2)[..., :-1, :], np.stack(D, axis=-2)[..., :-1, :]]
+        for matrix in four:
+            matrix[np.isnan(A).any(axis=(-1, -2))] = np.nan
+        names = [name for name, _ in outputs]
+        nominal = {"coordinates": lin.coordinates, "qd": lin.qd, "qdd": lin.qdd}
+        return StateSpace(four[0], four[1], four[2], four[3], self.states, labels, names, **nominal)  # type: ignore[arg-type]
+
+    def outputs(self, rows: Coefficients, rates: bool) -> list[tuple[str, np.ndarray]]:
+        """Rows (..., X) of outputs, by name, from their coefficients to second order.
+
+        A row with a value is δu = G δq; its rate, and an angular velocity, δu̇ = G δq̇ + (∂u̇/∂q) δq.
+        """
+        drift = np.einsum("...pln,...n->...pl", rows.needed("H", 2), self.lin.qd)
+        M, made = self.M, list[tuple[str, np.ndarray]]()
+        for p, label in enumerate(rows.rows):
+            row = np.zeros((*self.batch, len(self.states)))
+            if rates or label in rows.quasi:
+                row[..., :M], row[..., M : 2 * M] = drift[..., p, :], rows.G[..., p, :]
+            else:
+                row[..., :M] = rows.G[..., p, :]
+            made.append((f"{label}.rate" if rates else label, row))
+        return made
+
+    def _inverse(self) -> np.ndarray:
+        """I*⁻¹ (..., M, M); NaN of members without a model."""
+        self.lin.still._check_regular()
+        return invert((self.lin.I,))[0]
+
+    def _stiffness(self) -> np.ndarray:
+        """K, less the torques on shafts whose gearing changes with the coordinates: N^T τ = T."""
+        K = self.lin.K
+        if self.train is None or self.shafts is None or not np.nan_to_num(self.shafts.needed("H", 2)).any():
+            return K
+        torque = self.train.torques(self.shafts, self.lin.T)
+        return K - np.einsum("...plk,...p->...kl", self.shafts.needed("H", 2), torque)
+
+    def _currents(self) -> np.ndarray:
+        """Currents (..., K, X) by states; of plain sources of torque none."""
+        train, M = self.train, self.M
+        out = np.zeros((*self.batch, len(self.motors), len(self.states)))
+        if train is None:
+            return out
+        speed = self._speed()
+        for k in range(len(self.motors)):
+            if self.slow[k]:
+                out[..., k, 2 * M + int(self.slow[:k].sum())] = 1.0
+            elif train.electrical[k]:
+                out[..., k, :] = -train.speed_constant[k] / train.resistance[k] * speed[..., k, :]
+        return out
+
+    def _speed(self) -> np.ndarray:
+        """Speeds of the shafts (..., K, X) by states."""
+        out = np.zeros((*self.batch, len(self.motors), len(self.states)))
+        out[..., : self.M], out[..., self.M : 2 * self.M] = self.drift, self.N
+        return out
+
+    def _current_rates(self) -> np.ndarray:
+        """Rates of the currents that are states (2-251)."""
+        assert self.train is not None  # for the type checker
+        train, slow = self.train, self.slow
+        rates = -train.speed_constant[slow, None] * self._speed()[..., slow, :]
+        rates = rates - train.resistance[slow, None] * self._currents()[..., slow, :]
+        return rates / train.inductance[slow, None]
+
+    def _inputs(
+        self, names: tuple[str, ...], inverse: np.ndarray
+    ) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Labels, B (..., X, U), and what inputs give at once to the currents (..., K, U)."""
+        M, X, coordinates = self.M, len(self.states), self.lin.coordinates
+        labels: list[str] = []
+        columns, feeds = [], []
+        for name in names:
+            whole, _, part = name.rpartition(".")
+            one = np.zeros((*self.batch, X, 1))
+            feed = np.zeros((*self.batch, len(self.motors), 1))
+            if name in self.motors:
+                self._voltage(self.motors.index(name), one, feed, inverse)
+                made = [name]
+            elif name in coordinates:
+                one[..., M : 2 * M, 0] = inverse[..., coordinates.index(name)]
+                made = [name]
+            elif name in self.loads or (whole in self.loads and part in ("x", "y", "z")):
+                gain = inverse @ self.loads[name if name in self.loads else whole]
+                picked = [0, 1, 2] if name in self.loads else ["xyz".index(part)]
+                one = np.zeros((*self.batch, X, len(picked)))
+                one[..., M : 2 * M, :] = gain[..., picked]
+                feed = np.zeros((*self.batch, len(self.motors), len(picked)))
+                made = [f"{name}.{c}" for c in "xyz"] if name in self.loads else [name]
+            else:
+                there = [*self.motors, *coordinates, *self.loads]
+                raise unknown("input", name, "this state space", there)
+            labels += made
+            columns.append(one)
+            feeds.append(feed)
+        twice = sorted({label for label in labels if labels.count(label) > 1})
+        if twice:
+            raise InputError(f"Expected inputs with different names, got twice {', '.join(twice)}.")
+        empty = [np.zeros((*self.batch, X, 0))], [np.zeros((*self.batch, len(self.motors), 0))]
+        return (
+            labels,
+            np.concatenate(columns or empty[0], axis=-1),
+            np.concatenate(feeds or empty[1], axis=-1),
+        )
+
+    def _voltage(self, k: int, one: np.ndarray, feed: np.ndarray, inverse: np.ndarray) -> None:
+        """The column of a motor: its voltage, or the torque of a plain source."""
+        assert self.train is not None  # for the type checker: there are motors
+        train, M = self.train, self.M
+        if self.slow[k]:
+            one[..., 2 * M + int(self.slow[:k].sum()), 0] = 1 / train.inductance[k]
+            return
+        gain = np.ones(())
+        if train.electrical[k]:
+            feed[..., k, 0] = 1 / train.resistance[k]
+            gain = train.torque_constant[k] / train.resistance[k]
+        one[..., M : 2 * M, 0] = gain * np.einsum("...mn,...n->...m", inverse, self.N[..., k, :])
+
+
+METHODS = ("zoh", "foh", "impulse", "euler", "backward_diff", "bilinear")
+
+
+class StateSpace:
+    """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
+
+    Made by `Configuration.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
+    and of the motors' currents ("M.current"). A discrete one has ``dt``, and the next x in place of ẋ.
+
+    Attributes
+    ----------
+    A : (..., X, X)
+        State matrix (F of eq 2-241).
+    B : (..., X, U)
+        Input matrix.
+    C : (..., Y, X)
+        Output matrix.
+    D : (..., Y, U)
+        Feedthrough.
+    states, inputs, outputs : tuple of str
+        Names of the X states, U inputs and Y outputs.
+    coordinates : tuple of str
+        Names of the M coordinates, the first states.
+    qd, qdd : (..., M)
+        Rates and accelerations of the nominal motion.
+    dt : float or None
+        Time step of a discrete model.
+
+    Examples
+    --------
+    >>> import kic
+    >>> s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
+    >>> s.states, s.inputs, s.outputs
+    (('A', 'A.rate'), ('A',), ('tip.x',))
+    >>> s.A.round(3)
+    array([[  0.   ,   1.   ],
+           [325.727,   0.   ]])
+    """
+
+    def __init__(
+        self,
+        A: Any,
+        B: Any,
+        C: Any,
+        D: Any,
+        states: Iterable[str],
+        inputs: Iterable[str],
+        outputs: Iterable[str],
+        coordinates: Iterable[str] = (),
+        qd: Any = None,
+        qdd: Any = None,
+        dt: float | None = None,
+    ) -> None:
+        self.states, self.inputs = names_of(states, "states"), names_of(inputs, "inputs")
+        self.outputs, self.coordinates = names_of(outputs, "outputs"), names_of(coordinates, "coordinates")
+        X, U, Y, M = map(len, (self.states, self.inputs, self.outputs, self.coordinates))
+        self.A, self.B, self.C, self.D = one_batch(
+            (2, 2, 2, 2),
+            tensor("A", A, X, X),
+            tensor("B", B, X, U),
+            tensor("C", C, Y, X),
+            tensor("D", D, Y, U),
+        )
+        if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
+            raise InputError(
+                f"Expected the states to begin with the coordinates ({', '.join(self.coordinates)}) and "
+                f"their rates, got {', '.join(self.states)}."
+            )
+        self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
+        self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
+        self.dt = None if dt is None else positive("dt", dt)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.A.shape[:-2]
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """Eigenvalues (..., X) of A; NaN of members without a model."""
+        known = np.isfinite(self.A).all(axis=(-1, -2))
+        safe = np.where(known[..., None, None], self.A, 0.0)
+        return np.where(known[..., None], np.linalg.eigvals(safe).astype(complex), np.nan)
+
+    def discretize(self, dt: float, method: str = "zoh") -> StateSpace:
+        """The discrete model of a time step.
+
+        Parameters
+        ----------
+        dt : float
+            Time step.
+        method : {"zoh", "foh", "impulse", "euler", "backward_diff", "bilinear"}
+            As in `scipy.signal.cont2discrete`; "zoh" is exact for inputs that are held over a step.
+
+        Returns
+        -------
+        StateSpace
+
+        Raises
+        ------
+        InputError
+            For a step that is not positive, another method, or a model that is discrete.
+
+        Examples
+        --------
+        >>> import kic
+        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space()
+        >>> s.discretize(0.01).A.round(4)
+        array([[1.0163, 0.0101],
+               [3.275 , 1.0163]])
+        """
+        from scipy.signal import cont2discrete
+
+        self._continuous("discretize()")
+        h, method = positive("dt", dt), choice("method", method, METHODS)
+        A, B, C, D = (np.empty(T.shape) for T in self._matrices)
+        for index in np.ndindex(self.batch):
+            four = tuple(T[index] for T in self._matrices)
+            if not all(np.isfinite(T).all() for T in four):
+                A[index], B[index], C[index], D[index] = np.nan, np.nan, np.nan, np.nan
+                continue
+            try:
+                with np.errstate(over="raise", invalid="raise"):
+                    made = cont2discrete(four, h, method)
+            except (FloatingPointError, np.linalg.LinAlgError):
+                largest = np.abs(np.linalg.eigvals(four[0])).max(initial=0.0)
+                raise InputError(
+                    f"`dt` must suit eigenvalues of size {largest:.3g}, got {h:g}. Choose a shorter step or "
+                    "another `method`.",
+                    name="dt",
+                ) from None
+            A[index], B[index], C[index], D[index] = made[:4]
+        return self._like(A, B, C, D, dt=h)
+
+    @property
+    def _matrices(self) -> tuple[np.ndarray, ...]:
+        """A, B, C, D in a common batch."""
+        batch = broadcast_batches(**{n: getattr(self, n).shape[:-2] for n in "ABCD"})
+        return tuple(np.broadcast_to(T, batch + T.shape[-2:]) for T in (self.A, self.B, self.C, self.D))
+
+    def _like(self, A: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray, **other: Any) -> StateSpace:
+        """Other matrices with the same names."""
+        named = {"states": self.states, "coordinates": self.coordinates, "qd": self.qd, "qdd": self.qdd}
+        return StateSpace(A, B, C, D, inputs=self.inputs, outputs=self.outputs, **{**named, **other})
+
+    def _continuous(self, question: str) -> None:
+        if self.dt is not None:
+            raise InputError(
+                f"{question} is asked of a continuous model; this one has the time step {self.dt:g}. Ask "
+                "before discretize()."
+            )
+
+    def transfer(self, coefficients: Coefficients) -> StateSpace:
+        """The same model with other coordinates for its states, such as those of an end effector (3-52).
+
+        With G, H, D of the new coordinates u with respect to the old q (3-49 to 3-51), δu = G δq and
+        δu̇ = G δq̇ + (∂u̇/∂q) δq. Where u has rates of nothing, d(δu)/dt = δu̇ + F̂₁₁ δu, for ω rows
+        F̂₁₁ = diag(0, [ω]×), which the source leaves out.
+
+        Parameters
+        ----------
+        coefficients : Coefficients
+            Of the new coordinates (rows) with respect to the old ones (columns), order 3.
+
+        Returns
+        -------
+        StateSpace
+            Inputs and outputs stay.
+
+        Raises
+        ------
+        InputError
+            For columns that are not the coordinates, another number of rows, an order below 3, or a discrete
+            model.
+        SingularError
+            Where the new coordinates can not drive the mechanism.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.3, 1.5])
+        >>> tip = c.coefficients(["tip.x", "tip.y"], order=3)
+        >>> s = c.state_space([1.0, 0.0]).transfer(tip)
+        >>> s.states
+        ('tip.x', 'tip.y', 'tip.x.rate', 'tip.y.rate')
+        """
+        self._continuous("transfer()")
+        new = expect("coefficients", coefficients)
+        if set(new.columns) != set(self.coordinates):
+            raise InputError(
+                f"Expected coefficients with respect to {', '.join(self.coordinates)}, got those with "
+                f"respect to {', '.join(new.columns)}.",
+                columns=new.columns,
+            )
+        new = new.columns_of(self.coordinates)
+        M, v = len(self.coordinates), self.qd
+        H, D = new.needed("H", 2), new.needed("D", 3)
+        A, B, C, through = self._matrices
+        G = new.G
+        K = new.inverse().G
+        rate = np.einsum("...pln,...n->...pl", H, v)  # ∂u̇/∂q
+        turn = np.einsum("...pmn,...m->...pn", H, v)  # Ġ
+        bend = np.einsum("...pln,...n->...pl", H, self.qdd) + np.einsum("...plmn,...m,...n->...pl", D, v, v)
+        batch = broadcast_batches(space=A.shape[:-2], coefficients=new.batch, motion=rate.shape[:-2])
+        X = len(self.states)
+        back = np.zeros((*batch, X, X), np.result_type(A, G))
+        back[..., :M, :M] = back[..., M : 2 * M, M : 2 * M] = K
+        back[..., M : 2 * M, :M] = -K @ rate @ K
+        back[..., 2 * M :, 2 * M :] = np.eye(X - 2 * M)
+        made = np.zeros((*batch, X, X), back.dtype)
+        made[..., :M, :M] = turn + G @ A[..., :M, :M]
+        made[..., :M, M : 2 * M] = G
+        made[..., M : 2 * M, :] = G @ A[..., M : 2 * M, :]
+        made[..., M : 2 * M, :M] += bend
+        made[..., M : 2 * M, M : 2 * M] += rate + turn
+        made[..., 2 * M :, :] = A[..., 2 * M :, :]
+        inputs = np.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
+        inputs[..., :M, :], inputs[..., M : 2 * M, :] = G @ B[..., :M, :], G @ B[..., M : 2 * M, :]
+        return self._like(
+            made @ back,
+            inputs,
+            C @ back,
+            np.broadcast_to(through, (*batch, *through.shape[-2:])),
+            states=(*new.rows, *(f"{row}.rate" for row in new.rows), *self.states[2 * M :]),
+            coordinates=new.rows,
+            qd=new.velocity(v),
+            qdd=new.acceleration(v, self.qdd),
+        )
+
+    def to_scipy(self) -> Any:
+        """The model as a `scipy.signal.StateSpace`, for one posture.
+
+        Examples
+        --------
+        >>> import kic
+        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space().to_scipy()
+        >>> s.A.shape
+        (2, 2)
+        """
+        from scipy.signal import StateSpace as Linear
+
+        self._single("to_scipy()")
+        four = self.A, self.B, self.C, self.D
+        return Linear(*four) if self.dt is None else Linear(*four, dt=self.dt)
+
+    def to_control(self) -> Any:
+        """The model as a `control.StateSpace` of python-control, for one posture; dots in names become _.
+
+        Raises
+        ------
+        MissingExtraError
+            If python-control is not installed.
+        InputError
+            For a batch.
+        """
+        self._single("to_control()")
+        control = needed("control", "control", "to_control() needs python-control")
+        names = {kind: _plain_names(getattr(self, kind)) for kind in ("states", "inputs", "outputs")}
+        return control.ss(self.A, self.B, self.C, self.D, 0 if self.dt is None else self.dt, **names)
+
+    def _single(self, question: str) -> None:
+        if self.batch:
+            raise InputError(
+                f"{question} hands over one model; this is a batch of shape {self.batch}. Ask one posture."
+            )
+
+    def sheet(self) -> Sheet:
+        """Labelled tables, to print or to show."""
+        when = "ẋ = A x + B u" if self.dt is None else f"every {self.dt:g} in time, x' = A x + B u"
+        sheet = Sheet(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
+        index, remark = member(self.batch)
+        if remark:
+            sheet.say(remark)
+        if index is None:
+            return sheet
+        A, B, C, D = (T[index] for T in self._matrices)
+        sheet.matrix("A", self.states, self.states, A)
+        sheet.matrix("B", self.states, self.inputs, B)
+        sheet.matrix("C", self.outputs, self.states, C)
+        if D.any():
+            sheet.matrix("D", self.outputs, self.inputs, D)
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+def _plain_names(names: Iterable[str]) -> list[str]:
+    """Names without dots, all different: to python-control a dot parts a system from its signal."""
+    made: list[str] = []
+    for name in names:
+        plain = name.replace(".", "_")
+        while plain in made:
+            plain += "_"
+        made.append(plain)
+    return made

@@ -1,0 +1,115 @@
+"""Checks of arguments that are no arrays: each returns the value in its plain form or raises `InputError`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError, OutOfRangeError, shown
+from kic.numerics.arrays import reals
+
+
+def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
+    """Return one name or several as a tuple.
+
+    Raises
+    ------
+    InputError
+        If an entry is not a string, or there are fewer than `least`.
+    """
+    if isinstance(of, str):
+        return (of,)
+    if type(of) is tuple:
+        names = of
+    else:
+        try:
+            names = tuple(of) if isinstance(of, Iterable) else (of,)
+        except (TypeError, ValueError):  # an array without axes is iterable by its type only
+            names = (of,)
+    for name in names:
+        if type(name) is not str and not isinstance(name, str):
+            raise InputError(f"Expected names in `{argument}`, got {shown(name)}.", name=argument)
+    if len(names) < least:
+        raise InputError(f"Expected at least one name in `{argument}`, got none.", name=argument)
+    return names
+
+
+def entries(value: Any) -> list[Any]:
+    """Return the entries of an iterable; an object without entries alone."""
+    try:
+        return list(value) if np.iterable(value) else [value]
+    except (TypeError, ValueError):  # a single rotation is iterable by its type only
+        return [value]
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a truth value; 0 and 1 count as such, other objects do not."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, np.ndarray) and value.shape == () and value.dtype == bool:
+        return bool(value)
+    if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
+        return bool(value)
+    raise InputError(f"`{name}` must be True or False, got {shown(value)}.", name=name)
+
+
+def choice(name: str, value: Any, among: Iterable[str]) -> str:
+    """Return one of a few words."""
+    words = tuple(among)
+    if not isinstance(value, str) or value not in words:
+        *most, last = map(repr, words)
+        listed = f"{', '.join(most)} or {last}" if most else last
+        raise InputError(f"`{name}` must be {listed}, got {shown(value)}.", name=name, candidates=words)
+    return str(value)
+
+
+def integer(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return an integer within bounds."""
+    number = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    if not number or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"`{name}` must be an integer {bounds}, got {shown(value)}.", name=name)
+    return int(value)
+
+
+def positive(name: str, value: Any, zero: bool = False) -> float:
+    """Return a finite number above zero, or one that may be `zero`."""
+    a = reals(value)
+    if a is None or a.shape != () or a.dtype != np.float64 or a < 0 or (not zero and a == 0):
+        bound = "a finite number of at least 0" if zero else "a positive finite number"
+        raise InputError(f"`{name}` must be {bound}, got {shown(value)}.", name=name)
+    return float(a)
+
+
+def mapping(name: str, value: Any, of: str) -> dict[str, Any]:
+    """Return a dict whose keys are names."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InputError(f"`{name}` must be a dict of {of}, got {shown(value)}.", name=name)
+    return dict(value)
+
+
+def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
+    """Return an object of a class of kic."""
+    if not isinstance(value, kind):
+        said = f"`{name}` must be a {kind.__name__}, got {shown(value)}. {remedy}".rstrip()
+        raise InputError(said, name=name)
+    return value
+
+
+def item(items: tuple[Any, ...], k: Any) -> Any:
+    """Return an item of a tuple by its place, or those of a slice.
+
+    Raises
+    ------
+    OutOfRangeError
+        If there is no such place; it is an IndexError, too.
+    """
+    try:
+        return items[k if isinstance(k, slice) else operator.index(k)]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"The index must be an integer or a slice, got {shown(k)}.") from None
+    except IndexError:
+        raise OutOfRangeError(f"The index must be less than {len(items)}, got {shown(k)}.") from None

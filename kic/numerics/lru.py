@@ -1,0 +1,54 @@
+"""A bounded cache for objects that never change."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+# more than the sets of names that a program alternates between; entries are of the size of a
+# mechanism's own tables, so that a full cache of a large mechanism stays within some tens of megabytes
+SIZE = 128
+
+
+class LRU(Generic[K, V]):
+    """Keep the `size` values used last, none of them None; safe under threads.
+
+    Examples
+    --------
+    >>> from kic.numerics.lru import LRU
+    >>> kept = LRU(2)
+    >>> kept["a"], kept["b"] = 1, 2
+    >>> kept.get("a")
+    1
+    >>> kept["c"] = 3
+    >>> print(kept.get("b"), len(kept))
+    None 2
+    """
+
+    def __init__(self, size: int = SIZE) -> None:
+        self._size = size
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, or None."""
+        value = self._values.get(key)
+        if value is not None:
+            try:  # noqa: SIM105 (`suppress` would cost more than the rest)
+                self._values.move_to_end(key)
+            except KeyError:  # dropped by another thread
+                pass
+        return value
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._values[key] = value
+        with suppress(KeyError):
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._values)

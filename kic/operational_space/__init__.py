@@ -1,0 +1,1 @@
+"""operational_space."""

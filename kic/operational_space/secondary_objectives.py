@@ -1,0 +1,329 @@
+"""Secondary objectives: what the freedoms that a task leaves are to be used for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError, SingularError, shown
+from kic.numerics.arguments import mapping, names_of
+from kic.numerics.arrays import numbers, ordinary, reals
+from kic.operational_space.ellipsoids import manipulability
+
+
+class Objective(ABC):
+    """A function of the posture that motion in the null space is to lessen or to raise.
+
+    Its rates are z = ∓gain · ∂h/∂q, of which only the part counts that leaves the task as it is; the gain
+    carries the unit that makes rates of them.
+
+    Parameters
+    ----------
+    gain : float
+        How strongly; a negative one strives for the opposite.
+    """
+
+    def __init__(self, gain: Any = 1.0) -> None:
+        found = reals(gain)
+        if found is None or found.ndim:
+            raise InputError(f"Expected `gain` to be a number, got {shown(gain)}.")
+        self.gain = float(ordinary("gain", found))
+
+    @abstractmethod
+    def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
+        """Rates z (..., M) at a posture."""
+
+    @abstractmethod
+    def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+        """Their change ż (..., M) along rates (..., M) of the coordinates."""
+
+
+class _OfRows(Objective):
+    """h = ½ Σ k (x − x₀)² of rows x with a value: what joint limits and a posture have in common."""
+
+    _argument = ""
+
+    def __init__(self, rows: Mapping[str, Any], gain: Any = 1.0) -> None:
+        super().__init__(gain)
+        if not isinstance(rows, Mapping) or not rows:
+            raise InputError(
+                f"Expected `{self._argument}` to be a dict of rows such as 'joint1', got {shown(rows)}."
+            )
+        self.names = names_of(rows, self._argument)
+        self._rest = np.zeros(len(rows))
+        self._stiffness = np.ones(len(rows))
+
+    def _coefficients(self, c: Any, wrt: Any, order: int) -> Any:
+        found = c.coefficients(self.names, order=order, wrt=wrt)
+        if len(found.rows) != len(self.names):
+            several = next(n for n, r in zip(self.names, (*found.rows, ""), strict=False) if n != r)
+            raise InputError(f"'{several}' has several rows; name single ones, such as '{found.rows[0]}'.")
+        turns = found.quasi.intersection(found.rows)
+        if turns:
+            raise InputError(f"'{min(turns)}' has a rate but no value that it could be near to.")
+        return found
+
+    def _apart(self, c: Any, u: Any) -> np.ndarray:
+        """x − x₀ (..., P), of cut joints, known but for full turns, the shorter way."""
+        return c._model.rows(self.names, 1).answer.rows.shortest(u.values - self._rest)
+
+    def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
+        """Rates z = −gain · Gᵀ k (x − x₀), (..., M)."""
+        u = self._coefficients(c, wrt, 1)
+        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, self._apart(c, u))
+
+    def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+        """Their change ż (..., M) along rates (..., M)."""
+        u, k = self._coefficients(c, wrt, 2), self._stiffness
+        bent = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, self._apart(c, u))
+        return -self.gain * (bent + np.einsum("...pn,p,...pm,...m->...n", u.G, k, u.G, qd))
+
+
+class JointLimits(_OfRows):
+    """Keep away from limits: lessens h = 1/(2n) Σ w ((x − middle) / range)² over n rows (Liégeois 1977).
+
+    Parameters
+    ----------
+    limits : dict of str to (lower, upper)
+        Limits of joints, distances, or any rows with a value.
+    gain : float
+        How strongly.
+    weights : dict of str to float, optional
+        Weights w of some rows; 1 of the others.
+
+    Raises
+    ------
+    InputError
+        For limits that are none.
+
+    Examples
+    --------
+    >>> import kic
+    >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+    >>> away = kic.JointLimits({"joint4": (-3.07, -0.07)}, gain=2.0)
+    >>> c.resolve("flange", [0.0, 0.0, 0.0], secondary=away).qd.shape
+    (7,)
+    """
+
+    _argument = "limits"
+
+    def __init__(
+        self, limits: Mapping[str, Any], gain: Any = 1.0, weights: Mapping[str, float] | None = None
+    ) -> None:
+        super().__init__(limits, gain)
+        pairs = [reals(pair) for pair in limits.values()]
+        for name, pair in zip(limits, pairs, strict=True):
+            if pair is None or pair.shape != (2,) or not pair[0] < pair[1]:
+                raise InputError(
+                    f"Expected limits of '{name}' to be (lower, upper), finite, got {shown(limits[name])}."
+                )
+        a = np.array(pairs)
+        self._rest = a.mean(axis=1)
+        w = np.ones(len(a))
+        for name, value in ({} if weights is None else mapping("weights", weights, "weights by row")).items():
+            found = reals(value)
+            if name not in self.names or found is None or found.ndim or found < 0:
+                raise InputError(
+                    f"Expected `weights` to be numbers, none negative, of rows that have limits; got "
+                    f"{shown(name)}: {shown(value)}."
+                )
+            w[self.names.index(name)] = found
+        self._stiffness = w / np.ptp(a, axis=1) ** 2 / len(a)
+
+
+class PreferredPosture(_OfRows):
+    """Draw rows towards values: lessens h = ½ Σ (x − x₀)².
+
+    Parameters
+    ----------
+    values : dict of str to float
+        Values of joints, or of any single rows that have one.
+    gain : float
+        How strongly: alone, rows would near their values by exp(−gain · time).
+
+    Raises
+    ------
+    InputError
+        For values that are none.
+
+    Examples
+    --------
+    >>> import kic
+    >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+    >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.PreferredPosture({"joint3": 0.5}))
+    >>> bool(r.qd[2] > 0)
+    True
+    """
+
+    _argument = "values"
+
+    def __init__(self, values: Mapping[str, Any], gain: Any = 1.0) -> None:
+        super().__init__(values, gain)
+        for k, (name, value) in enumerate(values.items()):
+            found = reals(value)
+            if found is None or found.ndim:
+                raise InputError(f"Expected a number for '{name}' in `values`, got {shown(value)}.")
+            self._rest[k] = found
+
+
+class Manipulability(Objective):
+    """Keep away from singular postures: raises w = √det(G Gᵀ) (Yoshikawa 1985).
+
+    Parameters
+    ----------
+    of : str or list of str, optional
+        Rows of G; by default those of the task.
+    gain : float
+        How strongly. w has the units of the rows.
+
+    Examples
+    --------
+    >>> import kic
+    >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+    >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.Manipulability(gain=2.0))
+    >>> bool(c.manipulability_gradient("flange") @ r.qd > 0)
+    True
+    """
+
+    def __init__(self, of: str | Iterable[str] | None = None, gain: Any = 1.0) -> None:
+        super().__init__(gain)
+        self.of = None if of is None else names_of(of)
+
+    def _parts(self, c: Any, wrt: Any, task: tuple[str, ...], order: int) -> tuple[Any, ...]:
+        """The coefficients, the right inverse of G, w, and the gradient of log w."""
+        u = c.coefficients(task if self.of is None else self.of, order=order, wrt=wrt)
+        w, R = manipulability(u.G)
+        bad = np.isfinite(u.G).all(axis=(-2, -1)) & np.isnan(w)
+        if bad.any():
+            raise SingularError(
+                f"The manipulability of {', '.join(u.rows)} is zero here, and has no gradient. Leave this "
+                "posture by the task, or by another objective.",
+                failed=[tuple(index) for index in np.argwhere(bad).tolist()],
+            )
+        return u, R, w, np.einsum("...np,...pmn->...m", R, u.H)
+
+    def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
+        """Rates z = gain · ∂w/∂q, (..., M)."""
+        _, _, w, slope = self._parts(c, wrt, task, 2)
+        return self.gain * w[..., None] * slope
+
+    def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+        """Their change ż (..., M) along rates (..., M)."""
+        u, R, w, slope = self._parts(c, wrt, task, 3)
+        rate = np.einsum("...pmn,...m->...pn", u.H, qd)
+        null = np.eye(len(u.columns)) - R @ u.G
+        turned = null @ np.swapaxes(rate, -1, -2) @ np.swapaxes(R, -1, -2) @ R - R @ rate @ R
+        bent = np.einsum("...np,...pmn->...m", turned, u.H)
+        bent = bent + np.einsum("...np,...plmn,...l->...m", R, u.D, qd)
+        grown = np.einsum("...m,...m->...", slope, qd)[..., None]
+        return self.gain * w[..., None] * (bent + grown * slope)
+
+
+class Aim:
+    """What was given as `secondary`, ready to be asked: arrays, objectives, a callable, or a sum of these.
+
+    Parameters
+    ----------
+    given : None, array_like, tuple of array_like, Objective, callable, or list of these
+        Of an array (..., M), rates z; of a tuple, z with ż and z̈.
+    size : int
+        The number M of coordinates.
+    """
+
+    def __init__(self, given: Any, size: int) -> None:
+        self.size = size
+        self.parts: list[Any] = []
+        several = isinstance(given, list) and any(isinstance(g, Objective) or callable(g) for g in given)
+        for one in given if several else [given]:
+            if one is None:
+                continue
+            if isinstance(one, Objective) or callable(one):
+                self.parts.append(one)
+                continue
+            arrays = one if isinstance(one, tuple) and one and np.ndim(one[0]) else (one,)
+            if len(arrays) > 3:
+                raise InputError("Expected `secondary` to be rates, or (z, ż, z̈) at most.")
+            self.parts.append([_numbers(a, size) for a in arrays])
+
+    @property
+    def batches(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the batches of arrays that were given."""
+        arrays = [a for part in self.parts if isinstance(part, list) for a in part]
+        return {f"secondary {k}": a.shape[:-1] for k, a in enumerate(arrays)}
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    @property
+    def varies(self) -> bool:
+        """Whether rates were given with their own change in time."""
+        return any(isinstance(part, list) and len(part) > 1 for part in self.parts)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether there is a callable, which may have no derivative."""
+        return any(not isinstance(part, list | Objective) for part in self.parts)
+
+    def rates(self, c: Any, wrt: Any, task: tuple[str, ...], step: complex = 0.0) -> np.ndarray:
+        """z (..., M) at a posture; given arrays are moved by a (complex) step of time."""
+        z = np.zeros((*c.batch, self.size), c.state.dtype)
+        for part in self.parts:
+            if isinstance(part, Objective):
+                z = z + part.rates(c, wrt, task)
+            elif isinstance(part, list):
+                z = z + sum(a * (step if k else 1.0) for k, a in enumerate(part[:2]))
+            else:
+                z = z + _numbers(part(c), self.size)
+        return z
+
+    def change(
+        self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray, moved: Any, step: complex = 0.0
+    ) -> np.ndarray:
+        """ż (..., M) along rates q̇; `moved` makes the posture a complex step h ahead: moved() is (c, h)."""
+        zd = np.zeros((*c.batch, self.size), np.result_type(c.state, qd))
+        for part in self.parts:
+            if isinstance(part, Objective):
+                zd = zd + part.change(c, wrt, task, qd)
+            elif isinstance(part, list):
+                zd = zd + sum((a * (step if k else 1.0) for k, a in enumerate(part[1:])), np.zeros(self.size))
+            else:
+                zd = zd + _stepped(part, moved)
+        return zd
+
+
+def _numbers(value: Any, size: int) -> np.ndarray:
+    a = numbers("secondary", value)
+    if a.ndim == 0 or a.shape[-1] != size or a.dtype.kind == "O":
+        raise InputError(
+            f"Expected `secondary` to be rates (..., {size}), kic.JointLimits, kic.Manipulability, "
+            f"kic.PreferredPosture, a callable, or a list of these; got {shown(value)}.",
+            got=a.shape,
+        )
+    if not np.isfinite(a).all():
+        raise InputError(f"Expected `secondary` to be finite, got {shown(value)}.")
+    return a
+
+
+def _stepped(function: Any, moved: Any) -> np.ndarray:
+    """The derivative of a callable along the motion, by its complex step."""
+    if moved is None:
+        raise InputError(
+            "Jerks need the second derivative of a `secondary` callable, which is not known. Give (z, ż, z̈)."
+        )
+    ahead, h = moved()
+    try:
+        z = np.asarray(function(ahead))
+    except (TypeError, ValueError) as error:
+        raise InputError(_NOT_ANALYTIC) from error
+    if z.dtype.kind != "c":
+        raise InputError(_NOT_ANALYTIC)
+    return z.imag / h
+
+
+_NOT_ANALYTIC = (
+    "Accelerations need the change of `secondary`, which is a complex step of the callable; it does not pass "
+    "complex numbers on. Make it of kic's answers and analytic functions, or give (z, ż)."
+)

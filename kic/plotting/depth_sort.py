@@ -1,0 +1,72 @@
+"""What is painted before what: by depth, and beside faces by the side of their plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kic.plotting.symbols import Shape
+
+
+def layered(shapes: Sequence[Shape], slack: float) -> list[Shape]:
+    """Shapes in the order of painting, the furthest first, with keys that say so.
+
+    A face that is long in the depth has no one depth: what overlaps it is painted before it where it lies
+    behind the plane of the face, and after it where it lies in front.
+
+    Parameters
+    ----------
+    shapes : sequence of Shape
+        With their depths as keys; those with a plane are convex faces.
+    slack : float
+        What is behind a plane by no more than this, such as the rim of a face, counts as in front.
+    """
+    order = sorted(shapes, key=lambda s: s.key)
+    # what is of one solid stays together: it is where its first shape is
+    group = {s.key[:2]: k for k, s in reversed(list(enumerate(order)))}
+    first = [group[s.key[:2]] for s in order]
+    low, high = (np.array([f(s.xy, axis=0) for s in order]).reshape(-1, 2) for f in (np.min, np.max))
+    middle, near = (low + high) / 2, np.array([s.key[0] for s in order])
+    row = list(range(len(order)))
+    for k, face in enumerate(order):
+        if face.plane is None:
+            continue
+        meets = (high > low[k]).all(axis=1) & (low < high[k]).all(axis=1)
+        # of two faces the depths must do
+        rivals = {first[j] for j in np.flatnonzero(meets) if _meet(order[j].xy, face.xy)}
+        rivals -= {j for j in rivals if order[j].plane is not None}
+        level, slope = face.plane[0], np.array(face.plane[1:])
+        front = {j for j in rivals if near[j] >= level + middle[j] @ slope - slack}
+        _insert(row, k, *({j for j in row if first[j] in some} for some in (front, rivals - front)))
+    return [replace(order[j], key=(float(n),)) for n, j in enumerate(row)]
+
+
+def _insert(row: list[int], face: int, front: set[int], behind: set[int]) -> None:
+    """Put a face after all that is behind it, and what is in front of it after the face."""
+    if not front and not behind:
+        return
+    now = row.index(face)
+    row.remove(face)
+    last = max((n for n, j in enumerate(row) if j in behind), default=-1)
+    first = min((n for n, j in enumerate(row) if j in front), default=len(row))
+    spot = max(last + 1, min(now, first))
+    late = [j for j in row[:spot] if j in front]
+    row[:] = [j for j in row[:spot] if j not in front] + [face, *late] + row[spot:]
+
+
+def _meet(xy: np.ndarray, face: np.ndarray) -> bool:
+    """Whether a corner of a shape, or the middle of it, lies within a convex face, or the reverse."""
+    return bool(
+        _within(np.vstack([xy, xy.mean(axis=0)]), face).any() or (len(xy) > 2 and _within(face, xy).any())
+    )
+
+
+def _within(places: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Which of some places (n, 2) are within a convex polygon (k, 2)."""
+    edge = np.roll(corners, -1, axis=0) - corners
+    to = places[:, None] - corners
+    side = edge[:, 0] * to[..., 1] - edge[:, 1] * to[..., 0]
+    inside: np.ndarray = (side > 0).all(axis=1) | (side < 0).all(axis=1)
+    return inside

@@ -1,0 +1,491 @@
+"""Symbols of a spatial mechanism: cylinders, boxes, balls and faces as they appear from one side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from kic.plotting.depth_sort import layered
+from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION
+from kic.plotting.link_shapes import hull
+from kic.plotting.sketch import Mark
+from kic.plotting.symbols import (
+    BOLD,
+    DRIVEN,
+    FINE,
+    FLOOR,
+    LINE,
+    STEEL,
+    WHITE,
+    Colour,
+    Shape,
+    beside,
+    circle,
+    frame_about,
+    head,
+    rgba,
+    tint,
+    zigzag,
+)
+from kic.plotting.view import View
+
+_INK = rgba(INK)
+_RIM = 0.6
+_PIECES = 60
+# symbols lie so many radii before their place, so that bars seem to end in them
+_FRONT = 1.8
+_CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+_SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
+
+
+class SolidBrush:
+    """Bars, cylinders, balls, boxes and pedestals, as shapes that know how near they are.
+
+    Parameters
+    ----------
+    view : View
+    size : float
+        Radius of a joint, in units of length.
+    points : float
+        Points of the page in a unit of length.
+    order : mapping of str to int
+        Bodies in their order.
+    down : (3,)
+        Where ground is.
+    """
+
+    def __init__(
+        self, view: View, size: float, points: float, order: Mapping[str, int], down: np.ndarray
+    ) -> None:
+        self.view, self.size, self.points, self.order, self.down = view, size, points, order, down
+        self._shapes: list[Shape] = []
+        self._solids = 0
+
+    def _put(
+        self,
+        mark: Mark,
+        places: np.ndarray,
+        near: float,
+        face: Colour | None = None,
+        edge: Colour | None = _INK,
+        width: float = LINE,
+        closed: bool = True,
+        named: bool = False,
+        sub: float = 0.0,
+    ) -> None:
+        """A shape of places (n, 3), or (n, 2) where they are projected already.
+
+        What is at the same depth and has a `sub` belongs to the shape before it, over or under that.
+        """
+        self._solids += sub == 0
+        xy = self.view.project(places) if places.shape[1] == 3 else places
+        self._shapes.append(
+            Shape(
+                xy,
+                face,
+                edge,
+                width,
+                closed,
+                (near, self._solids, sub),
+                mark.kind,
+                mark.name if named else "",
+            )
+        )
+
+    def _face(self, mark: Mark, places: np.ndarray, face: Colour, edge: Colour | None) -> None:
+        """A face of places (n, 3) in a plane, which what is near it lies before or behind."""
+        depth = self.view.depth(places)
+        self._put(mark, places, float(depth.mean()), face, edge)
+        shape = self._shapes[-1]
+        middle = shape.xy.mean(axis=0)
+        slope, _, rank, _ = np.linalg.lstsq(shape.xy - middle, depth - depth.mean(), rcond=1e-6)
+        if rank == 2:  # seen from its edge, it hides nothing
+            level = float(depth.mean() - middle @ slope)
+            self._shapes[-1] = replace(shape, plane=(level, *map(float, slope)))  # type: ignore[arg-type]
+
+    def _colour(self, mark: Mark) -> Colour:
+        return tint(self.order.get(mark.body, 0))
+
+    def _bar(self, mark: Mark, a: np.ndarray, b: np.ndarray, half: float, colour: Colour) -> None:
+        """A round bar, in pieces that are sorted each for itself."""
+        flat = self.view.project(np.stack([a, b]))
+        d = flat[1] - flat[0]
+        length, radius = float(np.linalg.norm(d)), half * self.size
+        near = self.view.depth(np.stack([a, b]))
+        if length < 0.05 * self.size:
+            self._put(mark, flat[0] + radius * circle(24), float(near.max()), colour, width=FINE)
+            return
+        along = d / length
+        across = radius * beside(along)
+        pieces = int(np.clip(np.ceil(length / (3 * self.size)), 1, _PIECES))
+        t = np.linspace(0, 1, pieces + 1)
+        over = 0.02 * length / pieces * along
+        for k in range(pieces):
+            p, q = flat[0] + t[k] * d, flat[0] + t[k + 1] * d
+            depth = float(near[0] + 0.5 * (t[k] + t[k + 1]) * (near[1] - near[0]))
+            strip = np.stack([p + across - over, q + across + over, q - across + over, p - across - over])
+            self._put(mark, strip, depth, colour, None)
+            for side in (across, -across):
+                self._put(mark, np.stack([p + side, q + side]), depth, None, width=_RIM, closed=False, sub=1)
+        # ends as they are seen: whole where they are turned to who looks, else as far as they stand out
+        tilt = (near[1] - near[0]) / float(np.hypot(length, near[1] - near[0]))
+        for end, depth, toward in ((flat[0], near[0], -tilt), (flat[1], near[1], tilt)):
+            ring = end + circle(32) @ np.stack([across, abs(tilt) * radius * along])
+            self._put(mark, ring, float(depth), colour, width=_RIM, sub=2 if toward > 0 else -1)
+
+    def _path(self, mark: Mark, p: np.ndarray, half: float, colour: Colour) -> None:
+        for a, b in pairwise(p):
+            self._bar(mark, a, b, half, colour)
+        for corner in p[1:-1]:
+            self._put(
+                mark,
+                self.view.project(corner) + half * self.size * circle(24),
+                float(self.view.depth(corner)) + 0.1 * self.size,
+                colour,
+                width=_RIM,
+            )
+
+    def _ball(self, mark: Mark, centre: np.ndarray, radius: float, named: bool = False) -> None:
+        flat, r = self.view.project(centre), radius * self.size
+        near = float(self.view.depth(centre)) + _FRONT * self.size
+        self._put(mark, flat + r * circle(), near, rgba(STEEL), named=named)
+        self._put(
+            mark, flat + r * (0.42 * circle(24) + np.array([-0.3, 0.32])), near, rgba(WHITE), None, sub=1
+        )
+
+    def _cylinder(
+        self,
+        mark: Mark,
+        centre: np.ndarray,
+        axis: np.ndarray,
+        radius: float,
+        half: float,
+        colour: Colour,
+        named: bool = True,
+    ) -> None:
+        r = self.size
+        one, two = frame_about(axis)
+        ring = radius * r * circle(40) @ np.stack([one, two])
+        ends = [centre - half * r * axis, centre + half * r * axis]
+        if axis @ self.view.toward < 0:
+            ends = ends[::-1]
+        near = float(self.view.depth(centre)) + _FRONT * r
+        outline = hull(self.view.project(np.concatenate([ends[0] + ring, ends[1] + ring])))
+        self._put(mark, outline, near, colour, named=named)
+        light = tuple(0.5 * c + 0.5 for c in colour[:3])
+        self._put(mark, ends[1] + ring, near, (*light, 1.0), width=_RIM, sub=1)  # type: ignore[arg-type]
+
+    def _box(
+        self, mark: Mark, centre: np.ndarray, axes: np.ndarray, half: np.ndarray, colour: Colour
+    ) -> None:
+        """The three sides of a box that are seen, each in its light."""
+        corners = centre + (_CUBE * half * self.size) @ axes
+        near = float(self.view.depth(centre)) + _FRONT * self.size
+        named = True
+        for k, s in _SIDES:
+            facing = s * float(axes[k] @ self.view.toward)
+            if facing > 1e-6:
+                side = corners[_CUBE[:, k] == s]
+                flat = hull(self.view.project(side))
+                light = 0.45 * facing
+                shade = tuple(c + (1 - c) * light for c in colour[:3])
+                self._put(mark, flat, near, (*shade, 1.0), width=_RIM, named=named)  # type: ignore[arg-type]
+                named = False
+
+    def _pedestal(
+        self,
+        mark: Mark,
+        p: np.ndarray,
+        axis: np.ndarray | None,
+        reach: float = 2.4,
+        down: np.ndarray | None = None,
+    ) -> None:
+        """A hatched plate on the ground below, and what holds the joint on it."""
+        r, down = self.size, self.down if down is None else down
+        upright = axis is not None and abs(float(axis @ down)) > 0.9
+        foot = p + (1.3 if upright else reach) * r * down
+        if not upright:
+            self._bar(mark, p, foot, 0.5, rgba(STEEL))
+        one, two = frame_about(down)
+        plate = foot + 1.9 * r * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
+        depth = float(self.view.depth(foot)) - 1.5 * r
+        self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
+        self._strokes(mark, foot, 1.9 * r * np.stack([one, two]), depth)
+
+    def _strokes(self, mark: Mark, middle: np.ndarray, sides: np.ndarray, near: float) -> None:
+        """Hatching of a square (half sides (2, 3)): strokes from side to side, all one way."""
+        for x in (-1.0, 0.0, 1.0):
+            start = max(-1.0, x - 1), max(-1.0, -x - 1)
+            end = min(1.0, x + 1), min(1.0, 1 - x)
+            stroke = middle + np.array([start, end]) @ sides
+            self._put(mark, stroke, near, None, width=FINE, closed=False, sub=1)
+
+
+_BAR = 0.42
+# the least share of its width that the arrow of a turn is open
+_OPEN = 0.35
+
+
+class SolidPen(SolidBrush):
+    """Draws marks as shapes seen from one side, the furthest first; see `SolidBrush`."""
+
+    def draw(self, marks: Sequence[Mark]) -> list[Shape]:
+        """Shapes of all marks of one posture, in the order of painting."""
+        self._shapes = []
+        for mark in marks:
+            getattr(self, f"_{mark.kind}", self._nothing)(mark, mark.places)
+        return layered(self._shapes, 0.3 * self.size)
+
+    def _nothing(self, mark: Mark, p: np.ndarray) -> None:
+        """Marks that have no sign of their own."""
+
+    def _link(self, mark: Mark, p: np.ndarray) -> None:
+        self._path(mark, p, _BAR, self._colour(mark))
+
+    def _stem(self, mark: Mark, p: np.ndarray) -> None:
+        self._path(mark, p, 0.22, self._colour(mark))
+
+    def _rod(self, mark: Mark, p: np.ndarray) -> None:
+        self._bar(mark, p[0], p[1], 0.3, rgba(STEEL))
+        for end in p:
+            self._ball(mark, end, 0.65)
+
+    def _guide(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        reach = float((p[1] - p[0]) @ axis)
+        end = reach + np.copysign(4 * self.size, reach)
+        start = -end if mark.sizes[0] else 0.0
+        self._bar(mark, p[0] + start * axis, p[0] + end * axis, _BAR, self._colour(mark))
+
+    def _telescope(self, mark: Mark, p: np.ndarray) -> None:
+        """A cylinder, the piston rod that comes out of it, and the drive's colour where there is one."""
+        a, b = p
+        length = float(np.linalg.norm(b - a))
+        u = (b - a) / length
+        start, middle = a + min(0.1 * length, 1.2 * self.size) * u, a + 0.58 * length * u
+        self._bar(mark, a, start, 0.3, rgba(STEEL))
+        self._bar(mark, middle, b, 0.3, rgba(STEEL))
+        colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark)
+        self._bar(mark, start, middle, 0.75, colour)
+        near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
+        one, two = frame_about(u)
+        ring = 0.75 * self.size * circle(32) @ np.stack([one, two])
+        for end in (far, near):
+            depth = float(self.view.depth(end))
+            self._put(
+                mark,
+                end + ring,
+                depth + 0.3 * self.size,
+                rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR),
+                width=_RIM,
+                named=end is near,
+            )
+
+    def _plate(self, mark: Mark, p: np.ndarray) -> None:
+        colour = tint(self.order.get(mark.body, 0), 0.62)
+        self._face(mark, p, colour, None)
+        for a, b in zip(p, np.roll(p, -1, axis=0), strict=True):
+            self._bar(mark, a, b, 0.24, self._colour(mark))
+
+    def _solid(self, mark: Mark, p: np.ndarray) -> None:
+        """A hull: its faces that are turned to who looks, on those behind."""
+        from scipy.spatial import ConvexHull
+
+        made = ConvexHull(p)
+        colour = tint(self.order.get(mark.body, 0), 0.4)
+        facing = made.equations[:, :3] @ self.view.toward
+        for corners, front in zip(made.simplices, facing, strict=True):
+            if front > 0:
+                self._face(mark, p[corners], colour, None)
+        for k, corners in enumerate(made.simplices):
+            for n, other in enumerate(made.neighbors[k]):
+                if other < k or made.equations[k, :3] @ made.equations[other, :3] > 1 - 1e-9:
+                    continue
+                edge = p[[c for m, c in enumerate(corners) if m != n]]
+                seen = max(facing[k], facing[other]) > 0
+                self._put(
+                    mark,
+                    edge,
+                    float(self.view.depth(edge).mean()),
+                    None,
+                    _INK if seen else rgba(INK, 0.6),
+                    LINE if seen else FINE,
+                    False,
+                )
+
+    def _revolute(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        if mark.grounded:
+            self._pedestal(mark, p[0], axis)
+        self._centre_line(mark, p[0], axis)
+        self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        if mark.driven:
+            self._turn(mark, p[0], axis)
+
+    def _centre_line(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
+        """The axis of a joint, a little beyond both its ends."""
+        for side in (1.3, -1.3):
+            line = p + self.size * np.outer([side, 2.1 * side], axis)
+            self._put(mark, line, float(self.view.depth(line).mean()), width=FINE, closed=False)
+
+    def _turn(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
+        """An arrow around the axis: before the end that is seen, or that is free of the ground."""
+        r = self.size
+        side = 1.0 if axis @ self.view.toward > 0 else -1.0
+        if mark.grounded and abs(float(axis @ self.down)) > 0.7:
+            side = -1.0 if axis @ self.down > 0 else 1.0
+        tip = self.view.project(axis)
+        slant = float(np.linalg.norm(tip))
+        along = tip / slant if slant > 1e-9 else np.array([0.0, 1.0])
+        # seen from its side the circle would be a line, which is no turn
+        open_ = float(axis @ self.view.toward)
+        open_ = np.copysign(max(abs(open_), _OPEN), open_)
+        turn = np.stack([-beside(along), open_ * along])
+        centre = p + side * 2.0 * r * axis
+        middle, depth = self.view.project(centre), float(self.view.depth(centre))
+        # open to the front, for its colour is that of the joint; half of it is behind what the axis leads to
+        for start, span, near in ((-0.5, 0.5, 2.2 * r), (0.0, np.pi, -0.5 * r), (np.pi, 0.8, 2.2 * r)):
+            flat = middle + 1.6 * r * circle(24, start, span) @ turn
+            self._put(mark, flat, depth + near, None, rgba(DRIVEN), LINE + 0.1, False)
+        tip = middle + 1.6 * r * circle(2, np.pi + 0.8, 0.35) @ turn
+        self._put(mark, head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
+
+    def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        if mark.grounded:
+            self._pedestal(mark, p[0], axis)
+        self._bar(mark, p[0] - 3.2 * self.size * axis, p[0] + 3.2 * self.size * axis, 0.4, rgba(STEEL))
+        self._cylinder(mark, p[0], axis, 1.0, 1.8, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        if mark.driven:
+            self._turn(mark, p[0] + 0.6 * self.size * axis, axis)
+
+    def _spherical(self, mark: Mark, p: np.ndarray) -> None:
+        if mark.grounded:
+            self._pedestal(mark, p[0], None)
+        self._ball(mark, p[0], 1.0, named=True)
+
+    def _universal(self, mark: Mark, p: np.ndarray) -> None:
+        """A cross of two pins."""
+        if mark.grounded:
+            self._pedestal(mark, p[0], None)
+        ways = mark.ways
+        colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
+        for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
+            self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
+
+    def _fixed(self, mark: Mark, p: np.ndarray) -> None:
+        if mark.grounded:
+            self._pedestal(mark, p[0], None)
+        self._box(mark, p[0], np.eye(3), np.full(3, 0.55), rgba(INK, 0.3))
+
+    def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
+        axis = mark.ways[0]  # type: ignore[index]
+        one, two = frame_about(axis)
+        r = self.size
+        if mark.grounded:
+            ends = p[0] + np.outer([-6 * r, 6 * r], axis)
+            self._bar(mark, ends[0], ends[1], 0.3, rgba(STEEL))
+            upright = abs(float(axis @ self.down)) > 0.5
+            for end in sorted(ends, key=lambda p: float(p @ self.down))[1 if upright else 0 :]:
+                self._pedestal(mark, end, axis, 1.0)
+        colour = rgba(DRIVEN, 0.2) if mark.driven else self._colour(mark)
+        self._box(mark, p[0], np.stack([axis, one, two]), np.array([1.7, 1.0, 1.0]), colour)
+        if mark.driven:
+            across = np.cross(axis, self.view.toward)
+            size = np.linalg.norm(across)
+            across = across / size if size > 1e-9 else one
+            line = p[0] + 2.3 * r * across + np.outer([-2.2 * r, 2.2 * r], axis)
+            depth = float(self.view.depth(p[0])) + 2 * r
+            flat = self.view.project(line)
+            self._put(mark, flat, depth, None, rgba(DRIVEN), LINE + 0.1, False)
+            self._put(mark, head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
+
+    def _anchor(self, mark: Mark, p: np.ndarray) -> None:
+        """Ground at the end of a spring or a rod: it stands away from the other end."""
+        away = p[1] - p[0]
+        up = float(away @ self.down) > 0.7 * float(np.linalg.norm(away))
+        self._pedestal(mark, p[0], None, down=-self.down if up else self.down)
+
+    def _coil(self, mark: Mark, p: np.ndarray) -> None:
+        flat, depth = self.view.project(p), self.view.depth(p)
+        wire = zigzag(flat[0], flat[1], 1.2 * self.size)
+        # each turn for itself: it may lead past what is before it and behind it
+        for one, other in pairwise(wire):
+            share = np.linalg.norm((one + other) / 2 - flat[0]) / np.linalg.norm(flat[1] - flat[0])
+            near = float(depth[0] + share * (depth[1] - depth[0]))
+            self._put(mark, np.stack([one, other]), near, closed=False)
+
+    def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
+        self._bar(mark, p[0], p[1], 0.2, rgba(STEEL))
+        self._bar(mark, p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0]), 0.7, rgba(FLOOR))
+
+    def _wheel(self, mark: Mark, p: np.ndarray) -> None:
+        one, two = frame_about(mark.ways[0])  # type: ignore[index]
+        ring = p[0] + mark.sizes[0] * circle(96) @ np.stack([one, two])
+        self._face(mark, ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
+
+    def _belt(self, mark: Mark, p: np.ndarray) -> None:
+        d = p[1] - p[0]
+        between = float(np.linalg.norm(d))
+        u = d / between
+        v = np.cross(mark.ways[0], u)  # type: ignore[index]
+        sine = np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1)
+        for side in (1, -1):
+            n = sine * u + side * np.sqrt(1 - sine**2) * v
+            run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
+            self._put(mark, run, float(self.view.depth(run).mean()), None, closed=False)
+
+    def _tie(self, mark: Mark, p: np.ndarray) -> None:
+        """A coupling of joints by mere ratios: dashes from one to the other, in front of them."""
+        dash = 0.8 * self.size
+        for a, b in pairwise(self.view.project(p)):
+            length = float(np.linalg.norm(b - a))
+            count = max(1, round(length / (2 * dash)))
+            near = float(self.view.depth(p).max()) + 4 * self.size
+            for k in range(count):
+                some = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
+                self._put(mark, some, near, None, rgba(PURPLE), LINE, False)
+
+    def _touch(self, mark: Mark, p: np.ndarray) -> None:
+        """Where bodies touch: the tangent plane, hatched where it is ground."""
+        normal = mark.ways[0]  # type: ignore[index]
+        one, two = frame_about(normal)
+        side = 1.7 * self.size
+        plane = p[0] + side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
+        depth = float(self.view.depth(p[0]))
+        self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
+        if mark.grounded:
+            self._strokes(mark, p[0], side * np.stack([one, two]), depth - self.size)
+        self._put(
+            mark, self.view.project(p[0]) + 0.5 * self.size * circle(), depth + self.size, _INK, named=True
+        )
+
+    def _lifted(self, mark: Mark, p: np.ndarray) -> None:
+        depth = float(self.view.depth(p[0])) + self.size
+        self._put(mark, self.view.project(p[0]) + 0.5 * self.size * circle(), depth, rgba(WHITE), named=True)
+
+    def _dot(self, mark: Mark, p: np.ndarray) -> None:
+        depth = float(self.view.depth(p[0])) + 1.2 * self.size
+        self._put(mark, self.view.project(p[0]) + 0.5 * self.size * circle(32), depth, _INK, None, named=True)
+
+    def _frame(self, mark: Mark, p: np.ndarray) -> None:
+        """The axes of a tool."""
+        depth = float(self.view.depth(p[0])) + 1.3 * self.size
+        start = self.view.project(p[0])
+        for axis, colour in zip(mark.ways, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
+            d = 4.0 * self.size * self.view.project(axis)
+            length = float(np.linalg.norm(d))
+            if length > 0.8 * self.size:
+                self._put(
+                    mark,
+                    np.stack([start, start + d * (1 - 0.5 * self.size / length)]),
+                    depth,
+                    None,
+                    rgba(colour),
+                    BOLD,
+                    False,
+                )
+                self._put(mark, head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)

@@ -1,1 +1,0 @@
-"""Reports: the account of a mechanism in one posture, as tables, as plots, as one page."""

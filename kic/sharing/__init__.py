@@ -1,1 +1,0 @@
-"""More actuators than freedoms: efforts distributed by a criterion, within limits; internal loads."""

@@ -1,1 +1,0 @@
-"""Motion in time: charts, integrators, runs and their results, controllers."""

@@ -1,0 +1,306 @@
+"""Events of a run: zeros of functions of the motion, and limits of coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError, SimulationError, shown
+from kic.numerics.arrays import as_numbers
+from kic.simulation.motion import Now
+
+# samples next to the ends of a step, which show a turn of an event there
+_EDGES = (1e-3, 1 - 1e-3)
+# intervals into which a step is divided at first, and the place in an interval where its samples are checked
+INTERVALS, CHECK, SECOND_CHECK = 3, 0.47, 0.79
+# an interval is resolved if cubic interpolation misses the check by less than this share of the least value
+# in it, so that no zero is hidden, or of the range of the event within the step
+NEAR_RTOL, RANGE_RTOL = 0.2, 1e-4
+# misses below this are rounding
+ROUNDING_ATOL = 1e-13
+# all intervals are divided where more than this share is unresolved
+REFINE_ALL = 0.1
+# intervals shorter than this share of the step hold a jump, not a fast variation
+JUMP_WIDTH = 1e-9
+# most evaluations of an event within a step
+EVALUATIONS_MAX = 32_768
+# an event that turns so near zero, as a share of its values beside, touches it
+_TOUCHING = 1e-11
+# a sample may be next to a turn below this share of its neighbours
+_NEAR = 1e-2
+# an event that differs from zero by this share of what it does in the first step is at zero at the start
+_AT_ZERO = 1e-6
+# a start may be beyond a limit by this share of the limit, which is rounding
+_ROUNDING = 1e-9
+_ACCURACY = 4 * float(np.finfo(float).eps)
+
+Event = Callable[[float, Now], Any]
+
+
+class Limit:
+    """A limit of a coordinate, as an event that stops the run; called, it says how far beyond it is.
+
+    Parameters
+    ----------
+    name : str
+        The coordinate.
+    k : int
+        Its place among the user's.
+    bound : float
+        The limit.
+    way : int
+        +1 for an upper limit, -1 for a lower one.
+    """
+
+    terminal, direction = True, 1
+
+    def __init__(self, name: str, k: int, bound: float, way: int) -> None:
+        self.k, self.bound, self.way = k, bound, way
+        self.__name__ = f"the {'upper' if way > 0 else 'lower'} limit of {name}"
+
+    def __call__(self, t: float, now: Now) -> float:
+        """How far the motion is beyond it."""
+        return self.way * float(now.q[self.k] - self.bound)
+
+    def check(self, now: Now) -> None:
+        """Refuse a start beyond it."""
+        if self(0.0, now) > _ROUNDING * max(1.0, abs(self.bound)):
+            raise InputError(
+                f"The motion starts beyond {self.__name__}, at {now.q[self.k]:.9g}; the limit is "
+                f"{self.bound:.9g}. Start within the limits."
+            )
+
+
+class Events:
+    """The events of a run.
+
+    Parameters
+    ----------
+    events : sequence of callable
+        Functions of (t, now).
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.all = tuple(events)
+        # how often steps had to be divided in halves to resolve each event, for the next step
+        self._levels = [0] * len(self.all)
+
+    def check(self, now: Now) -> None:
+        """Refuse a start beyond a limit."""
+        for event in self.all:
+            if isinstance(event, Limit):
+                event.check(now)
+
+    def stops(self, which: int) -> bool:
+        """Whether one stops the run."""
+        return bool(getattr(self.all[which], "terminal", False))
+
+    def name(self, which: int) -> str:
+        """What one is called."""
+        return str(getattr(self.all[which], "__name__", "an event"))
+
+    def _resolved(self, which: int, value: Callable[[float], float], begin: float, end: float) -> list[float]:
+        """Times within a step between which an event varies slowly enough to find all its zeros.
+
+        Each interval of the samples is checked by one more sample, which interpolation must predict.
+
+        Raises
+        ------
+        SimulationError
+            If the event varies too fast for the most evaluations within a step.
+        """
+        level = self._levels[which]
+        count = INTERVALS * 2**level
+        times = np.linspace(begin, end, count + 1).tolist()
+        values, checked = [value(t) for t in times], [False] * count
+        while not all(checked):
+            floor = max(RANGE_RTOL * (max(values) - min(values)), ROUNDING_ATOL)
+            middles = [a + CHECK * (b - a) for a, b in pairwise(times)]
+            for k, t in enumerate(middles):
+                if checked[k]:
+                    continue
+                a, b = times[k], times[k + 1]
+                seconds = (a + SECOND_CHECK * (b - a),) if len(times) == INTERVALS + 1 else ()
+                checked[k] = b - a <= JUMP_WIDTH * (end - begin) or all(
+                    abs(value(x) - _predicted(times, values, k, x))
+                    <= max(floor, NEAR_RTOL * min(abs(values[k]), abs(values[k + 1]), abs(value(x))))
+                    for x in (t, *seconds)
+                )
+            unresolved = {k for k, done in enumerate(checked) if not done}
+            if not unresolved:
+                break
+            divided = {n for k in unresolved for n in (k - 1, k, k + 1)}
+            if len(times) <= 2 * INTERVALS or len(unresolved) > REFINE_ALL * len(checked):
+                divided, level = set(range(len(checked))), level + 1
+            if 2 * len(times) > EVALUATIONS_MAX:
+                raise SimulationError(
+                    f"The event '{self.name(which)}' varies too fast: {len(times)} evaluations between t = "
+                    f"{begin:.9g} and t = {end:.9g}, one step of the integrator, do not resolve it. Give an "
+                    "event that varies more slowly, or a smaller `rtol`, which shortens the steps.",
+                    time=begin,
+                    evaluations=len(times),
+                )
+            old, times, checks = times, [begin], checked
+            checked = list[bool]()
+            for k, t in enumerate(middles):
+                if k in divided:
+                    times.append(t)
+                    checked += [False]
+                times.append(old[k + 1])
+                checked += [checks[k] and k not in divided]
+            values = [value(t) for t in times]
+        # a step that needed no more divisions tries with less the next time
+        self._levels[which] = level if level > self._levels[which] else max(level - 1, 0)
+        edges = [begin + share * (end - begin) for share in _EDGES]
+        return sorted({*times, *edges})
+
+    def within(
+        self, seen: Callable[[float], Now], begin: float, end: float, first: bool
+    ) -> list[tuple[float, int]]:
+        """Zeros within a step, in order: when, and which; none after one that stops the run.
+
+        An event that is zero at the start of a run counts from then on. A limit that is reached at the start
+        stops the run at once if the motion goes beyond it.
+
+        Parameters
+        ----------
+        seen : callable
+            What events see of the motion at a time of the step.
+        begin, end : float
+            The step.
+        first : bool
+            Whether it is the first of the run.
+        """
+        hits, moments = [], dict[float, Now]()
+
+        def at(t: float) -> Now:
+            if t not in moments:
+                moments[t] = seen(t)
+            return moments[t]
+
+        for i, event in enumerate(self.all):
+            known = dict[float, float]()
+
+            def value(t: float, event: Event = event, known: dict[float, float] = known) -> float:
+                if t not in known:
+                    # samples of the first division serve all events
+                    known[t] = _value(event, t, at(t) if len(known) < 4 * INTERVALS else seen(t))
+                return known[t]
+
+            times = self._resolved(i, value, begin, end)
+            values = [value(t) for t in times]
+            if first and abs(values[0]) <= _AT_ZERO * max(map(abs, values)):
+                values[0] = known[begin] = 0.0
+                if isinstance(event, Limit) and next((x for x in values if x), 0.0) > 0:
+                    hits.append((begin, i))
+                    continue
+            direction = getattr(event, "direction", 0)
+            zeros = crossings(value, times, values)
+            hits += [(t, i) for t, way in zeros if not direction or way * direction > 0]
+        hits.sort()
+        last = next((n for n, (_, i) in enumerate(hits) if self.stops(i)), len(hits))
+        return hits[: last + 1]
+
+
+def _predicted(times: Sequence[float], values: Sequence[float], k: int, t: float) -> float:
+    """Value at a time in the interval k, by cubic interpolation between the samples around it."""
+    first = min(max(k - 1, 0), len(times) - 4)
+    x, p = times[first : first + 4], list(values[first : first + 4])
+    for order in range(1, 4):  # Neville's scheme
+        for n in range(4 - order):
+            p[n] = ((t - x[n + order]) * p[n] + (x[n] - t) * p[n + 1]) / (x[n] - x[n + order])
+    return p[0]
+
+
+def _value(event: Event, t: float, now: Now) -> float:
+    """What an event is, checked."""
+    got = event(t, now.handed())
+    a = as_numbers(got)
+    if a is None or a.dtype != np.float64 or a.size != 1:
+        raise InputError(
+            f"Expected the event '{getattr(event, '__name__', event)}' to return a real number, got "
+            f"{shown(got)} at t = {t:.9g}.",
+            time=t,
+        )
+    if np.isnan(a).any():
+        raise SimulationError(
+            f"The event '{getattr(event, '__name__', event)}' returned nan at t = {t:.9g}, where q = "
+            f"{shown(now.q.tolist())} and qd = {shown(now.qd.tolist())}. Events must be numbers.",
+            time=t,
+            q=now.q,
+            qd=now.qd,
+        )
+    return float(a.reshape(()))
+
+
+def crossings(
+    value: Callable[[float], float], times: Sequence[float], values: Sequence[float]
+) -> list[tuple[float, int]]:
+    """Zeros of a smooth function, and whether it rises (+1), falls (-1) or only touches zero (0) there.
+
+    Between the times at which it is known it may touch zero and turn: where it dips, its least is looked for.
+    A zero at the first time does not count, one at the last does.
+
+    Parameters
+    ----------
+    value : callable
+        The function of time.
+    times, values : (n,)
+        Increasing times at which it is known, and what it is there.
+
+    Examples
+    --------
+    >>> found = crossings(lambda t: (t - 1.1) ** 2 - 1e-4, [0.0, 1.0, 2.0], [1.2099, 0.0099, 0.8099])
+    >>> [(round(t, 9), way) for t, way in found]
+    [(1.09, -1), (1.11, 1)]
+    """
+    from scipy.optimize import brentq
+
+    known = dict(zip(times, values, strict=True))
+
+    def at(t: float) -> float:
+        if t not in known:
+            known[t] = value(t)
+        return known[t]
+
+    dips, found = _dips(at, times)
+    for a, b in pairwise(sorted([*times, *dips])):
+        before, after = at(a), at(b)
+        if before < 0 <= after or before > 0 >= after:
+            when = float(brentq(at, a, b, xtol=_ACCURACY * (b - a) or _ACCURACY, rtol=_ACCURACY))
+            found.append((when, 1 if after > before else -1))
+    return sorted(found)
+
+
+def _dips(
+    at: Callable[[float], float], times: Sequence[float]
+) -> tuple[list[float], list[tuple[float, int]]]:
+    """Times at which a function that nears zero and turns is beyond it; zeros that it touches."""
+    from scipy.optimize import minimize_scalar
+
+    dips, touched = list[float](), list[tuple[float, int]]()
+    for a, b, c in zip(times, times[1:], times[2:], strict=False):
+        side = 1.0 if at(b) > 0 else -1.0
+        x, y, z = side * at(a), side * at(b), side * at(c)
+        if not (0 < y <= x and y <= z and x + z > 2 * y):
+            continue
+        # the least of the parabola through the three
+        p, q = (x - y) / (b - a), (z - y) / (c - b)
+        bend = (p + q) / (c - a)
+        slope = (q * (b - a) - p * (c - b)) / (c - a)
+        if y - slope * slope / (4 * bend) < max(y / 2, _NEAR * max(x, z)):
+            # from the middle: the minimizer's tolerance grows with the size of its variable
+            least = minimize_scalar(
+                lambda t, b=b, side=side: side * at(b + float(t)),
+                bounds=(a - b, c - b),
+                method="bounded",
+                options={"xatol": 1e-8 * (c - a)},
+            )
+            if least.fun < 0:
+                dips.append(b + float(least.x))
+            elif least.fun <= _TOUCHING * max(x, z):
+                touched.append((b + float(least.x), 0))
+    return dips, touched

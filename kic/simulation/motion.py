@@ -1,0 +1,166 @@
+"""What moves in time: efforts, voltages, prescribed motions, and what their functions see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError, SimulationError, shown
+from kic.numerics.arrays import as_numbers, reals
+from kic.transfer.compiled_model import Model
+
+# currents where there are no voltages
+NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Now:
+    """A moment of a motion, as efforts, voltages and events see it.
+
+    Attributes
+    ----------
+    q, qd : (M,)
+        Values and rates of the user's coordinates.
+    state : (S,)
+        Closed state of the spanning tree.
+    current : (K,)
+        Currents of the motors; NaN of plain sources of torque and, where efforts and voltages ask, of motors
+        without inductance, whose current is what the voltage makes of it. Empty where no voltages are given.
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    state: np.ndarray
+    current: np.ndarray = field(default_factory=lambda: NONE)
+
+    def handed(self) -> Now:
+        """A copy for a function of the user's: whatever it writes there changes nothing of the run."""
+        return Now(self.q.copy(), self.qd.copy(), self.state.copy(), self.current.copy())
+
+
+Effort = Callable[[float, Now], Any]
+# a start may differ by this share from where a prescribed motion begins
+_SAME = 1e-6
+
+
+class Motion:
+    """What moves: efforts, voltages and prescribed motions, in the user's coordinates, at one moment.
+
+    Parameters
+    ----------
+    model : Model
+        The mechanism.
+    names : tuple of str
+        The user's coordinates.
+    effort : callable or None
+        ``effort(t, now)`` gives efforts (M,) at them.
+    prescribed : dict of str to callable
+        Of coordinates whose motion is given: value, rate, acceleration at a time.
+    voltage : callable, optional
+        ``voltage(t, now)`` gives voltages (K,) of the motors; without it there are none.
+
+    Raises
+    ------
+    InputError
+        For voltages of a mechanism without motors, or of motors with dry friction.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        names: tuple[str, ...],
+        effort: Effort | None,
+        prescribed: dict[str, Any],
+        voltage: Effort | None = None,
+    ) -> None:
+        self.model, self.names, self.effort, self.prescribed = model, names, effort, prescribed
+        self.voltage, self.train = voltage, None if voltage is None else model.train
+        if self.train is not None and self.train.friction.any():
+            dry = [name for name, f in zip(self.train.names, self.train.friction, strict=True) if f]
+            raise InputError(
+                f"Motors of '{model.drawing.name}' have dry friction ({', '.join(dry)}), under which shafts "
+                "stick and slip: that jumps, and is not integrated. Draw them without `friction`; a smooth "
+                "one, such as -f·tanh(q̇/v), may be given by `effort`.",
+                motors=tuple(dry),
+            )
+        self.held = np.array([names.index(name) for name in prescribed], dtype=np.intp)
+        self.free = np.array(
+            [n for n in range(len(names)) if n not in set(self.held.tolist())], dtype=np.intp
+        )
+
+    def efforts(self, t: float, now: Now) -> np.ndarray:
+        """Efforts (M,) at a moment, checked."""
+        if self.effort is None:
+            return np.zeros(len(self.names))
+        return _checked("effort", self.effort(t, now.handed()), self.names, t, now)
+
+    def voltages(self, t: float, now: Now) -> np.ndarray:
+        """Voltages (K,) of the motors at a moment, of plain sources their torques, checked."""
+        assert self.voltage is not None  # for the type checker
+        assert self.train is not None
+        return _checked("voltage", self.voltage(t, now.handed()), self.train.names, t, now)
+
+    def given(self, t: float) -> np.ndarray:
+        """Values, rates and accelerations (3, H) of the prescribed coordinates."""
+        rows = []
+        for name, motion in self.prescribed.items():
+            got = motion(t)
+            # trajectories give jerks, too
+            a = reals(got[:3] if isinstance(got, tuple) else got)
+            if a is None or a.size != 3:
+                raise SimulationError(
+                    f"The motion prescribed for '{name}' must return value, rate and acceleration, three "
+                    f"finite numbers; got {shown(got)} at t = {t:.9g}.",
+                    time=t,
+                )
+            rows.append(a.reshape(3))
+        return np.array(rows).reshape(-1, 3).T
+
+    def begun(self, t: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
+        """Rates (M,) at the start, those prescribed among them; zero where none are given.
+
+        Raises
+        ------
+        InputError
+            For a start (M,), or rates at it, that are not those prescribed.
+        """
+        given = self.given(t)
+        rates = np.zeros(len(self.names)) if qd is None else qd.copy()
+        for what, at, of in (("values", q, given[0]), ("rates", rates, given[1])):
+            off = np.abs(at[self.held] - of) > _SAME * np.maximum(1.0, np.abs(of))
+            if off.any() and (what == "values" or qd is not None):
+                k = int(np.argmax(off))
+                name = self.names[self.held[k]]
+                raise InputError(
+                    f"The motion prescribed for '{name}' begins with {of[k]:.9g}, but the {what} of the "
+                    f"start are {at[self.held[k]]:.9g} there. Start where it begins.",
+                    name=name,
+                )
+        rates[self.held] = given[1]
+        return rates
+
+
+def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Now) -> np.ndarray:
+    """What a function of the user's returned, or an error that says what, when and where."""
+    a = as_numbers(got)
+    if a is None or a.dtype != np.float64 or a.shape != (len(names),):
+        came = "no numbers" if a is None else f"{a.dtype} of {a.shape}"
+        raise InputError(
+            f"Expected `{what}(t, now)` to return real numbers of shape ({len(names)},), one for each of "
+            f"{', '.join(names)}, got {came} at t = {t:g}.",
+            time=t,
+        )
+    if not np.isfinite(a).all():
+        n = int(np.flatnonzero(~np.isfinite(a))[0])
+        raise SimulationError(
+            f"`{what}(t, now)` returned {a[n]} for '{names[n]}' at t = {t:.9g}, where q = "
+            f"{shown(now.q.tolist())} and qd = {shown(now.qd.tolist())}. {what.capitalize()}s must be "
+            "finite.",
+            time=t,
+            q=now.q,
+            qd=now.qd,
+        )
+    return a

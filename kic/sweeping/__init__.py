@@ -1,1 +1,0 @@
-"""Sweeps: any scalar over a grid of inputs or of the task space, on one machine or on many."""

@@ -1,0 +1,118 @@
+"""Grids: named axes over which a mechanism is asked, and which of their cells are neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError, shown
+from kic.numerics.arrays import reals
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Axes and what stays beside them.
+
+    Attributes
+    ----------
+    axes : dict of str to (n,) ndarray
+        Values along each axis, growing or falling.
+    fixed : dict of str to value
+        What all cells have in common.
+    """
+
+    axes: dict[str, np.ndarray]
+    fixed: dict[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis has."""
+        return tuple(len(values) for values in self.axes.values())
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return prod(self.shape)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Values (cells,) of each axis at all cells, the last axis fastest."""
+        spread = np.meshgrid(*self.axes.values(), indexing="ij")
+        return {name: x.ravel() for name, x in zip(self.axes, spread, strict=True)}
+
+    def inputs(self) -> dict[str, Any]:
+        """All cells as one batch, as `Mechanism.at` takes it."""
+        return {**self.columns(), **self.fixed}
+
+    def by_distance(self, place: Mapping[str, float]) -> np.ndarray:
+        """Cells, the nearest to a place first: in steps of the grid, ties in their order."""
+        far = np.zeros(self.size)
+        for name, x in self.columns().items():
+            values = self.axes[name]
+            step = np.abs(values[-1] - values[0]) / max(len(values) - 1, 1)
+            far += ((x - place[name]) / (step or 1.0)) ** 2
+        return np.argsort(far, kind="stable")
+
+    def neighbours(self) -> np.ndarray:
+        """The cells beside each, (cells, 2 axes): before and after along every axis; -1 beyond the edge."""
+        cells = np.arange(self.size).reshape(self.shape)
+        beside = np.full((*self.shape, 2 * len(self.shape)), -1)
+        for axis in range(len(self.shape)):
+            inner = np.moveaxis(beside, axis, 0)
+            along = np.moveaxis(cells, axis, 0)
+            inner[1:, ..., 2 * axis] = along[:-1]
+            inner[:-1, ..., 2 * axis + 1] = along[1:]
+        return beside.reshape(self.size, -1)
+
+
+def make_grid(grid: Any) -> Grid:
+    """A grid from what a user gives: names with lists for axes, with single values for what stays.
+
+    Raises
+    ------
+    InputError
+        For anything else, axes that turn back or repeat a value, or no axis.
+
+    Examples
+    --------
+    >>> make_grid({"tip.x": [0.0, 1.0, 2.0], "tip.y": 0.5}).shape
+    (3,)
+    """
+    if not isinstance(grid, Mapping):
+        raise InputError(
+            f"Expected `grid` to be a dict of names to values, lists for axes, got {shown(grid)}."
+        )
+    axes: dict[str, np.ndarray] = {}
+    fixed: dict[str, Any] = {}
+    for name, values in grid.items():
+        if not isinstance(name, str):
+            raise InputError(f"Expected names as keys of `grid`, got {shown(name)}.")
+        found = reals(values)
+        listed = isinstance(values, list | tuple | np.ndarray) if found is None else found.ndim > 0
+        if not listed:
+            fixed[name] = values  # a number, or what `at` knows, such as a pose
+            continue
+        if found is None or not _goes_one_way(found):
+            raise InputError(
+                f"Expected axis '{name}' of `grid` to be a list of growing (or falling) numbers, got "
+                f"{shown(values)}.",
+                name=name,
+            )
+        axes[name] = found.astype(float)
+    if not axes:
+        raise InputError(
+            "Expected at least one axis in `grid`: a name with a list of values, as {'A': "
+            f"np.linspace(0, 1, 50)}}; got {shown(grid)}. One posture is asked by at()."
+        )
+    return Grid(axes, fixed)
+
+
+def _goes_one_way(values: np.ndarray) -> bool:
+    """Whether numbers are a list that grows or falls all along."""
+    if values.ndim != 1 or not values.size:
+        return False
+    step = np.diff(values)
+    return bool((step > 0).all() or (step < 0).all())

@@ -1,0 +1,239 @@
+"""What a sweep found: arrays over the grid, why cells are without an answer, and pictures of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.display import ROUNDOFF, Sheet
+from kic.errors import InputError, shown, unknown
+from kic.kinematics.scales import row_unit
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import integer
+from kic.numerics.arrays import reals
+from kic.plotting.figures import Picture, labelled
+from kic.plotting.maps import Axis, draw_line, draw_map
+
+
+class Sweep:
+    """Answers of a mechanism over a grid; made by `sweep`. ``s["name"]`` are the values of one.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        What was asked.
+    axes : dict of str to (n,)
+        The axes of the grid, in the order of the arrays' axes.
+    fixed : dict
+        What all cells have in common.
+    values : dict of str to (...) ndarray
+        Answers by name, of the grid's shape; NaN where there is none.
+    units : dict of str to str
+        Of the answers, as far as known.
+    reached : (...) bool
+        Cells that have a posture, on the branch of the start and within limits.
+    reasons : (...) of str
+        Why a cell has no posture, or an answer is missing; '' for all others.
+    sides : dict of (str, str) to (...) ndarray
+        For an answer and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
+        where they are singular.
+    stopped : str
+        Why the sweep ended before its time; '' if it did not.
+
+    Examples
+    --------
+    >>> import kic
+    >>> import numpy as np
+    >>> x = np.linspace(0.2, 2.6, 4)
+    >>> s = kic.sweep(kic.load("horn-two-link"), {"tip.x": x, "tip.y": 0.3}, "elbow",
+    ...               near=kic.load("horn-two-link").at([0.3, 1.0]))
+    >>> s["elbow"].round(3).tolist(), s.reached.tolist()
+    ([2.779, 2.043, 0.843, nan], [True, True, True, False])
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        axes: dict[str, np.ndarray],
+        fixed: dict[str, Any],
+        states: np.ndarray,
+        values: dict[str, np.ndarray],
+        units: dict[str, str],
+        reasons: np.ndarray,
+        sides: dict[tuple[str, str], np.ndarray],
+        stopped: str = "",
+    ) -> None:
+        self.mechanism, self.axes, self.fixed, self.values, self.units = mechanism, axes, fixed, values, units
+        self.reasons, self.sides, self.stopped = reasons, sides, stopped
+        self._states = states
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the grid."""
+        return tuple(len(values) for values in self.axes.values())
+
+    @property
+    def reached(self) -> np.ndarray:
+        """Cells that have a posture, (...) bool."""
+        return np.isfinite(self._states).all(axis=1).reshape(self.shape)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The postures, a batch of the grid's shape; members that were not reached are masked."""
+        ok = self.reached
+        return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Values of an answer, of the grid's shape."""
+        if not isinstance(name, str) or name not in self.values:
+            raise unknown("answer", name, "the sweep", self.values)
+        return self.values[name]
+
+    def plot(
+        self,
+        name: str | None = None,
+        at: Mapping[str, float] | None = None,
+        bounds: Any = None,
+        contours: int = 8,
+        width: float = 3.5,
+    ) -> Picture:
+        """A map of an answer over two axes, or a line over one.
+
+        Cells without a posture are hatched grey. Cells whose answer was refused or has no value, mostly
+        because they are singular, are dotted. Where an answer of `kic.answers` knows what vanishes with it,
+        a line marks where that is singular: where the determinant of the inputs, or of a task of as many
+        rows as freedoms, with respect to the grid's own coordinates changes its sign between cells.
+
+        Parameters
+        ----------
+        name : str, optional
+            The answer; by default the only one.
+        at : dict of str to float, optional
+            For axes that are not shown, where to cut: the cell nearest to the value.
+        bounds : (lower, upper), optional
+            Ends of the colours. By default those of the values; of values that run away, as towards a
+            singularity, those of the middle 96 %, and arrows say so.
+        contours : int
+            About how many lines of equal value are drawn; 0 for none.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+
+        Raises
+        ------
+        UnknownNameError
+            For another name of an answer or of an axis.
+        InputError
+            For more than two axes that are not cut, a cut beyond the grid, values that are no scalars, or
+            where there is nothing to show.
+        MissingExtraError
+            Without Matplotlib.
+        """
+        if name is None:
+            if len(self.values) != 1:
+                raise InputError(f"Say which answer to plot: {', '.join(self.values)}.")
+            name = next(iter(self.values))
+        values = self[name]
+        if values.ndim != len(self.shape):
+            raise InputError(
+                f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
+                "one number. Let the answer return several, by name."
+            )
+        contours = integer("contours", contours, 0)
+        where, said = self._cut(at)
+        shown_axes = [axis for axis, index in zip(self.axes, where, strict=True) if isinstance(index, slice)]
+        if len(shown_axes) not in (1, 2):
+            raise InputError(
+                f"A picture shows one or two axes, and {len(shown_axes)} are left: "
+                f"{', '.join(shown_axes) or 'none'}. Cut with `at`, as "
+                f"at={{'{next(iter(self.axes))}': value}}.",
+                axes=tuple(shown_axes),
+            )
+        if not np.isfinite(values[where]).any():
+            raise InputError(f"'{name}' has no value in any cell that would be shown; see `reasons`.")
+        axes = [Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes]
+        label = labelled(name, self.units.get(name))
+        reached, singular = self.reached[where], self._singular(name, where)
+        if len(axes) == 1:
+            return draw_line(axes[0], label, values[where], reached, singular, said, width)
+        return draw_map(
+            axes[0], axes[1], label, values[where], reached, singular, said, _bounds(bounds), contours, width
+        )
+
+    def _singular(self, name: str, where: tuple[Any, ...]) -> dict[str, np.ndarray]:
+        """What to call each curve where an answer is singular, with the determinant that vanishes there."""
+        return {
+            f"{rows} singular": side[where] for (answer, rows), side in self.sides.items() if answer == name
+        }
+
+    def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
+        """Index of what is shown, and the cut in words."""
+        if at is not None and not isinstance(at, Mapping):
+            raise InputError(f"Expected `at` to be a dict of axes to values, got {shown(at)}.")
+        for axis in at or {}:
+            if axis not in self.axes:
+                raise unknown("axis", axis, "the sweep", self.axes)
+        where: list[Any] = []
+        said = []
+        for axis, values in self.axes.items():
+            if axis not in (at or {}):
+                where.append(slice(None) if len(values) > 1 else 0)
+                continue
+            cut = reals((at or {})[axis])
+            low, high = values.min(), values.max()
+            if cut is None or cut.ndim or not low <= cut <= high:
+                raise InputError(
+                    f"Expected `at` of '{axis}' to be a number from {low:g} to {high:g}, got "
+                    f"{shown((at or {})[axis])}."
+                )
+            where.append(int(np.argmin(np.abs(values - cut))))
+            said.append(f"{axis} = {values[where[-1]]:.4g} {row_unit(self.mechanism, axis)}")
+        return tuple(where), ", ".join(said)
+
+    def sheet(self) -> Sheet:
+        """Account of the sweep, to print or to show."""
+        grid = " × ".join(f"{axis} ({len(values)})" for axis, values in self.axes.items())
+        sheet = Sheet(f"{self.mechanism.name}: {grid}")
+        if self.stopped:
+            sheet.say(self.stopped)
+        reached = self.reached
+        sheet.say(f"{int(reached.sum())} of {reached.size} cells reached")
+        rows, table = [], []
+        for name, values in self.values.items():
+            known = values[np.isfinite(values)]
+            if values.ndim == len(self.shape) and known.size:
+                unit = self.units.get(name)
+                rows.append(f"{name} ({unit})" if unit else name)
+                told = np.array([known.min(), np.median(known), known.max()])
+                # rounding beside the largest is zero
+                told[np.abs(told) < ROUNDOFF * np.abs(told).max()] = 0.0
+                table.append([*told, known.size])
+        if rows:
+            sheet.matrix("answers", rows, ["least", "median", "most", "cells"], np.array(table), largest=0)
+        why, often = np.unique([str(w) for w in self.reasons[reached] if w] or [""], return_counts=True)
+        for reason, count in sorted(zip(why, often, strict=True), key=lambda pair: -pair[1])[:4]:
+            if reason:
+                sheet.say(f"{count} cells reached without an answer: {reason}")
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+def _bounds(bounds: Any) -> tuple[float, float] | None:
+    """Ends of the colours."""
+    if bounds is None:
+        return None
+    a = reals(bounds)
+    if a is None or a.shape != (2,) or not a[0] < a[1]:
+        raise InputError(f"Expected `bounds` to be (lower, upper), got {shown(bounds)}.")
+    return float(a[0]), float(a[1])

@@ -1,1 +1,0 @@
-"""Fewer rows than freedoms: operational space, ellipsoids, resolution of redundancy, following."""

@@ -1,0 +1,347 @@
+"""Trajectories in any coordinates: polynomials, trapezoids, S-curves, ways through points, and their timing.
+
+======================  ==============================================================================
+`quintic`, `septic`     one polynomial between two states of motion
+`hermite`               polynomials through points with given rates, accelerations, jerks
+`through`               a spline through points, smooth up to the acceleration or the jerk; with stops
+`rotation`              orientations, with angular velocities, accelerations and jerks
+`line`                  a straight path at constant rate, to be timed
+`trapezoid`, `s_curve`  the fastest straight way within velocity, acceleration and jerk
+`concatenate`           one after the other
+`uniform`               the same motion, so much faster or slower as limits allow, of voltages and jerks too
+`fastest`               the least time along a path within velocity, acceleration, effort, voltage or others
+======================  ==============================================================================
+
+Coordinates come as dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or as bare arrays (M,) in the order
+of `Mechanism.coordinates`. A `Trajectory` is called with times; `Trajectory.on` puts a mechanism on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from kic.errors import InputError, shown
+from kic.numerics import polynomials as piecewise
+from kic.numerics.arguments import choice
+from kic.numerics.polynomials import Piecewise
+from kic.trajectory import profiles
+from kic.trajectory.orientation import Turning, Turns, rotation
+from kic.trajectory.path_constraints import Along, Rows
+from kic.trajectory.splines import hermite, through
+from kic.trajectory.time_optimal import TimeOptimal, fastest
+from kic.trajectory.time_scaling import uniform
+from kic.trajectory.trajectory import Course, Motion, Naming, Trajectory, naming, positive
+
+__all__ = [
+    "Along",
+    "Course",
+    "Motion",
+    "Rows",
+    "TimeOptimal",
+    "Trajectory",
+    "Turning",
+    "Turns",
+    "concatenate",
+    "fastest",
+    "hermite",
+    "line",
+    "quintic",
+    "rotation",
+    "s_curve",
+    "septic",
+    "through",
+    "trapezoid",
+    "uniform",
+]
+
+# positions or rates that miss each other by this share are taken to meet
+_MEET = 1e-9
+
+
+def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
+    """A straight way at constant rate: a path to be timed by `fastest`, or a motion that goes on.
+
+    Parameters
+    ----------
+    start, end : dict of str to float or list, or (M,) array_like
+        Where it starts and ends.
+    duration : float
+        How long it takes.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        For other shapes, names that differ, or a duration that is not positive.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> trajectories.line({"tip.x": 1.0}, {"tip.x": 3.0})(0.5).q.tolist()
+    [2.0]
+    """
+    of, ends = _ends(start, end)
+    knots = np.array([0.0, positive("duration", duration)])
+    return Trajectory(piecewise.hermite(knots, ends[None]), of)
+
+
+def quintic(
+    start: Any,
+    end: Any,
+    duration: float,
+    start_rate: Any = None,
+    end_rate: Any = None,
+    start_acceleration: Any = None,
+    end_acceleration: Any = None,
+) -> Trajectory:
+    """One polynomial of degree five between two states of motion; at rest unless said otherwise.
+
+    Parameters
+    ----------
+    start, end : dict of str to float or list, or (M,) array_like
+        Where it starts and ends.
+    duration : float
+        How long it takes.
+    start_rate, end_rate, start_acceleration, end_acceleration : as `start`, optional
+        Derivatives there; 0 if left out.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        For other shapes, names that differ, or a duration that is not positive.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> t = trajectories.quintic([0.0, 0.0], [1.0, 2.0], 1.0, end_rate=[0.0, 1.0])
+    >>> t(1.0).qd.tolist()
+    [0.0, 1.0]
+    """
+    return _between(start, end, duration, [(start_rate, end_rate), (start_acceleration, end_acceleration)])
+
+
+def septic(
+    start: Any,
+    end: Any,
+    duration: float,
+    start_rate: Any = None,
+    end_rate: Any = None,
+    start_acceleration: Any = None,
+    end_acceleration: Any = None,
+    start_jerk: Any = None,
+    end_jerk: Any = None,
+) -> Trajectory:
+    """One polynomial of degree seven between two states of motion, jerks included; see `quintic`.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> trajectories.septic([0.0], [1.0], 1.0)([0.0, 1.0]).qddd.tolist()
+    [[0.0], [0.0]]
+    """
+    rates, accelerations = (start_rate, end_rate), (start_acceleration, end_acceleration)
+    return _between(start, end, duration, [rates, accelerations, (start_jerk, end_jerk)])
+
+
+def _between(start: Any, end: Any, duration: float, given: list[tuple[Any, Any]]) -> Trajectory:
+    of, ends = _ends(start, end)
+    words = ("rate", "acceleration", "jerk")
+    derivatives = [ends] + [
+        np.stack([of.array(f"start_{word}", first), of.array(f"end_{word}", last)])
+        for word, (first, last) in zip(words, given, strict=False)
+    ]
+    knots = np.array([0.0, positive("duration", duration)])
+    return Trajectory(piecewise.hermite(knots, np.array(derivatives)), of)
+
+
+def _ends(start: Any, end: Any) -> tuple[Naming, np.ndarray]:
+    of = naming("start", start)
+    return of, np.stack([of.array("start", start), of.array("end", end)])
+
+
+def trapezoid(
+    start: Any,
+    end: Any,
+    velocity: Any,
+    acceleration: Any,
+    together: Literal["line", "ends"] = "line",
+) -> Trajectory:
+    """The fastest way from rest to rest within velocity and acceleration: faster, even, slower.
+
+    Parameters
+    ----------
+    start, end : dict of str to float or list, or (M,) array_like
+        Where it starts and ends.
+    velocity, acceleration : float, (M,) or (2, M) array_like, or dict of str to those
+        Limits: of the size of all or of each, or lower and upper ones; a dict may leave names free. Of a
+        velocity the side counts to which it goes; of an acceleration (and a jerk) the smaller of both sides.
+    together : {"line", "ends"}
+        All coordinates in proportion, along a straight line; or each as fast as it can, slowed down so
+        that all end together, which is never slower.
+
+    Returns
+    -------
+    Trajectory
+        Of no duration where there is no way to go.
+
+    Raises
+    ------
+    InputError
+        For other shapes, limits that are not positive, none that holds a coordinate that moves, or some so
+        high beside the others that no time is left for what they limit.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> t = trajectories.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, 1.0, 1.0)
+    >>> t.duration, t(2.0).q.tolist()
+    (4.0, [1.5, -0.5])
+    """
+    return _profiled(start, end, {"velocity": velocity, "acceleration": acceleration}, together)
+
+
+def s_curve(
+    start: Any,
+    end: Any,
+    velocity: Any,
+    acceleration: Any,
+    jerk: Any,
+    together: Literal["line", "ends"] = "line",
+) -> Trajectory:
+    """The fastest way from rest to rest within velocity, acceleration and jerk; see `trapezoid`.
+
+    Seven phases of constant jerk, fewer where the way is too short to reach the velocity or the acceleration.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> trajectories.s_curve([0.0], [4.0], velocity=2.0, acceleration=2.0, jerk=2.0).duration
+    4.0
+    """
+    given = {"velocity": velocity, "acceleration": acceleration, "jerk": jerk}
+    return _profiled(start, end, given, together)
+
+
+def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Trajectory:
+    of, ends = _ends(start, end)
+    choice("together", together, ("line", "ends"))
+    way = ends[1] - ends[0]
+    limits = np.array([_share(of.bounds(key, x), way, key == "velocity") for key, x in given.items()])
+    moves = np.flatnonzero(way)
+    if not len(moves):
+        return Trajectory(Piecewise(np.zeros(2), ends[None, :1]), of)
+    if together == "line":
+        moves, limits = moves[:1], np.broadcast_to(limits.min(axis=1, keepdims=True), limits.shape)
+    made = {k: _profile(tuple(given), limits[:, k], of.labels[k]) for k in moves.tolist()}
+    longest = max(p.knots[-1] for p in made.values())
+    # slower by a factor ≥ 1, so that no limit is passed; all end at one and the same instant
+    made = {
+        k: p if p.knots[-1] == longest else Piecewise(p.knots / p.knots[-1] * longest, p.coefficients)
+        for k, p in made.items()
+    }
+    knots = np.unique(np.concatenate([p.knots for p in made.values()]))
+    shares = {k: p.refined(knots).coefficients for k, p in made.items()}
+    c = np.concatenate([shares.get(k, shares[int(moves[0])]) for k in range(of.size)], axis=2) * way
+    c[:, 0] += ends[0]
+    return Trajectory(Piecewise(knots, c), of)
+
+
+def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise:
+    """The fastest profile from 0 to 1 within limits of its derivatives."""
+    for key, limit in zip(keys, limits.tolist(), strict=True):
+        if not limit > 0 or (key == keys[-1] and limit == np.inf):
+            raise InputError(
+                f"Expected a limit of `{key}` that lets {label} move on its way, and holds it, got {limit:g} "
+                "in shares of the way.",
+                key=key,
+            )
+    made = (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
+    if made is None:
+        said = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))
+        raise InputError(
+            f"Limits of {label} are of too different sizes, in shares of its way: {said}. Phases of its "
+            f"motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
+            + ("." if len(keys) == 2 else ", or take trapezoid()."),
+            limits=limits,
+        )
+    return made
+
+
+def _share(bounds: tuple[np.ndarray, np.ndarray], way: np.ndarray, one_way: bool) -> np.ndarray:
+    """Limits (M,) in shares of the way; of rates only the side that is gone to counts."""
+    lower, upper = bounds
+    ahead = np.where(way > 0, upper, -lower)
+    size = np.abs(ahead if one_way else np.minimum(upper, -lower))
+    with np.errstate(over="ignore"):
+        return np.where(way == 0, np.inf, size / np.where(way == 0, 1.0, np.abs(way)))
+
+
+def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
+    """One trajectory after the other.
+
+    Parameters
+    ----------
+    parts : iterable of Trajectory
+        In the same coordinates. Each starts where, and as fast as, the one before it ends, to a billionth of
+        what they reach; accelerations may jump.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        If there is none, coordinates differ, positions or rates jump, or times are so long that pieces are
+        lost in their rounding.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> there = trajectories.quintic([0.0], [1.0], 1.0)
+    >>> trajectories.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
+    [0.0, 1.0, 0.0]
+    """
+    given = list(parts) if np.iterable(parts) else []
+    if not given or not all(isinstance(part, Trajectory) for part in given):
+        raise InputError(f"Expected trajectories to concatenate, got {shown(given or parts)}.")
+    first = given[0]
+    for k, (one, next_one) in enumerate(pairwise(given)):
+        if next_one.naming != first.naming:
+            raise InputError(
+                f"Expected trajectories in the same coordinates, {', '.join(first.naming.labels)}, got "
+                f"{', '.join(next_one.naming.labels)}."
+            )
+        for order, word in enumerate(("positions", "rates")):
+            end, start = one(one.duration)[order], next_one(0.0)[order]
+            size = np.max([np.abs(one.extremes(order)), np.abs(next_one.extremes(order))], axis=(0, 1))
+            off = np.abs(end - start)
+            if (off > _MEET * size).any():
+                n = int(np.argmax(off))
+                raise InputError(
+                    f"Expected {word} to meet, but {first.naming.labels[n]} jumps from {end[n]:g} to "
+                    f"{start[n]:g} between trajectories {k} and {k + 1}.",
+                    part=k,
+                )
+    made = piecewise.joined([part.pieces for part in given])
+    before = np.concatenate([np.diff(part.pieces.knots) for part in given if part.duration] or [np.zeros(1)])
+    off = np.abs(np.diff(made.knots) - before) > _MEET * before
+    if off.any():
+        k = int(np.argmax(off))
+        raise InputError(
+            f"A piece that lasts {before[k]:.3g} is lost in the rounding of times at {made.knots[k]:.9g}, so "
+            "long after the start. Keep the trajectories apart.",
+            piece=k,
+        )
+    return Trajectory(made, first.naming)

@@ -1,0 +1,415 @@
+"""Limits of the voltages of motors: as rows of a path, and as speeds at which a motion keeps them.
+
+Without inductance V = R i + k_e u̇ is a row like an effort's. With it the voltage has a share of the jerk, so
+that for a motion run r times as fast V is a cubic in r: it is read off at four speeds, and solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.dynamics.drive_train import Train
+from kic.errors import InputError, shown
+from kic.kinematics.coefficients import Coefficients
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import entries
+from kic.numerics.arrays import as_numbers
+from kic.numerics.polynomials import Piecewise
+from kic.trajectory.trajectory import Naming, Trajectory
+
+# rates that jump by this share of the largest make a corner
+_CORNER = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Limits lower ≤ A s̈ + B ṡ² + C ṡ + D ≤ upper at both ends of each interval of a path.
+
+    Attributes
+    ----------
+    names : tuple of str
+        A word for each of R rows, for messages.
+    A, B, C, D : (L, 2, R) array_like, or what broadcasts to it
+        At the start and at the end of each of L intervals, from inside.
+    lower, upper : (R,) array_like, or what broadcasts to (L, 2, R)
+        Limits; infinite ones are none.
+    """
+
+    names: tuple[str, ...]
+    A: Any = 0.0
+    B: Any = 0.0
+    C: Any = 0.0
+    D: Any = 0.0
+    lower: Any = -np.inf
+    upper: Any = np.inf
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Along:
+    """A path cut into intervals, and a mechanism on it: what rows of limits are made of.
+
+    Attributes
+    ----------
+    s : (L + 1,)
+        Ends of the intervals.
+    first, second : (L, 2, M)
+        Derivatives q′(s), q″(s) of the coordinates at the start and the end of each interval, from inside.
+    configuration : Configuration or None
+        Postures (L + 1,) of the mechanism.
+    wrt : tuple of str or None
+        The coordinates, for `wrt` in other questions.
+    naming : Naming
+        Names of the coordinates.
+    """
+
+    s: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    configuration: Configuration | None
+    wrt: tuple[str, ...] | None
+    naming: Naming
+
+    def both(self, a: np.ndarray) -> np.ndarray:
+        """What is known at the ends (L + 1, ...) at the start and the end of each interval (L, 2, ...)."""
+        return np.stack([a[:-1], a[1:]], axis=1)
+
+    def velocity(self, limits: Any) -> Rows:
+        """Rows q′ ṡ."""
+        lower, upper = self.naming.bounds("velocity", limits)
+        return Rows(self._words("velocity", self.naming), C=self.first, lower=lower, upper=upper)
+
+    def acceleration(self, limits: Any) -> Rows:
+        """Rows q′ s̈ + q″ ṡ²."""
+        lower, upper = self.naming.bounds("acceleration", limits)
+        words = self._words("acceleration", self.naming)
+        return Rows(words, self.first, self.second, lower=lower, upper=upper)
+
+    def effort(self, limits: Any, actuators: str | Iterable[str] | None = None) -> Rows:
+        """Rows of efforts at the coordinates, or at actuators; see `terms`."""
+        names, *terms = self.terms(actuators)
+        of = self.naming if actuators is None else Naming(names, (0,) * len(names), len(names))
+        lower, upper = of.bounds("effort", limits, rest=False)
+        A, B, C, D = terms
+        return Rows(self._words("effort", of), A, B, C, D, lower, upper)
+
+    def terms(
+        self, actuators: str | Iterable[str] | None = None
+    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Names of efforts, and A, B, C, D (L, 2, M) for which T = A s̈ + B ṡ² + C ṡ + D.
+
+        With the path y(s) of the coordinates at which they act: A = I* y′, B = I* y″ + y′ᵀ P* y′, C = B* y′
+        with the matrix B* of the dampers, and D = −Tᴸ.
+        """
+        c = self.configuration
+        if c is None:
+            raise InputError("Efforts need a mechanism: give the one that goes along the path.")
+        first, second, names = self.first, self.second, self.wrt
+        if actuators is not None:
+            rows = c.coefficients(actuators, order=2, wrt=self.wrt)
+            ends = Coefficients(rows.rows, rows.columns, self.both(rows.G), self.both(rows.H))  # type: ignore[arg-type]
+            first, second, names = ends.velocity(first), ends.acceleration(first, second), rows.rows
+        d = c.dynamics(wrt=self.wrt if actuators is None else actuators)
+        I, P, damping = self.both(d.I), self.both(d.P), self.both(d.damping)
+        B = np.einsum("...kn,...n->...k", I, second)
+        B = B + np.einsum("...kab,...a,...b->...k", P, first, first)
+        A, C = (np.einsum("...kn,...n->...k", a, first) for a in (I, damping))
+        return names or d.coordinates, A, B, C, -self.both(d.load)
+
+    @staticmethod
+    def _words(what: str, of: Naming) -> tuple[str, ...]:
+        return tuple(f"{what} of {label}" for label in of.labels)
+
+
+def along(path: Trajectory, mechanism: Mechanism | None, near: Configuration | None, s: np.ndarray) -> Along:
+    """A path cut at s (L + 1,), its knots among them, with a mechanism on it."""
+    pieces: Piecewise = path.pieces.refined(s)
+    first, second = (np.stack(pieces.limits(k), axis=1) for k in (1, 2))
+    corner = np.abs(first[1:, 0] - first[:-1, 1]) > _CORNER * np.abs(first).max(axis=(0, 1), initial=0.0)
+    if corner.any():
+        k, n = np.argwhere(corner)[0].tolist()
+        raise InputError(
+            f"The path has a corner at {s[k + 1]:g}, where the rate of {path.naming.labels[n]} jumps. Take a "
+            "smooth one, or time its parts and concatenate them.",
+            s=float(s[k + 1]),
+        )
+    of = named(path, mechanism)
+    if mechanism is None:
+        return Along(s, first, second, None, path.names or None, of)
+    course = path.on(mechanism, s, near)
+    return Along(s, first, second, course.configuration, course.wrt, of)
+
+
+def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
+    """Names of the coordinates; where the path has none, those of the mechanism."""
+    of = path.naming
+    if mechanism is not None and not isinstance(mechanism, Mechanism):
+        raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
+    if of.names or mechanism is None:
+        return of
+    names = mechanism.coordinate_names
+    if len(names) != of.size:
+        raise InputError(
+            f"Expected a path in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, got "
+            f"one in {of.size}."
+        )
+    return Naming(names, (0,) * of.size, of.size)
+
+
+Hook = Callable[[Along], Rows]
+
+
+def gathered(
+    of: Along,
+    velocity: Any = None,
+    acceleration: Any = None,
+    effort: Any = None,
+    actuators: str | Iterable[str] | None = None,
+    rows: Hook | Iterable[Hook] = (),
+) -> Rows:
+    """All limits as one set of rows, checked and with full shapes; those without any limit are left out."""
+    made = []
+    if velocity is not None:
+        made.append(of.velocity(velocity))
+    if acceleration is not None:
+        made.append(of.acceleration(acceleration))
+    if effort is not None:
+        made.append(of.effort(effort, actuators))
+    elif actuators is not None:
+        raise InputError("`actuators` were named without limits of `effort`.")
+    made += [_checked(hook, of) for hook in hooks_of(rows)]
+    shape = len(of.s) - 1, 2
+    names = tuple(name for one in made for name in one.names)
+    parts = [
+        np.concatenate(
+            [np.zeros((*shape, 0))]
+            + [np.broadcast_to(getattr(one, key), (*shape, len(one.names))) for one in made],
+            axis=2,
+        )
+        for key in ("A", "B", "C", "D", "lower", "upper")
+    ]
+    held = (np.isfinite(parts[4]) | np.isfinite(parts[5])).any(axis=(0, 1))
+    kept = tuple(name for name, there in zip(names, held, strict=True) if there)
+    return Rows(kept, *(part[:, :, held] for part in parts))
+
+
+def hooks_of(rows: Any) -> list[Any]:
+    """Functions of further limits, one or several; None is none."""
+    if rows is None or callable(rows):
+        return [] if rows is None else [rows]
+    return entries(rows)
+
+
+def _checked(hook: Any, of: Along) -> Rows:
+    """Rows that a function of the user's makes of a path."""
+    if not callable(hook):
+        raise InputError(
+            f"Expected `rows` to be functions that take an Along and return Rows, got {shown(hook)}."
+        )
+    made = hook(of)
+    if not isinstance(made, Rows):
+        raise InputError(f"Expected a function in `rows` to return Rows, got {shown(made)}.")
+    shape = len(of.s) - 1, 2, len(made.names)
+    for key in ("A", "B", "C", "D", "lower", "upper"):
+        a = as_numbers(getattr(made, key))
+        if a is None or a.dtype != np.float64 or not _fits(a, shape, finite=key in "ABCD"):
+            raise InputError(
+                f"Expected `{key}` of the rows {', '.join(made.names)} to be numbers that broadcast to "
+                f"{shape}, got {shown(getattr(made, key)) if a is None else a.shape}.",
+                key=key,
+            )
+    if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
+        raise InputError(f"Expected `lower` of the rows {', '.join(made.names)} to be at most `upper`.")
+    return made
+
+
+def _fits(a: np.ndarray, shape: tuple[int, ...], finite: bool) -> bool:
+    """Whether numbers broadcast to a shape, and are finite, or at least numbers."""
+    try:
+        fits = np.broadcast_shapes(a.shape, shape) == shape
+    except ValueError:
+        return False
+    return fits and bool(np.isfinite(a).all() if finite else not np.isnan(a).any())
+
+
+def impossible(rows: Rows, s: np.ndarray, letter: str) -> str | None:
+    """What says that a row fails at rest already: which, where and by how much; None if all can rest."""
+    beyond = np.maximum(rows.D - rows.upper, rows.lower - rows.D)
+    if not (beyond > 0).any():
+        return None
+    k, end, r = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
+    return (
+        f"at {letter} = {s[k + end]:.4g} the {rows.names[r]} is {rows.D[k, end, r]:.5g} at rest already, "
+        f"with limits {rows.lower[k, end, r]:.5g} and {rows.upper[k, end, r]:.5g}"
+    )
+
+
+# speeds at which a cubic is read off
+_SPEEDS = np.array([0.5, 1.0, 1.5, 2.0])
+# roots are rounded by this share, so that two may leave the real axis; inverse ones below this are none
+_ROUNDED, _NONE = 1e-7, 1e-12
+
+
+def voltage_rows(mechanism: Mechanism | None, limits: Any) -> Hook:
+    """Rows of voltages of motors without inductance, for `fastest`.
+
+    V = R τ/k_t + k_e u̇, of which the torque takes what efforts, rotors, damping and friction do.
+    """
+    train, lower, upper = _limited(mechanism, limits)
+    slow = [name for name, has in zip(train.names, train.slow, strict=True) if has]
+    if slow:
+        raise InputError(
+            f"Motors have inductance ({', '.join(slow)}), but accelerations of the fastest motion jump, and "
+            "so would their currents, which no voltage makes them do. Leave it out, replace(motor, "
+            "inductance=0.0), or take a smooth motion and uniform().",
+            motors=tuple(slow),
+        )
+
+    def rows(of: Along) -> Rows:
+        c = of.configuration
+        assert c is not None  # for the type checker: there is a mechanism
+        joints = c.coefficients(train.joints, order=2, wrt=of.wrt)
+        G, H = of.both(joints.G), of.both(joints.needed("H", 2))
+        shafts = train.shafts(Coefficients(joints.rows, joints.columns, G, H, quasi=joints.quasi))
+        turn, still = shafts.velocity(of.first), np.zeros(1)
+        # speeds and accelerations of shafts that go with s̈, ṡ², ṡ and 1
+        moved = (
+            (still, turn),
+            (still, shafts.acceleration(of.first, of.second)),
+            (turn, still),
+            (still, still),
+        )
+        found = []
+        for effort, (speed, acceleration) in zip(of.terms()[1:], moved, strict=True):
+            torque = train.torques(shafts, effort) + train.inner(speed, acceleration)
+            found.append(train.drop(torque / train.torque_constant, speed))
+        # dry friction is against the motion, which goes forth
+        held = train.drop(train.dry(shafts, of.first) / train.torque_constant, still)
+        A, B, C, D = (np.where(train.electrical, V, 0.0) for V in (*found[:3], found[3] + held))
+        return Rows(tuple(f"voltage of {name}" for name in train.names), A, B, C, D, lower, upper)
+
+    return rows
+
+
+def voltage_room(
+    trajectory: Trajectory,
+    mechanism: Mechanism | None,
+    near: Configuration | None,
+    t: np.ndarray,
+    limits: Any,
+) -> np.ndarray:
+    """Closed intervals (n, 2) of r, so many times as fast the motion keeps the voltages at t (L + 1,).
+
+    At both sides of each instant, as accelerations and jerks may jump there.
+    """
+    train, lower, upper = _limited(mechanism, limits)
+    of = along(trajectory, mechanism, near, t)
+    assert of.configuration is not None  # for the type checker: there is a mechanism
+    c = of.configuration
+    ends = Configuration(c._model, (len(t) - 1, 2), of.both(c.state).reshape(-1, c.state.shape[-1]))
+    third = np.stack(trajectory.pieces.refined(t).limits(3), axis=1)
+    # both sides of each limit of V(r), a cubic
+    seen = [ends.drive(r * of.first, r**2 * of.second, r**3 * third, wrt=of.wrt).voltage for r in _SPEEDS]
+    powers = np.linalg.inv(np.vander(_SPEEDS, increasing=True))
+    V = np.where(train.electrical, np.einsum("pr,r...k->p...k", powers, np.array(seen)), 0.0)
+    room = []
+    for sign, limit in ((-1.0, upper), (1.0, lower)):
+        held = np.isfinite(limit)
+        cubics = sign * V.reshape(4, -1, len(limit))[:, :, held]
+        rounding = 1e-13 * (np.abs(cubics[0]) + np.abs(limit[held]))
+        cubics[0] -= sign * limit[held]
+        cubics[0][np.abs(cubics[0]) <= rounding] = 0.0
+        room.append(cubics.reshape(4, -1))
+    return cubic_room(np.concatenate(room, axis=1))
+
+
+def cubic_room(c: np.ndarray) -> np.ndarray:
+    """Closed intervals (n, 2) of r ≥ 0, in order, on which all of the cubics c (4, N) are at least 0.
+
+    Examples
+    --------
+    >>> cubic_room(np.array([[-1.0, 8.0], [1.0, 0.0], [0.0, 0.0], [0.0, -1.0]])).round(12)
+    array([[1., 2.]])
+    """
+    size = np.abs(c).max(axis=0, initial=0.0)
+    c = c[:, size > 0] / size[size > 0]
+    ends = np.full((5, c.shape[1]), np.inf)
+    ends[0], ends[1:4] = 0.0, _roots(c)
+    ends = np.sort(ends, axis=0)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(np.isfinite(ends[1:]), (ends[:-1] + ends[1:]) / 2, 2 * ends[:-1] + 1)
+        value = c[0] + middle * (c[1] + middle * (c[2] + middle * c[3]))
+    shut = (ends[1:] > ends[:-1]) & (value < 0)
+    ends[0] = np.where(c[0] < 0, -np.inf, 0.0)
+    start, end = ends[:-1][shut], ends[1:][shut]
+    order = np.argsort(start, kind="stable")
+    # what is left between open intervals that are shut
+    left = np.maximum.accumulate(np.concatenate([[0.0], end[order]]))
+    right = np.concatenate([start[order], [np.inf]])
+    there = (right >= left) & (left < np.inf)
+    return np.stack([left[there], right[there]], axis=1)
+
+
+def _roots(c: np.ndarray) -> np.ndarray:
+    """Positive roots (3, N) of cubics (4, N), infinite where there are fewer."""
+    for _ in range(3):  # without roots at zero
+        c = np.where(c[0] == 0, np.concatenate([c[1:], np.zeros_like(c[:1])]), c)
+    there = c[0] != 0
+    found = np.full((3, c.shape[1]), np.inf)
+    c = c[:, there]
+    # of x = s/r, the polynomial turned round, whose coefficients are at most the first
+    with np.errstate(divide="ignore"):
+        s = np.min([np.abs(c[0] / c[k]) ** (1 / k) for k in (1, 2, 3)], axis=0)
+    s = np.where(np.isfinite(s), s, 1.0)
+    companion = np.zeros((c.shape[1], 3, 3))
+    companion[:, 0] = (-c[1:] / c[0] * s ** np.arange(1, 4)[:, None]).T
+    companion[:, 1, 0] = companion[:, 2, 1] = 1.0
+    x = np.linalg.eigvals(companion).T
+    real = (np.abs(x.imag) <= _ROUNDED * np.abs(x)) & (x.real > _NONE)
+    r = np.where(real, s / np.where(real, x.real, 1.0), np.inf)
+    found[:, there] = np.where(real, _polished(c, r), np.inf)
+    return found
+
+
+def _polished(c: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """Roots after a step of Newton's, where it is small."""
+    safe = np.where(np.isfinite(r), r, 1.0)
+    value = c[0] + safe * (c[1] + safe * (c[2] + safe * c[3]))
+    slope = c[1] + safe * (2 * c[2] + 3 * safe * c[3])
+    step = value / np.where(slope != 0, slope, np.inf)
+    return np.where(np.abs(step) < _ROUNDED * safe, safe - step, r)
+
+
+def shared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """What two unions of closed intervals (n, 2), in order, have in common.
+
+    Examples
+    --------
+    >>> shared(np.array([[0.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 4.0]])).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    low = np.maximum(one[:, None, 0], other[None, :, 0]).reshape(-1)
+    high = np.minimum(one[:, None, 1], other[None, :, 1]).reshape(-1)
+    return np.stack([low, high], axis=1)[low <= high]
+
+
+def _limited(mechanism: Mechanism | None, limits: Any) -> tuple[Train, np.ndarray, np.ndarray]:
+    """The motors, and limits (K,) of their voltages."""
+    if mechanism is None:
+        raise InputError("Voltages need a mechanism with motors: give the one that goes along.")
+    train = mechanism._model.train
+    of = Naming(train.names, (0,) * len(train.names), len(train.names))
+    lower, upper = of.bounds("voltage", limits, rest=False)
+    plain = ~train.electrical & (np.isfinite(lower) | np.isfinite(upper))
+    if plain.any():
+        names = [name for name, has in zip(train.names, plain, strict=True) if has]
+        raise InputError(
+            f"Motors without a circuit have no voltage to be limited ({', '.join(names)}). Limit the others "
+            "by name, in a dict; and efforts by `effort`.",
+            motors=tuple(names),
+        )
+    return train, lower, upper

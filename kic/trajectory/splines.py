@@ -1,0 +1,201 @@
+"""Ways through points: splines, with stops where wanted, and polynomials with given derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from math import factorial
+from typing import Any, Literal
+
+import numpy as np
+
+from kic.errors import InputError, shown
+from kic.numerics import polynomials as piecewise
+from kic.numerics.arguments import choice
+from kic.numerics.arrays import reals
+from kic.numerics.polynomials import Piecewise
+from kic.trajectory.trajectory import Naming, Trajectory, naming, positive
+
+
+def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerks: Any = None) -> Trajectory:
+    """Polynomials through points with given derivatives there: of degree three, five or seven.
+
+    Parameters
+    ----------
+    points : dict of str to (K,) or (K, w) array_like, or (K, M) array_like
+        Where it comes to.
+    times : (K,) array_like
+        When, from 0 on.
+    rates, accelerations, jerks : as `points`
+        Derivatives there. Accelerations and jerks may be left out: they are free then, and jump.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        For other shapes, names that differ, times that do not increase, no rates, or jerks without
+        accelerations.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> t = trajectories.hermite([[0.0], [1.0], [0.0]], [0.0, 1.0, 2.0], rates=[[1.0], [0.0], [-1.0]])
+    >>> t([0.0, 1.0]).qd.tolist()
+    [[1.0], [0.0]]
+    """
+    of, q = _points(points)
+    knots = _knots(times, len(q))
+    if rates is None:
+        raise InputError("Expected `rates` at the points. Where they are free, through() finds them.")
+    if accelerations is None and jerks is not None:
+        raise InputError("Expected `accelerations` where `jerks` are given.")
+    given = {"rates": rates, "accelerations": accelerations, "jerks": jerks}
+    derivatives = [of.array(key, x, q.shape[:1]) for key, x in given.items() if x is not None]
+    return Trajectory(piecewise.hermite(knots, np.array([q, *derivatives])), of)
+
+
+def through(
+    points: Any,
+    times: Any = None,
+    duration: float = 1.0,
+    degree: Literal[3, 5, 7] = 5,
+    ends: Literal["rest", "free"] = "rest",
+    stops: bool | Iterable[int] = False,
+) -> Trajectory:
+    """A spline through points: all derivatives below its degree are continuous.
+
+    Parameters
+    ----------
+    points : dict of str to (K,) or (K, w) array_like, or (K, M) array_like
+        Where it comes to.
+    times : (K,) array_like, optional
+        When, from 0 on. By default spread over the duration as the square roots of the ways between points,
+        each coordinate measured by its own range (centripetal).
+    duration : float
+        How long it takes, where no times are given.
+    degree : {3, 5, 7}
+        3 for continuous accelerations, 5 for continuous jerks and their rates, 7 for more.
+    ends : {"rest", "free"}
+        At rest at both ends, with as many derivatives as the degree allows; or without a word about them,
+        as it suits a path that `fastest` shall time.
+    stops : bool or iterable of int
+        Points (counted from 0, -1 the last) at which it comes to rest; True for all.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        For other shapes, fewer than 2 points, times that do not increase, points that coincide where no times
+        are given, or too few points for free ends.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> t = trajectories.through({"A": [0.0, 1.0, 0.5]}, times=[0.0, 1.0, 3.0])
+    >>> t([0.0, 1.0, 3.0]).q[:, 0].round(12).tolist()
+    [0.0, 1.0, 0.5]
+    >>> bool(abs(t.jumps(3)).max() < 1e-10)
+    True
+    """
+    of, q = _points(points)
+    wanted = reals(degree)
+    if wanted is None or wanted.ndim or wanted not in (3, 5, 7):
+        raise InputError(f"`degree` must be 3, 5 or 7, got {shown(degree)}.", name="degree")
+    choice("ends", ends, ("rest", "free"))
+    knots = _spread(q, positive("duration", duration)) if times is None else _knots(times, len(q))
+    at = [0, *_stops(stops, len(q)), len(q) - 1]
+    parts = []
+    for a, b in pairwise(at):
+        resting = [ends == "rest" or a > 0, ends == "rest" or b < len(q) - 1]
+        parts.append(_spline(knots[a : b + 1], q[a : b + 1], int(degree), resting))
+    return Trajectory(piecewise.joined(parts), of)
+
+
+def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) -> Piecewise:
+    """A spline of odd degree with its knots at the points; all of its ends at rest, or neither said."""
+    from scipy.interpolate import make_interp_spline
+
+    at_rest = [(k, np.zeros(q.shape[1])) for k in range(1, (degree + 1) // 2)]
+    needed = degree + 1 - (degree - 1) // 2 * sum(resting)
+    if len(q) < needed:
+        raise InputError(
+            f"A spline of degree {degree} needs {needed} points between free ends, got {len(q)}. Take a "
+            "lower degree, or ends='rest'.",
+            points=len(q),
+        )
+    if all(resting):
+        spline = make_interp_spline(knots, q, k=degree, bc_type=(at_rest, at_rest))
+    elif not any(resting):
+        spline = make_interp_spline(knots, q, k=degree)
+    else:
+        # scipy wants both ends said alike in number: knots as for rest at one end, none taken in at the other
+        spare = (degree - 1) // 2
+        inner = knots[1 : -1 - spare] if resting[0] else knots[1 + spare : -1]
+        t = np.concatenate([np.repeat(knots[0], degree + 1), inner, np.repeat(knots[-1], degree + 1)])
+        rest = (at_rest, None) if resting[0] else (None, at_rest)
+        spline = make_interp_spline(knots, q, k=degree, t=t, bc_type=rest)
+    breaks = np.unique(spline.t)
+    taylor = [
+        spline(breaks[:-1], nu=k) * np.diff(breaks)[:, None] ** k / factorial(k) for k in range(degree + 1)
+    ]
+    return Piecewise(breaks, np.stack(taylor, axis=1))
+
+
+def _points(points: Any) -> tuple[Naming, np.ndarray]:
+    """Points (K, M), two at least."""
+    of = naming("points", points, 1)
+    count = len(np.asarray(next(iter(points.values())) if of.names else points))
+    if count < 2:
+        raise InputError(f"Expected 2 points at least, got {count}.", points=count)
+    return of, of.array("points", points, (count,))
+
+
+def _knots(times: Any, count: int) -> np.ndarray:
+    """Times (K,) that increase from 0."""
+    a = reals(times)
+    if a is None or a.shape != (count,):
+        raise InputError(
+            f"Expected `times` to be {count} finite numbers, one for each point, got {shown(times)}."
+        )
+    if a[0] != 0 or (np.diff(a) <= 0).any():
+        wrong = int(np.argmax(np.diff(a) <= 0))
+        what = f"a start at {a[0]:g}" if a[0] != 0 else f"{a[wrong]:g} and then {a[wrong + 1]:g}"
+        raise InputError(f"Expected `times` to increase from 0, got {what}.", times=a)
+    return a.copy()
+
+
+def _spread(q: np.ndarray, duration: float) -> np.ndarray:
+    """Times (K,) that a centripetal way takes; each coordinate is measured by its range."""
+    extent = np.ptp(q, axis=0)
+    way = np.linalg.norm(np.diff(q / np.where(extent > 0, extent, 1.0), axis=0), axis=1)
+    return centripetal(way, duration)
+
+
+def centripetal(way: np.ndarray, duration: float) -> np.ndarray:
+    """Times (K,), spread over a duration as the square roots of the ways (K − 1,) between points."""
+    if (way == 0).any():
+        k = int(np.argmin(way))
+        raise InputError(
+            f"Points {k} and {k + 1} coincide: the way between them takes no time. Give `times`, or leave "
+            "one of them out.",
+            point=k,
+        )
+    at = np.concatenate([[0.0], np.cumsum(np.sqrt(way))])
+    return at / at[-1] * duration
+
+
+def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
+    """Points between the ends at which it stops."""
+    if isinstance(stops, bool | np.bool_):
+        return list(range(1, count - 1)) if stops else []
+    # a list of True and False would be taken for points 1 and 0
+    a = reals(list(stops)) if np.iterable(stops) else None
+    if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
+        raise InputError(f"Expected `stops` to be points from 0 to {count - 1}, got {shown(stops)}.")
+    return sorted({int(k) % count for k in a} - {0, count - 1})

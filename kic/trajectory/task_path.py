@@ -1,0 +1,349 @@
+"""Trajectories: what a task is to do in time, from functions, from samples, or from poses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kic.description.parts import Body
+from kic.errors import InputError, shown
+from kic.numerics.arrays import broadcast_batches, numbers, reals
+from kic.numerics.rotations import vector_from_matrix
+from kic.transfer.compiled_model import Model
+from kic.transfer.constraint_system import row_scales
+from kic.transfer.targets import reference_of
+
+# value, turn (3, 3), rate, acceleration: some may be missing
+Told = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
+
+# how many intervals between times are looked into, where, and how far the difference reaches in each
+_LOOKS = 6
+_PLACE, _REACH = 0.382, 5e-3
+# rates may be off by this share of their size, by what would move the values by so little of theirs in the
+# whole time, and by so many of their roundings
+_SHARE, _DRIFT, _ROUNDINGS = 1e-5, 1e-8, 16 * float(np.finfo(float).eps)
+
+
+def check_rates(name: str, labels: tuple[str, ...], told: Callable[[float], Told], t: np.ndarray) -> None:
+    """Refuse rates that are not the slopes of the values, and accelerations that are not those of the rates.
+
+    Central differences over two widths are taken inside a few of the intervals between times. What they
+    differ by themselves, as at a kink, is not held against the function.
+
+    Parameters
+    ----------
+    name : str
+        Whose path it is, for messages.
+    labels : tuple of str
+        A word for each number of a rate.
+    told : callable
+        The function: value (..., a), turn, rate (..., n) and acceleration or None, of a time.
+    t : (K,) ndarray
+        Increasing times.
+
+    Raises
+    ------
+    InputError
+        With the moment, what was stated, and what the values say.
+    """
+    looks = np.unique(np.linspace(0, len(t) - 2, _LOOKS).round().astype(int))
+    steps = np.diff(t)[looks]
+    times, h = t[looks] + _PLACE * steps, _REACH * steps
+    middle = [told(x) for x in times.tolist()]
+    # narrow and wide pairs around each
+    around = [[(told(x - w * r), told(x + w * r)) for x, r in zip(times, h, strict=True)] for w in (0.5, 1.0)]
+    slow = 0.0
+    stated = [[m[2] for m in middle], [m[3] for m in middle if m[3] is not None]]
+    for order, (word, below) in enumerate((("rate", "values"), ("acceleration", "rates"))):
+        if not stated[order]:
+            break
+        # a batch of values may have rates in common, or the other way round
+        shape = np.broadcast_shapes(stated[order][0].shape, _change(*around[0][0], order).shape)
+        said = np.stack([np.broadcast_to(a, shape) for a in stated[order]])
+        size = max(slow, *(_size(m, order) for m in middle))
+        slow = _DRIFT * size / float(t[-1] - t[0])
+        wide = np.broadcast_to(h.reshape(-1, *[1] * (said.ndim - 1)), said.shape)
+        one, two = (
+            np.stack([np.broadcast_to(_change(a, b, order), shape) for a, b in pairs]) / (w * wide)
+            for w, pairs in zip((1.0, 2.0), around, strict=True)
+        )
+        slope = (4 * one - two) / 3
+        allowed = 4 * np.abs(one - two) + _ROUNDINGS * size / wide + slow
+        allowed = allowed + _SHARE * np.maximum(np.abs(said), np.abs(slope)).max(axis=0)
+        off = np.abs(slope - said) - allowed
+        if off.max(initial=-1.0) > 0:
+            at = np.unravel_index(int(np.argmax(off)), off.shape)
+            time, width = float(times[at[0]]), float(h[at[0]])
+            raise InputError(
+                f"The {word} that the path of '{name}' states contradicts its {below}: for {labels[at[-1]]} "
+                f"at t = {time:.6g} it says {said[at]:.6g}, where the {below} within {width:.2g} change by "
+                f"{slope[at]:.6g} per unit of time. Return the derivative, or leave it out.",
+                name=name,
+                time=time,
+                stated=float(said[at]),
+                found=float(slope[at]),
+            )
+
+
+def _change(before: Told, after: Told, order: int) -> np.ndarray:
+    """From one to the other, turns as rotation vectors."""
+    if order:
+        change: np.ndarray = after[2] - before[2]
+        return change
+    moved: np.ndarray = after[0] - before[0]
+    if after[1] is None or before[1] is None:
+        return moved
+    return np.concatenate([moved, vector_from_matrix(after[1] @ before[1].swapaxes(-1, -2))], axis=-1)
+
+
+def _size(told: Told, order: int) -> float:
+    """How large the numbers are of which differences are taken."""
+    value, turn, rate, _ = told
+    if order:
+        return float(np.abs(rate).max(initial=0.0))
+    return max(float(np.abs(value).max(initial=0.0)), 0.0 if turn is None else 1.0)
+
+
+_STEP = 1e-40
+# value, rate, acceleration of some rows; of a body its turn (3, 3) stands beside the value of its place
+Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
+
+
+class TaskPath:
+    """Wanted values of a task's rows in time, with their rates, and accelerations if they are known.
+
+    Parameters
+    ----------
+    model : Model
+        The mechanism.
+    path : Trajectory, or dict of str to callable or array_like
+        Rows with a value, and bodies, by name; see `Mechanism.follow`.
+    t : (n,) ndarray
+        Times of the samples.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The rows of the task.
+    batch : tuple of int
+        Shape of the batch of paths.
+    scale : (P,)
+        What each row is measured by: a characteristic length, or 1.
+    """
+
+    def __init__(self, model: Model, path: Any, t: np.ndarray) -> None:
+        # a trajectory, which is made on a higher floor, says what it is by name
+        if hasattr(path, "courses"):
+            path = path.courses(model.drawing.coordinate_names)
+        if not isinstance(path, Mapping) or not path:
+            raise InputError(
+                f"Expected `path` to be a Trajectory, or a dict of rows or bodies, each with its course, got "
+                f"{shown(path)}."
+            )
+        self._model = model
+        self._entries: list[_Entry] = []
+        names: list[str] = []
+        for name, course in path.items():
+            if not isinstance(name, str):
+                raise InputError(f"Expected names of rows as keys of `path`, got {shown(name)}.")
+            entry = _Entry(model, name, course, t)
+            self._entries.append(entry)
+            names += entry.names
+        self.names = tuple(names)
+        self.batch = broadcast_batches(**{e.name: e.batch for e in self._entries})
+        rows = model.rows(self.names, 1).answer.rows
+        scale = row_scales(model.tree, list(rows.source), model.length)
+        self.scale = scale if rows.select is None else scale[rows.select]
+
+    def rates(self, time: float) -> np.ndarray:
+        """u̇ (..., P) at a time."""
+        return self._joined([e.sample(time)[2] for e in self._entries])
+
+    def accelerations(self, time: float) -> np.ndarray | None:
+        """ü (..., P) at a time; None where some are not known."""
+        found = [e.sample(time)[3] for e in self._entries]
+        return None if any(a is None for a in found) else self._joined(found)
+
+    def error(self, states: np.ndarray, time: float, shape: tuple[int, ...]) -> np.ndarray:
+        """What is left (B, P) from states (B, S) to what is wanted, turns as rotation vectors."""
+        parts = []
+        for e in self._entries:
+            value, turn, _, _ = e.sample(time)
+            missing = []
+            if value.shape[-1]:
+                there = self._model.values(e.valued, states)[:, : value.shape[-1]]
+                apart = _spread(value, shape) - there
+                rows = self._model.rows(e.valued, 1).answer.rows
+                missing.append(apart if turn is not None else rows.shortest(apart))
+            if turn is not None:
+                question = self._model.pose(e.name)
+                p = question.answer.split(question.table(states), (len(states),))[0].reshape(-1, 4, 3)
+                # rows of p are the turned unit vectors: p is the transpose of the rotation
+                missing.append(vector_from_matrix(turn @ p[:, 1:]))
+            parts.append(np.concatenate(missing, axis=-1))
+        return np.concatenate(parts, axis=-1)
+
+    def _joined(self, parts: list[Any]) -> np.ndarray:
+        return np.concatenate([np.broadcast_to(a, (*self.batch, a.shape[-1])) for a in parts], axis=-1)
+
+
+def _spread(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows (B, n) over a batch of a shape."""
+    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(-1, a.shape[-1])
+
+
+class _Entry:
+    """The course of one name."""
+
+    def __init__(self, model: Model, name: str, course: Any, t: np.ndarray) -> None:
+        self.name = name
+        self._last: tuple[float, Sample] | None = None
+        body = isinstance(model.drawing.parts.get(name), Body)
+        given = course(float(t[0])) if callable(course) and not _is_pose(course) else course
+        first = given[0] if isinstance(given, tuple) and given else given
+        self.names: tuple[str, ...] = (name,)
+        self.valued: str = name
+        if _is_pose(first):
+            if not body:
+                raise InputError(f"'{name}' is no body; a pose is the course of bodies only.", name=name)
+            self.whole = hasattr(first, "translation")
+            if not self.whole:
+                self.names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
+            self.size = 6 if self.whole else 3
+            self._reference = reference_of(model.tree, name)
+            self._made = self._posed(course, t)
+            self.batch: tuple[int, ...] = ()
+            if callable(course) and not _is_pose(course):
+                labels = tuple(f"{name}.{w}" for w in ("x", "y", "z", "wx", "wy", "wz")[6 - self.size :])
+                check_rates(name, labels, self._made, t)
+            return
+        self.size, valued = model.value_rows(name)
+        if not valued:
+            raise InputError(
+                f"'{name}' includes angular velocities, which have no value to follow. Give a body its "
+                "course as SciPy RigidTransforms or Rotations, or name single rows of it.",
+                name=name,
+            )
+        self._made = self._valued(course, t)
+        self.batch = self._made(float(t[0]))[0].shape[:-1]
+        if isinstance(given, tuple) and self._states(given):
+            check_rates(name, model.rows((name,), 1).answer.rows.labels, self._made, t)
+
+    def sample(self, time: float) -> Sample:
+        """Value, turn, rate, acceleration at a time; the last is remembered."""
+        if self._last is None or self._last[0] != time:
+            self._last = time, self._made(time)
+        return self._last[1]
+
+    def _array(self, what: str, value: Any, size: int) -> np.ndarray:
+        a = numbers(f"{self.name} ({what})", value)
+        single = size == 1 and (a.ndim == 0 or a.shape[-1] != 1)
+        if single:
+            a = a[..., None]
+        if a.ndim == 0 or a.shape[-1] != size or a.dtype != np.float64 or not np.isfinite(a).all():
+            raise InputError(
+                f"Expected the {what} of '{self.name}' to be finite real numbers of shape (..., {size}), got "
+                f"{shown(value)}."
+            )
+        return a
+
+    def _valued(self, course: Any, t: np.ndarray) -> Callable[[float], Sample]:
+        size = self.size
+        if not callable(course):
+            a = reals(course)
+            if a is not None and size == 1 and a.ndim and (a.ndim == 1 or a.shape[-1] != 1):
+                a = a[..., None]
+            if a is None or a.ndim < 2 or a.shape[0] != len(t) or a.shape[-1] != size:
+                raise InputError(
+                    f"Expected the course of '{self.name}' to be a function of time, or finite samples of "
+                    f"shape ({len(t)}, ..., {size}), one for each time; got {shown(course)}."
+                )
+            from scipy.interpolate import make_interp_spline
+
+            spline = make_interp_spline(t, a, k=5 if len(t) > 5 else 3 if len(t) > 3 else 1)
+            one, two = spline.derivative(), spline.derivative(2) if spline.k > 1 else None
+            return lambda x: (spline(x), None, one(x), None if two is None else two(x))
+
+        def made(time: float) -> Sample:
+            found = course(time)
+            if self._states(found):
+                whats = ("value", "rate", "acceleration")
+                given = [self._array(w, a, size) for w, a in zip(whats, found, strict=False)]
+                return given[0], None, given[1], given[2] if len(given) > 2 else None
+            value = self._array("value", found, size)
+            try:
+                rate = np.asarray(course(time + 1j * _STEP))
+            except (TypeError, ValueError) as error:
+                raise InputError(self._no_rate()) from error
+            if rate.dtype.kind != "c":
+                raise InputError(self._no_rate())
+            return value, None, self._array("rate", rate.imag / _STEP, size), None
+
+        return made
+
+    def _states(self, found: Any) -> bool:
+        """Whether a function gives rates beside values, and perhaps accelerations, and jerks."""
+        several = isinstance(found, tuple) and 2 <= len(found) <= 4
+        return several and bool(np.ndim(found[0]) + (self.size == 1))
+
+    def _no_rate(self) -> str:
+        return (
+            f"The rate of '{self.name}' is a complex step of its function, which does not pass complex times "
+            "on. Return (value, rate) or (value, rate, acceleration) from it."
+        )
+
+    def _posed(self, course: Any, t: np.ndarray) -> Callable[[float], Sample]:
+        none = np.zeros(0)
+        if callable(course) and not _is_pose(course):
+
+            def made(time: float) -> Sample:
+                found = course(time)
+                if not isinstance(found, tuple) or not 2 <= len(found) <= 4 or not _is_pose(found[0]):
+                    raise InputError(
+                        f"Expected the function of '{self.name}' to return (pose, rate) or (pose, rate, "
+                        f"acceleration), its rates as rows {', '.join(self.names)}; got {shown(found)}."
+                    )
+                pose = found[0]
+                rotation = pose.rotation if self.whole else pose
+                place = np.asarray(pose.apply(self._reference)) if self.whole else none
+                later = [
+                    self._array(w, a, self.size)
+                    for w, a in zip(("rate", "acceleration"), found[1:3], strict=False)
+                ]
+                return place, rotation.as_matrix(), later[0], later[1] if len(later) > 1 else None
+
+            return made
+        rotations = course.rotation if self.whole else course
+        if rotations.as_matrix().shape != (len(t), 3, 3):
+            raise InputError(
+                f"Expected {len(t)} poses of '{self.name}', one for each time, got those of shape "
+                f"{rotations.as_matrix().shape[:-2]}."
+            )
+        from scipy.interpolate import make_interp_spline
+        from scipy.spatial.transform import RotationSpline
+
+        turns = RotationSpline(t, rotations)
+        places = None
+        if self.whole:
+            k = 5 if len(t) > 5 else 3 if len(t) > 3 else 1
+            spline = make_interp_spline(t, course.apply(self._reference), k=k)
+            places = spline, spline.derivative(), spline.derivative(2) if k > 1 else None
+
+        def posed(time: float) -> Sample:
+            R = turns(time).as_matrix()
+            # a spline of rotations has its rates in axes of the body
+            w, wd = R @ turns(time, 1), R @ turns(time, 2)
+            if places is None:
+                return none, R, w, wd
+            at, v, a = places
+            later = None if a is None else np.concatenate([a(time), wd])
+            return at(time), R, np.concatenate([v(time), w]), later
+
+        return posed
+
+
+def _is_pose(value: Any) -> bool:
+    """Whether it is a SciPy Rotation or RigidTransform."""
+    return hasattr(value, "as_matrix")

@@ -1,0 +1,639 @@
+"""Trajectory: how named coordinates move in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.display import Sheet
+from kic.dynamics.drive_train import Drive
+from kic.errors import InputError, shown, unknown
+from kic.kinematics.scales import rate_unit, row_unit
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import choice, instance, integer, names_of
+from kic.numerics.arrays import as_numbers, numbers, reals, trailing
+from kic.numerics.polynomials import Piecewise
+from kic.plotting.figures import Picture
+from kic.plotting.plots import ORDERS, by_unit, draw_plots, motion_panels
+
+
+@dataclass(frozen=True)
+class Naming:
+    """M coordinates: by name, or bare and in the order of the mechanism.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Joints, points or rows; none means the coordinates of the mechanism.
+    widths : tuple of int
+        How many numbers stand for each name; 0 for one number that is no list.
+    size : int
+        Number M of coordinates.
+    """
+
+    names: tuple[str, ...]
+    widths: tuple[int, ...]
+    size: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A word for each coordinate, for messages and tables."""
+        if not self.names:
+            return tuple(f"coordinate {k + 1}" for k in range(self.size))
+        return tuple(
+            f"{name}[{k}]" if width else name
+            for name, width in zip(self.names, self.widths, strict=True)
+            for k in range(max(width, 1))
+        )
+
+    def inputs(self, q: np.ndarray) -> Any:
+        """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
+        if not self.names:
+            return q
+        return {name: q[..., at] if width else q[..., at.start] for name, width, at in self._places()}
+
+    def _places(self) -> list[tuple[str, int, slice]]:
+        ends = np.cumsum([max(width, 1) for width in self.widths]).tolist()
+        starts = [0, *ends][:-1]
+        return [
+            (name, width, slice(a, b))
+            for name, width, a, b in zip(self.names, self.widths, starts, ends, strict=True)
+        ]
+
+    def array(self, key: str, value: Any, front: tuple[int, ...] = ()) -> np.ndarray:
+        """Finite numbers (*front, M) from a dict of all names, or a bare array; 0 for None."""
+        if value is None:
+            return np.zeros((*front, self.size))
+        if isinstance(value, Mapping):
+            self._same_names(key, value)
+            parts = []
+            for name, width, _ in self._places():
+                shape = (*front, width) if width else front
+                parts.append(_finite(f"{key}[{name!r}]", value[name], shape).reshape(*front, -1))
+            return np.concatenate(parts, axis=-1)
+        if self.names:
+            raise InputError(
+                f"Expected `{key}` by name, as the others, {{{', '.join(map(repr, self.names))}}}, got "
+                f"{shown(value)}."
+            )
+        return _finite(key, value, (*front, self.size))
+
+    def _same_names(self, key: str, value: Mapping[str, Any]) -> None:
+        wanted = ", ".join(self.names) or "none: the others came as bare arrays"
+        if not self.names or set(value) != set(self.names):
+            raise InputError(
+                f"Expected `{key}` for the names of the others ({wanted}), got {', '.join(map(str, value))}."
+            )
+
+    def bounds(self, key: str, value: Any, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits (M,); where there must be room for `rest`, with 0 between them.
+
+        A number is the limit of the size of all, (M,) numbers those of each, (2, M) lower and upper ones; a
+        dict gives a number, a pair, or (w,) or (2, w) numbers for some names, and leaves others free.
+        """
+        if not isinstance(value, Mapping):
+            return _pair(key, value, self.size, rest)
+        lower, upper = np.full(self.size, -np.inf), np.full(self.size, np.inf)
+        places = {name: (width, at) for name, width, at in self._places()}
+        for name, limit in value.items():
+            if name not in places:
+                raise unknown("coordinate", name, f"limits of {key}", self.names)
+            width, at = places[name]
+            a = as_numbers(limit)
+            if not width and a is not None and a.shape == (2,):
+                limit = a[:, None]
+            lower[at], upper[at] = _pair(f"{key}[{name!r}]", limit, max(width, 1), rest)
+        return lower, upper
+
+
+def naming(key: str, value: Any, rank: int = 0) -> Naming:
+    """Names and widths of what is given first: a dict of values of a rank, or of rank + 1; or an array."""
+    if isinstance(value, Mapping):
+        if not value or not all(isinstance(name, str) for name in value):
+            raise InputError(f"Expected `{key}` to give coordinates by name, got {shown(value)}.")
+        widths = []
+        for name, given in value.items():
+            a = as_numbers(given)
+            if a is None or a.ndim not in (rank, rank + 1) or 0 in a.shape:
+                shapes = ("a number", "a list of numbers") if rank == 0 else ("(K,)", "(K, w) numbers")
+                raise InputError(
+                    f"Expected `{key}[{name!r}]` to be {shapes[0]} or {shapes[1]}, got {shown(given)}."
+                )
+            widths.append(0 if a.ndim == rank else a.shape[-1])
+        return Naming(tuple(value), tuple(widths), sum(max(w, 1) for w in widths))
+    a = as_numbers(value)
+    if a is None or a.ndim != rank + 1 or 0 in a.shape:
+        shape = "(M,)" if rank == 0 else "(K, M)"
+        raise InputError(
+            f"Expected `{key}` to be numbers {shape}, or a dict of them by name, got {shown(value)}.", key=key
+        )
+    return Naming((), (), a.shape[-1])
+
+
+def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    a = reals(value)
+    if a is None or a.shape != shape or a.dtype != np.float64:
+        raise InputError(
+            f"Expected `{key}` to be finite numbers of shape {shape}, got "
+            f"{shown(value) if a is None else a.shape}.",
+            key=key,
+        )
+    return a
+
+
+def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits (size,); infinite ones are none."""
+    a = as_numbers(value)
+    if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
+        raise InputError(
+            f"Expected `{key}` to be a number, ({size},) numbers, or (2, {size}) lower and upper ones, got "
+            f"{shown(value)}.",
+            key=key,
+        )
+    lower, upper = a if a.shape == (2, size) else (-np.broadcast_to(a, size), np.broadcast_to(a, size))
+    if not (lower < upper).all() or (rest and not ((lower <= 0) & (upper >= 0)).all()):
+        raise InputError(
+            f"Expected limits of `{key}` to be positive, or a lower one below an upper one"
+            f"{' with 0 between them' if rest else ''}, got {shown(value)}.",
+            key=key,
+        )
+    return lower, upper
+
+
+class Motion(NamedTuple):
+    """Positions (..., M) and their derivatives in time, to unpack: ``q, qd, qdd, qddd = trajectory(t)``."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Course:
+    """A mechanism on its way along a trajectory; made by `Trajectory.on`.
+
+    Attributes
+    ----------
+    t : (T,)
+        Times.
+    configuration : Configuration
+        The postures (T,), with all that can be asked of them.
+    motion : Motion
+        q, q̇, q̈, q⃛ (T, M) of the coordinates.
+    wrt : tuple of str or None
+        The coordinates, for `wrt` in other questions; None for the mechanism's own.
+    """
+
+    t: np.ndarray
+    configuration: Configuration
+    motion: Motion
+    wrt: tuple[str, ...] | None
+
+    def of(self, names: str | Iterable[str]) -> Motion:
+        """Values, velocities, accelerations and jerks (T, P) of anything that moves with it.
+
+        Values of angular velocities are NaN.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("horn-two-link")
+        >>> reach = kic.trajectories.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
+        >>> course = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
+        >>> course.of("tip").qd[0].round(12).tolist()
+        [0.5, 0.0, 0.0]
+        """
+        _, qd, qdd, qddd = self.motion
+        c = self.configuration.coefficients(names, order=3, wrt=self.wrt)
+        assert c.values is not None  # for the type checker
+        return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
+
+    def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
+        """Efforts that the motion takes (eq 2-198).
+
+        Parameters
+        ----------
+        actuators : str or list of str, optional
+            Coordinates at which they act, as many as freedoms; by default those of the trajectory.
+
+        Returns
+        -------
+        (T, M)
+
+        Raises
+        ------
+        InertiaError, SingularError
+            As `Configuration.dynamics`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("horn-two-link")
+        >>> hold = kic.trajectories.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
+        >>> hold.effort()[0].tolist()
+        [19.62, 4.905]
+        """
+        if actuators is None:
+            return self.configuration.dynamics(wrt=self.wrt).effort(self.motion.qd, self.motion.qdd)
+        moved = self.of(actuators)
+        return self.configuration.dynamics(wrt=actuators).effort(moved.qd, moved.qdd)
+
+    def drive(self) -> Drive:
+        """What the motors do: speeds, torques, currents and voltages (T, K) of each (eqs 2-238 to 2-240).
+
+        Raises
+        ------
+        InputError, SingularError, InertiaError
+            As `Configuration.drive`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> arm = kic.load("puma560-motors")
+        >>> swing = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
+        >>> swing.on(arm, 5).drive().voltage.shape
+        (5, 6)
+        """
+        _, qd, qdd, qddd = self.motion
+        return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
+
+    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+        """Values, velocities, accelerations and jerks over time, above one another.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Anything that moves, as in `of`; by default the coordinates.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+        """
+        drawing = self.configuration._model.drawing
+        names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names")
+        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
+        panels = [
+            panel
+            for order, values in enumerate(self.of(names))
+            for panel in motion_panels(drawing, rows, values, order)
+        ]
+        return draw_plots(self.t, panels, drawing.units.time, width=width)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.wrt or self.configuration.coordinates)
+        return f"course of '{self.configuration.name}' in {names}, {len(self.t)} times"
+
+
+# an instant this share of the duration outside is one of the ends, rounded
+_ROUNDED = 1e-9
+# times outside of these have third powers that are no numbers
+_SHORTEST, _LONGEST = 1e-60, 1e60
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory:
+    """Named coordinates as piecewise polynomials of time. Immutable; made by the functions of this module.
+
+    Call it with times. Coordinates may be anything that `Mechanism.at` takes: joints, points, single rows.
+
+    Attributes
+    ----------
+    pieces : Piecewise
+        The polynomials of M coordinates: ``pieces.knots`` (K + 1,), ``pieces.coefficients`` (K, N + 1, M).
+    naming : Naming
+        Names of the coordinates.
+
+    Examples
+    --------
+    >>> from kic import trajectories
+    >>> swing = trajectories.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+    >>> q, qd, qdd, qddd = swing([0.0, 1.0, 2.0])
+    >>> q[:, 0].tolist(), qd[:, 0].tolist()
+    ([0.0, 0.5, 1.0], [0.0, 0.9375, 0.0])
+    """
+
+    pieces: Piecewise
+    naming: Naming
+
+    def __post_init__(self) -> None:
+        h = self.pieces.lengths
+        if not np.isfinite(self.pieces.coefficients).all() or not ((h >= _SHORTEST) & (h <= _LONGEST)).all():
+            raise InputError(
+                f"Expected positions that are far from the largest number, and pieces that last from "
+                f"{_SHORTEST:g} to {_LONGEST:g}, got some of {h.min():g}."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coordinates; none means those of the mechanism, in its order."""
+        return self.naming.names
+
+    @property
+    def size(self) -> int:
+        """Number M of coordinates."""
+        return self.naming.size
+
+    @property
+    def duration(self) -> float:
+        """How long it takes."""
+        return float(self.pieces.knots[-1])
+
+    @property
+    def knots(self) -> np.ndarray:
+        """Instants (K + 1,) where its polynomials meet, from 0 to the duration."""
+        return self.pieces.knots.copy()
+
+    def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> Motion:
+        """Positions, rates, accelerations and jerks at times.
+
+        Parameters
+        ----------
+        t : (...) array_like
+            Times from 0 to the duration; complex steps pass. Where a derivative jumps, the value is that
+            after the jump.
+        beyond : {"raise", "hold"}
+            What becomes of other times: an error, or rest at the nearer end.
+
+        Returns
+        -------
+        Motion
+            q, q̇, q̈, q⃛, each (..., M).
+
+        Raises
+        ------
+        InputError
+            For times that are none, or beyond the ends.
+        """
+        times = self._times(t)
+        choice("beyond", beyond, ("raise", "hold"))
+        slack = _ROUNDED * self.duration
+        outside = ~((times.real >= -slack) & (times.real <= self.duration + slack))
+        if beyond == "raise" and outside.any():
+            first = times[outside].flat[0]
+            raise InputError(
+                f"Expected times from 0 to {self.duration:g}, the duration of this trajectory, got "
+                f"{first:g}. beyond='hold' rests at the ends.",
+                t=first,
+                duration=self.duration,
+            )
+        if outside.any():
+            times = np.where(outside, np.clip(times.real, 0.0, self.duration), times)
+        jet = self.pieces(times)
+        if outside.any():
+            jet[outside, 1:] = 0.0
+        return Motion(*np.moveaxis(jet, -2, 0))
+
+    def _times(self, t: Any) -> np.ndarray:
+        times = numbers("t", t)
+        if times.dtype == object or not np.isfinite(times).all():
+            raise InputError(f"Expected times to be finite numbers, got {shown(t)}.")
+        return times
+
+    def _moments(self, t: Any) -> np.ndarray:
+        """Times (T,) on the way: those given, or so many."""
+        if isinstance(t, int | np.integer):
+            t = np.linspace(0.0, self.duration, integer("t", t, 2))
+        times = self._times(t)
+        if times.ndim != 1 or times.dtype == complex:
+            raise InputError(f"Expected times (T,) of a path, real, got {times.dtype} {times.shape}.")
+        return times
+
+    def inputs(self, q: Any) -> Any:
+        """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
+        return self.naming.inputs(trailing("q", q, self.size, finite=False))
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is at rest at both ends, where it may therefore stay for longer."""
+        rates = self.pieces.limits(1)
+        size = np.abs(self.extremes(1)).max(axis=0)
+        return bool((np.abs([rates[0][0], rates[1][-1]]) <= _ROUNDED * size).all())
+
+    def courses(self, names: Iterable[str] | None = None) -> dict[str, Callable[[Any], Motion]]:
+        """The same by name, as functions of time: what `Mechanism.follow` and `kic.simulate` make of it.
+
+        Parameters
+        ----------
+        names : iterable of str, optional
+            What the coordinates are called, where the trajectory has no names.
+
+        Returns
+        -------
+        dict of str to callable
+            Each gives position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
+            trajectory rests at both; otherwise such times are refused.
+
+        Raises
+        ------
+        InputError
+            For as many names as do not fit.
+
+        Examples
+        --------
+        >>> from kic import trajectories
+        >>> swing = trajectories.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+        >>> float(swing.courses()["A"](1.0).qd)
+        0.9375
+        """
+        of = self.naming
+        beyond: Literal["raise", "hold"] = "hold" if self.rests else "raise"
+        if not of.names:
+            called = () if names is None else names_of(names, "names")
+            if len(called) != of.size:
+                raise InputError(
+                    f"This trajectory has {of.size} coordinates without names, for {len(called)}: "
+                    f"{', '.join(called) or 'none'}. Give them by name, as {{'A': …}}."
+                )
+            of = Naming(called, (0,) * of.size, of.size)
+
+        def course(name: str) -> Callable[[Any], Motion]:
+            return lambda t: Motion(*(of.inputs(x)[name] for x in self(t, beyond)))
+
+        return {name: course(name) for name in of.names}
+
+    def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> Course:
+        """What a mechanism does on the way: its postures, and all that can be asked of them.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            One with as many freedoms as there are coordinates here, open or closed.
+        t : int or (T,) array_like
+            Times, in the order in which the mechanism comes to them; or how many, evenly spaced.
+        near : Configuration, optional
+            From where the first posture is led, as in `Mechanism.path`; by default the drawing.
+
+        Returns
+        -------
+        Course
+
+        Raises
+        ------
+        InputError
+            For times that are none, names that can not be coordinates of the mechanism, or those of a ball,
+            whose rates are no derivatives.
+        PostureError
+            Where the mechanism can not go on; it carries how far it came.
+
+        Examples
+        --------
+        >>> import kic
+        >>> lift = kic.trajectories.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
+        >>> course = lift.on(kic.load("four-bar"), 5)
+        >>> course.configuration.batch, course.of("tip").qdd.shape
+        ((5,), (5, 3))
+        """
+        instance("mechanism", mechanism, Mechanism)
+        times = self._moments(t)
+        motion = self(times)
+        where = mechanism.path(self.inputs(motion.q), near=near)
+        course = Course(times, where, motion, self.names or None)
+        wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=course.wrt).quasi
+        if wrong:
+            raise InputError(
+                f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives of coordinates: "
+                "a trajectory can not run in them. Name other rows, such as those of a point."
+            )
+        return course
+
+    def extremes(self, order: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Least and largest position, rate, acceleration or jerk on the way, exactly.
+
+        Parameters
+        ----------
+        order : {0, 1, 2, 3}
+            Which derivative.
+
+        Returns
+        -------
+        lower, upper : (M,)
+
+        Examples
+        --------
+        >>> from kic import trajectories
+        >>> trajectories.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
+        [1.875]
+        """
+        return self.pieces.extremes(_order(order))
+
+    def jumps(self, order: int) -> np.ndarray:
+        """How far the position, rate, acceleration or jerk jumps (K − 1, M) at the knots between its ends."""
+        start, end = self.pieces.limits(_order(order))
+        return start[1:] - end[:-1]
+
+    def scaled(self, factor: float) -> Trajectory:
+        """The same way in so many times the time: rates shrink by the factor, accelerations by its square.
+
+        Examples
+        --------
+        >>> from kic import trajectories
+        >>> trajectories.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
+        3.0
+        """
+        factor = positive("factor", factor)
+        return replace(self, pieces=self.pieces.scaled(factor))
+
+    def lasting(self, duration: float) -> Trajectory:
+        """The same way in another time."""
+        duration = positive("duration", duration)
+        if not self.duration:
+            raise InputError("A trajectory of a single instant can not last longer: it goes nowhere.")
+        return self.scaled(duration / self.duration)
+
+    def reversed(self) -> Trajectory:
+        """The same way back.
+
+        Examples
+        --------
+        >>> from kic import trajectories
+        >>> trajectories.line([0.0], [1.0], duration=1.0).reversed()(0.25).q.tolist()
+        [0.75]
+        """
+        return replace(self, pieces=self.pieces.reversed())
+
+    def plot(self, mechanism: Mechanism | None = None, t: Any = 401, width: float = 3.5) -> Picture:
+        """Value, rate, acceleration and jerk over time, above one another, a panel for each unit.
+
+        Parameters
+        ----------
+        mechanism : Mechanism, optional
+            Whose names they are: it knows their units. Without, there are none.
+        t : int or (T,) array_like
+            Times, or how many of them, evenly spaced.
+        width : float
+            In inches.
+
+        Returns
+        -------
+        Picture
+            Its ``axes`` are a tuple, one for each panel.
+        """
+        times = self._moments(t)
+        units = self._units(mechanism)
+        time = "" if mechanism is None else mechanism.units.time
+        panels = [
+            panel
+            for order, values in enumerate(self(times))
+            for panel in by_unit(
+                ORDERS[order],
+                ["" if mechanism is None else rate_unit(u, time, order) for u in units],
+                self.naming.labels,
+                values,
+            )
+        ]
+        return draw_plots(times, panels, time, width=width)
+
+    def _units(self, mechanism: Mechanism | None) -> list[str]:
+        """Unit of each coordinate."""
+        if mechanism is None:
+            return [""] * self.size
+        instance("mechanism", mechanism, Mechanism)
+        names = self.names or mechanism.coordinate_names
+        rows = [row for name in names for row in mechanism._model.rows(name, 1).answer.rows.labels]
+        if len(rows) != self.size:
+            raise InputError(
+                f"This trajectory has {self.size} coordinates, and '{mechanism.name}' has {len(rows)} rows "
+                f"of {', '.join(names)}. Plot it without a mechanism."
+            )
+        return [row_unit(mechanism, row) for row in rows]
+
+    def sheet(self) -> Sheet:
+        """Labelled account of its ends and extremes, to print or to show."""
+        sheet = Sheet(
+            f"trajectory of {', '.join(self.naming.labels)}: duration {self.duration:.5g}, "
+            f"{len(self.pieces.coefficients)} polynomials of degree {self.pieces.coefficients.shape[1] - 1}"
+        )
+        (first, last), reach = self([0.0, self.duration]).q, [self.extremes(k) for k in range(4)]
+        columns = ["start", "end", "least", "largest", "largest |q̇|", "|q̈|", "|q⃛|"]
+        sizes = [np.abs(pair).max(axis=0) for pair in reach[1:]]
+        cells = np.stack([first, last, *reach[0], *sizes], axis=1)
+        sheet.matrix("ends and extremes", self.naming.labels, columns, cells)
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+
+def _order(order: Any) -> int:
+    """Which derivative, or an error."""
+    return integer("order", order, 0, 3)
+
+
+def positive(name: str, value: Any, what: str = "a positive number") -> float:
+    """A positive finite number, or an error."""
+    a = reals(value)
+    if a is None or a.shape != () or not _SHORTEST <= a <= _LONGEST:
+        span = f" from {_SHORTEST:g} to {_LONGEST:g}" if a is not None and a.shape == () and a > 0 else ""
+        raise InputError(f"Expected `{name}` to be {what}{span}, got {shown(value)}.", name=name)
+    return float(a)

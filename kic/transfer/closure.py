@@ -1,0 +1,369 @@
+"""Closing a posture: damped Newton on the analytic first order.
+
+The unknowns are the tree's coordinates; the equations are the chosen rows and all closure rows, redundant
+ones included, each divided by its own scale. The perpendicularities that serve as closure rows also hold
+for flipped parts, so that every solution is looked at again: directions that must agree may not oppose.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from kic.description.contacts import Contact
+from kic.description.parts import Joint
+from kic.errors import InputError
+from kic.kinematics.closure_rows import facing_items
+from kic.kinematics.items import DISTANCE
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.state import advance, gaps
+from kic.kinematics.tree import PRISMATIC
+from kic.transfer.constraint_system import moving
+from kic.transfer.coordinate_transfer import TRIES, Transfer
+
+STEPS = 50
+# residual, relative to the characteristic length, at which a posture counts as closed
+CLOSED = 1e-12
+# and that at which a state counts as closed that was integrated in time, say, and not solved for
+DRIFT = 1e-9
+# error of interpolation at the ends and the middle of an interval (as in kernels.closing), with a margin for
+# goals that turn
+CUBIC = 0.0081 * 2.25
+# places are known to so many units of the last digit of the largest length
+_DIGITS = 16 * float(np.finfo(float).eps)
+
+
+class Closure:
+    """Solves s(φ) = target, c(φ) = 0 for the tree's coordinates.
+
+    Parameters
+    ----------
+    transfer : Transfer
+        The chosen rows with the closure rows, scales and tree.
+    held : tuple of (str, int, int)
+        Bodies whose pose is among the chosen rows: what to call them, the first of their rows, and the
+        first of the nine rows of their orientation.
+    """
+
+    def __init__(self, transfer: Transfer, held: tuple[tuple[str, int, int], ...] = ()) -> None:
+        self.transfer = transfer
+        self.held = held
+        self.turns = tuple(turn for _, _, turn in held)
+        tree = transfer.tree
+        tied: list[Joint | Contact] = [*tree.cuts, *tree.drawing.touching]
+        facing = [(item, joint.name) for joint in tied for item in facing_items(tree, joint)]
+        self._facing_of = [tree.drawing.said(name) for _, name in facing]
+        self._facing = (
+            RowsQuestion(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
+        )
+        # a loop much smaller than the mechanism closes no better than its places are known
+        self.limit = max(CLOSED, _DIGITS * transfer.length / transfer.system.smallest)
+        self.turning = tree.cols[:, 1] != PRISMATIC
+        self._round = [
+            k
+            for k, row in enumerate(transfer.system.picked)
+            if row in {a[0] for a in transfer.system.rows.angles}
+        ]
+
+    def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and first order of the chosen and closure rows, scaled."""
+        t = self.transfer
+        values, G = t.values_and_rates(states)
+        return values / t.scale, G / t.scale[:, None] * t.column_scale
+
+    def goal(self, target: np.ndarray) -> np.ndarray:
+        """Scaled values of all rows (B, P) from those wanted of the chosen ones; closure rows are zero."""
+        t = self.transfer
+        goal = np.zeros((len(target), len(t.scale)))
+        goal[:, : t.first] = target / t.scale[: t.first]
+        return goal
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `arrive` can do anything."""
+        t = self.transfer
+        return not (self._round or self.held or t.tolerance or t.choice is None)
+
+    def arrive(
+        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return closed states (B, S) at targets that are near, and a mask (B,) of those that arrived.
+
+        Rows are those of the drawing, or a choice made elsewhere. See `track`.
+        """
+        states, share = self.track(start, target, choice)
+        return states, share == 1
+
+    def track(
+        self,
+        start: np.ndarray,
+        target: np.ndarray,
+        choice: np.ndarray | None = None,
+        tries: int = TRIES,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the last closed states (B, S) on the way to targets, and the share (B,) that was made.
+
+        Every step is proved to stay on its branch (see `kernels.closing`). Compiled; it takes no poses, no
+        angles of cut joints, and no rounded dimensions, which stay where they start.
+        """
+        if not self.compiled:
+            return start.copy(), np.zeros(len(start))
+        return self.transfer.arrive(start, target, choice, tries)
+
+    def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
+        states, residual = self.newton(start, self.goal(target))
+        return states, residual * self.transfer.length, self.judge(states, residual)
+
+    def proved(
+        self, states: np.ndarray, steps: np.ndarray, values: np.ndarray, G: np.ndarray, left: np.ndarray
+    ) -> np.ndarray:
+        """Return a mask (B,) of curves along which Newton–Kantorovich tests prove one regular branch.
+
+        Parameters
+        ----------
+        states : (B, 2 K + 1, S)
+            Nodes of K intervals: their ends and, between them, their middles.
+        steps : (B, 2 K + 1, M)
+            Scaled steps from the first node to each.
+        values, G, left : (B, 2 K + 1, P), (B, 2 K + 1, P, M), (B, 2 K + 1, P)
+            Scaled rows at the nodes, and their residuals to the goals there.
+        """
+        t = self.transfer
+        used = self._kept(G[:, 0])[:, None]
+        fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(left).all(axis=(1, 2))
+        G = np.where(fine[:, None, None, None], G * used[..., None], 0.0)
+        left = np.where(fine[:, None, None], left * used, 0.0)
+        Q, R = np.linalg.qr(G[:, 1::2])
+        diagonal = np.abs(np.einsum("bkii->bki", R))
+        fine &= (diagonal > 1e-14 * diagonal.max(axis=2, keepdims=True)).all(axis=(1, 2))
+        R[~fine] = np.eye(R.shape[-1])
+        A = np.linalg.solve(R, np.swapaxes(Q, -1, -2))
+        sums = np.abs(A)
+        weights = sums.sum(axis=3)
+        kappa, eta = np.zeros(weights.shape), np.abs(np.einsum("bknp,bkp->bkn", A, left[:, 1::2]))
+        for k in (0, 2):
+            ends = slice(k, k + G.shape[1] - 2, 2)
+            change = np.abs(A @ (G[:, ends] - G[:, 1::2]))
+            kappa = np.maximum(kappa, np.einsum("bknm,bkm->bkn", change, weights))
+            eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, left[:, ends])))
+        levers, mask, lengths = self._levers
+        moved = np.diff(steps, axis=1)
+        T = (np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])) @ mask.T
+        curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2]) @ mask.T
+        slid = np.zeros((len(states), t.tree.size))
+        for n in np.flatnonzero(~self.turning):
+            here = states[..., t.tree.cols[n, 3]]
+            slid[:, n] = np.abs(here - t.tree.geometry[n, 12].real).max(axis=1)
+        lever = (levers + np.where(levers > 0, slid @ mask.T / t.scale, 0.0))[:, None] * np.ones(T.shape)
+        # |v| has derivatives by those of v, over powers of the smallest length on the way
+        least = np.abs(values[:, 1::2, lengths]) - lever[..., lengths] * T[..., lengths]
+        with np.errstate(divide="ignore"):
+            ratio = np.where(least > 0, lever[..., lengths] / least, np.inf)
+        second = lever.copy()
+        second[..., lengths] *= np.minimum(1 + ratio, 1e9)
+        lever[..., lengths] *= np.minimum(1 + ratio * (7 + ratio * (18 + 15 * ratio)), 1e9)
+        cubic, W = CUBIC * lever * (T**3 + 3 * T * curved), weights @ mask.T
+        kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
+        eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
+        much = np.einsum("bknp,bkp->bkn", sums, second * W**2)
+        kappa, eta, much = ((a / weights).max(axis=2) for a in (kappa, eta, much))
+        return fine & ((kappa < 1) & (4 * much * eta < (1 - kappa) ** 2)).all(axis=1)
+
+    @cached_property
+    def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lever arms (P,) of rows, the columns (P, M) that move those with one, and a mask of distances."""
+        system, tree = self.transfer.system, self.transfer.tree
+        items = system.item_of[system.picked]
+        mask = np.zeros((len(items), tree.size))
+        for row, item in enumerate(items):
+            if system.levers[item]:
+                mask[row, moving(tree, system.rows.source[item])] = 1
+        lengths = np.array([system.rows.source[item].kind == DISTANCE for item in items], dtype=bool)
+        return system.levers[items], mask, lengths
+
+    def condition(self, states: np.ndarray) -> np.ndarray:
+        """Condition (B,) of all rows: how well the inputs fix the postures."""
+        return condition(self.rows(states)[1])
+
+    def check(self, states: np.ndarray) -> np.ndarray:
+        """Condition (B,) of states (B, S) from anywhere, all of which must be closed and regular.
+
+        Members that are NaN, and have no posture, are passed over: their condition is NaN.
+
+        Raises
+        ------
+        InputError
+            For states that are not closed; it carries `failed`, `joint` and the `residual` of the first, as a
+            share of the length by which its loop is measured.
+        SingularError
+            Where the chosen coordinates can not drive the mechanism.
+        """
+        worst = np.full(len(states), np.nan)
+        known = np.flatnonzero(np.isfinite(states).all(axis=1))
+        t, states = self.transfer, states[known].real
+        values, G = self.rows(states)
+        missing = np.abs(values[:, t.first :])
+        open_ = missing.max(axis=1, initial=0.0) > max(DRIFT, self.limit, t.tolerance)
+        flipped = np.array([bool(why) for why in self.flipped(states)], dtype=bool)
+        if open_.any() or flipped.any():
+            first = int(np.argmax(open_ | flipped))
+            which = f" (member {known[first]} of {len(worst)})" if len(worst) > 1 else ""
+            row = int(np.argmax(missing[first])) if t.owners else 0
+            joint, left = t.owners[row], float(missing[first, row])
+            why = (
+                self.flipped(states[[first]])[0]
+                if flipped[first]
+                else (f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT:g} is allowed)")
+            )
+            raise InputError(
+                f"Expected a closed state of '{t.tree.drawing.name}'{which}, but {why}. Close it with at(), "
+                "give states as Configuration.state has them, or integrate more finely.",
+                failed=known[open_ | flipped].tolist(),
+                joint=joint,
+                residual=left,
+            )
+        worst[known] = condition(G)
+        t.check_regular(G, worst[known], known, len(worst))
+        return worst
+
+    def newton(
+        self, states: np.ndarray, goal: np.ndarray, within: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Damped Newton for a batch; returns states and the norm of what is left.
+
+        Members that go farther than `within` (B,) from where they began are given up, where it is given.
+
+        Of rounded dimensions redundant rows contradict one another: only independent ones are solved, so
+        that no input gives way; what the others miss counts as the share of the tolerance that it takes.
+        """
+        tree, t = self.transfer.tree, self.transfer
+        began, states = states, states.copy()
+        values, G = self.rows(states)
+        kept = self._kept(G)
+        G = G * kept[:, :, None]
+        error = self.miss(goal, values) * kept
+        left = np.linalg.norm(error, axis=1)
+        going = np.ones(len(states), dtype=bool)
+        for _ in range(STEPS):
+            # a distance that has shrunk to nothing has no direction in which to go on
+            driven = np.isfinite(G).all(axis=(1, 2))
+            enough = 1e-15 * (1 + np.abs(values).max(axis=1, initial=0.0))
+            active = np.flatnonzero(going & driven & (left > enough))
+            if not active.size:
+                break
+            step = np.einsum("bnp,bp->bn", np.linalg.pinv(G[active], rcond=1e-10), error[active])
+            # no turn of more than a radian at once; slides are linear and may go as far as they must
+            step /= np.maximum(1.0, np.abs(step[:, self.turning]).max(axis=1, initial=0.0))[:, None]
+            moved = np.zeros(active.size, dtype=bool)
+            for damping in (1.0, 0.5, 0.25, 0.0625):
+                todo = active[~moved]
+                if not todo.size:
+                    break
+                tried = advance(tree, states[todo], damping * step[~moved] * t.column_scale)
+                v, g = self.rows(tried)
+                g = g * kept[todo, :, None]
+                e = self.miss(goal[todo], v) * kept[todo]
+                n = np.linalg.norm(e, axis=1)
+                better = n < left[todo]
+                k = todo[better]
+                states[k], values[k], G[k], error[k], left[k] = (
+                    tried[better],
+                    v[better],
+                    g[better],
+                    e[better],
+                    n[better],
+                )
+                moved[np.flatnonzero(~moved)[better]] = True
+            # where no step brings it closer none will later
+            going[active[~moved]] = False
+            if within is not None:
+                off = gaps(tree, began[active], states[active], t.column_scale).max(axis=1, initial=0.0)
+                going[active] &= off <= within[active]
+        if t.tolerance:
+            others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
+            left = np.maximum(left, others * self.limit / t.tolerance)
+        return states, left
+
+    def _kept(self, G: np.ndarray) -> np.ndarray:
+        """Rows (B, P) that are solved: 1, or 0 for those that follow from others but for rounding."""
+        t = self.transfer
+        if not t.tolerance:
+            return np.ones(G.shape[:2])
+        kept = np.zeros(G.shape[:2])
+        kept[:, : t.first] = 1
+        for b in np.flatnonzero(np.isfinite(G).all(axis=(1, 2))):
+            kept[b, t.independent(G[b])] = 1
+        return kept
+
+    def miss(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What is left to the goal; angles of cut joints are known but for full turns."""
+        error = goal - values
+        error[:, self._round] = np.remainder(error[:, self._round] + np.pi, 2 * np.pi) - np.pi
+        return error
+
+    def judge(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
+        """Why members are not closed; '' for those that are."""
+        reasons = [
+            "" if left <= self.limit else self._left(states[b], left) for b, left in enumerate(residual)
+        ]
+        closed = [b for b, why in enumerate(reasons) if not why]
+        for b, why in zip(closed, self.flipped(states[closed]), strict=True):
+            reasons[b] = why
+        return reasons
+
+    def _left(self, state: np.ndarray, left: float) -> str:
+        """Why one member is not closed."""
+        t = self.transfer
+        values, G = self.rows(state[None])
+        kept = self._kept(G)[0, t.first :]
+        closing = values[0, t.first :]
+        if t.tolerance and np.linalg.norm(closing * kept) <= self.limit:
+            gap = np.linalg.norm(closing * (1 - kept))
+            if gap > t.tolerance:
+                return (
+                    f"its loops contradict one another by {gap:.1e} (of its length), more than "
+                    f"closure_tolerance = {t.tolerance:g} allows"
+                )
+        return f"{left * t.length:.1e} left where no step brings it closer"
+
+    def strained(self, state: np.ndarray) -> str:
+        """What lets a closed posture (S,) not go on: redundant conditions that miss by all they may."""
+        t = self.transfer
+        values, G = self.rows(state[None])
+        closing = values[0, t.first :]
+        if t.tolerance:
+            gap = np.linalg.norm(closing * (1 - self._kept(G)[0, t.first :]))
+            allowed, said = t.tolerance, f"closure_tolerance = {t.tolerance:g} allows"
+        else:
+            gap, allowed = np.linalg.norm(closing), self.limit
+            said = f"{allowed:.0e} of its length. Give closure_tolerance if its dimensions are rounded"
+        return (
+            f"from there on its loops contradict one another by more than {said}" if 2 * gap > allowed else ""
+        )
+
+    def flipped(self, states: np.ndarray) -> list[str]:
+        """Which joint of each member is closed the wrong way round; '' for none."""
+        if self._facing is None or not len(states):
+            return [""] * len(states)
+        values = self._facing.answer.split(self._facing.table(states), (len(states),))[0]
+        worst = np.argmin(values, axis=1)
+        return [
+            f"{self._facing_of[k]} closed the wrong way round: its two axes oppose each other"
+            if row[k] < 0
+            else ""
+            for k, row in zip(worst, values, strict=True)
+        ]
+
+
+def condition(G: np.ndarray) -> np.ndarray:
+    """Condition (B,) of first orders (B, P, M); infinite where rows are missing or have no direction."""
+    if not G.shape[2]:
+        return np.ones(len(G))
+    worst = np.full(len(G), np.inf)
+    if G.shape[1] >= G.shape[2]:
+        fine = np.isfinite(G).all(axis=(1, 2))
+        worst[fine] = np.linalg.cond(G[fine])
+    return worst

@@ -1,0 +1,189 @@
+"""Complex steps through a closure: postures and coefficients of a drawing whose numbers carry derivatives.
+
+A sensitivity gives the drawing a tiny imaginary part, which + − × ÷ √ sin cos carry along as an exact
+derivative. Real closed postures are found without it; what it adds to them solves one linear system. Where
+closure conditions are redundant, those that were left out must follow it as well as those in use: a
+dimension that bends an overconstrained linkage out of its special shape is refused.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from kic.errors import InputError, SingularError
+from kic.kinematics.items import GEAR
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.state import advance
+from kic.kinematics.tree import PRISMATIC
+from kic.transfer.closure import condition
+from kic.transfer.constraint_system import NEVER_MIND, Answer, TransferQuestion, closure_rows
+from kic.transfer.coordinate_transfer import Transfer
+
+# Newton is exact to first order after one step; the others refine what was rounded
+_REFINEMENTS = 3
+_EPS = float(np.finfo(float).eps)
+
+
+class SteppedTransfer(Transfer):
+    """A transfer of a drawing that carries a complex step; it answers only what closes with the step, too."""
+
+    def answer(
+        self,
+        question: TransferQuestion,
+        states: np.ndarray,
+        applied: np.ndarray | None = None,
+        out: Answer | None = None,
+    ) -> Answer:
+        """Answers of a question at states (B, S), every member looked at; see `Transfer.answer`.
+
+        Raises
+        ------
+        InputError
+            For states that do not close with the step, as those of another mechanism.
+        SingularError
+            Where the step contradicts closure conditions that were redundant.
+        """
+        out = super().answer(question, states, applied, out)
+        if self.owners and len(states):
+            self._certify(states, question.order)
+        return out
+
+    def follow(self, states: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Closed real states (B, S) with the step that the drawing and the targets (B, P) give them.
+
+        Raises
+        ------
+        SingularError
+            Where the inputs do not fix the posture, or the step contradicts redundant closure conditions.
+        """
+        self._refuse_rounded()
+        states, goal = states.astype(complex), np.zeros((len(states), len(self.scale)), complex)
+        goal[:, : self.first] = target
+        values, G = self._scaled(states)
+        worst, members = condition(G.real), np.arange(len(states))
+        self.check_regular(G, worst, members, len(states))
+        Q, R = np.linalg.qr(G.real)
+        moved = np.zeros((len(states), self.tree.size))
+        for _ in range(_REFINEMENTS):
+            missing = (goal / self.scale - values).imag
+            step = np.linalg.solve(R, np.swapaxes(Q, 1, 2) @ missing[..., None])[..., 0]
+            states, moved = advance(self.tree, states, 1j * step * self.column_scale), moved + step
+            values = self._scaled(states)[0]
+        size = np.abs(moved).max(axis=1, initial=0.0) + np.abs((goal / self.scale).imag).max(
+            axis=1, initial=0.0
+        )
+        self._judge((goal / self.scale - values).imag, self._floor + size, worst, 0, members)
+        return states
+
+    def _scaled(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and first order of the chosen and closure rows, without units."""
+        values, G = self.values_and_rates(states)
+        return values / self.scale, G / self.scale[:, None] * self.column_scale
+
+    @cached_property
+    def _floor(self) -> float:
+        """The largest step in what is drawn, lengths as shares of the smallest loop: steps may cancel."""
+        geometry, vectors = self.tree.geometry.imag, self.system.rows.vectors.imag
+        units = self.system.item_scale
+        gears = np.array([item.kind == GEAR for item in self.system.rows.source], dtype=bool)
+        parts = [
+            geometry[:, :3] / self.system.smallest,
+            geometry[:, 3:12],
+            geometry[:, 12:] / self.column_scale[:, None],
+            vectors[:, :6] / units[:, None],
+            vectors[:, 6:9] / np.where(gears, units, 1.0)[:, None],
+            np.array([complex(constant).imag for _, constant in self.system.rows.offsets]) / self.length,
+        ]
+        return max(float(np.abs(part).max(initial=0.0)) for part in parts)
+
+    def _conditions(self, order: int) -> TransferQuestion:
+        """The question for all closure rows, used or not, in the chosen coordinates."""
+        found = self._asked.get(order)
+        if found is None:
+            rows = plain_rows(self.tree, closure_rows(self.tree)[0])
+            found = self._asked[order] = TransferQuestion(self.system, order, rows, order, keep=True)
+        return found
+
+    @cached_property
+    def _asked(self) -> dict[int, TransferQuestion]:
+        return {}
+
+    def _certify(self, states: np.ndarray, order: int) -> None:
+        """Closure rows must vanish with the step, in value and at every order."""
+        self._refuse_rounded()
+        members = np.flatnonzero(np.isfinite(states).all(axis=1))
+        states, first, size, count = states[members], self.first, self.tree.size, len(members)
+        values, G = self._scaled(states)
+        worst = condition(G.real)
+        moved = np.abs(states.imag / self._state_scale).max(axis=1, initial=0.0)
+        self._judge(values[:, first:].imag, self._floor + moved, worst, 0, members)
+        question = self._conditions(order)
+        out = super().answer(question, states)
+        table = question.answer
+        assert table is not None  # for the type checker: it has rows
+        residuals = table.split(out.T, (count,))
+        units, start, sizes = np.ones(()), size, list[np.ndarray]()
+        for k in range(1, order + 1):
+            units = np.multiply.outer(units, self.scale[:first])
+            X = out.X[:, start : start + size * first**k].reshape(count, size, *(first,) * k)
+            X = X * units / self.column_scale.reshape(-1, *(1,) * k)
+            flat = X.reshape(count, -1)
+            largest = np.abs(flat.real).max(axis=1, initial=0.0)
+            sizes.append(largest + 1j * np.abs(flat.imag).max(axis=1, initial=0.0))
+            # what the terms of this order are like, and their steps, by the rules of composition
+            a, b, c = (*sizes, np.zeros(()), np.zeros(()))[:3]
+            terms = (1 + 1j * self._floor) * (a, b + a * a, c + 3 * a * b + a**3)[k - 1]
+            left = residuals[k] * units / self.scale[first:].reshape(-1, *(1,) * k)
+            left = left.imag.reshape(count, len(self.owners), -1).swapaxes(1, 2)
+            self._judge(left, terms.imag, worst, k, members)
+            start += size * first**k
+
+    @cached_property
+    def _state_scale(self) -> np.ndarray:
+        """Units (S,) of a state."""
+        scale = np.ones(self.tree.state_size)
+        single = self.tree.cols[:, 1] <= PRISMATIC
+        scale[self.tree.cols[single, 3]] = self.column_scale[single]
+        return scale
+
+    def _refuse_rounded(self) -> None:
+        """Dimensions that contradict one another have no derivatives; masses of such a drawing do."""
+        if self._floor and self.tolerance and self.system.left_out:
+            raise InputError(
+                f"'{self.tree.drawing.name}' has closure_tolerance = {self.tolerance:g} for rounded "
+                "dimensions, which contradict one another: there is no derivative with respect to one of "
+                "them. Draw it exactly, and leave closure_tolerance out.",
+                closure_tolerance=self.tolerance,
+            )
+
+    def _judge(
+        self, left: np.ndarray, size: np.ndarray, worst: np.ndarray, order: int, members: np.ndarray
+    ) -> None:
+        """Refuse steps (B, …, P) left in rows that are more than rounding of steps of a size (B,)."""
+        allowed = np.maximum(NEVER_MIND, 1e3 * _EPS * worst) * size
+        most = np.abs(left).max(axis=tuple(range(1, left.ndim)), initial=0.0)
+        bad = np.flatnonzero(~(most <= allowed))
+        if not bad.size:
+            return
+        b = int(bad[0])
+        row = int(np.argmax(np.abs(left[b]).reshape(-1, left.shape[-1]).max(axis=0)))
+        owner = self.owners[max(row - left.shape[-1] + len(self.owners), 0)]
+        if not self.system.left_out:
+            raise InputError(
+                f"Expected a posture of '{self.tree.drawing.name}' that closes with the step which its "
+                f"drawing carries, but '{owner}' misses it. Take postures from its own at().",
+                joint=owner,
+                failed=members[bad].tolist(),
+            )
+        where = f"at order {order} in the coordinates" if order else "in value"
+        raise SingularError(
+            f"Loops of '{self.tree.drawing.name}' contradict each other as soon as this dimension changes: "
+            f"conditions of '{owner}' that are redundant in this shape fail to first order in the change "
+            f"({where}), so that it would be rigid. Change dimensions together so that the special shape of "
+            "an overconstrained linkage stays, or draw it so that nothing is redundant.",
+            joint=owner,
+            order=order,
+            failed=members[bad].tolist(),
+        )

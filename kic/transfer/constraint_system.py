@@ -1,0 +1,447 @@
+"""The square system of a transfer: chosen rows and closure rows, packed for the kernel that solves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kic.dynamics.mass_tables import Loads, Masses
+from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
+from kic.kinematics.items import DISTANCE, GEAR, NONE, OMEGA, PLANE_ANGLE, POINT, REACH, SPIN, UNIT, Item
+from kic.kinematics.outputs import Rows, make_rows, plain_rows
+from kic.kinematics.queries import ModelTable, Question, RowsTable, kernel, over_batch
+from kic.kinematics.tree import PRISMATIC, Tree
+
+# as in kernels.layout and kernels.transfer
+_WANT_CURVATURE, _LOWER, _SCALE, _COLUMN_SCALE, _ALLOWED = 4, 1, 9, 3, 4
+_LEVER = 10
+QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
+# a redundant closure row may miss by this much whatever the condition
+NEVER_MIND = 1e-9
+# rows of these are lengths
+_LONG = (POINT, DISTANCE, REACH)
+# one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
+SMALL, SMALLEST = 0.1, 1e-7
+# an order of elimination prefers zeros to size within this share
+PIVOT_SHARE = 0.1
+# An entry below this share of its row is rounding. It counts as a zero in the order of elimination.
+ZERO_SHARE = 1e-12
+# Sizes that differ by less are equal. A choice among equals goes by index, not by the last bit.
+TIE_RTOL = 1e-6
+# rough cost of one posture (microseconds), by which a batch is given to threads
+_START, _PER_COLUMN = 1.0, 0.3
+
+
+def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
+    """Items of all cut joints, couplings, rods and contacts, with the part that each row belongs to.
+
+    Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
+    """
+    drawing = tree.drawing
+    made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
+    made += [(coupling.name, coupling_items(tree, coupling.name)) for coupling in drawing.couplings]
+    rods = [distance for distance in drawing.distances if distance.fixed]
+    made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
+    made += [(contact.name, contact_items(tree, contact)) for contact in drawing.touching]
+    owners = [name for name, items in made for item in items for _ in range(item.height)]
+    offsets = tuple((owners.index(rod.name), -drawing.rods[rod.name]) for rod in rods)
+    return [item for _, items in made for item in items], owners, offsets
+
+
+def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """What the rows of each item are divided by: a length for lengths, 1 for the others.
+
+    Parameters
+    ----------
+    sizes : (n,)
+        Characteristic length of each item.
+    columns : (M,)
+        What each coordinate of the tree is multiplied by.
+    """
+    scales: list[float] = []
+    terms: list[float] = []  # of the row of a coupling, as large as the largest
+    for item, size in zip(items, sizes, strict=True):
+        scale = float(size) if item.kind in _LONG else 1.0
+        if item.kind == UNIT:
+            scale = float(columns[item.frame_b])
+        if item.kind == GEAR:
+            terms.append(abs(item.extra[0]) * columns[item.frame_b])
+            scale = max(terms)
+            terms = terms if item.goes_on else []
+        scales.append(scale)
+    return np.array(scales)
+
+
+def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
+    """What each row of some items is divided by, where one length serves for all."""
+    scales = item_scales(tree, items, np.full(len(items), length), column_scales(tree, length))
+    return np.repeat(scales, [item.height for item in items])
+
+
+def column_scales(tree: Tree, length: float) -> np.ndarray:
+    """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
+    return np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
+
+
+def moving(tree: Tree, item: Item) -> list[int]:
+    """Columns that move one side of an item against the other."""
+    return sorted(set(tree.path(item.frame_b)) ^ set(tree.path(item.frame_a)))
+
+
+def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.ndarray:
+    """Characteristic length of each item, from the drawing: the extent of what turns, and of its points.
+
+    A loop of micrometres in a mechanism of metres is measured by its own size. How far sliders go is not
+    drawn: what they carry has the length of the whole, but for the last `closing` items, which hold them.
+    """
+    sizes = np.full(len(items), length)
+    for k, item in enumerate(items):
+        if item.kind not in _LONG:
+            continue  # directions and turns have no size
+        columns = moving(tree, item)
+        turning = [n for n in columns if tree.cols[n, 1] != PRISMATIC]
+        if len(turning) < len(columns) and k < len(items) - closing:
+            continue
+        places = [tree.zero_origins[n] for n in turning]
+        for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
+            if frame != NONE:
+                places.append(tree.world_point(frame, local))
+        extent = float(np.ptp(np.array(places).real, axis=0).max())
+        if SMALLEST * length < extent < SMALL * length:
+            sizes[k] = extent
+    return sizes
+
+
+def lever_arm(tree: Tree, item: Item) -> float:
+    """Return the longest lever arm of an item, sliders as in the drawing; 0 for items that are linear.
+
+    The k-th derivative of its rows along x is at most this times ‖x‖₁ᵏ, over the columns that move it.
+    """
+    if item.kind in (UNIT, GEAR, PLANE_ANGLE):
+        return 0.0
+    if item.kind not in _LONG:
+        return 1.0
+    above, below = set(tree.path(item.frame_b)), set(tree.path(item.frame_a))
+    sides = [[tree.zero_origins[n] for n in sorted(side)] for side in (above - below, below - above)]
+    ends = [tree.world_point(item.frame_b, item.local_b)]
+    ends += [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
+    ways = [[*side, end] for side, end in zip(sides, ends, strict=False)]
+    if item.kind == REACH and len(ways) > 1:
+        # its direction turns with frame A: along the links from one end to the other
+        ways = [[*ways[1][::-1], *ways[0]]]
+    return max(float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways)
+
+
+class System:
+    """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
+
+    Attributes
+    ----------
+    rows : Rows
+        All rows of their items; `picked` (P,) are those that count, `first` of them the chosen ones.
+    owners : list of str
+        Joint of every closure row.
+    scale : (P,)
+        What each picked row is divided by.
+    column_scale : (M,)
+        What each coordinate of the tree is multiplied by: a characteristic length for sliders.
+    smallest : float
+        The smallest length by which a row is divided.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        names: tuple[str, ...],
+        length: float,
+        tolerance: float,
+        held: Sequence[Item] = (),
+    ) -> None:
+        self.tree = tree
+        self.tolerance = tolerance
+        self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
+        more = sum(item.height for item in held)
+        self.first = len(self.chosen.labels) + more
+        closing, self.owners, constant = closure_rows(tree)
+        items = [*self.chosen.source, *held, *closing]
+        select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
+        closed = np.arange(more + len(self.owners)) + self.chosen.height
+        self.picked = np.concatenate([select, closed]).astype(np.intp)
+        offsets = (
+            *self.chosen.offsets,
+            *((self.chosen.height + more + row, drawn) for row, drawn in constant),
+        )
+        self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
+        sizes = own_sizes(tree, items, length, len(closing))
+        self.smallest = float(sizes.min(initial=length))
+        self.column_scale = column_scales(tree, length)
+        # a slider is as long as the smallest of the loops that hold it
+        for item, size in zip(closing, sizes[len(items) - len(closing) :], strict=True):
+            sliders = [n for n in moving(tree, item) if tree.cols[n, 1] == PRISMATIC]
+            self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
+        self.item_scale = item_scales(tree, items, sizes, self.column_scale)
+        # the item of every row; of a coupling's, the last of its terms
+        self.item_of = np.repeat(np.arange(len(items)), [item.height for item in items])
+        self.scale = self.item_scale[self.item_of[self.picked]]
+
+    @property
+    def holonomic(self) -> bool:
+        """Whether every chosen coordinate has a value."""
+        return self.chosen.holonomic
+
+    @cached_property
+    def goal(self) -> np.ndarray:
+        """What all rows (height,) read in the kernels when every chosen value is zero."""
+        goal = np.zeros(self.rows.height)
+        for row, drawn in self.rows.offsets:
+            goal[row] -= drawn
+        return goal
+
+    @cached_property
+    def levers(self) -> np.ndarray:
+        """Lever arms (items,) of every item, scaled (see `lever_arm`); no less than the unit of a slider."""
+        made = np.array([lever_arm(self.tree, item) for item in self.rows.source])
+        for k in np.flatnonzero(made):
+            columns = moving(self.tree, self.rows.source[k])
+            sliders = [n for n in columns if self.tree.cols[n, 1] == PRISMATIC]
+            made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
+        return made / self.item_scale
+
+    @property
+    def left_out(self) -> int:
+        """Closure rows that the square system does without."""
+        return max(len(self.owners) - (self.tree.size - self.first), 0)
+
+    def no_choice(self) -> np.ndarray:
+        """A choice for questions that need none."""
+        return np.zeros((6, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
+
+    def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Picked rows `use` (M,) and columns in the order of elimination, as the kernel reads them."""
+        size = self.tree.size
+        rest = np.setdiff1d(np.arange(self.first, len(self.picked)), use)
+        choice = np.zeros((6, max(size, self.rows.height, 1)), dtype=np.int64)
+        rows, others = self.picked[use], self.picked[rest]
+        choice[0, :size], choice[1, :size], choice[2, :size] = rows, order, self.item_of[rows]
+        choice[3, : len(rest)], choice[4, : len(rest)] = others, self.item_of[others]
+        # which coordinate a row is; none of the closure's
+        choice[5, :size] = np.where(use < self.first, use, -1)
+        return choice
+
+
+@dataclass
+class Answer:
+    """What the kernel wrote for a batch: tables of the tree's coordinates, of rows and of the dynamics."""
+
+    X: np.ndarray
+    T: np.ndarray
+    K: np.ndarray
+    quality: np.ndarray
+
+    def members(self, some: slice) -> Answer:
+        """The part of some members."""
+        X = self.X[some] if len(self.X) else self.X
+        return Answer(X, self.T[some], self.K[some], self.quality[some])
+
+
+class TransferQuestion(Question):
+    """What is asked in the coordinates of a system: φ itself to some order, rows, I*, P* and loads.
+
+    Parameters
+    ----------
+    system : System
+        The coordinates.
+    order : {1, 2, 3}
+        Order to which φ is known.
+    rows, asked : Rows, int, optional
+        Rows asked for, and their order.
+    masses, loads : Masses, Loads, optional
+        For I* and P*; for loads and damping.
+    keep : bool
+        Whether the table of φ is an answer too.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        order: int,
+        rows: Rows | None = None,
+        asked: int = 0,
+        masses: Masses | None = None,
+        loads: Loads | None = None,
+        want: int = 0,
+        keep: bool = False,
+    ) -> None:
+        size, own = 1 if want & _WANT_CURVATURE else system.first, system.rows
+        self.system, self.order, self.keep = system, order, keep
+        self.answer = None if rows is None else RowsTable(rows, asked, size)
+        self.model = ModelTable(size, want)
+        height = 0 if rows is None else rows.height
+        both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
+        vectors = np.zeros((len(both.items), 11), system.tree.scalar)
+        vectors[:, :9] = both.vectors
+        vectors[: len(own.items), _SCALE] = system.item_scale
+        vectors[: len(own.items), _LEVER] = system.levers
+        last = np.zeros((system.tree.size + 1, 5))
+        lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
+        self.allowed = max(NEVER_MIND, 10 * system.tolerance)
+        last[:-1, _COLUMN_SCALE], last[-1, _ALLOWED] = system.column_scale, self.allowed
+        if masses is not None:  # in the order of their frames
+            order_of = np.argsort(masses.frames, kind="stable")
+            masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])
+        super().__init__(
+            system.tree,
+            rows=replace(both, vectors=vectors),
+            masses=masses,
+            loads=loads,
+            asked=(order, height, size, want),
+            system=(len(own.items), own.height, system.left_out, _LOWER if lower else 0, asked),
+            width=0 if self.answer is None else self.answer.width,
+            last=last,
+        )
+
+    @cached_property
+    def places(self) -> int:
+        """Length of the scratch."""
+        from kic.kernels.transfer import scratch_parts
+
+        return int(scratch_parts(self.plan)[-1])
+
+    @cached_property
+    def x_width(self) -> int:
+        """Numbers of φ to its order."""
+        return self.system.tree.size * sum(self.system.first**k for k in range(self.order + 1))
+
+    def blank(self, count: int, dtype: np.dtype) -> Answer:
+        """Room for the answers of a batch."""
+        kept = count if self.keep else 0
+        return Answer(
+            np.empty((kept, self.x_width), dtype),
+            np.empty((count, self.width), dtype),
+            np.empty((count, self.model.width), dtype),
+            np.empty((count, QUALITY_WIDTH)),
+        )
+
+    def arrive(
+        self,
+        states: np.ndarray,
+        goal: np.ndarray,
+        choice: np.ndarray | None,
+        arrived: np.ndarray,
+        tries: int,
+    ) -> None:
+        """Move closed states to goals of a system's rows, in place; `arrived` is the share that was made."""
+        from kic.kernels.newton import closing_scratch
+
+        entry, size, length = kernel("closing"), self.system.tree.size, closing_scratch(self.plan)
+
+        def work(a: int, b: int) -> None:
+            scratch, whole = np.empty(length), np.empty((2, size), np.int64)
+            entry(
+                self.plan, self.numbers, states[a:b], goal[a:b], choice, scratch, whole, arrived[a:b], tries
+            )
+
+        over_batch()(work, len(states), _START + _PER_COLUMN * size)
+
+    def arguments(
+        self, out: Answer, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
+    ) -> tuple[Any, ...]:
+        """What the kernel is called with: questions, states, scratch of this one call, and answers."""
+        dtype = states.dtype
+        scratch, whole = np.empty(self.places, dtype), np.empty((3, self.system.tree.size), np.int64)
+        questions = self.plan, self.numbers_in(dtype), states, applied, choice
+        return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
+
+    def run_into(self, out: Answer, states: np.ndarray, applied: np.ndarray, choice: np.ndarray) -> int:
+        """Fill a batch's answers; returns how many members need a second look."""
+        count, entry = len(states), kernel("transfer")
+        applied = np.require(applied, states.dtype, ["C", "A", "W"])
+        suspects: list[int] = []
+
+        def work(a: int, b: int) -> None:
+            force = applied[a:b] if len(applied) == count else applied
+            part = out if b - a == count else out.members(slice(a, b))
+            suspects.append(entry(*self.arguments(part, states[a:b], force, choice)))
+
+        if count > 1:
+            over_batch()(work, count, _START + _PER_COLUMN * self.system.tree.size)
+        elif count:
+            work(0, 1)
+        return sum(suspects)
+
+
+def _ordered(tree: Tree, rows: Rows | None) -> bool:
+    """Whether rows have a second order that depends on which coordinate differentiates first, beyond ω."""
+    return rows is not None and any(
+        item.kind == SPIN
+        or (item.kind == OMEGA and item.frame_a != NONE)
+        or (item.kind == UNIT and tree.cols[item.frame_b, 1] > PRISMATIC)
+        for item in rows.source
+    )
+
+
+def system_question(system: System) -> TransferQuestion:
+    """The question for values and first order of a system's own rows in the tree's coordinates."""
+    return TransferQuestion(system, 1)
+
+
+def curvature_question(system: System) -> TransferQuestion:
+    """The question for H(φ', φ') of a system's own rows along one direction of the tree's coordinates."""
+    question = TransferQuestion(system, 2, want=_WANT_CURVATURE)
+    question.width = system.rows.height
+    return question
+
+
+def no_forces(count: int = 1) -> np.ndarray:
+    """No applied forces."""
+    return np.zeros((count, 0, 3))
+
+
+def values_and_rates(question: TransferQuestion, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
+    system = question.system
+    height, size = system.rows.height, system.tree.size
+    T = np.empty((len(states), height * (1 + size)), states.dtype)
+    question.run("system", states, T)
+    values = system.rows.complete(T[:, :height].copy())
+    G = T[:, height:].reshape(len(states), height, size)
+    return values[:, system.picked], G[:, system.picked]
+
+
+def curvature(question: TransferQuestion, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """H(φ', φ') (B, P) of a system's picked rows, along rates φ' (B, M) of the tree's coordinates."""
+    out = question.blank(len(states), states.dtype)
+    out.X = np.require(rates, states.dtype, ["C", "A", "W"])
+    question.run_into(out, states, no_forces(), question.system.no_choice())
+    return out.T[:, question.system.picked]
+
+
+def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and columns of a square system (M, M) in an order that keeps zeros (Markowitz).
+
+    The order does not depend on rounding: among pivots of equal cost and equal size the first is taken.
+    """
+    size = np.abs(scaled.real)
+    there = size > ZERO_SHARE * size.max(axis=1, keepdims=True, initial=0.0)
+    # no pivot much smaller than the largest of its column
+    fit = size >= (1 - TIE_RTOL) * PIVOT_SHARE * size.max(axis=0, initial=0.0)
+    rows, columns = np.empty(len(size), dtype=np.intp), np.empty(len(size), dtype=np.intp)
+    left = np.ones(size.shape, dtype=bool)
+    for k in range(len(size)):
+        usable = left & there
+        best = usable & fit if (usable & fit).any() else usable if usable.any() else left
+        cost = np.multiply.outer(there.sum(axis=1) - 1, there.sum(axis=0) - 1)
+        best = best & (cost == cost[best].min())
+        # not less, so that a NaN is a candidate too
+        i, j = np.argwhere(best & ~(size < (1 - TIE_RTOL) * size[best].max()))[0]
+        rows[k], columns[k] = i, j
+        others = there[:, j].copy()
+        others[i] = False
+        there[others] |= there[i]
+        there[i] = there[:, j] = False
+        left[i] = left[:, j] = False
+    return rows, columns

@@ -1,0 +1,307 @@
+"""Free bodies: the mechanism with every joint cut, on which each joint is nothing but its loads.
+
+Each body floats on a joint of its own from ground, so that its six coordinates are the velocity of its centre
+and its angular velocity, in world axes; generalized loads are then the forces and moments on the bodies.
+Closure rows of all joints say what the joints prevent, rows of their coordinates what they leave free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kic.description.contacts import Contact
+from kic.description.description import Drawing
+from kic.description.parts import Body, Joint, as_matrix
+from kic.description.validation import GROUND
+from kic.dynamics.mass_tables import pack_loads, pack_masses
+from kic.errors import InertiaError
+from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
+from kic.kinematics.items import DIRECTION, OMEGA, POINT, REACH, SPIN, Item
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import WANT_LOADS, DynamicsQuestion, RowsQuestion
+from kic.kinematics.state import columns_to_states
+from kic.kinematics.tree import Tree
+from kic.numerics.rotations import vector_from_matrix
+from kic.transfer.constraint_system import column_scales, row_scales
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where everything is, for B postures.
+
+    Attributes
+    ----------
+    states : (B, S)
+        States of the tree of free bodies.
+    origin, turned : (B, N, 3), (B, N, 3, 3)
+        Centres of the bodies, and their rotations from the drawing.
+    joints : (B, J, 3)
+        Points of the joints, as their second bodies carry them; of contacts, as their first bodies do.
+    lumps : (B, L, 3)
+        Point masses.
+    """
+
+    states: np.ndarray
+    origin: np.ndarray
+    turned: np.ndarray
+    joints: np.ndarray
+    lumps: np.ndarray
+
+
+def spot(body: Body) -> tuple[float, float, float]:
+    """The point whose velocity is the free body's, as drawn: its centre of mass where it has one."""
+    return body.com or body.at or (0.0, 0.0, 0.0)
+
+
+def cut_everywhere(drawing: Drawing) -> Drawing:
+    """The same drawing with a free joint for each body, which the tree keeps, so that it cuts all others.
+
+    Nothing else ties them: couplings are left out, distances may change, and contacts are open.
+    """
+    names: list[str] = []
+    for body in drawing.bodies:
+        name = f"free {body.name}"
+        while name in drawing.parts:
+            name += "'"
+        names.append(name)
+    free = [
+        Joint(name, "free", (GROUND, body.name), at=spot(body))
+        for name, body in zip(names, drawing.bodies, strict=True)
+    ]
+    loose = tuple(replace(distance, fixed=False) for distance in drawing.distances)
+    apart = tuple(replace(contact, closed=False) for contact in drawing.contacts)
+    joints = (*free, *drawing.joints)
+    return replace(
+        drawing, joints=joints, coordinates=tuple(names), couplings=(), distances=loose, contacts=apart
+    )
+
+
+def with_still_bodies(chain: Tree) -> Drawing:
+    """The drawing, where what stands still needs a mass, for its weight, but no inertia."""
+    drawing = chain.drawing
+    still = [body.name for body in drawing.bodies if chain.frame[body.name] < 0]
+    bare = [body.name for body in drawing.bodies if body.name in still and body.mass is None]
+    if bare:
+        raise InertiaError(
+            f"Joint forces of '{drawing.name}' need the mass of what stands still too, for its weight; "
+            f"missing: {', '.join(bare)}. A body without any is written mass = 0.",
+            bodies=tuple(bare),
+        )
+    bodies = [
+        replace(b, inertia=(0.0, 0.0, 0.0)) if b.name in still and b.inertia is None else b
+        for b in drawing.bodies
+    ]
+    return replace(drawing, bodies=tuple(bodies))
+
+
+def freedom_items(tree: Tree, joint: Joint) -> list[Item]:
+    """Rates of a joint's coordinates, one row each, where the joint is cut."""
+    if joint.type != "free":
+        return cut_joint_part(tree, joint).items[: joint.freedoms] if joint.freedoms else []
+    # a free joint closes no loop, and is no cut joint elsewhere
+    a, b = (tree.frame[body] for body in joint.bodies)
+    here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
+    axes = [tuple(tree.local_vector(a, e)) for e in np.eye(3)]
+    return [Item(REACH, b, a, there, here, u) for u in axes] + [Item(SPIN, b, a, extra=u) for u in axes]
+
+
+def _point(tree: Tree, frame: int, at: Any) -> Item:
+    """A point of the drawing, carried by a frame."""
+    return Item(POINT, frame, local_b=tuple(tree.local_point(frame, at)))
+
+
+def _table(question: RowsQuestion, states: np.ndarray) -> list[np.ndarray]:
+    """Values and coefficients of rows at states (B, S)."""
+    return question.answer.split(question.table(states), (len(states),))
+
+
+def _vectors(a: np.ndarray) -> np.ndarray:
+    """Three numbers together, (…, 3 n) as (…, n, 3)."""
+    return a.reshape(*a.shape[:-1], a.shape[-1] // 3, 3)
+
+
+class FreeBodies:
+    """Bodies of a mechanism, each free in space, with what its joints prevent and leave.
+
+    Parameters
+    ----------
+    chain : Tree
+        Spanning tree of the mechanism itself, by which the bodies move.
+    length : float
+        Characteristic length of the mechanism.
+
+    Attributes
+    ----------
+    size : int
+        Numbers of the largest table of one posture.
+    tree : Tree
+        The tree in which each body hangs on ground by a free joint; all joints of the drawing are its cuts.
+    joints : tuple of Joint and Contact
+        The joints, as drawn, and then the closed contacts, which are joints without coordinates here.
+    loads : Loads
+        Forces, moments and springs on the free bodies.
+    freedoms : tuple of str
+        Names of the coordinates of all joints.
+    prevented, left : RowsQuestion
+        Closure rows of all joints (R), and rates of all their coordinates (F).
+    scale, scale_left : (R,), (F,)
+        What those rows are divided by.
+    owner, owner_left : (R,), (F,) int
+        Joint, by its number among `joints`, of those rows.
+    ties : tuple of str
+        Names of the K couplings and fixed distances.
+    on_freedoms : (F, K)
+        Effort at each freedom for a unit load of each of them: a coupling's numbers.
+    scale_ties : (K,)
+        What their rows are divided by.
+    column_scale : (N, 6)
+        What the coordinates of the bodies are multiplied by.
+    """
+
+    def __init__(self, chain: Tree, length: float) -> None:
+        drawing = with_still_bodies(chain)
+        self.chain = chain
+        self.tree = Tree(cut_everywhere(drawing))
+        self.loads = pack_loads(self.tree)
+        self.loading = DynamicsQuestion(self.tree, pack_masses(self.tree), self.loads, WANT_LOADS)
+        self._make_bodies(drawing)
+        self._make_joints(drawing, length)
+        self.size = max((len(self.owner) + len(self.ties)) * self.tree.size, self._moving.width)
+
+    def _make_bodies(self, drawing: Drawing) -> None:
+        bodies = drawing.bodies
+        self._number = {body.name: i for i, body in enumerate(bodies)}
+        self._drawn = np.array([spot(body) for body in bodies])
+        self._mass = np.array([body.mass for body in bodies], dtype=float)
+        zero = (0.0,) * 6
+        self._inertia = np.array([as_matrix(body.inertia or zero) for body in bodies])  # type: ignore[arg-type]
+        lumps = [point for point in drawing.points if point.mass and point.body != GROUND]
+        self._lump_mass = np.array([point.mass for point in lumps])
+        self._lump_body = np.array([self._number[point.body] for point in lumps], dtype=np.intp)
+        chain, frames = self.chain, [self.chain.frame[body.name] for body in bodies]
+        centres = [_point(chain, frame, at) for frame, at in zip(frames, self._drawn, strict=True)]
+        axes = [
+            Item(DIRECTION, frame, local_b=tuple(chain.local_vector(frame, e)))
+            for frame in frames for e in np.eye(3)
+        ]  # fmt: skip
+        carried = [_point(chain, chain.frame[point.body], point.at) for point in lumps]
+        turnings = [Item(OMEGA, frame) for frame in frames]
+        self._places = RowsQuestion(chain, plain_rows(chain, [*centres, *axes, *carried]), 1)
+        self._moving = RowsQuestion(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
+
+    def _make_joints(self, drawing: Drawing, length: float) -> None:
+        tree, touching = self.tree, drawing.touching
+        self.joints: tuple[Joint | Contact, ...] = (*drawing.joints, *touching)
+        # columns of each body's six coordinates, and their units
+        last = np.array([tree.frame[body.name] for body in drawing.bodies])
+        self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
+        self.column_scale = column_scales(tree, length)[self._columns].reshape(-1, 6)
+        held = [closure_items(tree, joint) for joint in drawing.joints]
+        held += [contact_items(tree, contact) for contact in touching]
+        self.prevented, self.scale, self.owner = self._rows(held, length)
+        left = [freedom_items(tree, joint) for joint in drawing.joints]
+        self.left, self.scale_left, self.owner_left = self._rows(left, length)
+        self.freedoms = tuple(name for joint in drawing.joints for name in joint.components)
+        self._make_ties(drawing, length)
+        # a joint's wrench is read where it acts on the second body; if that is ground, from the first
+        first, second = (
+            np.array([self._number.get(joint.bodies[k], -1) for joint in self.joints]) for k in (0, 1)
+        )
+        self._read = np.where(second < 0, first, second)
+        self._sign = np.where(second < 0, -1.0, 1.0)
+        # a point without friction glides on the second body
+        self._carrier = np.where([isinstance(joint, Contact) for joint in self.joints], first, second)
+        self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in self.joints])
+
+    def _make_ties(self, drawing: Drawing, length: float) -> None:
+        rods = [distance for distance in drawing.distances if distance.fixed]
+        self.ties = (*(coupling.name for coupling in drawing.couplings), *(rod.name for rod in rods))
+        self.on_freedoms = np.zeros((len(self.freedoms), len(self.ties)))
+        for k, coupling in enumerate(drawing.couplings):
+            for coordinate, number in drawing.terms[coupling.name]:
+                self.on_freedoms[self.freedoms.index(coordinate), k] = number
+        terms = np.abs(self.on_freedoms[:, : len(drawing.couplings)]) * self.scale_left[:, None]
+        self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
+        self._rods = self._rows([[distance_item(self.tree, rod)] for rod in rods], length)[0]
+
+    def _rows(self, made: list[list[Item]], length: float) -> tuple[RowsQuestion, np.ndarray, np.ndarray]:
+        """Rows of the items of each joint, what they are divided by, and whose they are."""
+        items = [item for of_joint in made for item in of_joint]
+        counts = [sum(item.height for item in of_joint) for of_joint in made]
+        question = RowsQuestion(self.tree, plain_rows(self.tree, items), 1)
+        return question, row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
+
+    def places(self, states: np.ndarray) -> Places:
+        """Where everything is at states (B, S) of the mechanism."""
+        rows = _vectors(_table(self._places, states)[0])
+        count = len(self._drawn)
+        origin = rows[:, :count]
+        # columns of the rotation: where the drawing's unit vectors have gone
+        turned = np.swapaxes(rows[:, count : 4 * count].reshape(len(states), count, 3, 3), -1, -2)
+        of = self._carrier
+        arm = np.einsum("bjik,jk->bji", turned[:, of], self._at - self._drawn[of])
+        joints = np.where((of < 0)[:, None], self._at, origin[:, of] + arm)
+        phi = np.empty((len(states), self.tree.size))
+        six = np.concatenate([origin - self._drawn, vector_from_matrix(turned)], axis=-1)
+        phi[:, self._columns] = six.reshape(len(states), 6 * count)
+        return Places(columns_to_states(self.tree, phi), origin, turned, joints, rows[:, 4 * count :])
+
+    def motion(
+        self, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rates and accelerations (B, P) of centres, turnings and point masses, from those of the tree."""
+        _, G, H = _table(self._moving, states)
+        bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
+        return np.einsum("bpn,bn->bp", G, phid), np.einsum("bpn,bn->bp", G, phidd) + bias
+
+    def twists(self, rates: np.ndarray) -> np.ndarray:
+        """Velocities of centres and turnings (B, N, 6), from the rates (B, P) of all that moves."""
+        v = _vectors(rates)
+        count = len(self._drawn)
+        return np.concatenate([v[:, :count], v[:, count : 2 * count]], axis=-1)
+
+    def inertia(self, places: Places, rates: np.ndarray, accelerations: np.ndarray) -> np.ndarray:
+        """Forces and moments (B, N, 6) that the motion needs, by Newton and Euler, about the centres."""
+        omega, a = self.twists(rates)[..., 3:], self.twists(accelerations)
+        J = places.turned @ self._inertia @ np.swapaxes(places.turned, -1, -2)
+        momentum = np.einsum("bnij,bnj->bni", J, omega)
+        wrench = np.empty_like(a)
+        wrench[..., :3] = self._mass[:, None] * a[..., :3]
+        wrench[..., 3:] = np.einsum("bnij,bnj->bni", J, a[..., 3:]) + np.cross(omega, momentum)
+        force = self._lump_mass[:, None] * _vectors(accelerations)[:, 2 * len(self._drawn) :]
+        arm = places.lumps - places.origin[:, self._lump_body]
+        lumps = np.concatenate([force, np.cross(arm, force)], axis=-1)
+        on = np.arange(len(self._drawn))[:, None] == self._lump_body
+        return wrench + on.astype(float) @ lumps
+
+    def applied(self, places: Places, force: np.ndarray, twists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Load and drag (B, N, 6) of gravity, forces, springs and dampers, on bodies that move so."""
+        count = len(twists)
+        load, damping = self.loading.model.split(self.loading.table(places.states, force), (count,))
+        rates = np.empty((count, self.tree.size))
+        rates[:, self._columns] = twists.reshape(count, self.tree.size)
+        return self.by_body(load), self.by_body(np.einsum("bmn,bn->bm", damping, rates))
+
+    def by_body(self, G: np.ndarray) -> np.ndarray:
+        """Columns of the tree as (…, N, 6): what belongs to each body's velocity and turning."""
+        return G[..., self._columns].reshape(*G.shape[:-1], len(self._drawn), 6)
+
+    def first_order(self, question: RowsQuestion, places: Places) -> np.ndarray:
+        """G (B, R, N, 6) of rows: forces and moments on the bodies of a unit load at each."""
+        return self.by_body(_table(question, places.states)[1])
+
+    def ties_first_order(self, places: Places, left: np.ndarray) -> np.ndarray:
+        """G (B, K, N, 6) of couplings and fixed distances, given that of the freedoms (B, F, N, 6)."""
+        coupled = np.einsum("fk,bfnc->bknc", self.on_freedoms, left)
+        count = len(self.ties) - self._rods.answer.rows.height
+        return np.concatenate([coupled[:, :count], self.first_order(self._rods, places)], axis=1)
+
+    def wrenches(self, G: np.ndarray, owner: np.ndarray, places: Places) -> np.ndarray:
+        """Wrenches (B, R, 6) on the second bodies of the rows' joints, about the joints' points."""
+        read = self._read[owner]
+        W = G[:, np.arange(len(owner)), read] * self._sign[owner, None]
+        arm = places.joints[:, owner] - places.origin[:, read]
+        return np.concatenate([W[..., :3], W[..., 3:] - np.cross(arm, W[..., :3])], axis=-1)
