@@ -14,7 +14,7 @@ from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, OutOfRangeError, shown
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.queries import ContributionsQuestion
+from kic.dynamics.queries import ContributionsQuestion
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.dynamics.queries import ModelTable
 from kic.errors import InputError, UnknownNameError, placed, shown, unknown
-from kic.kinematics.queries import WANT_INERTIA, WANT_LOADS, ModelTable, RowsTable, Table, kernel
+from kic.kinematics.queries import WANT_INERTIA, WANT_LOADS, RowsTable, Table, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import broadcast_batches, check_finite, check_order, numbers, trailing

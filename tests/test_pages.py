@@ -368,7 +368,7 @@ def test_colours_are_seen_on_dark_paper() -> None:
     for name in names:
         contrast = (luminance(dark(getattr(figures, name))) + 0.05) / (paper + 0.05)
         assert contrast > 4.5, (name, contrast)
-    css = (Path(kic.__file__).parent / "reporting" / "page.css").read_text(encoding="utf-8")
+    css = (Path(kic.__file__).parent / "report" / "page.css").read_text(encoding="utf-8")
     assert f"--paper: {PAPER};" in css
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from kic.description.validation import (
     STRICT,
@@ -19,10 +19,6 @@ from kic.description.validation import (
 )
 from kic.display import Sheet
 from kic.errors import ModelError, shown
-
-if TYPE_CHECKING:
-    from kic.dynamics.friction import Pressing
-
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
 # the rows that a contact keeps at zero while it is closed: along the normal, the two tangents, and spin
@@ -153,19 +149,6 @@ class Contact:
     def rows(self) -> tuple[str, ...]:
         """Names of its rows: what it keeps at zero while it is closed."""
         return tuple(f"{self.name}.{row}" for row in HOLDS[self.type])
-
-
-def pressing_of(contacts: Iterable[Contact]) -> Pressing:
-    """Contacts as arrays: what their loads are, and which they can have."""
-    from kic.dynamics.friction import Pressing
-
-    every = tuple(contacts)
-    return Pressing(
-        [c.name for c in every],
-        [c.type for c in every],
-        [c.friction or 0.0 for c in every],
-        [c.torsion or 0.0 for c in every],
-    )
 
 
 def tell(sheet: Sheet, contacts: Iterable[Contact]) -> None:

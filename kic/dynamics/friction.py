@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kic.grasp.contacts import KINDS
+from kic.description.contacts import HOLDS, Contact
 from kic.numerics.conic_programs import Program, centre
 
 # loads smaller than this share of the largest, or of what they come from, are zero but for rounding
@@ -88,7 +88,7 @@ class Pressing:
         self.names = tuple(names)
         self.bounds = np.array(friction, dtype=float), np.array(torsion, dtype=float)
         self.pinned = np.array([kind == "pinned" for kind in kinds], dtype=bool)
-        widths = [KINDS[kind] for kind in kinds]
+        widths = [len(HOLDS[kind]) for kind in kinds]
         ends = np.cumsum(widths, dtype=np.intp).tolist()
         self.rows = ends[-1] if ends else 0
         self._first = np.array([end - width for end, width in zip(ends, widths, strict=True)], dtype=np.intp)
@@ -160,3 +160,14 @@ class Pressing:
         weight = middle.z[program.starts]
         best = load + size * (play @ middle.x)
         return middle.margin, best, who[weight > IN_THE_WAY * weight.max()].tolist()
+
+
+def pressing_of(contacts: Iterable[Contact]) -> Pressing:
+    """Contacts as arrays: what their loads are, and which they can have."""
+    every = tuple(contacts)
+    return Pressing(
+        [c.name for c in every],
+        [c.type for c in every],
+        [c.friction or 0.0 for c in every],
+        [c.torsion or 0.0 for c in every],
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.contacts import Contact
+from kic.description.contacts import HOLDS, Contact
 from kic.description.parts import Body
 from kic.description.validation import GROUND
 from kic.display import Sheet, member
@@ -22,8 +22,8 @@ from kic.numerics.arguments import names_of
 from kic.numerics.arrays import broadcast_batches, numbers, trailing
 from kic.transfer.compiled_model import Model
 
-KINDS = {"point": 1, "friction": 3, "soft": 4, "pinned": 3}
-"""Kinds of contact, with the components of force that each gives in space."""
+KINDS = {kind: len(rows) for kind, rows in HOLDS.items()}
+"""Number of force components of each contact type in space."""
 PLANAR = {"point": 1, "friction": 2, "soft": 2, "pinned": 2}
 """The same in a plane, where a moment about the normal does nothing."""
 # a normal may leave the plane by so much of itself

@@ -10,8 +10,9 @@ from kic.errors import InputError, UnknownNameError, shown, unknown
 
 def models_directory() -> Path:
     """Folder of the shipped models: inside the installed package, or beside it in a checkout."""
-    installed = Path(__file__).parent / "models"
-    return installed if installed.is_dir() else Path(__file__).parent.parent / "models"
+    package = Path(__file__).parents[1]
+    installed = package / "models"
+    return installed if installed.is_dir() else package.parent / "models"
 
 
 def model_names() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.contacts import pressing_of
+from kic.dynamics.friction import pressing_of
 from kic.errors import InputError, SingularError, shown
 from kic.joint_forces.joint_forces import JointForces, Split
 from kic.kinematics.items import SPIN, Item

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.contacts import pressing_of
 from kic.dynamics.drive_train import Train
-from kic.dynamics.friction import SMALL, remarks
+from kic.dynamics.friction import SMALL, pressing_of, remarks
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
 from kic.kinematics.tree import PRISMATIC

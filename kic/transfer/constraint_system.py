@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
+from kic.dynamics.queries import ModelTable
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
 from kic.kinematics.items import DISTANCE, GEAR, NONE, OMEGA, PLANE_ANGLE, POINT, REACH, SPIN, UNIT, Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
-from kic.kinematics.queries import ModelTable, Question, RowsTable, kernel, over_batch
+from kic.kinematics.queries import Question, RowsTable, kernel, over_batch
 from kic.kinematics.tree import PRISMATIC, Tree
 
 # as in kernels.layout and kernels.transfer

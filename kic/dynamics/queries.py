@@ -1,0 +1,70 @@
+"""Queries to the dynamics kernels: I*, P*, loads, and the contribution of each body."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from kic.dynamics.mass_tables import Loads, Masses
+from kic.kinematics.queries import WANT_INERTIA, WANT_LOADS, Question, Table
+from kic.kinematics.tree import Tree
+
+
+class ModelTable(Table):
+    """I*, P*, load and damping, as far as wanted, in so many coordinates."""
+
+    def __init__(self, size: int, want: int) -> None:
+        shapes: list[tuple[int, ...]] = [(size, size), (size,) * 3] if want & WANT_INERTIA else []
+        shapes += [(size,), (size, size)] if want & WANT_LOADS else []
+        super().__init__(shapes)
+
+
+class DynamicsQuestion(Question):
+    """I*, P*, load and damping in the tree's coordinates; the first or the last two alone if so wanted."""
+
+    def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
+        self.model = ModelTable(tree.size, want)
+        super().__init__(
+            tree, masses=masses, loads=loads, asked=(2, 0, tree.size, want), width=self.model.width
+        )
+
+    def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
+        T = np.empty((len(states), self.width), states.dtype) if out is None else out
+        if applied.dtype != states.dtype or not applied.flags.carray:
+            applied = np.require(applied, states.dtype, ["C", "A", "W"])
+        return self.run("dynamics", states, T, applied)
+
+
+class ContributionsQuestion(Question):
+    """Each body's shares of I* and P*, in the tree's coordinates or in `size` others."""
+
+    def __init__(self, tree: Tree, masses: Masses, size: int | None = None) -> None:
+        M, N = tree.size if size is None else size, len(masses.names)
+        self.shapes = [(N, M, M), (N, M, M), (N, M, M, M), (N, M, M, M)]
+        super().__init__(tree, masses=masses, asked=(2, 0, M, 0), width=2 * M * M * (1 + M))
+        self._elsewhere = size is not None
+
+    @cached_property
+    def scratch(self) -> int:
+        """With the tables of the frames, where the coordinates are others."""
+        size, mobile = int(self.plan[1, 2]), len(self.tree.cols)
+        pair = 6 * (1 + size + size * size)
+        blocks = (mobile + 1) * (6 * size + 15 * size * size) if self._elsewhere else 0
+        return 20 * mobile + pair + blocks
+
+    def table(self, states: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """I linear, I angular, P linear, P angular side by side, (B, N, width)."""
+        T = np.empty((len(states), self.plan[0, 2], self.width), states.dtype)
+        return self.run("links", states, T, X, np.zeros(len(self.tree.cols), np.int64))
+
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
+        """Views of the four parts with the batch axes in front."""
+        parts, start = [], 0
+        for shape in self.shapes:
+            width = prod(shape[1:])
+            parts.append(T[..., start : start + width].reshape(batch + shape))
+            start += width
+        return parts
