@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -12,19 +12,17 @@ from kic.description.parts import Joint
 from kic.display import Sheet, member
 from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
+from kic.dynamics.queries import ContributionsQuestion
 from kic.errors import InputError, OutOfRangeError, shown
 from kic.kinematics.coefficients import Coefficients
-from kic.dynamics.queries import ContributionsQuestion
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
-    check_failures,
     check_finite,
     check_order,
     spread,
     surviving,
-    trailing,
 )
 from kic.transfer.compiled_model import Model
 from kic.transfer.constraint_system import PIVOT
@@ -39,35 +37,37 @@ if TYPE_CHECKING:
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import Drive
     from kic.dynamics.dynamics import Dynamics
-    from kic.grasp.grasp import Answers, Grasp
+    from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
     from kic.kinematics.coefficients import Coefficients
     from kic.linear.linearize import Linearization
-    from kic.linear.state_space import Plant, StateSpace
+    from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
     from kic.operational_space.operational_space import OperationalSpace
     from kic.operational_space.redundancy import Resolution
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-def valued(joints: Iterable[Joint]) -> list[str]:
-    """Components of joints that have values in a loop, too: all but those of balls."""
-    return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]]
+class Configuration:
+    """A posture of a mechanism, or a batch of postures, with its frames known.
 
+    Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
 
-def single_values(placement: Placement, names: Iterable[str]) -> np.ndarray:
-    """Values (n,) of single rows of one posture, NaN where there is none."""
-    found = []
-    for name in names:
-        try:
-            found.append(placement.value(name))
-        except InputError:
-            found.append(np.array(np.nan))
-    return np.array(found)
+    Attributes
+    ----------
+    ok : (...) bool
+        Members that have a posture; the others are NaN in every answer.
+    state : (..., S)
+        State of the spanning tree, what `Mechanism.prepare` takes: one number for each revolute or
+        slider, a unit quaternion (w, x, y, z) for each ball.
 
-
-class Placement:
-    """Where everything is: states that were closed, values of rows, places of bodies."""
+    Examples
+    --------
+    >>> import kic
+    >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
+    >>> c.batch, c.value("tip").round(3).tolist()
+    ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
+    """
 
     def __init__(
         self,
@@ -310,13 +310,341 @@ class Placement:
     def _repr_html_(self) -> str:
         return self.sheet().html()
 
+    def coefficients(
+        self,
+        of: str | Iterable[str],
+        order: int = 2,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Coefficients:
+        """G, H and D of anything that moves, with respect to any coordinates.
 
-class Actuation(Placement):
-    """A posture with the questions that actuators ask; see `Configuration`."""
+        Parameters
+        ----------
+        of : str or list of str
+            Points ("tip"), bodies ("hand": x y z of its reference point, then wx wy wz), joints,
+            distances, or single rows of them ("tip.x", "hand.wz", "hand.angle" of a planar mechanism).
+        order : {1, 2, 3}
+            Highest order.
+        wrt : str or list of str, optional
+            The coordinates: joints, points, body motion, distances, or single rows of them, as many as
+            the mechanism has freedoms. By default the mechanism's own.
+        failures : {"raise", "mask"}
+            What becomes of members where the coordinates can not drive the mechanism: an error that names
+            them, or NaN.
 
-    # answered by `Configuration`, on which these stand
-    coefficients: Any
-    dynamics: Any
+        Returns
+        -------
+        Coefficients
+            G (..., P, M), H (..., P, M, M), D (..., P, M, M, M), with named rows and columns
+            (Tables 2-3 to 2-5).
+
+        Raises
+        ------
+        UnknownNameError
+            For a name that is not there, with the candidates.
+        InputError
+            For an order that is none, a part that has no such rows, or another number of coordinates
+            than freedoms.
+        SingularError
+            Where the coordinates can not drive the mechanism; it names some that can.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.coefficients("tip", order=1).G
+        array([[0., 0.],
+               [2., 1.],
+               [0., 0.]])
+        """
+        model = self._model
+        transfer = model.asked(wrt)
+        if transfer is None:
+            question = model.rows(of, check_order(order))
+            table: Any = question.answer
+            ok, pivot = self._ok, None
+            T = self._masked(question.table(self._states))
+        else:
+            names = names_of(of, least=1)
+            chosen, asked = transfer, model.elsewhere(transfer, names, check_order(order))
+            table = asked.answer
+            good, found = surviving(
+                self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
+            )
+            T, pivot = spread(found.T, good), spread(found.quality[:, PIVOT], good).reshape(self.batch)
+            ok = good
+        model.check_distances(table.rows, T, ok)
+        check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
+        return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot)
+
+    def dynamics(
+        self,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
+    ) -> Dynamics:
+        """I*, P* and loads in any coordinates.
+
+        Parameters
+        ----------
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
+        applied : dict of str to (..., 3) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+        motors : bool
+            Whether to add the rotors of the motors and their damping (eq 2-237); else efforts are those at
+            the joints.
+
+        Returns
+        -------
+        Dynamics
+            I* (..., M, M), P* (..., M, M, M), Tᴸ (..., M) (eqs 2-196, 2-197, 2-125, 2-147).
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+        InputError
+            For a force that is not there, a spring whose ends meet, motors that are not drawn, or their dry
+            friction, which is no part of such a model.
+        SingularError
+            Where the coordinates can not drive the mechanism.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
+        array([-19.62 ,  -4.905])
+        """
+        if flag("motors", motors):
+            from kic.actuation.motors import rotor_dynamics
+
+            return self.dynamics(wrt, applied, failures) + rotor_dynamics(self, wrt, failures)
+        model = self._model
+        force, batch = model.loads.applied(applied, self.name)
+        states, shape, ok = self._states, self.batch, self._ok
+        if batch:
+            shape = broadcast_batches(applied=batch, posture=self.batch)
+            states = np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
+            ok = None if ok is None else np.broadcast_to(ok, shape)
+            force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
+        force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
+        dtype = np.result_type(states, force)
+        states = np.require(states, dtype, ["C", "A", "W"])
+        transfer = model.asked(wrt)
+        if transfer is None:
+            question = model.dynamics()
+            T = question.table(states, force)
+            parts = question.model.split(T, shape)
+            model.check_springs(parts[2], ok)
+            flat = None if ok is None else ok.reshape(-1)
+            check_finite("I*, P* or loads", self.name, T, flat)
+            if flat is not None:
+                T[~flat] = np.nan
+            I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
+            return Dynamics(
+                model.coordinates,
+                I,
+                P,
+                load,
+                damping,
+                holonomic=not model.tree.balls,
+                inertia_error=model.inertia_error_at(None, states)[0],
+            )
+        return self._transferred(transfer, states, shape, ok, force, failures)
+
+    def _transferred(
+        self,
+        transfer: Transfer,
+        states: np.ndarray,
+        shape: tuple[int, ...],
+        ok: np.ndarray | None,
+        force: np.ndarray,
+        failures: str,
+    ) -> Dynamics:
+        """Dynamics in chosen coordinates (3-34 to 3-36)."""
+        model = self._model
+        good, parts = surviving(
+            np.ones(shape, dtype=bool) if ok is None else ok,
+            failures,
+            lambda members: model.transferred(
+                transfer, states[members], force if len(force) == 1 else force[members]
+            ),
+        )
+        model.check_springs(parts[2], None)
+        for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
+            check_finite(quantity, self.name, part)
+        full = [spread(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
+
+        def error() -> np.ndarray:
+            found = model.inertia_error_at(transfer, states[good.reshape(-1)])
+            return spread(found, good).reshape(*shape, found.shape[-1])
+
+        I, P, load, damping = full
+        return Dynamics(
+            transfer.labels,
+            I,
+            P,
+            load,
+            damping,
+            holonomic=transfer.holonomic,
+            inertia_error=error,
+        )
+
+    def contributions(
+        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+    ) -> Contributions:
+        """Freeman's sums: what each body contributes to I* and P*, by linear and angular momentum.
+
+        Parameters
+        ----------
+        wrt : str or list of str, optional
+            The coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        Contributions
+            Shares (..., N, M, M) and (..., N, M, M, M) (eqs 2-157, 2-158, 2-193, 2-194).
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
+        >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
+        np.float64(2.6666666666666665)
+        """
+        model = self._model
+        transfer = model.asked(wrt)
+        if transfer is None:
+            question = model.contributions
+            T = self._masked(question.table(self._states))
+            check_finite("Contributions", self.name, T, None if self._ok is None else self._ok.reshape(-1))
+            parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
+            return Contributions(model.masses.names, model.coordinates, *parts)
+        chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
+
+        def shares(members: Any) -> np.ndarray:
+            states = self._states[members]
+            return question.table(states, chosen.solve(states, 2).X)
+
+        good, T = surviving(self.ok, failures, shares)
+        check_finite("Contributions", self.name, T)
+        T = spread(T, good)
+        return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
+
+    def joint_forces(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        actuators: str | Iterable[str] | None = None,
+        split: Literal["minimum norm"] | None = None,
+        effort: Any = None,
+    ) -> JointForces:
+        """Forces and moments in all joints for a motion, and the efforts that it takes.
+
+        The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
+        that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
+        distance as a force between its points; a closed contact is a joint. There is no friction in joints.
+        Bodies are rigid: where they are held more often than needed, their equilibrium leaves components
+        open. Those are NaN and are named; all others are as exact as the rest.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Rates and accelerations of the coordinates; at rest if left out.
+        wrt : str or list of str, optional
+            The coordinates of the motion, as in `coefficients`; by default the mechanism's own.
+        applied : dict of str to (..., 3) array_like, optional
+            Components of named forces and moments, instead of those of the model.
+        actuators : str or list of str, optional
+            Where efforts act; by default at the coordinates. An effort at a joint acts between its two
+            bodies, one at a distance between its two points; one at a row of a point or of a body is a force
+            or a moment on it from outside. There may be more than freedoms.
+        split : {None, "minimum norm"}
+            How open components are chosen: not at all, or so that the sum over all joints (and actuators, if
+            there are more than freedoms) of (force · L)² + moment² is least: of all that joints hold, about
+            their points, L being the largest extent of the drawing. A coupling counts with the largest of
+            its efforts.
+        effort : (..., A) array_like, optional
+            Efforts of the actuators, such as `distribute` or `Grasp.motion` chose; NaN where there are none.
+            They must make the motion, and what they miss of it, a millionth at most, is put right.
+
+        Returns
+        -------
+        JointForces
+            ``f["C"].force`` and ``f["C"].moment`` (..., 3), ``f.effort`` (..., A), ``f.undetermined``.
+
+        Raises
+        ------
+        InertiaError
+            If a body has no mass or inertia; what stands still needs a mass.
+        InputError
+            For another shape or kind of numbers, fewer actuators than freedoms, or efforts that do not make
+            the motion.
+        SingularError
+            Where the coordinates can not drive the mechanism, or the actuators can not hold it.
+
+        Examples
+        --------
+        >>> import kic
+        >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
+        >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
+        (array([...,     nan]), array([ 0.0504, -0.8259]))
+        """
+        from kic.joint_forces.reactions import joint_forces
+
+        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort)
+
+    def singularities(
+        self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None
+    ) -> Singularities:
+        """Singular postures between the members of a path or a grid, and how near every member is to one.
+
+        Parameters
+        ----------
+        inputs : str or list of str, optional
+            Rows that drive the mechanism, as many as freedoms; by default its coordinates.
+        outputs : str or list of str, optional
+            Rows of interest, such as those of a point; no more than freedoms.
+
+        Returns
+        -------
+        Singularities
+            ``measures`` (...) of the kinds "inputs", "outputs" and "closure"; iterated, the postures found.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For names that are not there, another number of inputs than freedoms, more outputs, inputs that
+            drive the mechanism nowhere, outputs that nothing moves or that depend on one another everywhere,
+            or a mechanism without freedom; on iteration, for one posture without neighbours.
+
+        Examples
+        --------
+        >>> import kic
+        >>> import numpy as np
+        >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
+        >>> for one in turn.singularities(inputs="D"):
+        ...     print(one.text())
+        inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
+        inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
+        """
+        from kic.analysis.singularities import singularities
+
+        return singularities(self, inputs, outputs)
 
     def distribute(
         self,
@@ -384,14 +712,9 @@ class Actuation(Placement):
         >>> d.share.round(3).tolist()
         [0.101, 0.268, 0.444, 0.444]
         """
-        from kic.actuation.distribution import Sharing, distribute, efforts_of, labels_of
+        from kic.actuation.distribution import distribute
 
-        c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
-        given = {"effort": efforts_of("effort", effort, len(c.columns))}
-        if preload is not None:
-            given["preload"] = efforts_of("preload", preload, len(c.rows))
-        sharing = Sharing(self._model, c, criterion, limits, lower, **given)
-        return distribute(sharing, given["effort"], given.get("preload"), failures)
+        return distribute(self, effort, actuators, criterion, limits, lower, preload, wrt, failures)
 
     def internal_loads(
         self,
@@ -431,10 +754,9 @@ class Actuation(Placement):
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
         """
-        from kic.actuation.distribution import Sharing, internal_loads, labels_of
+        from kic.actuation.distribution import internal_loads
 
-        c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
-        return internal_loads(Sharing(self._model, c, criterion, limits), failures)
+        return internal_loads(self, actuators, criterion, limits, wrt, failures)
 
     def actuator_dynamics(
         self,
@@ -472,15 +794,9 @@ class Actuation(Placement):
         >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
         """
-        from kic.actuation.distribution import Sharing, actuator_dynamics, labels_of
+        from kic.actuation.distribution import actuator_dynamics
 
-        c = self.coefficients(labels_of(self._model, actuators), wrt=wrt, failures=failures)
-        dynamics = self.dynamics(wrt=wrt, applied=applied, failures=failures)
-        return actuator_dynamics(Sharing(self._model, c, criterion, limits), dynamics, failures)
-
-
-class TaskSpace(Actuation):
-    """A posture with the questions that a task asks; see `Configuration`."""
+        return actuator_dynamics(self, actuators, criterion, limits, wrt, applied, failures)
 
     def operational_space(
         self,
@@ -521,11 +837,9 @@ class TaskSpace(Actuation):
         >>> bool(abs(s.G @ s.projector).max() < 1e-12)
         True
         """
-        from kic.operational_space.operational_space import OperationalEvaluator
+        from kic.operational_space.operational_space import operational_space
 
-        f = OperationalEvaluator(self._model, task, wrt)
-        good, table = surviving(self.ok, failures, lambda members: f.table(self._states[members]))
-        return f.results(spread(table, good), self.batch)
+        return operational_space(self, task, wrt, failures)
 
     def ellipsoid(
         self,
@@ -709,10 +1023,6 @@ class TaskSpace(Actuation):
         motion = {"ud": ud, "udd": udd, "uddd": uddd, "qd": qd}
         return resolve(self, task, motion, weight, law, secondary, damping, wrt, failures)
 
-
-class Holding(TaskSpace):
-    """A posture with the questions that a hand or a walker asks; see `Configuration`."""
-
     def grasp(
         self,
         held: str,
@@ -758,52 +1068,9 @@ class Holding(TaskSpace):
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
         True
         """
-        from kic.grasp.contacts import contacts_of, coordinates_of
-        from kic.grasp.grasp import Grasp
+        from kic.grasp.grasp import grasp
 
-        check_failures(failures)
-        model = self._model
-        contacts = contacts_of(model, held)
-        opened = model.opened(tuple(contact.name for contact in contacts))
-        names = coordinates_of(opened, held, fingers)
-        apart = Configuration(opened, self.batch, self._states, self._ok)
-        return Grasp(
-            cast("Answers", self),
-            cast("Answers", apart),
-            opened,
-            held,
-            contacts,
-            names,
-            self._masked(self.state.reshape(self._states.shape)).reshape(self.state.shape),
-            check_order(order),
-            failures,
-        )
-
-
-class Linearized(Holding):
-    """A posture with the questions that small deviations ask; see `Configuration`."""
-
-    if TYPE_CHECKING:  # of the class above
-
-        def dynamics(
-            self,
-            wrt: str | Iterable[str] | None = None,
-            applied: dict[str, Any] | None = None,
-            failures: Literal["raise", "mask"] = "raise",
-            motors: bool = False,
-        ) -> Dynamics:
-            """See `Configuration`."""
-            ...
-
-        def coefficients(
-            self,
-            of: str | Iterable[str],
-            order: int = 2,
-            wrt: str | Iterable[str] | None = None,
-            failures: Literal["raise", "mask"] = "raise",
-        ) -> Coefficients:
-            """See `Configuration`."""
-            ...
+        return grasp(self, held, fingers, order, failures)
 
     def linearize(
         self,
@@ -856,66 +1123,9 @@ class Linearized(Holding):
         >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
         (array([-0.0138]), array([[-0.8245]]))
         """
-        from kic.linear.linearize import Linearization, Stiffness, commutator
+        from kic.linear.linearize import linearize
 
-        model = self._model
-        if model.tree.scalar.kind == "O" or self._states.dtype.kind == "O":
-            raise InputError("linearize() is answered in numbers only; this posture holds symbols.")
-        if qdd is not None and effort is not None:
-            raise InputError("Expected `qdd` or `effort` of the nominal motion, got both. Leave one out.")
-        d = self.dynamics(wrt, applied, failures)
-        M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
-        v = np.zeros(M) if qd is None else trailing("qd", qd, M)
-        shafts = self._shafts(3, wrt, failures) if flag("motors", motors) else None
-        if shafts is not None:
-            d = d + model.train.dynamics(shafts)
-            friction = self._friction(shafts, v)
-        if effort is not None:
-            a = d.acceleration(v, trailing("effort", effort, M) - friction)
-        else:
-            a = np.zeros(M) if qdd is None else trailing("qdd", qdd, M)
-        batch = broadcast_batches(posture=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
-        transfer = model.asked(wrt)
-        force, _ = model.loads.applied(applied, self.name)
-        count = prod(batch)
-
-        def members(x: np.ndarray, *shape: int) -> np.ndarray:
-            return np.broadcast_to(x, (*batch, *shape)).reshape(count, *shape)
-
-        states, moving = members(self.state, self._states.shape[-1]), (members(v, M), members(a, M))
-        force = members(force, *force.shape[-2:]) if force.ndim > 2 else force[None]
-        states = np.require(states, np.result_type(states, force), ["C", "A", "W"])
-        question = Stiffness(model, transfer, 3 if v.any() else 2)
-
-        def answer(some: Any) -> np.ndarray:
-            own = force[some] if len(force) == count else force
-            parts = question(states[some], moving[0][some], moving[1][some], own)
-            return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
-
-        good, parts = surviving(np.broadcast_to(self.ok, batch), failures, answer)
-        check_finite("Stiffness", self.name, parts)
-        full = spread(parts, good).reshape(*batch, 3, M, M)
-        full[~good] = np.nan
-        stiffness = full[..., 0, :, :], full[..., 1, :, :]
-        if shafts is not None:
-            rotors = model.train.stiffness(shafts, v, a)
-            stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
-        time = model.drawing.units.time
-        return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, time)
-
-    def _friction(self, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
-        """Efforts (..., M) of dry friction in the motors, whose shafts must turn."""
-        train = self._model.train
-        stuck = (train.friction != 0) & (shafts.velocity(v) == 0)
-        if stuck.any():
-            names = np.array(train.names)[stuck.reshape(-1, len(train.names)).any(axis=0)].tolist()
-            raise InputError(
-                f"Shafts with dry friction stand still ({', '.join(names)}): what holds them there is no "
-                "linear function of small deviations. Give rates that turn them, or draw the motors without "
-                "`friction`.",
-                motors=tuple(names),
-            )
-        return np.einsum("...pk,...p->...k", shafts.G, train.dry(shafts, v))
+        return linearize(self, qd, qdd, wrt, effort, applied, failures, motors)
 
     def state_space(
         self,
@@ -970,89 +1180,9 @@ class Linearized(Holding):
         >>> s.A.shape, s.B.shape, s.C.shape
         ((4, 4), (4, 2), (2, 4))
         """
-        from kic.linear.state_space import Plant
+        from kic.linear.state_space import state_space
 
-        model = self._model
-        model.only_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
-        count = bool(model.drawing.motors) if motors is None else flag("motors", motors)
-        reduced = flag("reduced", reduced)
-        lin = self.linearize(qd, qdd, wrt, effort, applied, failures, count)
-        shafts = self._shafts(2, wrt, failures) if count else None
-        if inputs is None:
-            named = shafts.rows if shafts is not None else lin.coordinates
-        else:
-            named = names_of(inputs, "inputs")
-        plant = Plant(
-            lin,
-            self._gains(named, wrt, failures, lin.batch),
-            model.train if count else None,
-            shafts,
-            reduced,
-        )
-        return plant.state_space(named, self._outputs(outputs, plant, wrt, failures))
-
-    def _gains(
-        self, inputs: tuple[str, ...], wrt: Any, failures: Literal["raise", "mask"], batch: tuple[int, ...]
-    ) -> dict[str, np.ndarray]:
-        """What forces and moments among the inputs give the coordinates, (..., M, 3)."""
-        from kic.linear.linearize import load_gains
-
-        model = self._model
-        asked = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
-        if not asked:
-            return {}
-        transfer = model.asked(wrt)
-
-        def answer(some: Any) -> np.ndarray:
-            return np.stack([*load_gains(model, transfer, self._states[some], asked).values()], axis=1)
-
-        good, parts = surviving(self.ok, failures, answer)
-        full = spread(parts, good).reshape(*self.batch, *parts.shape[1:])
-        return {
-            name: np.broadcast_to(full[..., k, :, :], (*batch, *full.shape[-2:]))
-            for k, name in enumerate(asked)
-        }
-
-    def _outputs(
-        self, outputs: Any, plant: Plant, wrt: Any, failures: Literal["raise", "mask"]
-    ) -> list[tuple[str, np.ndarray]]:
-        """Outputs by name with their rows; those of currents are empty."""
-        lin, X = plant.lin, len(plant.states)
-        if outputs is None:
-            return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))
-        names = names_of(outputs, "outputs")
-        currents = {f"{m}.current" for m in plant.motors}
-        if plant.train is not None:
-            for k, m in enumerate(plant.motors):
-                if f"{m}.current" in names and not plant.train.electrical[k]:
-                    raise InputError(f"'{m}' is a plain source of torque and has no current.", motor=m)
-        moving = [name for name in names if name not in currents]
-        rows = {name: name.removesuffix(".rate") for name in moving}
-        made: dict[str, list[tuple[str, np.ndarray]]] = {}
-        for name, of in rows.items():
-            found = self.coefficients(of, 2, wrt, failures)
-            made[name] = plant.outputs(found, name != of)
-        return [one for name in names for one in made.get(name, [(name, np.zeros(0))])]
-
-    def _shafts(
-        self, order: int, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
-    ) -> Coefficients:
-        """The shafts of the motors as rows."""
-        train = self._model.train
-        return train.shafts(self.coefficients(train.joints, order, wrt, failures))
-
-    def _rotors(self, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]) -> Dynamics:
-        """Rotors and damping of the motors."""
-        train = self._model.train
-        if train.friction.any():
-            dry = [name for name, f in zip(train.names, train.friction, strict=True) if f]
-            raise InputError(
-                f"Motors of '{self.name}' have dry friction ({', '.join(dry)}), which is no part of a model "
-                "in I*, P* and B, and would be left out. Ask for torques that include it with drive(), or "
-                "draw them without `friction`.",
-                motors=tuple(dry),
-            )
-        return train.dynamics(self._shafts(2, wrt, failures))
+        return state_space(self, qd, qdd, wrt, effort, inputs, outputs, motors, reduced, applied, failures)
 
     def drive(
         self,
@@ -1100,400 +1230,22 @@ class Linearized(Holding):
         >>> c.drive([6.0], [0.0]).speed
         array([180.])
         """
-        train = self._model.train
-        d = self.dynamics(wrt, applied, failures)
-        M = len(d.coordinates)
-        v, a = trailing("qd", qd, M), trailing("qdd", qdd, M)
-        j = None if qddd is None else trailing("qddd", qddd, M)
-        if j is None and train.inductance.any():
-            slow = [name for name, L in zip(train.names, train.inductance, strict=True) if L]
-            raise InputError(
-                f"Motors of '{self.name}' have inductance ({', '.join(slow)}): their voltages need the jerk. "
-                "Give `qddd`.",
-                motors=tuple(slow),
-            )
-        shafts = self._shafts(2 if j is None else 3, wrt, failures)
-        rate = None
-        if j is not None:
-            rate = self.linearize(v, a, wrt, applied=applied, failures=failures).rate(j)
-        return train.drive(shafts, d.effort(v, a), rate, v, a, j)
+        from kic.actuation.motors import motor_demand
+
+        return motor_demand(self, qd, qdd, qddd, wrt, applied, failures)
 
 
-class Configuration(Linearized):
-    """A posture of a mechanism, or a batch of postures, with its frames known.
+def valued(joints: Iterable[Joint]) -> list[str]:
+    """Components of joints that have values in a loop, too: all but those of balls."""
+    return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]]
 
-    Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
 
-    Attributes
-    ----------
-    ok : (...) bool
-        Members that have a posture; the others are NaN in every answer.
-    state : (..., S)
-        State of the spanning tree, what `Mechanism.prepare` takes: one number for each revolute or
-        slider, a unit quaternion (w, x, y, z) for each ball.
-
-    Examples
-    --------
-    >>> import kic
-    >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
-    >>> c.batch, c.value("tip").round(3).tolist()
-    ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
-    """
-
-    def coefficients(
-        self,
-        of: str | Iterable[str],
-        order: int = 2,
-        wrt: str | Iterable[str] | None = None,
-        failures: Literal["raise", "mask"] = "raise",
-    ) -> Coefficients:
-        """G, H and D of anything that moves, with respect to any coordinates.
-
-        Parameters
-        ----------
-        of : str or list of str
-            Points ("tip"), bodies ("hand": x y z of its reference point, then wx wy wz), joints,
-            distances, or single rows of them ("tip.x", "hand.wz", "hand.angle" of a planar mechanism).
-        order : {1, 2, 3}
-            Highest order.
-        wrt : str or list of str, optional
-            The coordinates: joints, points, body motion, distances, or single rows of them, as many as
-            the mechanism has freedoms. By default the mechanism's own.
-        failures : {"raise", "mask"}
-            What becomes of members where the coordinates can not drive the mechanism: an error that names
-            them, or NaN.
-
-        Returns
-        -------
-        Coefficients
-            G (..., P, M), H (..., P, M, M), D (..., P, M, M, M), with named rows and columns
-            (Tables 2-3 to 2-5).
-
-        Raises
-        ------
-        UnknownNameError
-            For a name that is not there, with the candidates.
-        InputError
-            For an order that is none, a part that has no such rows, or another number of coordinates
-            than freedoms.
-        SingularError
-            Where the coordinates can not drive the mechanism; it names some that can.
-
-        Examples
-        --------
-        >>> import kic
-        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
-        >>> c.coefficients("tip", order=1).G
-        array([[0., 0.],
-               [2., 1.],
-               [0., 0.]])
-        """
-        model = self._model
-        transfer = model.asked(wrt)
-        if transfer is None:
-            question = model.rows(of, check_order(order))
-            table: Any = question.answer
-            ok, pivot = self._ok, None
-            T = self._masked(question.table(self._states))
-        else:
-            names = names_of(of, least=1)
-            chosen, asked = transfer, model.elsewhere(transfer, names, check_order(order))
-            table = asked.answer
-            good, found = surviving(
-                self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
-            )
-            T, pivot = spread(found.T, good), spread(found.quality[:, PIVOT], good).reshape(self.batch)
-            ok = good
-        model.check_distances(table.rows, T, ok)
-        check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
-        return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot)
-
-    def dynamics(
-        self,
-        wrt: str | Iterable[str] | None = None,
-        applied: dict[str, Any] | None = None,
-        failures: Literal["raise", "mask"] = "raise",
-        motors: bool = False,
-    ) -> Dynamics:
-        """I*, P* and loads in any coordinates.
-
-        Parameters
-        ----------
-        wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
-        applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, instead of those of the model.
-        failures : {"raise", "mask"}
-            As in `coefficients`.
-        motors : bool
-            Whether to add the rotors of the motors and their damping (eq 2-237); else efforts are those at
-            the joints.
-
-        Returns
-        -------
-        Dynamics
-            I* (..., M, M), P* (..., M, M, M), Tᴸ (..., M) (eqs 2-196, 2-197, 2-125, 2-147).
-
-        Raises
-        ------
-        InertiaError
-            If a moving body has no mass or inertia.
-        InputError
-            For a force that is not there, a spring whose ends meet, motors that are not drawn, or their dry
-            friction, which is no part of such a model.
-        SingularError
-            Where the coordinates can not drive the mechanism.
-
-        Examples
-        --------
-        >>> import kic
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
-        array([-19.62 ,  -4.905])
-        """
-        if flag("motors", motors):
-            return self.dynamics(wrt, applied, failures) + self._rotors(wrt, failures)
-        model = self._model
-        force, batch = model.loads.applied(applied, self.name)
-        states, shape, ok = self._states, self.batch, self._ok
-        if batch:
-            shape = broadcast_batches(applied=batch, posture=self.batch)
-            states = np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
-            ok = None if ok is None else np.broadcast_to(ok, shape)
-            force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
-        force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
-        dtype = np.result_type(states, force)
-        states = np.require(states, dtype, ["C", "A", "W"])
-        transfer = model.asked(wrt)
-        if transfer is None:
-            question = model.dynamics()
-            T = question.table(states, force)
-            parts = question.model.split(T, shape)
-            model.check_springs(parts[2], ok)
-            flat = None if ok is None else ok.reshape(-1)
-            check_finite("I*, P* or loads", self.name, T, flat)
-            if flat is not None:
-                T[~flat] = np.nan
-            I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
-            return Dynamics(
-                model.coordinates,
-                I,
-                P,
-                load,
-                damping,
-                holonomic=not model.tree.balls,
-                inertia_error=model.inertia_error_at(None, states)[0],
-            )
-        return self._transferred(transfer, states, shape, ok, force, failures)
-
-    def _transferred(
-        self,
-        transfer: Transfer,
-        states: np.ndarray,
-        shape: tuple[int, ...],
-        ok: np.ndarray | None,
-        force: np.ndarray,
-        failures: str,
-    ) -> Dynamics:
-        """Dynamics in chosen coordinates (3-34 to 3-36)."""
-        model = self._model
-        good, parts = surviving(
-            np.ones(shape, dtype=bool) if ok is None else ok,
-            failures,
-            lambda members: model.transferred(
-                transfer, states[members], force if len(force) == 1 else force[members]
-            ),
-        )
-        model.check_springs(parts[2], None)
-        for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
-            check_finite(quantity, self.name, part)
-        full = [spread(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
-
-        def error() -> np.ndarray:
-            found = model.inertia_error_at(transfer, states[good.reshape(-1)])
-            return spread(found, good).reshape(*shape, found.shape[-1])
-
-        I, P, load, damping = full
-        return Dynamics(
-            transfer.labels,
-            I,
-            P,
-            load,
-            damping,
-            holonomic=transfer.holonomic,
-            inertia_error=error,
-        )
-
-    def contributions(
-        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
-    ) -> Contributions:
-        """Freeman's sums: what each body contributes to I* and P*, by linear and angular momentum.
-
-        Parameters
-        ----------
-        wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
-        failures : {"raise", "mask"}
-            As in `coefficients`.
-
-        Returns
-        -------
-        Contributions
-            Shares (..., N, M, M) and (..., N, M, M, M) (eqs 2-157, 2-158, 2-193, 2-194).
-
-        Raises
-        ------
-        InertiaError
-            If a moving body has no mass or inertia.
-
-        Examples
-        --------
-        >>> import kic
-        >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
-        >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
-        np.float64(2.6666666666666665)
-        """
-        model = self._model
-        transfer = model.asked(wrt)
-        if transfer is None:
-            question = model.contributions
-            T = self._masked(question.table(self._states))
-            check_finite("Contributions", self.name, T, None if self._ok is None else self._ok.reshape(-1))
-            parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
-            return Contributions(model.masses.names, model.coordinates, *parts)
-        chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
-
-        def shares(members: Any) -> np.ndarray:
-            states = self._states[members]
-            return question.table(states, chosen.solve(states, 2).X)
-
-        good, T = surviving(self.ok, failures, shares)
-        check_finite("Contributions", self.name, T)
-        T = spread(T, good)
-        return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
-
-    def joint_forces(
-        self,
-        qd: Any = None,
-        qdd: Any = None,
-        wrt: str | Iterable[str] | None = None,
-        applied: dict[str, Any] | None = None,
-        actuators: str | Iterable[str] | None = None,
-        split: Literal["minimum norm"] | None = None,
-        effort: Any = None,
-    ) -> JointForces:
-        """Forces and moments in all joints for a motion, and the efforts that it takes.
-
-        The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
-        that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
-        distance as a force between its points; a closed contact is a joint. There is no friction in joints.
-        Bodies are rigid: where they are held more often than needed, their equilibrium leaves components
-        open. Those are NaN and are named; all others are as exact as the rest.
-
-        Parameters
-        ----------
-        qd, qdd : (..., M) array_like, optional
-            Rates and accelerations of the coordinates; at rest if left out.
-        wrt : str or list of str, optional
-            The coordinates of the motion, as in `coefficients`; by default the mechanism's own.
-        applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, instead of those of the model.
-        actuators : str or list of str, optional
-            Where efforts act; by default at the coordinates. An effort at a joint acts between its two
-            bodies, one at a distance between its two points; one at a row of a point or of a body is a force
-            or a moment on it from outside. There may be more than freedoms.
-        split : {None, "minimum norm"}
-            How open components are chosen: not at all, or so that the sum over all joints (and actuators, if
-            there are more than freedoms) of (force · L)² + moment² is least: of all that joints hold, about
-            their points, L being the largest extent of the drawing. A coupling counts with the largest of
-            its efforts.
-        effort : (..., A) array_like, optional
-            Efforts of the actuators, such as `distribute` or `Grasp.motion` chose; NaN where there are none.
-            They must make the motion, and what they miss of it, a millionth at most, is put right.
-
-        Returns
-        -------
-        JointForces
-            ``f["C"].force`` and ``f["C"].moment`` (..., 3), ``f.effort`` (..., A), ``f.undetermined``.
-
-        Raises
-        ------
-        InertiaError
-            If a body has no mass or inertia; what stands still needs a mass.
-        InputError
-            For another shape or kind of numbers, fewer actuators than freedoms, or efforts that do not make
-            the motion.
-        SingularError
-            Where the coordinates can not drive the mechanism, or the actuators can not hold it.
-
-        Examples
-        --------
-        >>> import kic
-        >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
-        >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
-        (array([...,     nan]), array([ 0.0504, -0.8259]))
-        """
-        from kic.joint_forces.reactions import joint_forces
-
-        return joint_forces(
-            self._model,
-            self._model.asked(wrt),
-            self.state,
-            self._ok,
-            {"qd": qd, "qdd": qdd},
-            applied,
-            actuators,
-            split,
-            effort,
-        )
-
-    def singularities(
-        self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None
-    ) -> Singularities:
-        """Singular postures between the members of a path or a grid, and how near every member is to one.
-
-        Parameters
-        ----------
-        inputs : str or list of str, optional
-            Rows that drive the mechanism, as many as freedoms; by default its coordinates.
-        outputs : str or list of str, optional
-            Rows of interest, such as those of a point; no more than freedoms.
-
-        Returns
-        -------
-        Singularities
-            ``measures`` (...) of the kinds "inputs", "outputs" and "closure"; iterated, the postures found.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            For names that are not there, another number of inputs than freedoms, more outputs, inputs that
-            drive the mechanism nowhere, outputs that nothing moves or that depend on one another everywhere,
-            or a mechanism without freedom; on iteration, for one posture without neighbours.
-
-        Examples
-        --------
-        >>> import kic
-        >>> import numpy as np
-        >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
-        >>> for one in turn.singularities(inputs="D"):
-        ...     print(one.text())
-        inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
-        inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
-        """
-        from kic.analysis.singularities import Singularities
-
-        if self._states.dtype != np.float64:
-            raise InputError(
-                f"singularities() needs real numbers; this posture holds {self._states.dtype}. Ask outside "
-                "of a sensitivity, or with real inputs."
-            )
-        model = self._model
-        return Singularities(
-            model,
-            self._states,
-            self.ok,
-            inputs,
-            outputs,
-            lambda state: Configuration(model, (), state[None]),
-            self._aims,
-        )
+def single_values(configuration: Configuration, names: Iterable[str]) -> np.ndarray:
+    """Values (n,) of single rows of one posture, NaN where there is none."""
+    found = []
+    for name in names:
+        try:
+            found.append(configuration.value(name))
+        except InputError:
+            found.append(np.array(np.nan))
+    return np.array(found)

@@ -36,8 +36,60 @@ if TYPE_CHECKING:
     from kic.trajectory.tracking import Following
 
 
-class Postures(Drawing):
-    """The drawing with the questions that fix a posture; see `Mechanism`."""
+def _finite(a: np.ndarray) -> bool:
+    """Whether every number is finite; symbols are taken to be."""
+    if a.dtype.kind == "O":
+        return True
+    square = np.vdot(a, a)  # several times faster than looking at each; an overflow only costs the look
+    return cmath.isfinite(square) or bool(np.isfinite(a).all())
+
+
+@dataclass(frozen=True, repr=False)
+class Mechanism(Drawing):
+    """A mechanism as drawn in one assembled posture, in world coordinates. Immutable.
+
+    Parameters
+    ----------
+    name : str
+        Short name.
+    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
+        Parts, each sequence of one kind.
+        All their names share one namespace, and ``ground`` is the fixed world.
+    gravity : (3,) float
+        Acceleration of gravity (length/time²), in any direction; none by default.
+    closure_tolerance : float
+        For rounded dimensions: share of its length by which a loop may contradict itself. What is redundant
+        within it is dropped, and `mobility` says so; inputs are met exactly, the rest as well as it is drawn.
+    coordinates : sequence of str, optional
+        Joints whose coordinates are meant where none are named; by default all that move, as written. The
+        attribute is what was written, None if nothing; `coordinate_names` are the coordinates that count.
+    title, about, source, drawing : str
+        Prose: a headline, a description, where the numbers come from, which posture is drawn.
+    units : Units
+        Names of the units, for labels only; angles are radians.
+
+    Raises
+    ------
+    ModelError
+        If the description contradicts itself: the rule, what came, and the remedy.
+
+    Examples
+    --------
+    >>> import kic
+    >>> pendulum = kic.Mechanism(
+    ...     "pendulum",
+    ...     bodies=[kic.Body("rod", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17))],
+    ...     joints=[kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))],
+    ...     points=[kic.Point("tip", "rod", at=(1, 0, 0))],
+    ...     gravity=(0, -9.81, 0),
+    ... )
+    >>> pendulum.at([0.0]).coefficients("tip").G
+    array([[0.],
+           [1.],
+           [0.]])
+    """
+
+    __pydantic_config__ = STRICT
 
     @cached_property
     def _model(self) -> Model:
@@ -129,7 +181,7 @@ class Postures(Drawing):
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Configuration:
-        """Postures along a path: each member is led from the one before it, and its branch is watched.
+        """Mechanism along a path: each member is led from the one before it, and its branch is watched.
 
         Parameters
         ----------
@@ -274,7 +326,7 @@ class Postures(Drawing):
         Returns
         -------
         Following
-            Postures, rates, errors, damping; `drift`.
+            Mechanism, rates, errors, damping; `drift`.
 
         Raises
         ------
@@ -339,62 +391,6 @@ class Postures(Drawing):
                 "failures='mask' keeps the others."
             )
         raise PostureError(message, failed=failed, reasons=reasons, configuration=configuration)
-
-
-def _finite(a: np.ndarray) -> bool:
-    """Whether every number is finite; symbols are taken to be."""
-    if a.dtype.kind == "O":
-        return True
-    square = np.vdot(a, a)  # several times faster than looking at each; an overflow only costs the look
-    return cmath.isfinite(square) or bool(np.isfinite(a).all())
-
-
-@dataclass(frozen=True, repr=False)
-class Mechanism(Postures):
-    """A mechanism as drawn in one assembled posture, in world coordinates. Immutable.
-
-    Parameters
-    ----------
-    name : str
-        Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
-        Parts, each sequence of one kind.
-        All their names share one namespace, and ``ground`` is the fixed world.
-    gravity : (3,) float
-        Acceleration of gravity (length/time²), in any direction; none by default.
-    closure_tolerance : float
-        For rounded dimensions: share of its length by which a loop may contradict itself. What is redundant
-        within it is dropped, and `mobility` says so; inputs are met exactly, the rest as well as it is drawn.
-    coordinates : sequence of str, optional
-        Joints whose coordinates are meant where none are named; by default all that move, as written. The
-        attribute is what was written, None if nothing; `coordinate_names` are the coordinates that count.
-    title, about, source, drawing : str
-        Prose: a headline, a description, where the numbers come from, which posture is drawn.
-    units : Units
-        Names of the units, for labels only; angles are radians.
-
-    Raises
-    ------
-    ModelError
-        If the description contradicts itself: the rule, what came, and the remedy.
-
-    Examples
-    --------
-    >>> import kic
-    >>> pendulum = kic.Mechanism(
-    ...     "pendulum",
-    ...     bodies=[kic.Body("rod", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17))],
-    ...     joints=[kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))],
-    ...     points=[kic.Point("tip", "rod", at=(1, 0, 0))],
-    ...     gravity=(0, -9.81, 0),
-    ... )
-    >>> pendulum.at([0.0]).coefficients("tip").G
-    array([[0.],
-           [1.],
-           [0.]])
-    """
-
-    __pydantic_config__ = STRICT
 
     @property
     def freedoms(self) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from kic.actuation.internal_loads import InternalLoads, Space, stiffness
+from kic.configuration import Configuration
 from kic.display import Sheet, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, shown
@@ -309,7 +310,7 @@ class Sharing:
         return Space(*parts, scaling, self.labels, self.coordinates, name)
 
 
-def distribute(
+def _distribute(
     sharing: Sharing, demand: np.ndarray, preload: np.ndarray | None, failures: str
 ) -> Distribution:
     """Efforts for a generalized effort (..., M); see `Configuration.distribute`."""
@@ -404,7 +405,7 @@ def _refuse(
     )
 
 
-def internal_loads(sharing: Sharing, failures: str) -> InternalLoads:
+def _internal_loads(sharing: Sharing, failures: str) -> InternalLoads:
     """Efforts that do no work; see `Configuration.internal_loads`."""
 
     def answer(members: Any) -> np.ndarray:
@@ -417,7 +418,7 @@ def internal_loads(sharing: Sharing, failures: str) -> InternalLoads:
     return InternalLoads(sharing.labels, sharing.coordinates, sharing.metric.name, basis, dual, G, H)
 
 
-def actuator_dynamics(sharing: Sharing, dynamics: Dynamics, failures: str) -> Dynamics:
+def _actuator_dynamics(sharing: Sharing, dynamics: Dynamics, failures: str) -> Dynamics:
     """The model seen from the actuators; see `Configuration.actuator_dynamics`."""
     if sharing.metric.name == "least largest share":
         raise InputError(
@@ -438,3 +439,60 @@ def efforts_of(name: str, value: Any, size: int) -> np.ndarray:
     if a.dtype != np.float64:
         raise InputError(f"Efforts are distributed in real numbers; `{name}` holds {a.dtype}.")
     return a
+
+
+def distribute(
+    configuration: Configuration,
+    effort: Any,
+    actuators: str | Iterable[str],
+    criterion: Any = "minimum norm",
+    limits: Any = None,
+    lower: Any = None,
+    preload: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> Distribution:
+    """Efforts of more actuators than freedoms that together give a generalized effort.
+
+    See `Configuration.distribute`.
+    """
+    c = configuration.coefficients(labels_of(configuration._model, actuators), wrt=wrt, failures=failures)
+    given = {"effort": efforts_of("effort", effort, len(c.columns))}
+    if preload is not None:
+        given["preload"] = efforts_of("preload", preload, len(c.rows))
+    sharing = Sharing(configuration._model, c, criterion, limits, lower, **given)
+    return _distribute(sharing, given["effort"], given.get("preload"), failures)
+
+
+def internal_loads(
+    configuration: Configuration,
+    actuators: str | Iterable[str],
+    criterion: Any = "minimum norm",
+    limits: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> InternalLoads:
+    """Efforts of actuators that do no work: what they pull against each other, whatever moves.
+
+    See `Configuration.internal_loads`.
+    """
+    c = configuration.coefficients(labels_of(configuration._model, actuators), wrt=wrt, failures=failures)
+    return _internal_loads(Sharing(configuration._model, c, criterion, limits), failures)
+
+
+def actuator_dynamics(
+    configuration: Configuration,
+    actuators: str | Iterable[str],
+    criterion: Any = "minimum norm",
+    limits: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    applied: dict[str, Any] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> Dynamics:
+    """I*, P* and loads seen from more actuators than freedoms (eqs 4-87 to 4-90).
+
+    See `Configuration.actuator_dynamics`.
+    """
+    c = configuration.coefficients(labels_of(configuration._model, actuators), wrt=wrt, failures=failures)
+    dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
+    return _actuator_dynamics(Sharing(configuration._model, c, criterion, limits), dynamics, failures)

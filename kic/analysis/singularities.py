@@ -7,7 +7,7 @@ direction, whatever moves; at one of the closure its conditions depend on one an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from kic.analysis.branches import Course
 from kic.analysis.finite_mobility import beside
 from kic.analysis.singularity_search import EXACT, Place, Search
-from kic.configuration import single_values
+from kic.configuration import Configuration, single_values
 from kic.display import Sheet
 from kic.errors import InputError
 from kic.kinematics.scales import row_unit
@@ -364,3 +364,29 @@ def _signed(numbers: np.ndarray) -> list[float]:
 
 def _member(index: tuple[int, ...]) -> str:
     return str(index[0]) if len(index) == 1 else str(index)
+
+
+def singularities(
+    configuration: Configuration,
+    inputs: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
+) -> Singularities:
+    """Singular postures between the members of a path or a grid, and how near every member is to one.
+
+    See `Configuration.singularities`.
+    """
+    if configuration._states.dtype != np.float64:
+        raise InputError(
+            f"singularities() needs real numbers; this posture holds {configuration._states.dtype}. Ask "
+            "outside of a sensitivity, or with real inputs."
+        )
+    model = configuration._model
+    return Singularities(
+        model,
+        configuration._states,
+        configuration.ok,
+        inputs,
+        outputs,
+        lambda state: type(configuration)(model, (), state[None]),
+        configuration._aims,
+    )

@@ -10,121 +10,25 @@ keep them at zero, J θ̇ = Gᵀ ẋ, and their loads f enter the dynamics of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from kic.actuation.internal_loads import canonical
+from kic.configuration import Configuration
 from kic.description.contacts import HOLDS, Contact
 from kic.description.validation import GROUND
 from kic.display import Sheet, member
-from kic.dynamics.dynamics import Dynamics
 from kic.dynamics.friction import SMALL, judged, remarks
 from kic.errors import InputError, SingularError, shown
-from kic.grasp.contacts import ContactSet, Frames, frames_of
+from kic.grasp.contacts import ContactSet, Frames, contacts_of, coordinates_of, frames_of
 from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
-from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, trailing
+from kic.numerics.arrays import broadcast_batches, check_failures, check_order, trailing
 from kic.transfer.compiled_model import Model
 from kic.transfer.coordinate_transfer import RANK_SHARE
-
-
-class Gripped:
-    """A grasp with the questions of friction; see `Grasp`."""
-
-    contacts: tuple[Contact, ...]
-    point: np.ndarray
-    inward: np.ndarray
-    tangent1: np.ndarray
-    reference: np.ndarray
-    friction: np.ndarray
-    torsion: np.ndarray
-    signs: np.ndarray
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Types of the contacts."""
-        return tuple(contact.type for contact in self.contacts)
-
-    @property
-    def contact_set(self) -> ContactSet:
-        """The contacts as they act on the object, for `force_closure`, `grip_forces` and `largest_load`.
-
-        Their components are ``signs`` times the rows of the grasp, their Jacobian is ``signs[:, None] * J``.
-        """
-        return ContactSet(
-            self.point,
-            self.inward,
-            self.kinds,
-            mu=self.friction,
-            gamma=self.torsion,
-            about=self.reference,
-            tangents=self.tangent1,
-            names=[contact.name for contact in self.contacts],
-        )
-
-    def closure(self, method: Literal["cones", "pyramids"] = "cones") -> GraspClosure:
-        """Whether the contacts can hold any load, with friction; see `force_closure`.
-
-        Parameters
-        ----------
-        method : {"cones", "pyramids"}
-            As in `force_closure`.
-
-        Returns
-        -------
-        GraspClosure
-
-        Raises
-        ------
-        KicError
-            Where the solver is needed and not installed.
-
-        Examples
-        --------
-        >>> import kic
-        >>> bool(kic.load("three-finger-hand").at().grasp("ball").closure().closed)
-        True
-        """
-        return force_closure(self.contact_set, method)
-
-    def grip(
-        self, criterion: Criterion = "minimum norm", least: float = 0.0, safety: float = 1.0
-    ) -> Callable[[Any, np.ndarray], np.ndarray]:
-        """Contact forces within the friction cones, as `motion` takes them: ``g.motion(…, forces=g.grip())``.
-
-        Parameters
-        ----------
-        criterion : {"minimum norm", "minimum largest"}
-            As in `grip_forces`, where joints can have limits, too.
-        least : float
-            Normal force that every contact has at least.
-        safety : float
-            Divides the coefficients of friction.
-
-        Returns
-        -------
-        callable
-            Of a grasp and the wrench (..., 6) that it needs, loads (..., R) of its rows. It raises what
-            `grip_forces` does, where the contacts can not hold.
-
-        Examples
-        --------
-        >>> import kic
-        >>> g = kic.load("three-finger-hand").at().grasp("ball")
-        >>> m = g.motion(None, [0, 0, 2.0, 0, 0, 0], forces=g.grip(safety=1.2))
-        >>> bool(m.feasible)
-        True
-        """
-
-        def forces(grasp: Any, wrench: np.ndarray) -> np.ndarray:
-            held = grip_forces(grasp.contact_set, -wrench, criterion, least=least, safety=safety)
-            return np.asarray(grasp.signs * held.force)
-
-        return forces
 
 
 class GraspMotion:
@@ -252,17 +156,7 @@ _ROWS = HOLDS["soft"]
 Choice = str | np.ndarray | Callable[["Grasp", np.ndarray], Any]
 
 
-class Answers(Protocol):
-    """What a grasp asks of a configuration."""
-
-    def coefficients(self, of: Any, order: int = 2, wrt: Any = None, failures: Any = "raise") -> Coefficients:
-        """G, H and D."""
-
-    def dynamics(self, wrt: Any = None, applied: Any = None, failures: Any = "raise") -> Dynamics:
-        """I*, P* and loads."""
-
-
-class Grasp(Gripped):
+class Grasp:
     """A body and what holds it by contacts: fingers an object, or legs on the ground a trunk.
 
     ``G f`` is the wrench on the object that loads f of its contacts make. Their rows are those of the
@@ -317,15 +211,15 @@ class Grasp(Gripped):
 
     def __init__(
         self,
-        closed: Answers,
-        opened: Answers,
+        closed: Configuration,
+        opened: Configuration,
         model: Model,
         held: str,
         contacts: tuple[Contact, ...],
         names: tuple[tuple[str, ...], tuple[str, ...]],
         states: np.ndarray,
         order: int,
-        failures: str,
+        failures: Literal["raise", "mask"],
     ) -> None:
         self._closed, self._opened, self._model, self._failures = closed, opened, model, failures
         self._names, self._states = names, states
@@ -351,6 +245,104 @@ class Grasp(Gripped):
         fingers, own = self._split(self.relative.columns)
         self.fingers, self.coordinates = fingers, own
         self.J = -self.relative.G[..., : len(fingers)]
+
+    contacts: tuple[Contact, ...]
+
+    point: np.ndarray
+
+    inward: np.ndarray
+
+    tangent1: np.ndarray
+
+    reference: np.ndarray
+
+    friction: np.ndarray
+
+    torsion: np.ndarray
+
+    signs: np.ndarray
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Types of the contacts."""
+        return tuple(contact.type for contact in self.contacts)
+
+    @property
+    def contact_set(self) -> ContactSet:
+        """The contacts as they act on the object, for `force_closure`, `grip_forces` and `largest_load`.
+
+        Their components are ``signs`` times the rows of the grasp, their Jacobian is ``signs[:, None] * J``.
+        """
+        return ContactSet(
+            self.point,
+            self.inward,
+            self.kinds,
+            mu=self.friction,
+            gamma=self.torsion,
+            about=self.reference,
+            tangents=self.tangent1,
+            names=[contact.name for contact in self.contacts],
+        )
+
+    def closure(self, method: Literal["cones", "pyramids"] = "cones") -> GraspClosure:
+        """Whether the contacts can hold any load, with friction; see `force_closure`.
+
+        Parameters
+        ----------
+        method : {"cones", "pyramids"}
+            As in `force_closure`.
+
+        Returns
+        -------
+        GraspClosure
+
+        Raises
+        ------
+        KicError
+            Where the solver is needed and not installed.
+
+        Examples
+        --------
+        >>> import kic
+        >>> bool(kic.load("three-finger-hand").at().grasp("ball").closure().closed)
+        True
+        """
+        return force_closure(self.contact_set, method)
+
+    def grip(
+        self, criterion: Criterion = "minimum norm", least: float = 0.0, safety: float = 1.0
+    ) -> Callable[[Any, np.ndarray], np.ndarray]:
+        """Contact forces within the friction cones, as `motion` takes them: ``g.motion(…, forces=g.grip())``.
+
+        Parameters
+        ----------
+        criterion : {"minimum norm", "minimum largest"}
+            As in `grip_forces`, where joints can have limits, too.
+        least : float
+            Normal force that every contact has at least.
+        safety : float
+            Divides the coefficients of friction.
+
+        Returns
+        -------
+        callable
+            Of a grasp and the wrench (..., 6) that it needs, loads (..., R) of its rows. It raises what
+            `grip_forces` does, where the contacts can not hold.
+
+        Examples
+        --------
+        >>> import kic
+        >>> g = kic.load("three-finger-hand").at().grasp("ball")
+        >>> m = g.motion(None, [0, 0, 2.0, 0, 0, 0], forces=g.grip(safety=1.2))
+        >>> bool(m.feasible)
+        True
+        """
+
+        def forces(grasp: Any, wrench: np.ndarray) -> np.ndarray:
+            held = grip_forces(grasp.contact_set, -wrench, criterion, least=least, safety=safety)
+            return np.asarray(grasp.signs * held.force)
+
+        return forces
 
     def _split(self, columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Labels of the fingers and of the object."""
@@ -597,3 +589,35 @@ class Grasp(Gripped):
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
+
+
+def grasp(
+    configuration: Configuration,
+    held: str,
+    fingers: str | Iterable[str] | None = None,
+    order: int = 2,
+    failures: Literal["raise", "mask"] = "raise",
+) -> Grasp:
+    """How contacts hold a body: grasp map, hand Jacobian, and what moving it takes.
+
+    See `Configuration.grasp`.
+    """
+    check_failures(failures)
+    model = configuration._model
+    contacts = contacts_of(model, held)
+    opened = model.opened(tuple(contact.name for contact in contacts))
+    names = coordinates_of(opened, held, fingers)
+    apart = Configuration(opened, configuration.batch, configuration._states, configuration._ok)
+    return Grasp(
+        configuration,
+        apart,
+        opened,
+        held,
+        contacts,
+        names,
+        configuration._masked(configuration.state.reshape(configuration._states.shape)).reshape(
+            configuration.state.shape
+        ),
+        check_order(order),
+        failures,
+    )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.configuration import Configuration
 from kic.dynamics.friction import pressing_of
 from kic.errors import InputError, SingularError, shown
 from kic.joint_forces.joint_forces import JointForces, Split
@@ -152,17 +153,22 @@ def chosen(held: Held, efforts: np.ndarray, error: float) -> tuple[Held, np.ndar
 
 
 def joint_forces(
-    model: Model,
-    transfer: Transfer | None,
-    states: np.ndarray,
-    ok: np.ndarray | None,
-    motion: dict[str, Any],
-    applied: dict[str, Any] | None,
-    actuators: str | Iterable[str] | None,
-    split: Split,
+    configuration: Configuration,
+    qd: Any = None,
+    qdd: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    applied: dict[str, Any] | None = None,
+    actuators: str | Iterable[str] | None = None,
+    split: Split = None,
     effort: Any = None,
 ) -> JointForces:
-    """Forces in all joints of postures (..., S); see `Configuration.joint_forces`."""
+    """Return forces and moments in all joints for a motion.
+
+    See `Configuration.joint_forces`.
+    """
+    model, states, ok = configuration._model, configuration.state, configuration._ok
+    motion = {"qd": qd, "qdd": qdd}
+    transfer = model.asked(wrt)
     model.only_real("joint_forces()", "Ask for efforts of the dynamics, or take differences.")
     free = model.free
     if split is not None and (not isinstance(split, str) or split != "minimum norm"):

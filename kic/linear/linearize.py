@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from kic.actuation.motors import dry_friction, motor_shafts
+from kic.configuration import Configuration
 from kic.display import Sheet, member
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import unknown
+from kic.errors import InputError, unknown
 from kic.kinematics.items import DIRECTION, OMEGA, POINT, Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import RowsQuestion
 from kic.linear.modes import Modes
-from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, trailing
+from kic.numerics.arguments import flag, names_of
+from kic.numerics.arrays import broadcast_batches, check_finite, spread, surviving, trailing
 from kic.transfer.compiled_model import Model
 from kic.transfer.constraint_system import TransferQuestion
 from kic.transfer.coordinate_transfer import Transfer
@@ -649,3 +651,66 @@ class Linearization:
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
+
+
+def linearize(
+    configuration: Configuration,
+    qd: Any = None,
+    qdd: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    effort: Any = None,
+    applied: dict[str, Any] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+    motors: bool = False,
+) -> Linearization:
+    """How efforts change with small deviations from a motion: δT = K δq + C δq̇ + I* δq̈.
+
+    See `Configuration.linearize`.
+    """
+    model = configuration._model
+    if model.tree.scalar.kind == "O" or configuration._states.dtype.kind == "O":
+        raise InputError("linearize() is answered in numbers only; this posture holds symbols.")
+    if qdd is not None and effort is not None:
+        raise InputError("Expected `qdd` or `effort` of the nominal motion, got both. Leave one out.")
+    d = configuration.dynamics(wrt, applied, failures)
+    M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
+    v = np.zeros(M) if qd is None else trailing("qd", qd, M)
+    shafts = motor_shafts(configuration, 3, wrt, failures) if flag("motors", motors) else None
+    if shafts is not None:
+        d = d + model.train.dynamics(shafts)
+        friction = dry_friction(configuration, shafts, v)
+    if effort is not None:
+        a = d.acceleration(v, trailing("effort", effort, M) - friction)
+    else:
+        a = np.zeros(M) if qdd is None else trailing("qdd", qdd, M)
+    batch = broadcast_batches(posture=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
+    transfer = model.asked(wrt)
+    force, _ = model.loads.applied(applied, configuration.name)
+    count = prod(batch)
+
+    def members(x: np.ndarray, *shape: int) -> np.ndarray:
+        return np.broadcast_to(x, (*batch, *shape)).reshape(count, *shape)
+
+    states, moving = (
+        members(configuration.state, configuration._states.shape[-1]),
+        (members(v, M), members(a, M)),
+    )
+    force = members(force, *force.shape[-2:]) if force.ndim > 2 else force[None]
+    states = np.require(states, np.result_type(states, force), ["C", "A", "W"])
+    question = Stiffness(model, transfer, 3 if v.any() else 2)
+
+    def answer(some: Any) -> np.ndarray:
+        own = force[some] if len(force) == count else force
+        parts = question(states[some], moving[0][some], moving[1][some], own)
+        return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
+
+    good, parts = surviving(np.broadcast_to(configuration.ok, batch), failures, answer)
+    check_finite("Stiffness", configuration.name, parts)
+    full = spread(parts, good).reshape(*batch, 3, M, M)
+    full[~good] = np.nan
+    stiffness = full[..., 0, :, :], full[..., 1, :, :]
+    if shafts is not None:
+        rotors = model.train.stiffness(shafts, v, a)
+        stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
+    time = model.drawing.units.time
+    return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, time)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from kic.actuation.motors import motor_shafts
+from kic.configuration import Configuration
 from kic.display import Sheet, member
 from kic.dynamics.drive_train import Train
 from kic.errors import InputError, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.jets import invert
-from kic.linear.linearize import Linearization
-from kic.numerics.arguments import choice, names_of, positive
-from kic.numerics.arrays import broadcast_batches, one_batch
+from kic.linear.linearize import Linearization, load_gains
+from kic.numerics.arguments import choice, flag, names_of, positive
+from kic.numerics.arrays import broadcast_batches, one_batch, spread, surviving
 from kic.numerics.optional import needed
 
 
@@ -503,3 +505,86 @@ def _plain_names(names: Iterable[str]) -> list[str]:
             plain += "_"
         made.append(plain)
     return made
+
+
+def state_space(
+    configuration: Configuration,
+    qd: Any = None,
+    qdd: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    effort: Any = None,
+    inputs: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
+    motors: bool | None = None,
+    reduced: bool = False,
+    applied: dict[str, Any] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> StateSpace:
+    """Linear state space of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
+
+    See `Configuration.state_space`.
+    """
+    model = configuration._model
+    model.only_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
+    count = bool(model.drawing.motors) if motors is None else flag("motors", motors)
+    reduced = flag("reduced", reduced)
+    lin = configuration.linearize(qd, qdd, wrt, effort, applied, failures, count)
+    shafts = motor_shafts(configuration, 2, wrt, failures) if count else None
+    if inputs is None:
+        named = shafts.rows if shafts is not None else lin.coordinates
+    else:
+        named = names_of(inputs, "inputs")
+    plant = Plant(
+        lin,
+        _load_gains(configuration, named, wrt, failures, lin.batch),
+        model.train if count else None,
+        shafts,
+        reduced,
+    )
+    return plant.state_space(named, _output_rows(configuration, outputs, plant, wrt, failures))
+
+
+def _load_gains(
+    configuration: Configuration,
+    inputs: tuple[str, ...],
+    wrt: Any,
+    failures: Literal["raise", "mask"],
+    batch: tuple[int, ...],
+) -> dict[str, np.ndarray]:
+    """What forces and moments among the inputs give the coordinates, (..., M, 3)."""
+    model = configuration._model
+    asked = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
+    if not asked:
+        return {}
+    transfer = model.asked(wrt)
+
+    def answer(some: Any) -> np.ndarray:
+        return np.stack([*load_gains(model, transfer, configuration._states[some], asked).values()], axis=1)
+
+    good, parts = surviving(configuration.ok, failures, answer)
+    full = spread(parts, good).reshape(*configuration.batch, *parts.shape[1:])
+    return {
+        name: np.broadcast_to(full[..., k, :, :], (*batch, *full.shape[-2:])) for k, name in enumerate(asked)
+    }
+
+
+def _output_rows(
+    configuration: Configuration, outputs: Any, plant: Plant, wrt: Any, failures: Literal["raise", "mask"]
+) -> list[tuple[str, np.ndarray]]:
+    """Outputs by name with their rows; those of currents are empty."""
+    lin, X = plant.lin, len(plant.states)
+    if outputs is None:
+        return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))
+    names = names_of(outputs, "outputs")
+    currents = {f"{m}.current" for m in plant.motors}
+    if plant.train is not None:
+        for k, m in enumerate(plant.motors):
+            if f"{m}.current" in names and not plant.train.electrical[k]:
+                raise InputError(f"'{m}' is a plain source of torque and has no current.", motor=m)
+    moving = [name for name in names if name not in currents]
+    rows = {name: name.removesuffix(".rate") for name in moving}
+    made: dict[str, list[tuple[str, np.ndarray]]] = {}
+    for name, of in rows.items():
+        found = configuration.coefficients(of, 2, wrt, failures)
+        made[name] = plant.outputs(found, name != of)
+    return [one for name in names for one in made.get(name, [(name, np.zeros(0))])]

@@ -15,11 +15,12 @@ from kic.evaluator import Evaluator
 from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, directions, trailing
+from kic.numerics.arrays import broadcast_batches, check_finite, directions, spread, surviving, trailing
 from kic.operational_space.weighting import LEAST_SHARE, Weighting, softness
 from kic.transfer.compiled_model import Model
 
 if TYPE_CHECKING:
+    from kic.configuration import Configuration
     from kic.evaluator import Results
     from kic.transfer.compiled_model import Model
 
@@ -387,3 +388,20 @@ class OperationalEvaluator:
             share=least,
             failed=[(int(i),) for i in bad],
         )
+
+
+def operational_space(
+    configuration: Configuration,
+    task: str | Iterable[str],
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> OperationalSpace:
+    """Dynamics as a task feels them: Λ, μ, p, the dynamically consistent inverse and its null space.
+
+    See `Configuration.operational_space`.
+    """
+    f = OperationalEvaluator(configuration._model, task, wrt)
+    good, table = surviving(
+        configuration.ok, failures, lambda members: f.table(configuration._states[members])
+    )
+    return f.results(spread(table, good), configuration.batch)

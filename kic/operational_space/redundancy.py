@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.configuration import Placement
+from kic.configuration import Configuration
 from kic.display import Sheet, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, shown
@@ -482,7 +482,7 @@ STEP = 1e-40
 
 
 def resolve(
-    c: Placement,
+    c: Configuration,
     task: str | Iterable[str],
     motion: dict[str, Any],
     weight: Weight,
@@ -529,7 +529,7 @@ def resolve(
     if "uddd" in given:
         out.qddd = spread(found["jerk"], good).reshape(*shape, M)
     out._map = lambda: law_coefficients(c, f, names, wrt, good, out.damping)
-    out._model = lambda: c.dynamics(wrt, failures="mask" if failures == "mask" else "raise")  # type: ignore[attr-defined]
+    out._model = lambda: c.dynamics(wrt, failures="mask" if failures == "mask" else "raise")
     return out
 
 
@@ -548,7 +548,7 @@ def _check(motion: dict[str, Any], consistent: bool) -> None:
         raise InputError("Jerks need `udd`, the acceleration of the task, too.")
 
 
-def spread_out(c: Placement, shape: tuple[int, ...]) -> Any:
+def spread_out(c: Configuration, shape: tuple[int, ...]) -> Any:
     """The same posture over a larger batch."""
     if shape == c.batch:
         return c

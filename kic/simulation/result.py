@@ -29,7 +29,7 @@ from kic.simulation.run_file import FORMAT, digest_of, read_run
 from kic.transfer.compiled_model import Model
 
 if TYPE_CHECKING:
-    from kic.configuration import Placement
+    from kic.configuration import Configuration
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Energy:
         return self.total - self.total[:1] - came + self.dissipated + self.heat
 
 
-def potential_energy(c: Placement) -> np.ndarray:
+def potential_energy(c: Configuration) -> np.ndarray:
     """Potential energy (...) of gravity and of springs between points and in joints.
 
     Weights count from the origin of the drawing, springs from where they are free. Forces and moments of the

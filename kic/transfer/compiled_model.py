@@ -34,13 +34,19 @@ if TYPE_CHECKING:
     from kic.transfer.free_bodies import FreeBodies
 
 
-class Packed:
-    """Tree, masses, loads and row plans of a drawing, each made once, when first needed."""
+class Model:
+    """What is packed of a drawing, and what of it moves: each made once, when first needed."""
 
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
         self._questions: LRU[object, RowsQuestion] = LRU()
         self._dynamics: dict[int, DynamicsQuestion] = {}
+        self._elsewhere: LRU[object, TransferQuestion] = LRU()
+        self._transfers: LRU[tuple[str, ...], Transfer] = LRU()
+        self._closures: LRU[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = LRU()
+        # a model each, with caches of its own
+        self._opened: LRU[tuple[str, ...], Model] = LRU(8)
+        self._sizes: LRU[tuple[str, ...], np.ndarray] = LRU()
 
     @cached_property
     def tree(self) -> Tree:
@@ -218,19 +224,6 @@ class Packed:
             f"A spring of '{self.drawing.name}' has no direction here: the ends of one of {names} coincide "
             "while it has a free length or damping. Move its points or the posture."
         )
-
-
-class Model(Packed):
-    """What is packed of a drawing, and what of it moves: each made once, when first needed."""
-
-    def __init__(self, drawing: Drawing) -> None:
-        super().__init__(drawing)
-        self._elsewhere: LRU[object, TransferQuestion] = LRU()
-        self._transfers: LRU[tuple[str, ...], Transfer] = LRU()
-        self._closures: LRU[tuple[tuple[str, ...], tuple[Held, ...]], Closure] = LRU()
-        # a model each, with caches of its own
-        self._opened: LRU[tuple[str, ...], Model] = LRU(8)
-        self._sizes: LRU[tuple[str, ...], np.ndarray] = LRU()
 
     @cached_property
     def real(self) -> Model:
