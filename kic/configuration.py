@@ -14,6 +14,7 @@ from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
 from kic.dynamics.queries import ContributionsQuestion
 from kic.errors import InputError, OutOfRangeError, shown
+from kic.kernels.layout import PIVOT
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
@@ -25,7 +26,6 @@ from kic.numerics.arrays import (
     surviving,
 )
 from kic.transfer.compiled_model import Model
-from kic.transfer.constraint_system import PIVOT
 from kic.transfer.coordinate_transfer import Transfer
 from kic.transfer.targets import Aims
 

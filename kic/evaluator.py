@@ -11,13 +11,14 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.dynamics.queries import ModelTable
 from kic.errors import InputError, UnknownNameError, placed, shown, unknown
-from kic.kinematics.queries import WANT_INERTIA, WANT_LOADS, RowsTable, Table, kernel
+from kic.kernels.layout import QUALITY_WIDTH, WANT_INERTIA, WANT_LOADS
+from kic.kinematics.queries import RowsTable, Table, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import broadcast_batches, check_finite, check_order, numbers, trailing
 from kic.position import closed
 from kic.transfer.compiled_model import Model
-from kic.transfer.constraint_system import QUALITY_WIDTH, Answer
+from kic.transfer.constraint_system import Answer
 from kic.transfer.coordinate_transfer import Transfer
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}

@@ -118,7 +118,7 @@ def test_other_coordinates_and_jerks_that_are_not_needed() -> None:
     found = quick.drive(v, a)
     assert np.isnan(found.current_rate).all()
     assert mismatch(found.voltage, quick.drive(v, a, j).voltage) < 1e-14
-    with pytest.raises(kic.InputError, match=r"have inductance \(M0, M1\): their voltages need the jerk"):
+    with pytest.raises(kic.InputError, match=r"have inductance \(M0, M1\): and voltages need the jerk"):
         c.drive(v, a)
 
 

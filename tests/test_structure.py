@@ -16,37 +16,6 @@ import pytest
 import kic
 
 ROOT = Path(kic.__file__).parent
-# lowest first, inside the kernels
-KERNELS = [
-    "compiled", "functions", "pool", "layout", "vectors", "ranges", "frames", "rows", "gradients", "carried",
-    "products", "kinematics", "inertia", "links", "loads", "dynamics", "lu", "newton_euler", "transfer",
-    "closing", "symmetric", "operational", "resolution",
-]  # fmt: skip
-
-
-def imported(path: Path) -> set[str]:
-    """Modules of kic that a file imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kic":
-            parts = node.module.split(".")[1:]
-            inside = {
-                ".".join([*parts, a.name])
-                for a in node.names
-                if (ROOT / Path(*parts, f"{a.name}.py")).exists()
-            }
-            found |= inside or ({".".join(parts)} if parts else set())
-        elif isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("kic.")}
-    return found
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.stem)
-def test_kernels_know_only_kernels(path: Path) -> None:
-    for module in imported(path):
-        assert module.startswith("kernels."), f"{path.stem} imports {module}"
-        below = module.partition(".")[2]
-        assert KERNELS.index(below) < KERNELS.index(path.stem), f"{path.stem} imports {module}"
 
 
 def checked_names() -> dict[str, str]:

@@ -12,8 +12,9 @@ from kic.analysis.body_places import numbered, tell
 from kic.configuration import Configuration
 from kic.display import Sheet
 from kic.errors import InputError, PostureError, shown, unknown
+from kic.kernels.layout import REVOLUTE
 from kic.kinematics.state import gaps
-from kic.kinematics.tree import REVOLUTE, Tree
+from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
 from kic.position import beginning
 from kic.transfer.closure import Closure

@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from kic.description.validation import GROUND
+from kic.kernels.layout import DIRECTION, OMEGA, POINT
 from kic.kinematics.closure_rows import closure_items, distance_item
-from kic.kinematics.items import DIRECTION, OMEGA, POINT, Item
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import RowsQuestion
 from kic.kinematics.state import columns_to_states

@@ -22,8 +22,8 @@ from kic.configuration import Configuration
 from kic.display import Sheet, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, shown, unknown
+from kic.kernels.layout import REVOLUTE
 from kic.kinematics.products import form
-from kic.kinematics.tree import REVOLUTE
 from kic.numerics.arguments import integer
 from kic.numerics.arrays import broadcast_batches, trailing
 from kic.transfer.compiled_model import Model

@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
-from kic.kinematics.queries import WANT_INERTIA, WANT_LOADS, Question, Table
+from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
+from kic.kinematics.queries import Question, Table
 from kic.kinematics.tree import Tree
 
 

@@ -13,11 +13,11 @@ from kic.description.parts import Body
 from kic.description.validation import GROUND
 from kic.display import Sheet, member
 from kic.errors import InputError, shown
+from kic.kernels.layout import BALL, DIRECTION, POINT
 from kic.kinematics.closure_rows import contact_axes
-from kic.kinematics.items import DIRECTION, POINT, Item
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import RowsQuestion
-from kic.kinematics.tree import BALL
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import broadcast_batches, numbers, trailing
 from kic.transfer.compiled_model import Model

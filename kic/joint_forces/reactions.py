@@ -19,7 +19,8 @@ from kic.configuration import Configuration
 from kic.dynamics.friction import pressing_of
 from kic.errors import InputError, SingularError, shown
 from kic.joint_forces.joint_forces import JointForces, Split
-from kic.kinematics.items import SPIN, Item
+from kic.kernels.layout import SPIN
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import RowsQuestion
 from kic.numerics.arguments import names_of

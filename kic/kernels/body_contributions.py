@@ -9,20 +9,8 @@ from __future__ import annotations
 from kic.kernels.frames import carried_point, frames, motion
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import (
-    BODIES,
-    CENTRE,
-    COLUMNS,
-    EVERY,
-    FRAME_WIDTH,
-    HEADER,
-    MASS,
-    OMEGA,
-    POINT,
-    SIZE,
-    section,
-    table_width,
-)
+from kic.kernels.layout import BODIES, CENTRE, COLUMNS, EVERY, FRAME_WIDTH, HEADER, MASS, OMEGA, POINT, SIZE
+from kic.kernels.offsets import section, table_width
 from kic.kernels.outputs import carried
 from kic.kernels.scalar_rows import column1, column2
 from kic.kernels.transferred_influence import block, first_motion, second_motion

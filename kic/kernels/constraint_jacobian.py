@@ -37,8 +37,8 @@ from kic.kernels.layout import (
     STATE,
     SYSTEM,
     UNIT,
-    section,
 )
+from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range
 from kic.kernels.vectors import cross, dot, scale, sub, take
 

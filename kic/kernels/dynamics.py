@@ -15,9 +15,9 @@ from kic.kernels.layout import (
     WANT,
     WANT_INERTIA,
     WANT_LOADS,
-    section,
 )
 from kic.kernels.loads import load_tables
+from kic.kernels.offsets import section
 
 
 @entry

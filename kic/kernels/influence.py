@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from kic.kernels.frames import turns
 from kic.kernels.jit import helper
-from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT, d_at, g_at, h_at
+from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT
+from kic.kernels.offsets import d_at, g_at, h_at
 from kic.kernels.ranges import accumulate, of, put_at
 from kic.kernels.vectors import add, cross, put, scale, sub, take
 

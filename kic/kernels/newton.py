@@ -46,9 +46,9 @@ from kic.kernels.layout import (
     SCALE,
     STATE,
     SYSTEM,
-    section,
 )
 from kic.kernels.linear_solve import factor, solve
+from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range
 from kic.kernels.transfer import scaled_system
 from kic.kernels.vectors import cross, dot, scale, sub

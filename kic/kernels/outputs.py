@@ -43,12 +43,8 @@ from kic.kernels.layout import (
     SPIN,
     STATE,
     UNIT,
-    g_at,
-    packed_width,
-    pair_count,
-    section,
-    table_width,
 )
+from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.scalar_rows import product_row, root_row
 from kic.kernels.transferred_influence import carried_rows
 from kic.kernels.vectors import dot, sub, take

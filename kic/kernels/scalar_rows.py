@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from kic.kernels.functions import root
 from kic.kernels.jit import helper
-from kic.kernels.layout import EVERY, g_at, pair_count
+from kic.kernels.layout import EVERY
+from kic.kernels.offsets import g_at, pair_count
 from kic.kernels.ranges import of
 from kic.kernels.vectors import dot
 

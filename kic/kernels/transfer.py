@@ -22,14 +22,18 @@ from kic.kernels.layout import (
     EVERY,
     FORCES,
     FRAME_WIDTH,
+    GOOD_PIVOT,
     HEADER,
     HEIGHT,
     ITEM,
     ITEMS,
+    LARGEST,
+    LEFT,
     LEFT_OUT,
     OMEGA,
     ORDER,
     PAIRS,
+    PIVOT,
     ROW,
     ROWS,
     SCALE,
@@ -40,13 +44,11 @@ from kic.kernels.layout import (
     WANT_CURVATURE,
     WANT_INERTIA,
     WANT_LOADS,
-    packed_width,
-    pair_count,
-    section,
 )
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.loads import load_tables
 from kic.kernels.newton_euler import inertia_tables, loads_block
+from kic.kernels.offsets import packed_width, pair_count, section
 from kic.kernels.outputs import add_item
 from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
 from kic.kernels.transferred_influence import (
@@ -58,12 +60,6 @@ from kic.kernels.transferred_influence import (
     third_motion,
 )
 from kic.kernels.vectors import cross, sub
-
-# quality (B, 7): smallest pivot as a share of the largest; then of each order the largest coefficient of a
-# column of the tree, and the worst that is left in a closure row that was not used, all without units
-PIVOT, LARGEST, LEFT, QUALITY_WIDTH = 0, 1, 4, 7
-# a pivot below this share of the largest is worth a second look
-GOOD_PIVOT = 1e-3
 
 
 @helper

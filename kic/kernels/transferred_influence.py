@@ -29,8 +29,8 @@ from kic.kernels.layout import (
     ORIGIN,
     PARENT,
     POINT,
-    pair_count,
 )
+from kic.kernels.offsets import pair_count
 from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at
 from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
 

@@ -9,7 +9,8 @@ import numpy as np
 from kic.description.contacts import HOLDS, Contact
 from kic.description.parts import Distance, Joint
 from kic.errors import LoopError
-from kic.kinematics.items import DISTANCE, GEAR, PERPENDICULAR, POINT, REACH, SPIN, Item, Part, point_item
+from kic.kernels.layout import DISTANCE, GEAR, PERPENDICULAR, POINT, REACH, SPIN
+from kic.kinematics.items import Item, Part, point_item
 from kic.kinematics.tree import Tree, frame_axes, unit
 
 

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.description.parts import Point
+from kic.kernels.layout import NONE, OMEGA, POINT
 from kic.kinematics.tree import Tree
-
-# as in kernels.layout, which is not imported here: it would pull in the compiler
-POINT, DIRECTION, OMEGA, UNIT, PLANE_ANGLE = 0, 1, 2, 3, 4
-DISTANCE, PERPENDICULAR, REACH, SPIN, GEAR = 5, 6, 7, 8, 9
-NONE = -2
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from kic.description.motors import Motor
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, unknown
+from kic.kernels.layout import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
-from kic.kinematics.items import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT, Item, Part, pack, point_item
+from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 

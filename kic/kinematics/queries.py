@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.kinematics.items import DISTANCE
+from kic.kernels.layout import DISTANCE
 from kic.kinematics.outputs import Rows
 from kic.kinematics.tree import Tree
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # rough cost of one posture (microseconds), by which a batch is given to threads
 _START, _PER_NUMBER = 0.15, 0.001
-WANT_INERTIA, WANT_LOADS = 1, 2
 
 
 @cache

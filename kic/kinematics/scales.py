@@ -9,7 +9,8 @@ import numpy as np
 
 from kic.description.description import Drawing
 from kic.errors import InputError, shown, unknown
-from kic.kinematics.tree import PRISMATIC, steps
+from kic.kernels.layout import PRISMATIC
+from kic.kinematics.tree import steps
 from kic.numerics.arrays import ordinary, reals
 
 

@@ -12,10 +12,8 @@ import numpy as np
 from kic.description.description import Drawing, forest
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
+from kic.kernels.layout import BALL, PRISMATIC, REVOLUTE
 from kic.numerics.arrays import step_vanishes
-
-# as in kernels.layout, which is not imported here: it would pull in the compiler
-REVOLUTE, PRISMATIC, BALL = 0, 1, 2
 
 
 @dataclass(frozen=True)

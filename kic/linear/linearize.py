@@ -13,7 +13,8 @@ from kic.configuration import Configuration
 from kic.display import Sheet, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
-from kic.kinematics.items import DIRECTION, OMEGA, POINT, Item
+from kic.kernels.layout import DIRECTION, OMEGA, POINT
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import RowsQuestion
 from kic.linear.modes import Modes

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.errors import InputError, shown
+from kic.kernels.layout import WANT_INERTIA
 from kic.kinematics.outputs import Rows
-from kic.kinematics.queries import WANT_INERTIA
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import ordinary, reals, trailing
 from kic.transfer.compiled_model import Model

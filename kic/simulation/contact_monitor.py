@@ -17,7 +17,7 @@ from kic.dynamics.drive_train import Train
 from kic.dynamics.friction import SMALL, pressing_of, remarks
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
-from kic.kinematics.tree import PRISMATIC
+from kic.kernels.layout import PRISMATIC
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import crossings
 from kic.transfer.compiled_model import Model

@@ -18,8 +18,9 @@ import numpy as np
 from kic.dynamics.drive_train import Train
 from kic.errors import PostureError, SingularError
 from kic.evaluator import Closer, Evaluator
+from kic.kernels.layout import PRISMATIC
 from kic.kinematics.state import advance, gaps, phi_of
-from kic.kinematics.tree import PRISMATIC, Tree
+from kic.kinematics.tree import Tree
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Now

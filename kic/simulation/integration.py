@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.errors import PostureError, SimulationError, SingularError
-from kic.kinematics.tree import PRISMATIC
+from kic.kernels.layout import PRISMATIC
 from kic.mechanism import Mechanism
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import Watch

@@ -14,12 +14,11 @@ import numpy as np
 from kic.description.contacts import Contact
 from kic.description.parts import Joint
 from kic.errors import InputError
+from kic.kernels.layout import DISTANCE, PRISMATIC
 from kic.kinematics.closure_rows import facing_items
-from kic.kinematics.items import DISTANCE
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import RowsQuestion
 from kic.kinematics.state import advance, gaps
-from kic.kinematics.tree import PRISMATIC
 from kic.transfer.constraint_system import moving
 from kic.transfer.coordinate_transfer import TRIES, Transfer
 

@@ -14,13 +14,14 @@ from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.dynamics.queries import ContributionsQuestion, DynamicsQuestion
 from kic.errors import InputError
+from kic.kernels.layout import DIRECTION, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.items import DIRECTION, POINT, Item
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
-from kic.kinematics.queries import WANT_INERTIA, WANT_LOADS, RowsQuestion
+from kic.kinematics.queries import RowsQuestion
 from kic.kinematics.scaling import EPS, Scaling, moved_error
 from kic.kinematics.state import drawn_states
-from kic.kinematics.tree import PRISMATIC, Tree
+from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.lru import LRU
 from kic.transfer.closure import Closure

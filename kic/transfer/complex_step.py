@@ -13,10 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from kic.errors import InputError, SingularError
-from kic.kinematics.items import GEAR
+from kic.kernels.layout import GEAR, PRISMATIC
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import advance
-from kic.kinematics.tree import PRISMATIC
 from kic.transfer.closure import condition
 from kic.transfer.constraint_system import NEVER_MIND, Answer, TransferQuestion, closure_rows
 from kic.transfer.coordinate_transfer import Transfer

@@ -11,16 +11,31 @@ import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
 from kic.dynamics.queries import ModelTable
+from kic.kernels.layout import (
+    ALLOWED,
+    COLUMN_SCALE,
+    DISTANCE,
+    GEAR,
+    LEVER,
+    LOWER,
+    NONE,
+    OMEGA,
+    PLANE_ANGLE,
+    POINT,
+    PRISMATIC,
+    QUALITY_WIDTH,
+    REACH,
+    SCALE,
+    SPIN,
+    UNIT,
+    WANT_CURVATURE,
+)
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
-from kic.kinematics.items import DISTANCE, GEAR, NONE, OMEGA, PLANE_ANGLE, POINT, REACH, SPIN, UNIT, Item
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import Question, RowsTable, kernel, over_batch
-from kic.kinematics.tree import PRISMATIC, Tree
+from kic.kinematics.tree import Tree
 
-# as in kernels.layout and kernels.transfer
-_WANT_CURVATURE, _LOWER, _SCALE, _COLUMN_SCALE, _ALLOWED = 4, 1, 9, 3, 4
-_LEVER = 10
-QUALITY_WIDTH, PIVOT, LARGEST, LEFT = 7, 0, 1, 4
 # a redundant closure row may miss by this much whatever the condition
 NEVER_MIND = 1e-9
 # rows of these are lengths
@@ -277,7 +292,7 @@ class TransferQuestion(Question):
         want: int = 0,
         keep: bool = False,
     ) -> None:
-        size, own = 1 if want & _WANT_CURVATURE else system.first, system.rows
+        size, own = 1 if want & WANT_CURVATURE else system.first, system.rows
         self.system, self.order, self.keep = system, order, keep
         self.answer = None if rows is None else RowsTable(rows, asked, size)
         self.model = ModelTable(size, want)
@@ -285,12 +300,12 @@ class TransferQuestion(Question):
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
         vectors = np.zeros((len(both.items), 11), system.tree.scalar)
         vectors[:, :9] = both.vectors
-        vectors[: len(own.items), _SCALE] = system.item_scale
-        vectors[: len(own.items), _LEVER] = system.levers
+        vectors[: len(own.items), SCALE] = system.item_scale
+        vectors[: len(own.items), LEVER] = system.levers
         last = np.zeros((system.tree.size + 1, 5))
         lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
         self.allowed = max(NEVER_MIND, 10 * system.tolerance)
-        last[:-1, _COLUMN_SCALE], last[-1, _ALLOWED] = system.column_scale, self.allowed
+        last[:-1, COLUMN_SCALE], last[-1, ALLOWED] = system.column_scale, self.allowed
         if masses is not None:  # in the order of their frames
             order_of = np.argsort(masses.frames, kind="stable")
             masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])
@@ -300,7 +315,7 @@ class TransferQuestion(Question):
             masses=masses,
             loads=loads,
             asked=(order, height, size, want),
-            system=(len(own.items), own.height, system.left_out, _LOWER if lower else 0, asked),
+            system=(len(own.items), own.height, system.left_out, LOWER if lower else 0, asked),
             width=0 if self.answer is None else self.answer.width,
             last=last,
         )
@@ -392,7 +407,7 @@ def system_question(system: System) -> TransferQuestion:
 
 def curvature_question(system: System) -> TransferQuestion:
     """The question for H(φ', φ') of a system's own rows along one direction of the tree's coordinates."""
-    question = TransferQuestion(system, 2, want=_WANT_CURVATURE)
+    question = TransferQuestion(system, 2, want=WANT_CURVATURE)
     question.width = system.rows.height
     return question
 

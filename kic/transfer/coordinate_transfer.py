@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError, SingularError
+from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows
 from kic.kinematics.state import drawn_states
 from kic.kinematics.tree import Tree
 from kic.transfer.conditioning import UNITS, loss
 from kic.transfer.constraint_system import (
-    LARGEST,
-    LEFT,
     NEVER_MIND,
-    PIVOT,
     Answer,
     System,
     TransferQuestion,
@@ -43,8 +41,6 @@ RANK_SHARE = 1e-9
 WORST_CONDITION = 1e12
 # share of an answer that may be lost to a closure that is nearly singular in itself
 DIGITS_LOST = 1e-4
-# a pivot below this share of the largest is worth a second look (as in kernels.transfer)
-GOOD_PIVOT = 1e-3
 # steps that are tried on a way whose end is taken to be near
 TRIES = 100
 _EPS = float(np.finfo(float).eps)

@@ -19,10 +19,11 @@ from kic.description.validation import GROUND
 from kic.dynamics.mass_tables import pack_loads, pack_masses
 from kic.dynamics.queries import DynamicsQuestion
 from kic.errors import InertiaError
+from kic.kernels.layout import DIRECTION, OMEGA, POINT, REACH, SPIN, WANT_LOADS
 from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
-from kic.kinematics.items import DIRECTION, OMEGA, POINT, REACH, SPIN, Item
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import WANT_LOADS, RowsQuestion
+from kic.kinematics.queries import RowsQuestion
 from kic.kinematics.state import columns_to_states
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix

@@ -15,7 +15,8 @@ from math import comb
 
 import numpy as np
 
-from kic.kinematics.tree import PRISMATIC, Tree
+from kic.kernels.layout import PRISMATIC
+from kic.kinematics.tree import Tree
 
 # a set of coordinates is good if the least that it moves is more than this share
 GOOD = 1e-3

@@ -10,9 +10,10 @@ import numpy as np
 
 from kic.description.parts import Body, Distance
 from kic.errors import InputError, shown
-from kic.kinematics.items import DIRECTION, POINT, Item
+from kic.kernels.layout import DIRECTION, POINT, PRISMATIC
+from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
-from kic.kinematics.tree import PRISMATIC, Tree
+from kic.kinematics.tree import Tree
 from kic.numerics.arrays import LARGEST, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
