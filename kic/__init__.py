@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from kic.description.motors import Motor
     from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
     from kic.dynamics.contributions import Contributions
-    from kic.dynamics.drive_train import Drive
+    from kic.dynamics.drive_train import MotorDemand
     from kic.dynamics.dynamics import Dynamics
     from kic.errors import (
         FileError,
@@ -82,12 +82,12 @@ if TYPE_CHECKING:
         MissingExtraError,
         ModelError,
         ModelFileError,
-        PostureError,
+        ConfigurationError,
         SimulationError,
         SingularError,
         UnknownNameError,
     )
-    from kic.evaluator import Closer, Evaluator
+    from kic.evaluator import PositionSolver, Evaluator
     from kic.grasp.contacts import ContactSet, contact_frames, grasp_map
     from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
     from kic.grasp.grasp import Grasp, GraspMotion
@@ -104,9 +104,9 @@ if TYPE_CHECKING:
     from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
     from kic.operational_space.ellipsoids import Ellipsoid
-    from kic.operational_space.operational_space import OperationalEvaluator, OperationalSpace
-    from kic.operational_space.redundancy import Resolution, ResolutionEvaluator
-    from kic.operational_space.secondary_objectives import JointLimits, Manipulability, PreferredPosture
+    from kic.operational_space.operational_space import OperationalSpaceEvaluator, OperationalSpace
+    from kic.operational_space.redundancy import RedundancyResolution, RedundancyEvaluator
+    from kic.operational_space.secondary_objectives import JointLimits, Manipulability, PreferredConfiguration
     from kic.plotting.animate import Animation, animate
     from kic.plotting.draw import MechanismPicture, draw
     from kic.report.page import report_page
@@ -117,7 +117,7 @@ if TYPE_CHECKING:
     from kic.sweeps.result import Sweep
     from kic.sweeps.sweep import sweep
     from kic.trajectory import builders as trajectories
-    from kic.trajectory.tracking import Following
+    from kic.trajectory.tracking import TrackingResult
 
 __version__ = "0.1.0"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from kic.description.parts import Joint
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
-from kic.dynamics.queries import ContributionsQuestion
-from kic.errors import InputError, OutOfRangeError, shown
+from kic.dynamics.queries import ContributionsQuery
+from kic.errors import InputError, OutOfRangeError, short_repr
 from kic.kernels.layout import PIVOT
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.state import phi_of
@@ -22,12 +22,12 @@ from kic.numerics.arrays import (
     broadcast_batches,
     check_finite,
     check_order,
-    spread,
-    surviving,
+    scatter,
+    map_valid_members,
 )
-from kic.transfer.compiled_model import Model
-from kic.transfer.coordinate_transfer import Transfer
-from kic.transfer.targets import Aims
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.targets import BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
     from kic.analysis.singularities import Singularities
-    from kic.dynamics.drive_train import Drive
+    from kic.dynamics.drive_train import MotorDemand
     from kic.dynamics.dynamics import Dynamics
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
     from kic.operational_space.operational_space import OperationalSpace
-    from kic.operational_space.redundancy import Resolution
+    from kic.operational_space.redundancy import RedundancyResolution
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
@@ -71,11 +71,11 @@ class Configuration:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         batch: tuple[int, ...],
         states: np.ndarray,
         ok: np.ndarray | None = None,
-        aims: Aims | None = None,
+        aims: BatchTargets | None = None,
     ) -> None:
         self._model = model
         self._states = states
@@ -97,7 +97,7 @@ class Configuration:
     @property
     def name(self) -> str:
         """Name of the mechanism."""
-        return self._model.drawing.name
+        return self._model.description.name
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class Configuration:
             raise OutOfRangeError(f"`members` must be an index of the batch {self.batch}: {error}.") from None
         if which is None:
             said = "integers, slices, or arrays of integers or booleans"
-            raise InputError(f"`members` must be {said}, got {shown(members)}.")
+            raise InputError(f"`members` must be {said}, got {short_repr(members)}.")
         ok = None if self._ok is None else self._ok.reshape(-1)[which]
         which, shape = which.reshape(-1), which.shape
         aims = None if self._aims is None else self._aims.take(which)
@@ -202,7 +202,7 @@ class Configuration:
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        rows = self._model.rows(name, 1).answer.rows
+        rows = self._model.rows(name, 1).layout.rows
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. "
@@ -240,7 +240,7 @@ class Configuration:
         """
         from scipy.spatial.transform import RigidTransform
 
-        self._model.only_real("pose()", "Ask for the same as a matrix, displacement().")
+        self._model.require_real("pose()", "Ask for the same as a matrix, displacement().")
         return RigidTransform.from_matrix(self.displacement(body))
 
     def displacement(self, body: str) -> np.ndarray:
@@ -269,7 +269,7 @@ class Configuration:
                [0., 0., 1.]])
         """
         model = self._model
-        model.drawing.part(body, "bodies")
+        model.description.part(body, "bodies")
         if self._states.dtype not in (np.float64, model.tree.scalar):
             raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
         if self._ok is not None:
@@ -277,7 +277,7 @@ class Configuration:
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
             )
         question = model.pose(body)
-        p = question.answer.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
+        p = question.layout.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
         T = np.zeros((*self.batch, 4, 4), p.dtype)
         T[..., 3, 3] = 1
         T[..., :3, 3] = p[..., 0, :]
@@ -285,18 +285,18 @@ class Configuration:
         T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
         return T
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled table of the posture, to print or to show."""
-        sheet = Sheet(f"{self.name}: posture")
+        sheet = Summary(f"{self.name}: posture")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
         if self._ok is not None:
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
         if index is not None:
-            names = self.coordinates if self._model.direct else self._model.tree.columns
+            names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
             # joints at which loops are cut are no columns of the tree
-            cut = [] if self._model.tree.open else valued(self._model.drawing.joints)
+            cut = [] if self._model.tree.open else valued(self._model.description.joints)
             cut = [c for c in cut if c not in names]
             one = self[index] if self.batch else self
             values = np.concatenate([one.phi, single_values(one, cut)])
@@ -305,10 +305,10 @@ class Configuration:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
     def coefficients(
         self,
@@ -359,20 +359,20 @@ class Configuration:
                [0., 0.]])
         """
         model = self._model
-        transfer = model.asked(wrt)
+        transfer = model.transfer_for(wrt)
         if transfer is None:
             question = model.rows(of, check_order(order))
-            table: Any = question.answer
+            table: Any = question.layout
             ok, pivot = self._ok, None
             T = self._masked(question.table(self._states))
         else:
             names = names_of(of, least=1)
-            chosen, asked = transfer, model.elsewhere(transfer, names, check_order(order))
+            chosen, asked = transfer, model.query(transfer, names, check_order(order))
             table = asked.answer
-            good, found = surviving(
+            good, found = map_valid_members(
                 self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
             )
-            T, pivot = spread(found.T, good), spread(found.quality[:, PIVOT], good).reshape(self.batch)
+            T, pivot = scatter(found.T, good), scatter(found.quality[:, PIVOT], good).reshape(self.batch)
             ok = good
         model.check_distances(table.rows, T, ok)
         check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
@@ -435,7 +435,7 @@ class Configuration:
         force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
         dtype = np.result_type(states, force)
         states = np.require(states, dtype, ["C", "A", "W"])
-        transfer = model.asked(wrt)
+        transfer = model.transfer_for(wrt)
         if transfer is None:
             question = model.dynamics()
             T = question.table(states, force)
@@ -459,7 +459,7 @@ class Configuration:
 
     def _transferred(
         self,
-        transfer: Transfer,
+        transfer: CoordinateTransfer,
         states: np.ndarray,
         shape: tuple[int, ...],
         ok: np.ndarray | None,
@@ -468,21 +468,21 @@ class Configuration:
     ) -> Dynamics:
         """Dynamics in chosen coordinates (3-34 to 3-36)."""
         model = self._model
-        good, parts = surviving(
+        good, parts = map_valid_members(
             np.ones(shape, dtype=bool) if ok is None else ok,
             failures,
-            lambda members: model.transferred(
+            lambda members: model.transferred_dynamics(
                 transfer, states[members], force if len(force) == 1 else force[members]
             ),
         )
         model.check_springs(parts[2], None)
         for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
             check_finite(quantity, self.name, part)
-        full = [spread(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
+        full = [scatter(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
 
         def error() -> np.ndarray:
             found = model.inertia_error_at(transfer, states[good.reshape(-1)])
-            return spread(found, good).reshape(*shape, found.shape[-1])
+            return scatter(found, good).reshape(*shape, found.shape[-1])
 
         I, P, load, damping = full
         return Dynamics(
@@ -525,22 +525,22 @@ class Configuration:
         np.float64(2.6666666666666665)
         """
         model = self._model
-        transfer = model.asked(wrt)
+        transfer = model.transfer_for(wrt)
         if transfer is None:
             question = model.contributions
             T = self._masked(question.table(self._states))
             check_finite("Contributions", self.name, T, None if self._ok is None else self._ok.reshape(-1))
             parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
             return Contributions(model.masses.names, model.coordinates, *parts)
-        chosen, question = transfer, ContributionsQuestion(model.tree, model.masses, transfer.first)
+        chosen, question = transfer, ContributionsQuery(model.tree, model.masses, transfer.first)
 
         def shares(members: Any) -> np.ndarray:
             states = self._states[members]
             return question.table(states, chosen.solve(states, 2).X)
 
-        good, T = surviving(self.ok, failures, shares)
+        good, T = map_valid_members(self.ok, failures, shares)
         check_finite("Contributions", self.name, T)
-        T = spread(T, good)
+        T = scatter(T, good)
         return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
 
     def joint_forces(
@@ -952,7 +952,7 @@ class Configuration:
         qd: Any = None,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
-    ) -> Resolution:
+    ) -> RedundancyResolution:
         """Motion of all coordinates for that of a task with fewer rows (or as many): redundancy resolved.
 
         Rates make ½ (q̇ − z)ᵀ Q (q̇ − z) least among those with G q̇ = u̇ (4-68, 4-70)::
@@ -1192,7 +1192,7 @@ class Configuration:
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
-    ) -> Drive:
+    ) -> MotorDemand:
         """What the motors do in a motion: speeds, torques, currents and voltages of each.
 
         Parameters
@@ -1237,7 +1237,7 @@ class Configuration:
 
 def valued(joints: Iterable[Joint]) -> list[str]:
     """Components of joints that have values in a loop, too: all but those of balls."""
-    return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.freedoms < 6)]]
+    return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.dof < 6)]]
 
 
 def single_values(configuration: Configuration, names: Iterable[str]) -> np.ndarray:

@@ -152,7 +152,7 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-class Sheet:
+class Summary:
     """A page of captions and matrices that can be shown as text or as HTML."""
 
     def __init__(self, title: str) -> None:

@@ -67,7 +67,7 @@ class OutOfRangeError(InputError, IndexError):
     """An index beyond the last item; an IndexError, too, with which Python ends a loop over items."""
 
 
-class PostureError(InputError):
+class ConfigurationError(InputError):
     """Members of a batch that have no posture.
 
     Carries `failed` (indices of the members), `reasons`, and `configuration`, the batch with the
@@ -113,7 +113,7 @@ class LimitError(MemberError, ValueError):
 
 
 @contextmanager
-def placed(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
+def batch_indices(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
     """Errors from inside name their members by indices of the batch."""
     try:
         yield
@@ -130,7 +130,7 @@ class LoopError(KicError, ValueError):
     """A question that a joint which closes a loop can not answer."""
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """What came, on one line and short enough for a message."""
     try:
         text = " ".join(_SHORT.repr(value).split())
@@ -148,7 +148,7 @@ _SHORT.maxother = 200
 def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> UnknownNameError:
     """Make the error for an unknown name: what there is, and what was probably meant."""
     there = tuple(candidates)
-    label = shown(str(name) if isinstance(name, str) else name)
+    label = short_repr(str(name) if isinstance(name, str) else name)
     message = f"No {kind} {label} in '{owner}'."
     # the comparison takes about 10 µs for each candidate, and more for long names
     comparable = isinstance(name, str) and len(name) <= 200 and len(there) <= 2000

@@ -10,16 +10,16 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.queries import ModelTable
-from kic.errors import InputError, UnknownNameError, placed, shown, unknown
+from kic.errors import InputError, UnknownNameError, batch_indices, short_repr, unknown
 from kic.kernels.layout import QUALITY_WIDTH, WANT_INERTIA, WANT_LOADS
-from kic.kinematics.queries import RowsTable, Table, kernel
+from kic.kinematics.queries import OutputTable, Table, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, check_order, numbers, trailing
-from kic.position import closed
-from kic.transfer.compiled_model import Model
-from kic.transfer.constraint_system import Answer
-from kic.transfer.coordinate_transfer import Transfer
+from kic.numerics.arrays import broadcast_batches, check_finite, check_order, numbers, as_array
+from kic.position import solve_position
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.constraint_system import TransferResult
+from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
 _REAL = np.dtype(np.float64)
@@ -48,11 +48,11 @@ class Layout:
 
     def __init__(
         self,
-        model: Model,
-        transfer: Transfer | None,
+        model: CompiledModel,
+        transfer: CoordinateTransfer | None,
         names: tuple[str, ...],
         parts: tuple[str, ...],
-        rows: RowsTable | None,
+        rows: OutputTable | None,
         dynamics: Table,
     ) -> None:
         self._of, self._transfer = model, transfer
@@ -234,7 +234,7 @@ class Evaluator:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         of: str | Iterable[str],
         order: int,
         dynamics: bool | Literal["inertia"],
@@ -242,7 +242,7 @@ class Evaluator:
     ) -> None:
         names = names_of(of)
         if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
-            raise InputError(f"`dynamics` must be True, False or 'inertia', got {shown(dynamics)}.")
+            raise InputError(f"`dynamics` must be True, False or 'inertia', got {short_repr(dynamics)}.")
         if not names and not dynamics:
             raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
         check_order(order)
@@ -250,22 +250,22 @@ class Evaluator:
         clash = sorted(set(names) & set(parts))
         if clash:
             raise InputError(
-                f"'{clash[0]}' names both a part of '{model.drawing.name}' and a result of the dynamics. "
+                f"'{clash[0]}' names both a part of '{model.description.name}' and a result of the dynamics. "
                 "Prepare the two apart.",
                 name=clash[0],
             )
         want = (WANT_INERTIA if parts else 0) | (WANT_LOADS if len(parts) > 2 else 0)
         self._model = model
         self._size = model.tree.state_size
-        self._transfer = transfer = model.asked(wrt)
+        self._transfer = transfer = model.transfer_for(wrt)
         self._applied = model.loads.constant[None] if parts else _empty((1, 0, 3))
         if transfer is None:
             self._rows = model.rows(names, order) if names else None
             self._dynamics = model.dynamics(want) if want else None
-            rows = None if self._rows is None else self._rows.answer
+            rows = None if self._rows is None else self._rows.layout
             table = ModelTable(model.tree.size, want)
         else:
-            self._question = model.elsewhere(transfer, names, order, want)
+            self._question = model.query(transfer, names, order, want)
             rows, table = self._question.answer, self._question.model
         self.names = (*names, *parts)
         self.coordinates = model.coordinates if transfer is None else transfer.labels
@@ -274,9 +274,9 @@ class Evaluator:
         self._layout = Layout(model, transfer, names, parts, rows, table)
         self._widths = (0 if rows is None else rows.width), table.width
         # springs and dampers in cut joints are added to what the kernel gives
-        self._cut_laws = transfer is not None and bool(want & WANT_LOADS) and bool(model.cut_laws)
+        self._cut_laws = transfer is not None and bool(want & WANT_LOADS) and bool(model.cut_joint_loads)
         # a state of another shape than this one takes the longer way
-        hot = not model.stepped and (transfer is None or (transfer.choice is not None and not self._cut_laws))
+        hot = not model.has_complex_step and (transfer is None or (transfer.choice is not None and not self._cut_laws))
         self._one = (self._size,) if hot else None
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
@@ -315,7 +315,7 @@ class Evaluator:
             made = self(state, out=out)
             ok = np.isfinite(np.real(state)).all(axis=-1).reshape(-1)
             for quantity, part in (("Coefficients", made._rows), ("I*, P* or loads", made._model)):
-                check_finite(quantity, self._model.drawing.name, part, ok)
+                check_finite(quantity, self._model.description.name, part, ok)
             return made
         # one real state is the hot path
         if type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
@@ -367,7 +367,7 @@ class Evaluator:
 
     def __repr__(self) -> str:
         of = ", ".join(self.names)
-        return f"evaluator of {of} for states (..., {self._size}) of '{self._model.drawing.name}'"
+        return f"evaluator of {of} for states (..., {self._size}) of '{self._model.description.name}'"
 
     def check(self, state: np.ndarray) -> np.ndarray:
         """Condition (...) of states (..., S) in these coordinates, each looked at; see `__call__`.
@@ -437,17 +437,17 @@ class Evaluator:
             calls.append((kernel("dynamics"), arguments))
         return calls
 
-    def _answer(self, out: Results) -> Answer:
+    def _answer(self, out: Results) -> TransferResult:
         """Results as the room that a transfer fills."""
         dtype, count = out._rows.dtype, len(out._rows)
-        return Answer(_empty((0, 0), dtype), out._rows, out._model, _empty((count, QUALITY_WIDTH)))
+        return TransferResult(_empty((0, 0), dtype), out._rows, out._model, _empty((count, QUALITY_WIDTH)))
 
     def _elsewhere(self, states: np.ndarray, out: Results) -> None:
         """Fill results in other coordinates, every member looked at; those without a posture are NaN."""
         transfer, answer = self._transfer, self._answer(out)
         assert transfer is not None  # for the type checker
         known = np.ones(len(states), bool) if states.dtype.kind == "O" else np.isfinite(states).all(axis=1)
-        with placed(np.flatnonzero(known), out._batch):
+        with batch_indices(np.flatnonzero(known), out._batch):
             if known.all():
                 transfer.answer(self._question, states, self._applied, answer)
             else:
@@ -457,7 +457,7 @@ class Evaluator:
                     whole[known] = found
         if self._cut_laws:
             load, damping = self._question.model.split(answer.K[known], (int(known.sum()),))[-2:]
-            self._model.add_cut_laws(transfer, states[known], load, damping)
+            self._model.add_cut_joint_loads(transfer, states[known], load, damping)
             answer.K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
                 [load, damping.reshape(len(load), -1)], axis=1
             )
@@ -468,7 +468,7 @@ class Evaluator:
             + (
                 f"those for {out._batch} of {out._rows.dtype}."
                 if isinstance(out, Results)
-                else f"{shown(out)}."
+                else f"{short_repr(out)}."
             )
         )
 
@@ -481,17 +481,17 @@ class Evaluator:
                 f"got {a.shape}.",
                 got=a.shape,
             )
-        if self._model.stepped and a.dtype is _REAL:
+        if self._model.has_complex_step and a.dtype is _REAL:
             if not self._model.tree.open:
                 raise InputError(
-                    f"A real state of '{self._model.drawing.name}' does not close with the step of a "
+                    f"A real state of '{self._model.description.name}' does not close with the step of a "
                     "sensitivity. Take states from its own at()."
                 )
             a = a.astype(complex)
         return a
 
 
-class Closer:
+class PositionSolver:
     """Closes postures for values of the same inputs, each from a state near by; made by `prepare_at`.
 
     Call it with values (..., P) of the inputs' rows and a closed state (..., S); it returns the closed state
@@ -513,8 +513,8 @@ class Closer:
     True
     """
 
-    def __init__(self, model: Model, inputs: str | Iterable[str] | None) -> None:
-        model.only_real("prepare_at()", "Ask at() for the posture.")
+    def __init__(self, model: CompiledModel, inputs: str | Iterable[str] | None) -> None:
+        model.require_real("prepare_at()", "Ask at() for the posture.")
         self._model = model
         self._names = model.coordinates if inputs is None else names_of(inputs, "inputs")
         for name in self._names:
@@ -554,7 +554,7 @@ class Closer:
         if isinstance(near, Configuration):
             near = near.state
         if _plain(values, near, self._sizes):  # the hot path
-            states, arrived = self._closure.arrive(near[None], values[None])
+            states, arrived = self._closure.newton_local(near[None], values[None])
             if arrived[0]:
                 return states[0]
         else:
@@ -565,11 +565,11 @@ class Closer:
             values = np.broadcast_to(values, (*batch, self._sizes[0]))
             near = np.broadcast_to(near, (*batch, self._sizes[1]))
         start = near.reshape(-1, self._sizes[1])
-        states, arrived = self._closure.arrive(start, values.reshape(-1, self._sizes[0]))
+        states, arrived = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))
         if not arrived.all():
-            trailing("near", near, self._sizes[1])
+            as_array("near", near, self._sizes[1])
             inputs = {name: values[..., k] for k, name in enumerate(self.inputs)}
-            return closed(self._model, inputs, Configuration(self._model, batch, start.copy()), "raise").state
+            return solve_position(self._model, inputs, Configuration(self._model, batch, start.copy()), "raise").state
         return states.reshape(*batch, self._sizes[1])
 
     def _real(self, name: str, value: Any, which: int) -> np.ndarray:
@@ -585,7 +585,7 @@ class Closer:
 
     def __repr__(self) -> str:
         of = ", ".join(self.inputs)
-        return f"closer of '{self._model.drawing.name}' for values (..., {self._sizes[0]}) of {of}"
+        return f"closer of '{self._model.description.name}' for values (..., {self._sizes[0]}) of {of}"
 
 
 def _plain(values: Any, near: Any, sizes: tuple[int, int]) -> bool:

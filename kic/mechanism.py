@@ -13,27 +13,27 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description import contacts, couplings
-from kic.description.description import Drawing
+from kic.description.description import MechanismDescription
 from kic.description.motors import list_motors
 from kic.description.validation import STRICT
-from kic.display import Sheet
-from kic.errors import InputError, PostureError
+from kic.display import Summary
+from kic.errors import InputError, ConfigurationError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import check_failures
-from kic.position import along, beginning, closed, on_real
-from kic.transfer.compiled_model import Model
+from kic.position import solve_path, initial_states, solve_position, real_configuration
+from kic.transfer.compiled_model import CompiledModel
 
 if TYPE_CHECKING:
     from kic.analysis.assemblies import Assemblies
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
-    from kic.evaluator import Closer
+    from kic.evaluator import PositionSolver
     from kic.linear.equilibrium import Equilibrium
-    from kic.operational_space.operational_space import OperationalEvaluator
-    from kic.operational_space.redundancy import ResolutionEvaluator
+    from kic.operational_space.operational_space import OperationalSpaceEvaluator
+    from kic.operational_space.redundancy import RedundancyEvaluator
     from kic.operational_space.weighting import Damping, Law, Weight
-    from kic.trajectory.tracking import Following
+    from kic.trajectory.tracking import TrackingResult
 
 
 def _finite(a: np.ndarray) -> bool:
@@ -45,7 +45,7 @@ def _finite(a: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, repr=False)
-class Mechanism(Drawing):
+class Mechanism(MechanismDescription):
     """A mechanism as drawn in one assembled posture, in world coordinates. Immutable.
 
     Parameters
@@ -92,8 +92,8 @@ class Mechanism(Drawing):
     __pydantic_config__ = STRICT
 
     @cached_property
-    def _model(self) -> Model:
-        return Model(self)
+    def _model(self) -> CompiledModel:
+        return CompiledModel(self)
 
     def at(
         self,
@@ -160,9 +160,9 @@ class Mechanism(Drawing):
         if inputs is None:
             if near is not None:
                 raise InputError("`near` was given without inputs. Say which values the posture should have.")
-            return Configuration(model, (), model.drawn.copy())
-        if not model.direct or near is not None or not only_coordinates(self, inputs):
-            return closed(model, inputs, near, failures)
+            return Configuration(model, (), model.reference_state.copy())
+        if not model.is_open_chain or near is not None or not only_coordinates(self, inputs):
+            return solve_position(model, inputs, near, failures)
         a = coordinates_of(self, inputs)
         batch = a.shape[:-1]
         phi = a.reshape(prod(batch), a.shape[-1]).copy()
@@ -216,9 +216,9 @@ class Mechanism(Drawing):
         True
         """
         check_failures(failures)
-        if self._model.direct and near is None and only_coordinates(self, inputs) and inputs is not None:
+        if self._model.is_open_chain and near is None and only_coordinates(self, inputs) and inputs is not None:
             return self.at(inputs, failures=failures)
-        return along(self._model, inputs, near, failures)
+        return solve_path(self._model, inputs, near, failures)
 
     def assemblies(
         self,
@@ -274,9 +274,9 @@ class Mechanism(Drawing):
         >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
         [2, 2, 1, 0]
         """
-        from kic.analysis.branches import assembled
+        from kic.analysis.branches import find_assemblies
 
-        return assembled(self._model, inputs, near, starts, seed, limits)
+        return find_assemblies(self._model, inputs, near, starts, seed, limits)
 
     def follow(
         self,
@@ -290,7 +290,7 @@ class Mechanism(Drawing):
         exact: bool = True,
         wrt: str | Iterable[str] | None = None,
         tolerance: float = 1e-10,
-    ) -> Following:
+    ) -> TrackingResult:
         """Follow a path in time with a task of fewer rows than freedoms (or as many): redundancy resolved.
 
         Rates q̇ of `Configuration.resolve` are integrated (Dormand and Prince's method of order 8), loops kept
@@ -353,7 +353,7 @@ class Mechanism(Drawing):
 
         return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
 
-    def prepare_at(self, inputs: str | Iterable[str] | None = None) -> Closer:
+    def prepare_position(self, inputs: str | Iterable[str] | None = None) -> PositionSolver:
         """Closer for hot loops: closes postures near to given states, plain arrays in and out.
 
         Parameters
@@ -371,9 +371,9 @@ class Mechanism(Drawing):
         InputError, UnknownNameError
             As `at` would.
         """
-        from kic.evaluator import Closer
+        from kic.evaluator import PositionSolver
 
-        return Closer(self._model, inputs)
+        return PositionSolver(self._model, inputs)
 
     def _refuse(self, configuration: Configuration, inputs: np.ndarray) -> None:
         failed = [tuple(index) for index in np.argwhere(~configuration.ok).tolist()]
@@ -390,12 +390,12 @@ class Mechanism(Drawing):
                 f"must be finite: {some}{'; …' if len(failed) > 4 else ''}. "
                 "failures='mask' keeps the others."
             )
-        raise PostureError(message, failed=failed, reasons=reasons, configuration=configuration)
+        raise ConfigurationError(message, failed=failed, reasons=reasons, configuration=configuration)
 
     @property
-    def freedoms(self) -> int:
+    def dof(self) -> int:
         """Number of freedoms at the drawing and near it; `mobility` says what it rests on."""
-        return self._model.freedoms
+        return self._model.dof
 
     @property
     def redundant(self) -> int:
@@ -430,7 +430,7 @@ class Mechanism(Drawing):
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
         model = self._model.real
-        state, batch = beginning(model, on_real(self._model, at) if self._model.stepped else at, "at")
+        state, batch = initial_states(model, real_configuration(self._model, at) if self._model.has_complex_step else at, "at")
         if batch:
             raise InputError(f"Expected `at` to be one posture, got a batch {batch}. Ask in a loop.")
         return model.mobility if at is None else model.mobility_at(state[None])
@@ -585,7 +585,7 @@ class Mechanism(Drawing):
 
     def prepare_operational_space(
         self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
-    ) -> OperationalEvaluator:
+    ) -> OperationalSpaceEvaluator:
         """Evaluator of Λ, μ, p for hot loops: plain arrays in and out.
 
         Parameters
@@ -605,9 +605,9 @@ class Mechanism(Drawing):
         UnknownNameError, InputError, InertiaError
             As `Configuration.operational_space` would.
         """
-        from kic.operational_space.operational_space import OperationalEvaluator
+        from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
-        return OperationalEvaluator(self._model, task, wrt)
+        return OperationalSpaceEvaluator(self._model, task, wrt)
 
     def prepare_resolve(
         self,
@@ -618,7 +618,7 @@ class Mechanism(Drawing):
         wrt: str | Iterable[str] | None = None,
         effort: bool = False,
         order: Literal[1, 2] = 2,
-    ) -> ResolutionEvaluator:
+    ) -> RedundancyEvaluator:
         """Evaluator that resolves redundancy in hot loops: plain arrays in and out.
 
         Parameters
@@ -640,15 +640,15 @@ class Mechanism(Drawing):
         UnknownNameError, InputError, InertiaError
             As `Configuration.resolve` would.
         """
-        from kic.operational_space.redundancy import ResolutionEvaluator
+        from kic.operational_space.redundancy import RedundancyEvaluator
 
-        return ResolutionEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
+        return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled account of the parts, to print or to show."""
-        sheet = Sheet(f"{self.name}: {self.title}" if self.title else self.name)
+        sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
-            sheet.say(self.mobility().text())
+            sheet.say(self.mobility().summary())
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:
@@ -657,16 +657,16 @@ class Mechanism(Drawing):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "drawn at"], carried)
-        couplings.tell(sheet, self.terms)
-        contacts.tell(sheet, self.contacts)
-        if self.rods:
-            rods = [[f"{length:.5g}"] for length in self.rods.values()]
-            sheet.texts("fixed distances", list(self.rods), [f"length ({self.units.length})"], rods)
+        couplings.add_couplings(sheet, self.terms)
+        contacts.add_contacts(sheet, self.contacts)
+        if self.fixed_distances:
+            rods = [[f"{length:.5g}"] for length in self.fixed_distances.values()]
+            sheet.texts("fixed distances", list(self.fixed_distances), [f"length ({self.units.length})"], rods)
         list_motors(sheet, self.motors)
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()

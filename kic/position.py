@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, PostureError, placed, shown
+from kic.errors import InputError, ConfigurationError, batch_indices, short_repr
 from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
-from kic.transfer.compiled_model import Model
-from kic.transfer.continuation import lead
-from kic.transfer.targets import Aims, Targets
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.continuation import continue_to
+from kic.transfer.targets import BatchTargets, Targets
 
 
-def closed(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
+def solve_position(model: CompiledModel, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
     """Postures led from the drawing, or from those `near`, to the values of the inputs."""
     targets = model.targets(inputs)
-    if model.stepped:
-        found = closed(model.real, real_inputs(inputs), on_real(model, near), failures)
-        return followed(model, targets, targets.values, found)
-    start, around = beginning(model, near)
+    if model.has_complex_step:
+        found = solve_position(model.real, real_inputs(inputs), real_configuration(model, near), failures)
+        return follow_complex_step(model, targets, targets.values, found)
+    start, around = initial_states(model, near)
     shape = broadcast_batches(inputs=targets.batch, near=around)
-    problem = _Problem(
+    problem = _PositionProblem(
         model.closure(targets.names, targets.held),
         _members(start, shape),
         _members(targets.values, shape),
@@ -36,24 +36,24 @@ def closed(model: Model, inputs: Any, near: Configuration | None, failures: str)
     return problem.configuration(model, shape, failures, str, targets)
 
 
-def along(model: Model, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
+def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
     """Postures along a path, the first axis of the batch: each is led from the one before it."""
     targets = model.targets(inputs)
     if not targets.batch:
         raise InputError(
-            f"A path of '{model.drawing.name}' needs several members: give inputs with a batch, whose first "
+            f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose first "
             "axis is the path, or ask at() for one posture."
         )
-    start, around = beginning(model, near)
+    start, around = initial_states(model, near)
     length, *side = targets.batch
     beside = broadcast_batches(inputs=tuple(side), near=around)
     shape = (length, *beside)
     values = targets.values.reshape(length, *(1,) * (len(beside) - len(side)), *targets.values.shape[1:])
-    if model.stepped:
-        found = along(model.real, real_inputs(inputs), on_real(model, near), failures)
-        return followed(model, targets, values, found)
+    if model.has_complex_step:
+        found = solve_path(model.real, real_inputs(inputs), real_configuration(model, near), failures)
+        return follow_complex_step(model, targets, values, found)
     impossible = targets.impossible.reshape(length, *(1,) * (len(beside) - len(side)), *side)
-    problem = _Problem(
+    problem = _PositionProblem(
         model.closure(targets.names, targets.held),
         np.concatenate([_members(start, beside)] * length) if length else np.zeros((0, start.shape[-1])),
         _members(values, shape),
@@ -89,7 +89,7 @@ def real_inputs(inputs: Any) -> Any:
     return a.real if a is not None and a.dtype.kind == "c" else inputs
 
 
-def on_real(model: Model, near: Configuration | None) -> Configuration | None:
+def real_configuration(model: CompiledModel, near: Configuration | None) -> Configuration | None:
     """A posture of a drawing that carries steps, or of one like it, as one of the real drawing."""
     if not isinstance(near, Configuration):
         return near
@@ -101,21 +101,21 @@ def on_real(model: Model, near: Configuration | None) -> Configuration | None:
     return Configuration(real, near.batch, np.ascontiguousarray(near._states.real), near._ok)
 
 
-def followed(model: Model, targets: Targets, values: np.ndarray, found: Configuration) -> Configuration:
+def follow_complex_step(model: CompiledModel, targets: Targets, values: np.ndarray, found: Configuration) -> Configuration:
     """Postures that were found for real numbers, with the step that the drawing and the values give them."""
-    from kic.transfer.complex_step import SteppedTransfer
+    from kic.transfer.complex_step import ComplexStepTransfer
 
     states = found._states.astype(complex)
     good = np.flatnonzero(found.ok)
     transfer = model.closure(targets.names, targets.held).transfer
-    assert isinstance(transfer, SteppedTransfer)  # for the type checker: the drawing carries a step
-    with placed(good, found.batch):
+    assert isinstance(transfer, ComplexStepTransfer)  # for the type checker: the drawing carries a step
+    with batch_indices(good, found.batch):
         states[good] = transfer.follow(found._states[good], _members(values, found.batch)[good])
     return Configuration(model, found.batch, states, found._ok)
 
 
-def beginning(
-    model: Model, near: Configuration | None, argument: str = "near"
+def initial_states(
+    model: CompiledModel, near: Configuration | None, argument: str = "near"
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """States (..., S) and batch from which postures are led: the drawing, or postures of the user.
 
@@ -126,11 +126,11 @@ def beginning(
         have none.
     """
     if near is None:
-        return model.drawn[0], ()
-    name = model.drawing.name
+        return model.reference_state[0], ()
+    name = model.description.name
     if not isinstance(near, Configuration):
-        raise InputError(f"Expected `{argument}` to be a posture made by at(), got {shown(near)}.")
-    if near._model is not model and near._model.drawing != model.drawing:
+        raise InputError(f"Expected `{argument}` to be a posture made by at(), got {short_repr(near)}.")
+    if near._model is not model and near._model.description != model.description:
         got = f"one of '{near.name}'" if near.name != name else "one of another drawing of that name"
         raise InputError(f"`{argument}` must be a posture of '{name}', got {got}.")
     if near._ok is not None:
@@ -143,7 +143,7 @@ def beginning(
     return near.state, near.batch
 
 
-class _Problem:
+class _PositionProblem:
     """Members of a batch with their starts and targets, and what became of them.
 
     Parameters
@@ -177,7 +177,7 @@ class _Problem:
         members = np.array([b for b in members if not self.reasons[b]], dtype=np.intp)
         if not members.size:
             return
-        outcome = lead(self.closure, self.start[members], self.target[members], self.asked)
+        outcome = continue_to(self.closure, self.start[members], self.target[members], self.asked)
         solved = np.array([not why for why in outcome.reasons])
         self.states[members[solved]] = outcome.states[solved]
         self.reached[members], self.share[members] = outcome.states, outcome.share
@@ -186,7 +186,7 @@ class _Problem:
 
     def configuration(
         self,
-        model: Model,
+        model: CompiledModel,
         shape: tuple[int, ...],
         failures: str,
         place: Callable[[tuple[int, ...]], str],
@@ -197,7 +197,7 @@ class _Problem:
         `place` says in words which member an index is.
         """
         ok = np.array([not why for why in self.reasons], dtype=bool).reshape(shape)
-        aims = Aims(asked.names, asked.held, self.target)
+        aims = BatchTargets(asked.names, asked.held, self.target)
         configuration = Configuration(model, shape, self.states, None if ok.all() else ok, aims)
         if failures == "mask" or ok.all():
             return configuration
@@ -214,8 +214,8 @@ class _Problem:
             if shape
             else ("or look with assemblies()")
         )
-        raise PostureError(
-            f"'{model.drawing.name}' has no such posture near the start: {'; '.join(said[:3])}"
+        raise ConfigurationError(
+            f"'{model.description.name}' has no such posture near the start: {'; '.join(said[:3])}"
             f"{'; …' if len(said) > 3 else ''}. Give `near=` a posture closer to the wanted assembly, "
             f"{rest}.",
             failed=failed,

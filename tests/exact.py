@@ -57,7 +57,7 @@ class Linkage:
 
     def start(self, c: Configuration) -> np.ndarray:
         """Turns of the bars in a posture, in floats."""
-        bars = [next(j for j in c._model.drawing.joints if j.name == name) for name in self.names[:-1]]
+        bars = [next(j for j in c._model.description.joints if j.name == name) for name in self.names[:-1]]
         poses = [c.displacement(j.bodies[1]) for j in bars]
         return np.array([np.arctan2(T[1, 0], T[0, 0]) for T in poses])
 

@@ -7,7 +7,7 @@ from sampling import random_body
 
 import kic
 from kic.configuration import Configuration
-from kic.kinematics.state import advance
+from kic.kinematics.state import integrate
 
 BOUNDS = {
     "point": {},
@@ -52,4 +52,4 @@ def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, tu
 def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
     """A complex step along each coordinate, by the rates (M, n) of the tree's coordinates."""
     states = c._states.astype(complex).repeat(rates.shape[1], axis=0)
-    return Configuration(c._model, (rates.shape[1],), advance(c._model.tree, states, 1j * STEP * rates.T))
+    return Configuration(c._model, (rates.shape[1],), integrate(c._model.tree, states, 1j * STEP * rates.T))

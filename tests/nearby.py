@@ -12,7 +12,7 @@ from kic.linear.linearize import columns_of
 def motion(c: Configuration, wrt=None) -> np.ndarray:
     """Rates (B, M_tree, M) of the tree's columns for each coordinate."""
     model = c._model
-    transfer = model.asked(wrt)
+    transfer = model.transfer_for(wrt)
     size = model.tree.size
     if transfer is None:
         eye = np.broadcast_to(np.eye(size), (len(c._states), size, size)).reshape(-1, size)
@@ -41,6 +41,6 @@ def by_step(c: Configuration, v: np.ndarray, a: np.ndarray, wrt=None, **more) ->
     """∂T/∂q (..., M, M) by complex steps of the effort, rates and accelerations kept."""
     A = motion(c, wrt)
     parts = [
-        np.imag(moved(c, A[:, :, k]).dynamics(wrt=wrt, **more).effort(v, a)) / STEP for k in range(A.shape[2])
+        np.imag(moved(c, A[:, :, k]).dynamics(wrt=wrt, **more).inverse_dynamics(v, a)) / STEP for k in range(A.shape[2])
     ]
     return np.stack(parts, axis=-1)

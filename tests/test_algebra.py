@@ -468,7 +468,7 @@ def test_typed_numbers() -> None:
     d = kic.Dynamics(["a"], [[2]], [[[0]]])
     assert d.load.tolist() == [0]
     assert d.damping.tolist() == [[0]]
-    assert d.effort([1.0], [3.0]).tolist() == [6]
+    assert d.inverse_dynamics([1.0], [3.0]).tolist() == [6]
     many = kic.Dynamics(["a"], np.ones((5, 1, 1)), np.ones((5, 1, 1, 1)))
     assert many.load.shape == (5, 1)
 
@@ -548,8 +548,8 @@ def test_identities_hold_in_the_coordinates_of_the_hand(kinds) -> None:
         # the same motion, the same power, and the same efforts: T_q = Aᵀ T_φ
         v, a = inverse.velocity(qd), inverse.acceleration(qd, qdd)
         tree = c.dynamics()
-        assert mismatch(d.effort(qd, qdd), inverse.G.T @ tree.effort(v, a)) < 10 * tolerance
-        assert mismatch(d.acceleration(qd, d.effort(qd, qdd)), qdd) < 1e-7
+        assert mismatch(d.inverse_dynamics(qd, qdd), inverse.G.T @ tree.inverse_dynamics(v, a)) < 10 * tolerance
+        assert mismatch(d.forward_dynamics(qd, d.inverse_dynamics(qd, qdd)), qdd) < 1e-7
         assert d.kinetic_energy(qd) == pytest.approx(tree.kinetic_energy(v), rel=10 * tolerance)
         # and there and back again
         back = d.transfer(c.coefficients(of))
@@ -590,8 +590,8 @@ def test_transfer_by_any_matrix(batch) -> None:
         assert found.load.shape == (*batch, size)
         qd, qdd = rng.normal(size=(2, *batch, 3))
         motion = Coefficients(phi, right.columns, A, H)
-        want = d.effort(motion.velocity(qd), motion.acceleration(qd, qdd))
-        assert mismatch(found.effort(qd, qdd), e("...ik,...i->...k", side, want)) < 1e-12
+        want = d.inverse_dynamics(motion.velocity(qd), motion.acceleration(qd, qdd))
+        assert mismatch(found.inverse_dynamics(qd, qdd), e("...ik,...i->...k", side, want)) < 1e-12
     # a batch of directions for one model is a batch
     wide = d.transfer(right, random_map(rng, ("v", 4), ("w", 5), (7, *(1,) * len(batch)), order=1))
     assert wide.load.shape == wide.I.shape[:-1] == (7, *batch, 5)
@@ -607,7 +607,7 @@ def test_efforts_elsewhere() -> None:
     assert d.efforts == inverse.columns
     assert d.I.shape == (6, 2)
     for call in (
-        lambda: d.acceleration([0, 0], np.zeros(6)),
+        lambda: d.forward_dynamics([0, 0], np.zeros(6)),
         lambda: d.kinetic_energy([0, 0]),
         lambda: d.coriolis([0, 0]),
         d.inertia_gradient,

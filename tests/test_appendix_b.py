@@ -203,7 +203,7 @@ def test_boundary_solutions_agree_with_a_search(radius: float) -> None:
     """Expect two singular configurations, in front of the waist and behind it."""
     P = radius * np.array([0.6, 0.48, 0.64]) + [0.0, 0.0, ARM.s11]
     found = ARM.mechanism().assemblies(dict(zip(ARM.rows, P, strict=True)))
-    assert len(found.hits) == 2
+    assert len(found.counts) == 2
     assert found.singular.all()
     distances = angle_distance(found.phi[:, None], ARM.inverse_kinematics(P)[::2]).max(axis=-1)
     assert distances.min(axis=0).max() < 1e-3  # a search keeps half of the digits on a boundary
@@ -211,7 +211,7 @@ def test_boundary_solutions_agree_with_a_search(radius: float) -> None:
 
 def test_unreachable_positions_raise() -> None:
     P = [[1.0, 0.5, 0.8], [3.0, 0.0, 0.4], [0.1, 0.0, 0.4], [0.0, 0.0, 1.4]]
-    with pytest.raises(kic.PostureError, match="failures='mask'") as caught:
+    with pytest.raises(kic.ConfigurationError, match="failures='mask'") as caught:
         ARM.inverse_kinematics(P)
     error = caught.value
     assert error.failed == [(1,), (2,), (3,)]
@@ -235,7 +235,7 @@ def test_unreachable_positions_raise() -> None:
     ],
 )
 def test_positions_on_the_waist_axis_raise(arm: WristPartitioned, P: list) -> None:
-    with pytest.raises(kic.PostureError, match="P is on the waist axis") as caught:
+    with pytest.raises(kic.ConfigurationError, match="P is on the waist axis") as caught:
         arm.inverse_kinematics(P)
     assert caught.value.failed == [()]
 

@@ -32,7 +32,7 @@ def test_the_eight_postures_of_an_arm_with_a_spherical_wrist(seed: int) -> None:
     c = ARM.at(phi)
     found = ARM.assemblies({"link6": c.pose("link6")})
     assert found.batch == (8,)
-    assert found.hits.sum() <= found.starts == 128
+    assert found.counts.sum() <= found.starts == 128
     assert not found.singular.any()
     assert np.abs(found.displacement("link6") - c.displacement("link6")).max() < 1e-12
     # the known one is among them; each has its turned wrist beside it
@@ -54,10 +54,10 @@ def test_the_same_seed_finds_the_same() -> None:
     pose = {"link6": ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")}
     a, b = ARM.assemblies(pose, seed=3), ARM.assemblies(pose, seed=3)
     assert a.state.tolist() == b.state.tolist()
-    assert a.hits.tolist() == b.hits.tolist()
+    assert a.counts.tolist() == b.counts.tolist()
     few = ARM.assemblies(pose, starts=12, seed=np.random.default_rng(1))
     assert few.starts == 12
-    assert 1 <= len(few.hits) <= 8
+    assert 1 <= len(few.counts) <= 8
     near = ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     best = ARM.assemblies(pose, near=near)
     assert np.abs(best.phi[0] - near.phi).max() < 1e-12
@@ -78,7 +78,7 @@ def test_two_links_inside_at_and_beyond_their_reach() -> None:
     assert "the inputs hardly fix posture 0: at the limit of reach" in repr(edge)
     assert np.abs(edge.phi).max() < 1e-6
     with pytest.raises(
-        kic.PostureError, match=r"No posture .* was found from 128 starts: .* misses by 1\.00e-01"
+        kic.ConfigurationError, match=r"No posture .* was found from 128 starts: .* misses by 1\.00e-01"
     ) as e:
         TWO.assemblies({"tip.x": 2.1, "tip.y": 0.0})
     assert e.value.left == pytest.approx(0.1, abs=1e-9)
@@ -98,7 +98,7 @@ def test_limits() -> None:
     assert half.value("shoulder").min() == pytest.approx(np.pi / 2, abs=1e-12)
     assert np.abs(half.value("tip") - [1, 1, 0]).max() < 1e-12
     with pytest.raises(
-        kic.PostureError,
+        kic.ConfigurationError,
         match=r"has such postures \(2 found from 128 starts\), but none within `limits`: the nearest exceeds "
         r"those of 'elbow' by 0\.571",
     ) as caught:
@@ -109,7 +109,7 @@ def test_limits() -> None:
     pose = {"link6": ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")}
     bounds = {"waist": (-2.79, 2.79), "shoulder": (-3.93, 0.79), "elbow": (-3.93, 0.79)}
     kept, every = ARM.assemblies(pose, limits=bounds), ARM.assemblies(pose)
-    assert 0 < len(kept.hits) < len(every.hits) == 8
+    assert 0 < len(kept.counts) < len(every.counts) == 8
     for name, (lower, upper) in bounds.items():
         assert (lower <= kept.value(name)).all()
         assert (kept.value(name) <= upper).all()
@@ -122,7 +122,7 @@ def test_assemblies_of_closed_mechanisms() -> None:
         assert found.batch == (2,)
         assert found.value("A") == pytest.approx([angle] * 2, abs=1e-13)
         # the two are mirror images in the line from B to D: transmission angles of opposite sign
-        at = {k: np.array(m._model.drawing.part(k).at) for k in "BCD"}
+        at = {k: np.array(m._model.description.part(k).at) for k in "BCD"}
         arms = [
             found.pose(body).rotation.apply(at[k] - at["C"])
             for body, k in (("coupler", "B"), ("rocker", "D"))
@@ -151,10 +151,10 @@ def test_assemblies_of_closed_mechanisms() -> None:
     # limits of a cut joint are looked at as well
     assert m.cuts == ("C2", "C3")
     some = m.assemblies({"platform": pose}, limits={"C2": (eight.value("C2").mean(), np.inf)})
-    assert len(some.hits) == 8
+    assert len(some.counts) == 8
     middle = np.sort(wrapped(eight.value("C2")))[[0, -1]].mean()
     half = m.assemblies({"platform": pose}, limits={"C2": (middle, middle + np.pi)})
-    assert 0 < len(half.hits) < 8
+    assert 0 < len(half.counts) < 8
 
 
 def test_every_posture_found_is_closed() -> None:
@@ -162,8 +162,8 @@ def test_every_posture_found_is_closed() -> None:
     legs = {f"L{k}": m.at().value(f"L{k}") for k in range(1, 7)}
     found = m.assemblies(legs)
     closure = m._model.closure(tuple(legs))
-    miss = closure.miss(
-        closure.goal(np.array([[*legs.values()]] * len(found.hits))), closure.rows(found._states)[0]
+    miss = closure.residual(
+        closure.goal(np.array([[*legs.values()]] * len(found.counts))), closure.rows(found._states)[0]
     )
     assert np.abs(miss).max() < 1e-12
     assert np.abs(found.displacement("platform")[0] - np.eye(4)).max() < 1e-9  # the drawing comes first
@@ -225,7 +225,7 @@ def test_fewer_inputs_than_freedoms_are_refused() -> None:
     first = c.coordinates[2]
     found = m.assemblies({"link7": c.pose("link7"), first: 0.5})
     assert np.abs(found.displacement("link7") - c.displacement("link7")).max() < 1e-12
-    assert found.value(first) == pytest.approx([0.5] * len(found.hits), abs=1e-13)
+    assert found.value(first) == pytest.approx([0.5] * len(found.counts), abs=1e-13)
     assert np.abs(wrapped(found.phi - c.phi)).max(axis=1).min() < 1e-9
 
 
@@ -236,7 +236,7 @@ def test_places_of_a_body_among_postures() -> None:
     found = m.assemblies(level.value(m.coordinates))
     number = found.places("platform")
     count = int(number.max()) + 1
-    assert 1 < count < len(found.hits)
+    assert 1 < count < len(found.counts)
     assert sorted(set(number.tolist())) == list(range(count))
     T = found.displacement("platform")
     apart = np.abs(T[:, None] - T[None]).max(axis=(2, 3))
@@ -244,7 +244,7 @@ def test_places_of_a_body_among_postures() -> None:
     # bodies of a leg that folds over have more places than the platform
     leg = m.bodies[0].name
     assert len({*zip(number.tolist(), found.places(leg).tolist(), strict=True)}) > count
-    text = found.sheet("platform").text()
+    text = found.summary("platform").text()
     assert f"{count} places of 'platform'" in text
     assert ".sheet('platform')" in str(found)
     with pytest.raises(kic.UnknownNameError, match="No body 'eye'"):
@@ -261,7 +261,7 @@ def test_places_over_a_batch() -> None:
     np.testing.assert_array_equal(number < 0, ~found.ok)
     assert [sorted(column[column >= 0].tolist()) for column in number.T] == [[0, 1], [0], []]
     with pytest.raises(kic.InputError, match="A batch has no one table of places"):
-        found.sheet("link2")
+        found.summary("link2")
 
 
 def test_branches_that_end_say_where() -> None:

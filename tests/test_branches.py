@@ -16,8 +16,8 @@ FOUR = kic.load("four-bar")
 
 def check(m: kic.Mechanism, found: kic.Assemblies, inputs: dict) -> None:
     """Every posture has the inputs and is closed; those of one member are distinct; the rest is masked."""
-    assert found.ok.shape == found.hits.shape == found.singular.shape == found.continued.shape == found.batch
-    assert (found.hits > 0).tolist() == found.ok.tolist()
+    assert found.ok.shape == found.counts.shape == found.singular.shape == found.continued.shape == found.batch
+    assert (found.counts > 0).tolist() == found.ok.tolist()
     assert not (found.continued & ~found.ok).any()
     assert not (found.singular & ~found.ok).any()
     assert np.isfinite(found.state).all(axis=-1).tolist() == found.ok.tolist()
@@ -29,9 +29,9 @@ def check(m: kic.Mechanism, found: kic.Assemblies, inputs: dict) -> None:
     have = found._states[found.ok.ravel()]
     if closure.transfer.owners and len(have):
         assert np.abs(closure.rows(have)[0]).max() < 1e-12
-    assert found.hits.sum() <= found.starts
+    assert found.counts.sum() <= found.starts
     # no slice is empty: there are as many as the most that a member has
-    assert len(found.hits) == found.ok.sum(axis=0).max(initial=0)
+    assert len(found.counts) == found.ok.sum(axis=0).max(initial=0)
 
 
 def test_two_elbows_up_to_the_limit_of_reach_and_beyond() -> None:
@@ -62,7 +62,7 @@ def test_each_member_as_it_is_alone() -> None:
     assert found.batch == (2, 6)
     alone = FOUR.assemblies({"A": angles[0]}, seed=5)
     assert np.abs(found.phi[:, 0] - alone.phi).max() < 1e-12
-    assert (found.hits[:, 0] >= alone.hits).all()
+    assert (found.counts[:, 0] >= alone.counts).all()
     for k, angle in enumerate(angles):
         alone = FOUR.assemblies({"A": angle})
         gap = np.abs(np.exp(1j * alone.phi)[:, None] - np.exp(1j * found.phi[:, k])).max(axis=-1)
@@ -119,7 +119,7 @@ def test_several_axes_and_a_seed() -> None:
 @pytest.mark.parametrize("batch", [(0,), (2, 0)])
 def test_an_empty_batch(batch: tuple[int, ...]) -> None:
     found = TWO.assemblies({"tip.x": np.zeros(batch), "tip.y": 0.0})
-    assert found.batch == found.hits.shape == (0, *batch)
+    assert found.batch == found.counts.shape == (0, *batch)
     assert found.value("elbow").shape == (0, *batch)
     assert found.starts == 0
     assert "at each of 0 members" in repr(found)
@@ -165,7 +165,7 @@ def test_limits_of_each_member() -> None:
     assert turned.ok.all()
     assert (turned.value("shoulder") >= 5).all()
     assert turned.continued[:, 1:].all()
-    with pytest.raises(kic.PostureError, match=r"but none within `limits`: .* 'elbow' by 0\.89") as caught:
+    with pytest.raises(kic.ConfigurationError, match=r"but none within `limits`: .* 'elbow' by 0\.89") as caught:
         TWO.assemblies({"tip.x": x, "tip.y": 0.0}, limits={"elbow": (-0.01, 0.01)})
     assert caught.value.failed == [(0,), (1,), (2,)]
 
@@ -183,7 +183,7 @@ def test_a_motion_left_over_does_not_run_away() -> None:
     c = ARM.at(np.array([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]) + np.outer([0, 0.01], [1, 0, 0, 0, 0, 0]))
     found = ARM.assemblies({"link6": c.pose("link6")}, starts=16)
     assert found.singular.any()
-    assert len(found.hits) < 40
+    assert len(found.counts) < 40
 
 
 WRONG = [
@@ -202,7 +202,7 @@ def test_questions_that_are_none(m: kic.Mechanism, inputs: dict, more: dict, tex
 
 
 def test_out_of_reach_says_how_far_for_each() -> None:
-    with pytest.raises(kic.PostureError) as caught:
+    with pytest.raises(kic.ConfigurationError) as caught:
         TWO.assemblies({"tip.x": [2.1, 2.2], "tip.y": 0.0})
     assert caught.value.left == pytest.approx(0.1, abs=1e-9)
     assert caught.value.failed == [(0,), (1,)]
@@ -223,8 +223,8 @@ def structure() -> kic.Mechanism:
 def test_a_mechanism_without_freedom() -> None:
     """It has no inputs; without any, both its assemblies are found: the triangle and its mirror image."""
     m = structure()
-    assert (m.freedoms, m.mobility().finite) == (0, True)
-    assert m.mobility().text().startswith("mobility 0: ")
+    assert (m.dof, m.mobility().finite) == (0, True)
+    assert m.mobility().summary().startswith("mobility 0: ")
     text = r"'triangle' has mobility 0; 1 coordinates were named: A\. It does not move: name none\."
     for inputs in ({"A": 1.0}, {"A": [1.0, 2.0]}):
         with pytest.raises(kic.InputError, match=text):

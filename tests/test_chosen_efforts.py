@@ -21,7 +21,7 @@ def chosen(name: str):
     """A case that moves, with what its motion takes and efforts that give it, strained by a preload."""
     case = Case(name)
     qd, qdd = 0.5 * case.rng.normal(size=(2, case.M))
-    needed = case.c.dynamics(wrt=case.wrt).effort(qd, qdd)
+    needed = case.c.dynamics(wrt=case.wrt).inverse_dynamics(qd, qdd)
     loads = case.c.internal_loads(case.actuators, np.ones(case.A), wrt=case.wrt)
     strain = np.abs(needed).max() * case.rng.normal(size=case.A)
     d = case.c.distribute(needed, case.actuators, np.ones(case.A), preload=strain, wrt=case.wrt)
@@ -70,7 +70,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
     start = np.array([m.at().value(x) for x in m.coordinates])
     at = start + np.random.default_rng(0).uniform(-0.05, 0.05, (*batch, 3))
     c = m.at(at)
-    needed = c.dynamics().effort(np.zeros(3), np.zeros(3))
+    needed = c.dynamics().inverse_dynamics(np.zeros(3), np.zeros(3))
     d = c.distribute(needed, MOTORS, preload=[1.0, 0, 0, 0])
     f = c.joint_forces(actuators=MOTORS, effort=d.effort)
     assert f.effort.shape == (*batch, 4)
@@ -90,7 +90,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
 def test_what_has_no_efforts_has_no_forces() -> None:
     m = kic.load("walking-machine")
     c = m.at()
-    needed = c.dynamics().effort(np.zeros(3), np.zeros(3)) * np.array([[1.0], [9.0]])
+    needed = c.dynamics().inverse_dynamics(np.zeros(3), np.zeros(3)) * np.array([[1.0], [9.0]])
     d = c.distribute(needed, MOTORS, limits=20.0, failures="mask")
     assert np.isnan(d.effort[1]).all()
     f = c.joint_forces(actuators=MOTORS, effort=d.effort)
@@ -102,7 +102,7 @@ def test_what_has_no_efforts_has_no_forces() -> None:
 def test_efforts_that_do_not_make_the_motion() -> None:
     m = kic.load("walking-machine")
     c = m.at()
-    needed = c.dynamics().effort(np.zeros(3), np.zeros(3))
+    needed = c.dynamics().inverse_dynamics(np.zeros(3), np.zeros(3))
     T = c.distribute(needed, MOTORS).effort
     near = c.joint_forces(actuators=MOTORS, effort=T * (1 + 1e-9))  # a solver's last digits: put right
     assert mismatch(near["A1"].force[:2], c.joint_forces(actuators=MOTORS, effort=T)["A1"].force[:2]) < 1e-8
@@ -143,7 +143,7 @@ def test_efforts_at_contacts() -> None:
     ).at()
     wrt = ["trunk", "spread_fl", "swing_fl", "knee_fl"]
     acting = [*motors, "step_fl"]
-    needed = lifted.dynamics(wrt=wrt).effort(np.zeros(9), np.zeros(9))
+    needed = lifted.dynamics(wrt=wrt).inverse_dynamics(np.zeros(9), np.zeros(9))
     # as if the foot stood: the ground's loads are three efforts more
     g = m.at().grasp("trunk")
     motion = g.motion()
@@ -167,7 +167,7 @@ def test_walking_machine_on_feet_and_on_pins() -> None:
     assert a.value("C2") == pytest.approx(float(b.value("C2")), abs=1e-12)
     qd, qdd = rng.normal(size=(2, 3))
     trunk = ["trunk.x", "trunk.y", "trunk.angle"]
-    needed = [c.dynamics(wrt=trunk).effort(qd, qdd) for c in (a, b)]
+    needed = [c.dynamics(wrt=trunk).inverse_dynamics(qd, qdd) for c in (a, b)]
     assert mismatch(*needed) < 1e-12
     d, e = (c.distribute(needed[0], MOTORS, preload=[9.0, 0, 0, 0], wrt=trunk) for c in (a, b))
     assert mismatch(d.effort, e.effort) < 1e-11
@@ -195,7 +195,7 @@ def test_feet_of_the_walking_machine_only_push() -> None:
     assert g.motion(None, [15.0, 0, 0]).pulling.tolist() == [False, True]
     assert g.motion(None, [0, -15.0, 0]).pulling.all()
     lifted = replace(m, contacts=[m.contacts[0], replace(m.contacts[1], closed=False)], coordinates=None)
-    assert lifted.freedoms == 5
+    assert lifted.dof == 5
     with pytest.raises(kic.SingularError, match="They balance 2 of its 3 loads"):
         lifted.at().grasp("trunk").motion(wrt=["drift", "B2", "C2"])
     # drawn with pins for feet it could: those hold both ways

@@ -114,7 +114,7 @@ def test_shipped_model_gives_the_reference_values(k: int) -> None:
     parameters, q, qd, qdd, expected = case("C6_puma", k)
     m = kic.load("lee-puma")
     c = m.at(q)
-    assert relative_error(c.dynamics().effort(qd, qdd), expected["tau"]) < 1e-12
+    assert relative_error(c.dynamics().inverse_dynamics(qd, qdd), expected["tau"]) < 1e-12
     assert relative_error(c.value("hand"), expected["p"][-1]) < 1e-12
     assert relative_error(c.value("elbow"), expected["p"][1]) < 1e-12
     # axes 4, 5 and 6 intersect in the wrist
@@ -286,7 +286,7 @@ def test_random_revolute_arms(n: int) -> None:
         assert np.abs(arm.H_tran(qd) - expected["H_tran"]).max() < 1e-13 * n * magnitude
         assert np.abs(arm.H_rot(qd) - expected["H_rot"]).max() < 1e-13 * n * magnitude
         assert relative_error(arm.G, expected["G"]) < 1e-12
-        assert relative_error(arm.inverse_dynamics(qd, qdd), m.at(q).dynamics().effort(qd, qdd)) < 1e-12
+        assert relative_error(arm.inverse_dynamics(qd, qdd), m.at(q).dynamics().inverse_dynamics(qd, qdd)) < 1e-12
 
 
 HAND = ["hand.x", "hand.y", "hand.z", "link6.wx", "link6.wy", "link6.wz"]
@@ -729,7 +729,7 @@ def test_counted_run_gives_the_same_values(name: str, q, query: dict) -> None:
         assert relative_error(mine, expected) < 1e-12
     if inverse_dynamics:
         ones = np.ones(len(counted[-1]))
-        assert relative_error(counted[-1], c.dynamics(query.get("wrt")).effort(ones, ones)) < 1e-12
+        assert relative_error(counted[-1], c.dynamics(query.get("wrt")).inverse_dynamics(ones, ones)) < 1e-12
     assert count == count_operations(m, at=c, **query)
     assert count.multiplications > 0
 

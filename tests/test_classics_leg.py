@@ -38,12 +38,12 @@ def motion(rng: np.random.Generator, batch: tuple[int, ...] = ()) -> tuple[np.nd
 def motion_torques(leg: Leg, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
     """Return the torques (..., 5, 3) of each body without gravity in closed form."""
     d = leg.dynamics_by_body(q)
-    return d.effort(np.asarray(qd)[..., None, :], np.asarray(qdd)[..., None, :]) + d.load
+    return d.inverse_dynamics(np.asarray(qd)[..., None, :], np.asarray(qdd)[..., None, :]) + d.load
 
 
 def general_motion_torques(leg: Leg, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
     """Return the torques without gravity by the general library."""
-    return replace(leg, gravity=(0, 0, 0)).mechanism().at(q).dynamics().effort(qd, qdd)
+    return replace(leg, gravity=(0, 0, 0)).mechanism().at(q).dynamics().inverse_dynamics(qd, qdd)
 
 
 @pytest.mark.parametrize(("name", "k"), CASES)
@@ -65,8 +65,8 @@ def test_reference_cases(name: str, k: int) -> None:
     check(d.I, out["mass_matrix"])
     check(motion_torques(leg, q, qd, np.zeros(3)).sum(axis=-2), out["velocity_torque"])
     check(-d.load, out["gravity_torque"])
-    check(d.effort(qd, qdd), out["tau"])
-    check(d.acceleration(qd, np.array(out["tau"])), qdd)
+    check(d.inverse_dynamics(qd, qdd), out["tau"])
+    check(d.forward_dynamics(qd, np.array(out["tau"])), qdd)
     check(d.kinetic_energy(qd), out["kinetic_energy"])
     check(leg.potential_energy(q), out["potential_energy"])
     coefficients = leg.velocity_product_coefficients(q)
@@ -81,7 +81,7 @@ def test_reference_cases(name: str, k: int) -> None:
     check(d.load, out["literal_wrong"]["gravity_torque_printed_sign"])
     if "tau1_with_printed_2_delta3_l2_s23" in out["literal_wrong"]:
         more = 2 * leg.M3 * leg.d3 * (leg.l2 - leg.l3) * np.sin(q[1] + q[2]) * qd[1] * qd[2]
-        check(d.effort(qd, qdd)[0] + more, out["literal_wrong"]["tau1_with_printed_2_delta3_l2_s23"])
+        check(d.inverse_dynamics(qd, qdd)[0] + more, out["literal_wrong"]["tau1_with_printed_2_delta3_l2_s23"])
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
@@ -96,7 +96,7 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
     assert (d.I.shape, d.P.shape, d.load.shape) == ((*batch, 3, 3), (*batch, 3, 3, 3), (*batch, 3))
     for closed, expected in ((d.I, general.I), (d.P, general.P), (d.load, general.load)):
         assert mismatch(closed, expected) < 1e-12
-    assert mismatch(d.acceleration(qd, d.effort(qd, qdd)), qdd) < solved(d.I)
+    assert mismatch(d.forward_dynamics(qd, d.inverse_dynamics(qd, qdd)), qdd) < solved(d.I)
     tip, end = leg.point_coefficients(q, order=3), leg.point_coefficients(q, 2, order=3)
     for closed, name in ((tip, "tip"), (end, "end")):
         expected = c.coefficients(name, order=3)
@@ -109,7 +109,7 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
     P = contributions.P_linear + contributions.P_angular
     assert mismatch(bodies.P, (P + np.swapaxes(P, -1, -2)) / 2) < 1e-12
     assert (
-        mismatch(bodies.effort(qd[..., None, :], qdd[..., None, :]).sum(axis=-2), d.effort(qd, qdd)) < 1e-12
+        mismatch(bodies.inverse_dynamics(qd[..., None, :], qdd[..., None, :]).sum(axis=-2), d.inverse_dynamics(qd, qdd)) < 1e-12
     )
     energies = bodies.kinetic_energy(qd[..., None, :])
     assert mismatch(energies.sum(axis=-1), general.kinetic_energy(qd)) < 1e-12
@@ -234,8 +234,8 @@ def test_coriolis_torques_of_single_velocities_vanish() -> None:
     q, leg = np.array([0.4, 0.7, 0.3]), Leg(0.5, 0.4, 7.0, 0.0, gravity=(0, 0, 0))
     for joint in (0, 1):
         qd = np.eye(3)[joint]
-        assert leg.dynamics(q).effort(qd, np.zeros(3))[joint] == 0
-    assert not leg.dynamics(q).effort(np.zeros(3), np.zeros(3)).any()
+        assert leg.dynamics(q).inverse_dynamics(qd, np.zeros(3))[joint] == 0
+    assert not leg.dynamics(q).inverse_dynamics(np.zeros(3), np.zeros(3)).any()
 
 
 def test_velocity_products_that_cancel_with_offsets() -> None:
@@ -268,7 +268,7 @@ def test_column_height_and_energy_of_thin_rods() -> None:
         other = replace(leg, H=height)
         np.testing.assert_array_equal(leg.dynamics(q).I, other.dynamics(q).I)
         assert (
-            same(other.mechanism().at(q).dynamics().effort(qd, qdd), leg.dynamics(q).effort(qd, qdd)) < 1e-12
+            same(other.mechanism().at(q).dynamics().inverse_dynamics(qd, qdd), leg.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
         )
     speeds = [(leg.point_coefficients(q, s=s).velocity(qd) ** 2).sum() for s in (0.0, leg.l3 / 2, leg.l3)]
     c, b, a = np.polyfit([0.0, leg.l3 / 2, leg.l3], speeds, 2)
@@ -292,7 +292,7 @@ def test_model_files_equal_the_mechanism(model: str, more: dict) -> None:
         np.testing.assert_allclose(shipped.inertia, made.inertia, rtol=1e-14)
         np.testing.assert_allclose(shipped.com, made.com, rtol=1e-14)
     q, qd, qdd = motion(np.random.default_rng(0), (4,))
-    assert mismatch(m.at(q).dynamics().effort(qd, qdd), leg.dynamics(q).effort(qd, qdd)) < 1e-12
+    assert mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), leg.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
     assert mismatch(m.at(q).value("tip"), leg.point_coefficients(q).values) < 1e-12
     if not more:  # statement of the model file
         reach = m.at(q).coefficients("reach", order=1).G
@@ -363,5 +363,5 @@ def test_invalid_point_arguments_raise(arguments: dict, name: str) -> None:
 def test_massless_column_is_singular() -> None:
     q = np.zeros(3)
     with pytest.raises(kic.SingularError) as caught:
-        Leg(0.5, 0.4, 7.0, 4.0).dynamics(q).acceleration(q, q)
+        Leg(0.5, 0.4, 7.0, 4.0).dynamics(q).forward_dynamics(q, q)
     assert np.isinf(caught.value.condition)

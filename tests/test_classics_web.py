@@ -52,7 +52,7 @@ def reference_value(arm: PointMassArm, quantity: str, *given: np.ndarray) -> np.
     if quantity[0] == "V":
         return np.einsum("...kab,...a,...b->...k", d.P, qd, qd)[..., int(quantity[1]) - 1]
     if quantity.startswith("tau"):
-        return d.effort(qd, qdd)[..., int(quantity[3]) - 1]
+        return d.inverse_dynamics(qd, qdd)[..., int(quantity[3]) - 1]
     length, _, force = quantity.rpartition(" ")
     link, axis = int(force[1]), "xy".index(force[2])
     # f3y is needed in frame 2, where it contributes to the moment about joint 2
@@ -81,7 +81,7 @@ def test_reference_cases(case: dict) -> None:
         check(model.I, out["mass_matrix"])
         check(np.einsum("kab,a,b->k", model.P, qd, qd), out["velocity_torque"])
         check(-model.load, out["gravity_torque"])
-        check(model.effort(qd, qdd), out["tau"])
+        check(model.inverse_dynamics(qd, qdd), out["tau"])
     check(n.F3[:2], newton["F3_in_3"])
     check(n.f2[:2], newton["f2_in_2"])
     check(n.n2[2], newton["n2z"])
@@ -129,7 +129,7 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
             assert closed.shape == (*batch, 3)
             assert np.abs(closed - expected).max(initial=0.0) < 1e-12 * np.abs(n.f1).max(initial=1.0)
     torques = np.stack([n.n1[..., 2], n.n2[..., 2], n.N3[..., 2]], axis=-1)
-    assert mismatch(torques, d.effort(qd, qdd)) < 1e-12
+    assert mismatch(torques, d.inverse_dynamics(qd, qdd)) < 1e-12
 
 
 def test_christoffel_by_complex_step() -> None:
@@ -145,8 +145,8 @@ def test_nothing_depends_on_joint_3() -> None:
     q, qd, qdd = motion(rng)
     other = q + np.array([0.0, 0.0, 1.3])
     np.testing.assert_array_equal(ARM.dynamics(q).I, ARM.dynamics(other).I)
-    np.testing.assert_array_equal(ARM.dynamics(q).effort(qd, qdd), ARM.dynamics(other).effort(qd, qdd))
-    assert ARM.dynamics(q).effort(qd, qdd)[2] == pytest.approx(0.1 * qdd.sum())
+    np.testing.assert_array_equal(ARM.dynamics(q).inverse_dynamics(qd, qdd), ARM.dynamics(other).inverse_dynamics(qd, qdd))
+    assert ARM.dynamics(q).inverse_dynamics(qd, qdd)[2] == pytest.approx(0.1 * qdd.sum())
 
 
 def evaluation_of(seed: int, masses: list[str]) -> tuple[PointMassArm, tuple[np.ndarray, ...], dict]:
@@ -209,7 +209,7 @@ def test_model_file_equals_the_mechanism() -> None:
     assert m.points == mechanism.points
     assert m.gravity == mechanism.gravity
     q, qd, qdd = motion(np.random.default_rng(0), (3,))
-    assert mismatch(m.at(q).dynamics().effort(qd, qdd), ARM.dynamics(q).effort(qd, qdd)) < 1e-12
+    assert mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), ARM.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
 
 
 def test_symbolic_joint_angles() -> None:

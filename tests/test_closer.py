@@ -23,7 +23,7 @@ def values_of(c: kic.Configuration, names) -> np.ndarray:
 @pytest.mark.parametrize("name", CLOSED)
 def test_it_closes_as_at_does(name: str) -> None:
     m = kic.load(name)
-    close, c = m.prepare_at(), m.at()
+    close, c = m.prepare_position(), m.at()
     here = values_of(c, close.inputs)
     wanted = here + 0.01 * np.random.default_rng(1).normal(size=(20, len(here)))
     states = close(wanted, c.state)
@@ -41,18 +41,18 @@ def test_near_postures_need_no_leaps(monkeypatch: pytest.MonkeyPatch) -> None:
     closure = m._model.closure(m.coordinates)
     here = values_of(c, m.coordinates)
     near = here + np.array([[0.01], [0.02]])
-    states, arrived = closure.arrive(np.repeat(c.state[None], 2, axis=0), near)
+    states, arrived = closure.newton_local(np.repeat(c.state[None], 2, axis=0), near)
     assert arrived.all()
     assert np.abs(closure.rows(states)[0][:, :6] - near / closure.transfer.scale[:6]).max() < 1e-14
     assert (closure.track(c.state[None], here[None] + 3.0, tries=1)[1] < 1).all()
-    assert not closure.arrive(c.state[None], here[None] * np.nan)[1].any()
+    assert not closure.newton_local(c.state[None], here[None] * np.nan)[1].any()
 
 
 def test_a_way_in_parts_leads_where_leaps_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Targets beyond one compiled step are reached in several, without a call of at()."""
     m = kic.load("gough-stewart")
     c = m.at()
-    close, closure = m.prepare_at(), m._model.closure(m.coordinates)
+    close, closure = m.prepare_position(), m._model.closure(m.coordinates)
     here = values_of(c, m.coordinates)
     way = np.array([0.3, 0.0, 0.25, 0.1, 0.2, 0.0])
     wanted = here + np.multiply.outer([0.05, 0.6, 1.0], way)
@@ -64,10 +64,10 @@ def test_a_way_in_parts_leads_where_leaps_do(monkeypatch: pytest.MonkeyPatch) ->
         assert np.abs(close(wanted, c.state) - exact).max() < 1e-12
         assert np.abs(close(wanted[2], c.state) - exact[2]).max() < 1e-12
     # members without a posture do not arrive, and the others of their batch do
-    states, arrived = closure.arrive(start[:2], np.stack([here * np.nan, wanted[1]]))
+    states, arrived = closure.newton_local(start[:2], np.stack([here * np.nan, wanted[1]]))
     assert arrived.tolist() == [False, True]
     assert np.abs(states[1] - exact[1]).max() < 1e-12
-    assert not closure.arrive(start[:1], here[None] * np.nan)[1].any()
+    assert not closure.newton_local(start[:1], here[None] * np.nan)[1].any()
 
 
 def test_it_never_steps_over_a_dead_centre() -> None:
@@ -77,8 +77,8 @@ def test_it_never_steps_over_a_dead_centre() -> None:
     D = turn.value("D")
     k = int(np.argmax(D))
     c = m.at({"A": turn.value("A")[k] - 0.02}, near=kic.Configuration(m._model, (), turn.state[k : k + 1]))
-    close = m.prepare_at("D")
-    with pytest.raises(kic.PostureError, match="it came"):
+    close = m.prepare_position("D")
+    with pytest.raises(kic.ConfigurationError, match="it came"):
         close([D[k] + 1e-4], c.state)
     assert (
         abs(m.prepare(of="D")(close([float(c.value("D")) + 1e-6], c.state)).D.value[0] - c.value("D") - 1e-6)
@@ -90,14 +90,14 @@ def test_angles_of_cut_joints_and_rounded_loops_take_the_longer_way() -> None:
     m = kic.load("four-bar")
     assert "D" in m.cuts
     c = m.at()
-    state = m.prepare_at("D")([float(c.value("D")) + 0.01], c.state)
+    state = m.prepare_position("D")([float(c.value("D")) + 0.01], c.state)
     assert np.array_equal(state, m.at({"D": c.value("D") + 0.01}, near=c).state)
 
 
 def test_batches_broadcast_and_threads_share() -> None:
     m = kic.load("five-bar")
     c = m.at()
-    close = m.prepare_at()
+    close = m.prepare_position()
     here = values_of(c, close.inputs)
     wanted = here + 0.01 * np.random.default_rng(0).normal(size=(3, 1, 2))
     states = close(wanted, np.broadcast_to(c.state, (4, len(c.state))))
@@ -113,10 +113,10 @@ def test_refusals() -> None:
     m = kic.load("five-bar")
     c = m.at()
     with pytest.raises(kic.InputError, match="angular velocities, which have no value that could fix"):
-        kic.load("gough-stewart").prepare_at(["platform"])
+        kic.load("gough-stewart").prepare_position(["platform"])
     with pytest.raises(kic.InputError, match="has mobility 2; 1 coordinates were named: A"):
-        m.prepare_at("A")
-    close = m.prepare_at()
+        m.prepare_position("A")
+    close = m.prepare_position()
     assert repr(close).startswith("closer of 'five-bar' for values (..., 2) of A, ")
     with pytest.raises(
         kic.InputError, match=r"Expected `values` to be real numbers of shape \(..., 2\), got"
@@ -124,7 +124,7 @@ def test_refusals() -> None:
         close([1.0], c.state)
     with pytest.raises(kic.InputError, match=r"Expected `near` to be real numbers of shape"):
         close([1.0, 1.0], c.state + 0j)
-    with pytest.raises(kic.PostureError, match="inputs must be finite"):
+    with pytest.raises(kic.ConfigurationError, match="inputs must be finite"):
         close([np.nan, 1.0], c.state)
 
 
@@ -132,7 +132,7 @@ def test_what_it_returns_is_a_state() -> None:
     m = kic.load("rssr")
     c = m.at()
     wanted = values_of(c, m.coordinates) + 0.02
-    r = m.prepare(of=m.coordinates, wrt=m.coordinates)(m.prepare_at()(wanted, c.state))
+    r = m.prepare(of=m.coordinates, wrt=m.coordinates)(m.prepare_position()(wanted, c.state))
     found = np.array([r[name].value[0] for name in m.coordinates])
     assert np.abs(found - wanted).max() < 1e-14
 
@@ -141,4 +141,4 @@ def test_a_posture_may_stand_for_its_state() -> None:
     m = kic.load("five-bar")
     c = m.at()
     here = values_of(c, m.coordinates) + 0.01
-    assert np.array_equal(m.prepare_at()(here, c), m.prepare_at()(here, c.state))
+    assert np.array_equal(m.prepare_position()(here, c), m.prepare_position()(here, c.state))

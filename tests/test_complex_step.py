@@ -27,13 +27,13 @@ OTHERS = [
 def questions(m: kic.Mechanism) -> list[str]:
     """Everything that can be asked of the last body and of the whole."""
     last = m.bodies[-1].name
-    return [last, m.points[-2].name, "gap", *(j.name for j in m.joints if j.freedoms)]
+    return [last, m.points[-2].name, "gap", *(j.name for j in m.joints if j.dof)]
 
 
 def check_orders(m: kic.Mechanism, c: kic.Configuration) -> None:
     of = questions(m)
     exact = c.coefficients(of, order=3)
-    valued = c._model.rows(tuple(of), 1).answer.rows.valued
+    valued = c._model.rows(tuple(of), 1).layout.rows.valued
     # G of rows with values is the derivative of the values
     first = derivative(c, lambda x: x.coefficients(of, order=1).values)
     linear = [i for i in np.flatnonzero(valued) if not exact.rows[i].startswith("j")]

@@ -10,10 +10,10 @@ from hands import BOUNDS, STEP, hand, stepped
 from sampling import mismatch
 
 import kic
-from kic.description.contacts import HOLDS
+from kic.description.contacts import CONTACT_ROWS
 from kic.kinematics.closure_rows import contact_axes
 
-KINDS = tuple(HOLDS)
+KINDS = tuple(CONTACT_ROWS)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -48,15 +48,15 @@ def moved(m: kic.Mechanism, wrt: list[str], seed: int = 0, size: float = 0.05):
 )
 def test_each_kind_counts(kinds, links, freedoms) -> None:
     m = hand(1, kinds, links)
-    assert (m.freedoms, m.redundant, m.cuts) == (freedoms, 0, ())
+    assert (m.dof, m.redundant, m.cuts) == (freedoms, 0, ())
     assert m.mobility().regular
-    assert m.mobility().conditions == {f"c{k}": len(HOLDS[kind]) for k, kind in enumerate(kinds)}
-    assert f"closure conditions of {len(kinds)} contacts (c0, c1, c2" in m.mobility().text()
+    assert m.mobility().conditions == {f"c{k}": len(CONTACT_ROWS[kind]) for k, kind in enumerate(kinds)}
+    assert f"closure conditions of {len(kinds)} contacts (c0, c1, c2" in m.mobility().summary()
     free = opened(m)
-    assert free.freedoms == freedoms + sum(len(HOLDS[kind]) for kind in kinds)
+    assert free.dof == freedoms + sum(len(CONTACT_ROWS[kind]) for kind in kinds)
     assert free.mobility().conditions == {}
     one = replace(m, contacts=[m.contacts[0], *opened(m).contacts[1:]])
-    assert one.freedoms == free.freedoms - len(HOLDS[kinds[0]])
+    assert one.dof == free.dof - len(CONTACT_ROWS[kinds[0]])
 
 
 # ------------------------------------------------------------ contacts and the joints they stand for
@@ -95,7 +95,7 @@ def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> N
     """Mobility, postures, coefficients to third order, dynamics and forces, beside the same with joints."""
     m = hand(*CASES[name], turned=turned)
     other = as_joints(m)
-    assert m.freedoms == other.freedoms
+    assert m.dof == other.dof
     wrt = inputs(m)
     a, b = (moved(x, wrt) for x in (m, other))
     for body in ("box", "f00"):
@@ -108,7 +108,7 @@ def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> N
     d, e = (c.dynamics(wrt) for c in (a, b))
     for letter in ("I", "P", "load"):
         assert mismatch(getattr(d, letter), getattr(e, letter)) < limit
-    rates = np.random.default_rng(3).normal(size=(2, m.freedoms))
+    rates = np.random.default_rng(3).normal(size=(2, m.dof))
     f, g = (c.joint_forces(*rates, wrt=wrt) for c in (a, b))
     assert f.undetermined == g.undetermined == ()
     assert mismatch(f.effort, g.effort) < limit
@@ -136,7 +136,7 @@ def by_hand(c, contact: kic.Contact) -> np.ndarray:
     gap = two[:3, :3] @ contact.at + two[:3, 3] - one[:3, :3] @ contact.at - one[:3, 3]
     axes = contact_axes(contact)
     rows = [*(two[:3, :3] @ u @ gap for u in axes), (two[:3, :3] @ axes[1]) @ (one[:3, :3] @ axes[2])]
-    return np.array(rows[: len(HOLDS[contact.type])] if contact.type != "point" else rows[:1])
+    return np.array(rows[: len(CONTACT_ROWS[contact.type])] if contact.type != "point" else rows[:1])
 
 
 def test_axes_are_a_right_handed_frame_on_the_normal() -> None:
@@ -156,7 +156,7 @@ def test_rows_of_open_contacts(kind: str) -> None:
     m = opened(hand(4, (kind, "friction")))
     rng = np.random.default_rng(5)
     names = ["box", *(f"j{k}{n}" for k in (0, 1) for n in range(3))]
-    c = m.at(rng.normal(size=m.freedoms))
+    c = m.at(rng.normal(size=m.dof))
     contact = m.contacts[0]
     rows = c.coefficients("c0", 3, names)
     assert rows.rows == contact.rows
@@ -224,14 +224,14 @@ def discs(**given) -> kic.Mechanism:
 
 def test_a_soft_contact_carries_a_moment() -> None:
     m = discs()
-    assert (m.freedoms, m.redundant) == (1, 3)
+    assert (m.dof, m.redundant) == (1, 3)
     c = m.at([0.7])
     assert c.value("B") == pytest.approx(0.7, abs=1e-12)
     f = c.joint_forces(qdd=[3.0])
     assert f.effort == pytest.approx([1.2])
     assert f["face"].moment[2] == pytest.approx(0.6)  # of a on b
     assert f["face"].bodies == ("a", "b")
-    assert "contact 'face'" in m.mobility().text()
+    assert "contact 'face'" in m.mobility().summary()
 
 
 def test_a_soft_contact_does_not_close_half_a_turn_round() -> None:
@@ -242,9 +242,9 @@ def test_a_soft_contact_does_not_close_half_a_turn_round() -> None:
 
 def test_a_contact_without_hold_leaves_the_discs_alone() -> None:
     m = discs(type="point", friction=None, torsion=None)
-    assert (replace(m, coordinates=["A", "B"]).freedoms, m.redundant) == (2, 1)
+    assert (replace(m, coordinates=["A", "B"]).dof, m.redundant) == (2, 1)
     loose = replace(discs(closed=False), coordinates=["A", "B"])
-    assert loose.freedoms == 2
+    assert loose.dof == 2
     assert "face" not in loose.at([0.1, 0.2]).joint_forces().joints
 
 
@@ -400,4 +400,4 @@ def test_they_are_told() -> None:
     walker = kic.load("walking-machine-on-feet")
     told = report(walker, walker.at()).text()
     assert "foot1  friction  shank1 on ground       0.8" in told
-    assert BOUNDS.keys() == HOLDS.keys()
+    assert BOUNDS.keys() == CONTACT_ROWS.keys()

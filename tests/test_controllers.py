@@ -51,7 +51,7 @@ class Case:
 def test_computed_torque_makes_errors_linear(name: str) -> None:
     case = Case(name)
     effort = controllers.computed_torque(*case.args, case.kp, case.kd, wrt=case.wrt)(T, case.c.state, case.qd)
-    qdd = case.c.dynamics(wrt=case.wrt).acceleration(case.qd, effort)
+    qdd = case.c.dynamics(wrt=case.wrt).forward_dynamics(case.qd, effort)
     led = case.want.qdd + case.kd @ case.rate + case.kp @ case.error
     assert mismatch(case.u.acceleration(case.qd, qdd), led) < 1e-9
     same = controllers.resolved_acceleration(*case.args, case.kp, case.kd, wrt=case.wrt)
@@ -80,7 +80,7 @@ def test_pd_gravity_holds_the_loads(name: str) -> None:
     stay = dict(zip(case.rows, (case.want.q - case.error).tolist(), strict=True))
     hold = controllers.pd_gravity(case.m, tr.line(stay, stay), 5.0, 1.0, wrt=case.wrt)
     still = np.zeros_like(case.qd)
-    qdd = case.c.dynamics(wrt=case.wrt).acceleration(still, hold(9.0, case.c.state, still))
+    qdd = case.c.dynamics(wrt=case.wrt).forward_dynamics(still, hold(9.0, case.c.state, still))
     assert np.abs(qdd).max() < 1e-8
 
 
@@ -106,7 +106,7 @@ def test_an_error_dies_as_said() -> None:
     def moves(time: float, x: np.ndarray) -> np.ndarray:
         qd = x[2:]
         effort = control(time, x[:2], qd)
-        return np.concatenate([qd, m.at(x[:2]).dynamics().acceleration(qd, effort)])
+        return np.concatenate([qd, m.at(x[:2]).dynamics().forward_dynamics(qd, effort)])
 
     start = np.concatenate([t(0.0).q - off, t(0.0).qd])
     times = np.linspace(0, 1, 11)

@@ -11,7 +11,7 @@ from sampling import STEP, mismatch
 
 import kic
 from kic.configuration import Configuration
-from kic.kinematics.state import advance
+from kic.kinematics.state import integrate
 from kic.numerics.convex_programs import least_largest, nearest, reach
 
 E = np.einsum
@@ -143,8 +143,8 @@ def test_the_model_seen_from_the_actuators(name: str) -> None:
     W = s.weights()
     for criterion, more in (("minimum norm", {}), ("limits", {"limits": 1e6 * s.limits}), (W, {})):
         seen = s.c.actuator_dynamics(s.actuators, criterion, wrt=s.wrt, **more)
-        s.demand = d.effort(qd, qdd)
-        assert mismatch(seen.effort(qd, qdd), s.distribute(criterion, **more).effort) < limit
+        s.demand = d.inverse_dynamics(qd, qdd)
+        assert mismatch(seen.inverse_dynamics(qd, qdd), s.distribute(criterion, **more).effort) < limit
 
 
 def test_dampers_and_applied_forces_go_along() -> None:
@@ -154,9 +154,9 @@ def test_dampers_and_applied_forces_go_along() -> None:
     c, motors = m.at(), ["B1", "C1", "B2", "C2"]
     qd, qdd = np.random.default_rng(0).normal(size=(2, 3))
     for applied in (None, {"push": (30.0, 1.0, 0.0)}):
-        T = c.dynamics(wrt=TRUNK, applied=applied).effort(qd, qdd)
+        T = c.dynamics(wrt=TRUNK, applied=applied).inverse_dynamics(qd, qdd)
         seen = c.actuator_dynamics(motors, wrt=TRUNK, applied=applied)
-        assert mismatch(seen.effort(qd, qdd), c.distribute(T, motors, wrt=TRUNK).effort) < 1e-12
+        assert mismatch(seen.inverse_dynamics(qd, qdd), c.distribute(T, motors, wrt=TRUNK).effort) < 1e-12
     assert np.abs(seen.damping).max() > 0.1
 
 
@@ -209,7 +209,7 @@ def test_two_fingered_hand_as_in_the_source() -> None:
     demand = by_hand.effort(qd, qdd)
     left = G @ np.linalg.inv(G.T @ G)  # (4-86)
     seen = s.c.actuator_dynamics(s.actuators, wrt=OBJECT)
-    assert mismatch(seen.effort(qd, qdd), left @ demand) < 1e-11  # (4-87)
+    assert mismatch(seen.inverse_dynamics(qd, qdd), left @ demand) < 1e-11  # (4-87)
     assert mismatch(s.c.distribute(demand, s.actuators, wrt=OBJECT).effort, left @ demand) < 1e-11
 
 
@@ -588,7 +588,7 @@ def test_internal_loads_in_words() -> None:
 
 def test_distribution_in_words() -> None:
     c = kic.load("two-finger-hand").at()
-    weight = c.dynamics(wrt=OBJECT).effort([0, 0, 0], [0, 0, 0])
+    weight = c.dynamics(wrt=OBJECT).inverse_dynamics([0, 0, 0], [0, 0, 0])
     d = c.distribute(weight, ["A1", "B1", "A2", "B2"], "limits", limits=[0.06, 0.05, 0.1, 0.1], wrt=OBJECT)
     text = str(d)
     assert "efforts of 4 actuators for object.x, object.y, object.angle, by limits" in text
@@ -637,7 +637,7 @@ def stepped(s: Case) -> Configuration:
     tree = s.m._model.tree
     rates = s.c.coefficients(list(tree.columns), order=1, wrt=s.wrt).G
     states = s.c._states.astype(complex).repeat(s.M, axis=0)
-    return Configuration(s.m._model, (s.M,), advance(tree, states, 1j * STEP * rates.T))
+    return Configuration(s.m._model, (s.M,), integrate(tree, states, 1j * STEP * rates.T))
 
 
 @every_case
@@ -809,7 +809,7 @@ def test_more_refusals() -> None:
     with pytest.raises(kic.InputError, match="distributed in real numbers; this posture holds complex128"):
         stepped(s).distribute([0.0] * 3, motors)
     rods = kic.load("five-rod-suspension")
-    rod = next(iter(rods.rods))
+    rod = next(iter(rods.fixed_distances))
     with pytest.raises(kic.InputError, match=f"Distance '{rod}' of 'five-rod-suspension' is fixed"):
         rods.at().distribute([1.0], [rod, "hub.3"], [1.0, 1.0])
 

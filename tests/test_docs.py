@@ -75,7 +75,7 @@ BATCH = (3, 1, 2)
 
 SHAPED = [
     kic.Coefficients, kic.Dynamics, kic.Contributions, kic.Configuration, kic.Linearization, kic.Modes,
-    kic.StateSpace, kic.Drive,
+    kic.StateSpace, kic.MotorDemand,
 ]  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def test_documented_shapes(cls: type) -> None:
         kic.Linearization: c.linearize(),
         kic.Modes: c.linearize().modes(),
         kic.StateSpace: c.state_space(outputs=["link6", "reach"]),
-        kic.Drive: replace(m, motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinate_names])
+        kic.MotorDemand: replace(m, motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinate_names])
         .at(c.phi)
         .drive(np.zeros(6), np.zeros(6)),
     }

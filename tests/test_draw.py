@@ -23,7 +23,7 @@ SHOWN = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "fixe
 def drawn(name: str) -> Configuration:
     """The posture of the drawing, exactly."""
     model = kic.load(name)._model
-    return Configuration(model, (), model.drawn)
+    return Configuration(model, (), model.reference_state)
 
 
 def of(picture: MechanismPicture, name: str) -> list[Shape]:
@@ -38,7 +38,7 @@ def middle(shape: Shape) -> np.ndarray:
 
 def place(c: Configuration, joint: str, first: bool = False) -> np.ndarray:
     """Where a joint is, as its second body (or its first) carries it."""
-    part = c._model.drawing.part(joint, "joints")
+    part = c._model.description.part(joint, "joints")
     bodies = part.bodies if first else part.bodies[::-1]
     body = next(b for b in bodies if b != "ground")
     return (c.displacement(body) @ [*part.at, 1.0])[:3]
@@ -60,10 +60,10 @@ def test_every_model_is_drawn_whole(name: str) -> None:
     assert size[0] == 3.5
     np.testing.assert_allclose((high - low)[1] / (high - low)[0], size[1] / size[0], rtol=1e-12)
     # every pair is there once by its name, whatever its symbol is made of
-    pairs = {j.name for j in c._model.drawing.joints if j.type in SHOWN}
+    pairs = {j.name for j in c._model.description.joints if j.type in SHOWN}
     assert pairs <= {s.name for s in picture.shapes}
-    points = {p.name for p in c._model.drawing.points}
-    others = {x.name for x in c._model.drawing.contacts} | points
+    points = {p.name for p in c._model.description.points}
+    others = {x.name for x in c._model.description.contacts} | points
     assert {s.name for s in picture.shapes} - {""} <= pairs | others
     assert all(t.get_fontsize() >= 6 for t in picture.axes.texts)
 
@@ -72,7 +72,7 @@ def test_every_model_is_drawn_whole(name: str) -> None:
 def test_joints_and_links_of_planar_mechanisms_are_where_they_are(name: str) -> None:
     m = kic.load(name)
     rng = np.random.default_rng(7)
-    start = m._model.drawn
+    start = m._model.reference_state
     driver = m.coordinates[0]
     value = float(m._model.values(driver, start)[0, 0])
     for shift in rng.uniform(-0.3, 0.3, 3):

@@ -54,8 +54,8 @@ def test_identities(kinds, branched: bool, seed: int) -> None:
         christoffel = (gradient + np.einsum("knm->kmn", gradient) - np.einsum("mnk->kmn", gradient)) / 2
         assert np.abs(d.P - christoffel).max() < 1e-12 * scale
     # effort and acceleration are inverse to each other
-    effort = d.effort(qd, qdd)
-    assert mismatch(d.acceleration(qd, effort), qdd) < 1e-9
+    effort = d.inverse_dynamics(qd, qdd)
+    assert mismatch(d.forward_dynamics(qd, effort), qdd) < 1e-9
     # Freeman's sums give the same inertia and, as a quadratic form, the same inertia power
     parts = c.contributions()
     assert mismatch((parts.I_linear + parts.I_angular).sum(axis=0), d.I) < 1e-12
@@ -79,7 +79,7 @@ def test_a_free_body_has_euler_s_equations() -> None:
         R = c.pose("top").rotation.as_matrix()
         world = R @ inertia @ R.T
         v, w, a, alpha = rng.normal(size=(4, 3))
-        effort = c.dynamics().effort([*v, *w], [*a, *alpha])
+        effort = c.dynamics().inverse_dynamics([*v, *w], [*a, *alpha])
         assert mismatch(effort[:3], 3 * a) < 1e-13
         assert mismatch(effort[3:], world @ alpha + np.cross(w, world @ w)) < 1e-12
         assert not c.dynamics().holonomic
@@ -92,7 +92,7 @@ def test_a_free_body_has_euler_s_equations() -> None:
         u, a = body.velocity(qd), body.acceleration(qd, qdd)
         world = turn @ inertia @ turn.T
         wrench = np.concatenate([3 * a[:3], world @ a[3:] + np.cross(u[3:], world @ u[3:])])
-        assert mismatch(d.dynamics().effort(qd, qdd), body.G.T @ wrench) < 1e-12
+        assert mismatch(d.dynamics().inverse_dynamics(qd, qdd), body.G.T @ wrench) < 1e-12
 
 
 @pytest.mark.parametrize("kinds", ["RPRR", ["R", "spherical", "P"], ["free", "R"]], ids="-".join)
@@ -127,7 +127,7 @@ def test_loads_are_virtual_work(kinds) -> None:
     assert mismatch(d.load, want) < 1e-12
     assert mismatch(d.damping, damping) < 1e-12
     qd = rng.normal(size=len(want))
-    assert mismatch(d.effort(qd, 0 * qd), d.P @ qd @ qd + damping @ qd - want) < 1e-12
+    assert mismatch(d.inverse_dynamics(qd, 0 * qd), d.P @ qd @ qd + damping @ qd - want) < 1e-12
 
 
 def test_given_loads_replace_those_of_the_model() -> None:
@@ -180,7 +180,7 @@ def test_power_balance() -> None:
         qd, qdd = rng.normal(size=(2, len(c.coordinates)))
         gradient = derivative(c, lambda x, qd=qd: x.dynamics().kinetic_energy(qd))
         power = gradient @ qd + qd @ d.I @ qdd
-        assert d.effort(qd, qdd) @ qd == pytest.approx(power + qd @ d.damping @ qd - d.load @ qd, rel=1e-12)
+        assert d.inverse_dynamics(qd, qdd) @ qd == pytest.approx(power + qd @ d.damping @ qd - d.load @ qd, rel=1e-12)
 
 
 def test_jerk_along_a_motion() -> None:
@@ -216,11 +216,11 @@ def test_acceleration_refuses_motions_without_mass() -> None:
         ],
     )
     d = m.at().dynamics()
-    assert d.effort([0, 0], [1, 1]) == pytest.approx([2, 0])
+    assert d.inverse_dynamics([0, 0], [1, 1]) == pytest.approx([2, 0])
     with pytest.raises(
         kic.SingularError, match=r"no inverse \(condition inf\): the motion of B moves no mass"
     ) as caught:
-        d.acceleration([0, 0], [1, 0])
+        d.forward_dynamics([0, 0], [1, 0])
     assert caught.value.coordinates == ("B",)
 
 
@@ -237,8 +237,8 @@ def test_shipped_models_against_pinocchio_s_numbers() -> None:
             d = m.at(q).dynamics()
             assert mismatch(d.I, np.array(posture["mass_matrix"])) < 1e-12
             still = np.zeros_like(q)
-            assert mismatch(d.effort(still, still), np.array(posture["static_effort"])) < 1e-11
-            assert mismatch(d.effort(qd, qdd), np.array(posture["effort"])) < 1e-11
+            assert mismatch(d.inverse_dynamics(still, still), np.array(posture["static_effort"])) < 1e-11
+            assert mismatch(d.inverse_dynamics(qd, qdd), np.array(posture["effort"])) < 1e-11
 
 
 @pytest.mark.parametrize("kinds", ["RPRR", ["free", "R", "P"], ["R", "spherical", "R"]], ids=str)

@@ -236,11 +236,11 @@ def test_a_sphere_of_efforts_fills_the_acceleration_ellipsoid(name: str, moving:
     given = {"limits": limits, "qd": qd if moving else None, **scale}
     e, free = c.ellipsoid("acceleration", of, **given), c.ellipsoid("acceleration", of, load=False, **given)
     T = limits * sphere(300, M)
-    udd = S * u.acceleration(np.broadcast_to(qd, T.shape), d.acceleration(qd, T))
+    udd = S * u.acceleration(np.broadcast_to(qd, T.shape), d.forward_dynamics(qd, T))
     assert (e.level(udd) < 1 + 1e-8).all()
-    assert mismatch(e.center, S * u.acceleration(qd, d.acceleration(qd, np.zeros(M)))) < 1e-12
+    assert mismatch(e.center, S * u.acceleration(qd, d.forward_dynamics(qd, np.zeros(M)))) < 1e-12
     # efforts beyond what holds the load
-    beyond = S * u.acceleration(np.broadcast_to(qd, T.shape), d.acceleration(qd, T - d.load))
+    beyond = S * u.acceleration(np.broadcast_to(qd, T.shape), d.forward_dynamics(qd, T - d.load))
     assert (free.level(beyond) < 1 + 1e-8).all()
     shift = S * (u.G @ np.linalg.solve(d.I, d.load))
     assert mismatch(e.center - free.center, shift) < 1e-10
@@ -495,7 +495,7 @@ def test_rows_of_different_units_need_a_length() -> None:
 
 def test_coordinates_of_different_units_need_limits() -> None:
     c = kic.load("rrprrr").at()
-    names, of = c.coordinates, [f"{c._model.drawing.points[-1].name}.x"]
+    names, of = c.coordinates, [f"{c._model.description.points[-1].name}.x"]
     for kind, what in (("velocity", "rates"), ("force", "efforts"), ("acceleration", "efforts")):
         with pytest.raises(
             kic.InputError, match=f"Coordinates of different units .* Give `limits` of their {what}"

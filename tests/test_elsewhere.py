@@ -10,7 +10,7 @@ import kic
 from kic.configuration import Configuration
 from kic.kinematics.closure_rows import closure_items
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import states_of
 
 
@@ -51,7 +51,7 @@ def test_rows_in_other_coordinates(name: str, order: int) -> None:
         c = random_posture(rng, m, (2,))
         if wrt is None:  # all places and turnings of bodies that hang on the tree's branches
             wrt = [f"{m.bodies[0].name}.{x}" for x in ("x", "y", "z", "wx", "wy", "wz")] + ["j1", "j2"]
-        of = [m.bodies[-1].name, "gap", *(j.name for j in m.joints if j.freedoms), "p0.x"]
+        of = [m.bodies[-1].name, "gap", *(j.name for j in m.joints if j.dof), "p0.x"]
         rows, chosen = c.coefficients(of, order=3), c.coefficients(wrt, order=3)
         inverse = chosen.inverse()
         found = c.coefficients(of, order=order, wrt=wrt)
@@ -129,8 +129,8 @@ def test_closure_rows_are_rows(kind: str) -> None:
     rows = plain_rows(model.tree, items)
 
     def evaluate(states, order):
-        question = RowsQuestion(model.tree, rows, order)
-        return question.answer.split(question.table(states), (len(states),))
+        question = OutputQuery(model.tree, rows, order)
+        return question.layout.split(question.table(states), (len(states),))
 
     drawn = {c: v for j in m.joints for c, v in zip(j.components, j.value, strict=True)}
     home = np.array([[drawn[c] for c in m.coordinate_names]])

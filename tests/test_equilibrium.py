@@ -29,7 +29,7 @@ def test_a_hanging_linkage(name: str) -> None:
     assert found.stability == "stable"
     c = found.configuration
     assert (
-        np.abs(c.dynamics().effort([0.0], [0.0])).max() < 1e-9 * np.abs(m.at().dynamics().load).max() + 1e-12
+        np.abs(c.dynamics().inverse_dynamics([0.0], [0.0])).max() < 1e-9 * np.abs(m.at().dynamics().load).max() + 1e-12
     )
     assert found.left < 1e-12
     q = float(c.value(found.coordinates[0]))
@@ -71,7 +71,7 @@ def test_efforts_that_are_given_and_coordinates_that_are_held() -> None:
     m = kic.load("horn-two-link")
     found = m.find_equilibrium(near=m.at([-1.2, 0.1]), effort={"shoulder": 5.0})
     c = found.configuration
-    assert c.dynamics().effort([0, 0], [0, 0]) == pytest.approx([5.0, 0.0], abs=1e-11)
+    assert c.dynamics().inverse_dynamics([0, 0], [0, 0]) == pytest.approx([5.0, 0.0], abs=1e-11)
     assert found.effort == pytest.approx([5.0, 0.0], abs=1e-11)
     same = m.find_equilibrium(near=m.at([-1.2, 0.1]), effort=[5.0, 0.0])
     assert same.configuration.phi == pytest.approx(c.phi)
@@ -80,7 +80,7 @@ def test_efforts_that_are_given_and_coordinates_that_are_held() -> None:
     assert held.free == ("elbow",)
     assert held.held == ("shoulder",)
     assert held.effort[1] == pytest.approx(0.0, abs=1e-12)
-    assert held.effort == pytest.approx(held.configuration.dynamics().effort([0, 0], [0, 0]))
+    assert held.effort == pytest.approx(held.configuration.dynamics().inverse_dynamics([0, 0], [0, 0]))
     assert held.configuration.value("shoulder") + held.configuration.value("elbow") == pytest.approx(
         -np.pi / 2
     )
@@ -93,7 +93,7 @@ def test_efforts_that_are_given_and_coordinates_that_are_held() -> None:
     pushed = replace(m, forces=[kic.Force("wind", "tip", (0, 0, 0))])
     blown = pushed.find_equilibrium(near=pushed.at([-1.4, 0.1]), applied={"wind": [9.81, 0, 0]})
     d = blown.configuration.dynamics(applied={"wind": [9.81, 0, 0]})
-    assert d.effort([0, 0], [0, 0]) == pytest.approx([0, 0], abs=1e-11)
+    assert d.inverse_dynamics([0, 0], [0, 0]) == pytest.approx([0, 0], abs=1e-11)
 
 
 def test_in_other_coordinates() -> None:
@@ -137,7 +137,7 @@ def test_balls(kinds) -> None:
     found = m.find_equilibrium(stable=True)
     c = found.configuration
     M = len(c.coordinates)
-    effort = c.dynamics().effort(np.zeros(M), np.zeros(M))
+    effort = c.dynamics().inverse_dynamics(np.zeros(M), np.zeros(M))
     assert np.abs(effort).max() < 1e-10
     assert found.stability == "stable"
     assert "nan" in str(found)  # turns have no value
@@ -169,7 +169,7 @@ def test_a_closed_loop_with_a_turning_coordinate() -> None:
     found = m.find_equilibrium(stable=True)
     c = found.configuration
     assert found.stability == "stable"
-    assert np.abs(c.dynamics(wrt=found.coordinates).effort([0, 0], [0, 0])).max() < 1e-9
+    assert np.abs(c.dynamics(wrt=found.coordinates).inverse_dynamics([0, 0], [0, 0])).max() < 1e-9
     # it is closed, and a question checks it
     m.prepare(dynamics=True, wrt=found.coordinates)(c.state, check=True)
     # its own coordinates can not drive it there; those found can, and no set is without a turn of a ball
@@ -235,7 +235,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(kic.SingularError, match="A, E can move without effort"):
         kic.load("five-bar").find_equilibrium()  # no gravity: it rests anywhere
     two = kic.load("horn-two-link")
-    with pytest.raises(kic.PostureError, match=r"No equilibrium of 'horn-two-link' was found near") as lost:
+    with pytest.raises(kic.ConfigurationError, match=r"No equilibrium of 'horn-two-link' was found near") as lost:
         two.find_equilibrium(effort={"shoulder": 50.0})
     assert lost.value.left.shape == (2,)
     assert abs(lost.value.left[0]) > 1
@@ -307,7 +307,7 @@ def test_every_model_rests_or_says_why(name: str) -> None:
     c, names = found.configuration, found.coordinates
     still = np.zeros(len(names))
     size = np.abs(m.at().dynamics().load).max()
-    assert np.abs(c.dynamics(wrt=names).effort(still, still)).max() < 1e-10 * size
+    assert np.abs(c.dynamics(wrt=names).inverse_dynamics(still, still)).max() < 1e-10 * size
     assert found.stability in ("stable", "unstable", "asymptotically stable")
 
 
@@ -315,7 +315,7 @@ def test_every_model_rests_or_says_why(name: str) -> None:
 @pytest.mark.parametrize("name", NOWHERE)
 def test_models_that_never_rest_say_why(name: str) -> None:
     with pytest.raises(
-        kic.PostureError, match=rf"No equilibrium of '{name}' was found near the start: "
+        kic.ConfigurationError, match=rf"No equilibrium of '{name}' was found near the start: "
     ) as e:
         kic.load(name).find_equilibrium()
     assert re.search(NOWHERE[name], str(e.value))

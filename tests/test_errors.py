@@ -10,7 +10,7 @@ import pytest
 
 import kic
 from kic.description.description import KINDS
-from kic.errors import shown, unknown
+from kic.errors import short_repr, unknown
 
 DEEP: list = []
 for _ in range(10000):
@@ -54,7 +54,7 @@ def test_one_family() -> None:
     for kind, builtin in (
         (kic.ModelError, ValueError), (kic.ModelFileError, kic.ModelError),
         (kic.UnknownNameError, LookupError),
-        (kic.InputError, ValueError), (kic.PostureError, kic.InputError), (kic.InertiaError, ValueError),
+        (kic.InputError, ValueError), (kic.ConfigurationError, kic.InputError), (kic.InertiaError, ValueError),
         (kic.SingularError, ArithmeticError), (kic.LoopError, ValueError),
     ):  # fmt: skip
         assert issubclass(kind, builtin)
@@ -68,7 +68,7 @@ def test_errors_carry_their_numbers_and_travel() -> None:
     twin = pickle.loads(pickle.dumps(error))
     assert type(twin) is kic.SingularError
     assert (str(twin), twin.condition) == ("no inverse", 1e16)
-    with pytest.raises(kic.PostureError) as caught:  # a posture travels with it
+    with pytest.raises(kic.ConfigurationError) as caught:  # a posture travels with it
         kic.load("horn-two-link").at([[0, 0], [np.nan, 0]])
     twin = pickle.loads(pickle.dumps(caught.value))
     assert twin.failed == [(1,)]
@@ -95,15 +95,15 @@ class Silent:
 
 
 def test_what_came_is_shown_on_one_short_line() -> None:
-    assert shown(1.5) == "1.5"
-    assert shown("x") == "'x'"
-    assert shown(np.zeros(3)) == "array([0., 0., 0.])"
-    assert shown(DEEP) == "[[[[[[[...]]]]]]]"
-    assert shown(Silent()).startswith("<")
-    assert shown([Silent()])
+    assert short_repr(1.5) == "1.5"
+    assert short_repr("x") == "'x'"
+    assert short_repr(np.zeros(3)) == "array([0., 0., 0.])"
+    assert short_repr(DEEP) == "[[[[[[[...]]]]]]]"
+    assert short_repr(Silent()).startswith("<")
+    assert short_repr([Silent()])
     for long in ("y" * 10**6, list(range(10**6)), np.zeros((100, 100)), 10**5000, {i: i for i in range(999)}):
-        assert len(shown(long)) <= 100
-        assert "\n" not in shown(long)
+        assert len(short_repr(long)) <= 100
+        assert "\n" not in short_repr(long)
 
 
 # -------------------------------------------------------------------------------------------- parts
@@ -138,7 +138,7 @@ BAD_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda v: shown(v)[:20])
+@pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda v: short_repr(v)[:20])
 def test_numbers_of_parts(value) -> None:
     least = "to be a finite number of at least 0, got "
     if value is not None:
@@ -149,13 +149,13 @@ def test_numbers_of_parts(value) -> None:
         text = f"Spring 's': expected `{key}` {least}"
         refuses(kic.ModelError, lambda key=key: kic.Spring(*pair, **{key: value}), key, text)
     for key in ("value", "stiffness", "rest", "damping"):
-        if shown(value) not in ("[1]", "array([1.])"):  # which is one number for each freedom
+        if short_repr(value) not in ("[1]", "array([1.])"):  # which is one number for each freedom
             refuses(
                 kic.ModelError, lambda key=key: joint(**{key: value}), key, f"Joint 'A': expected `{key}` to "
             )
 
 
-@pytest.mark.parametrize("value", BAD_VECTORS, ids=lambda v: shown(v)[:20])
+@pytest.mark.parametrize("value", BAD_VECTORS, ids=lambda v: short_repr(v)[:20])
 def test_vectors_of_parts(value) -> None:
     text = "to be three finite numbers, got "
     refuses(kic.ModelError, lambda: body(com=value), "com", f"Body 'b': expected `com` {text}")
@@ -179,7 +179,7 @@ def test_vectors_of_parts(value) -> None:
     refuses(kic.ModelError, lambda: body(inertia=value), "inertia", text)
 
 
-@pytest.mark.parametrize("name", BAD_NAMES, ids=lambda v: shown(v)[:20])
+@pytest.mark.parametrize("name", BAD_NAMES, ids=lambda v: short_repr(v)[:20])
 def test_names_of_parts(name) -> None:
     makers = {
         "body": lambda: body(name=name), "joint": lambda: joint(name=name),
@@ -197,7 +197,7 @@ def test_names_of_parts(name) -> None:
         )
 
 
-@pytest.mark.parametrize("value", [5, None, ["b"], b"b", True, DEEP], ids=lambda v: shown(v)[:20])
+@pytest.mark.parametrize("value", [5, None, ["b"], b"b", True, DEEP], ids=lambda v: short_repr(v)[:20])
 def test_texts_of_parts(value) -> None:
     cases = [
         (lambda: kic.Point("p", value, (0, 0, 0)), "body", "Point 'p': expected `body` to be text, got "),
@@ -245,7 +245,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda v: shown(v)[:20])
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda v: short_repr(v)[:20])
 def test_pairs_of_names(pair) -> None:
     for make, who, key in (
         (lambda: joint(bodies=pair), "Joint 'A'", "bodies"),
@@ -494,7 +494,7 @@ def test_coefficients() -> None:
     refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").jerk([0, 0], [0, 0], [0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2))).dynamics()
     text = "Batch shapes do not broadcast: `model` (3,), `qd` (2,), `qdd` ()."
-    refuses(kic.InputError, lambda: many.effort(np.zeros((2, 2)), [0, 0]), None, text)
+    refuses(kic.InputError, lambda: many.inverse_dynamics(np.zeros((2, 2)), [0, 0]), None, text)
 
 
 # ----------------------------------------------------------------------------------------- dynamics
@@ -530,12 +530,12 @@ def test_a_massless_chain() -> None:
     half = replace(m, points=tip)  # a point mass is mass enough, but a stretched arm can not throw it
     d = half.at([0.0, 0.0]).dynamics()
     error = refuses(
-        kic.SingularError, lambda: d.acceleration([0, 0], [0, 0]), None, "I* has no inverse (condition "
+        kic.SingularError, lambda: d.forward_dynamics([0, 0], [0, 0]), None, "I* has no inverse (condition "
     )
     assert "moves no mass. Give the bodies beyond it mass and inertia." in str(error)
     assert error.condition > 1e15
     assert set(error.coordinates) <= {"shoulder", "elbow"}
-    assert np.isfinite(half.at([0.0, 1.0]).dynamics().acceleration([0, 0], [0, 0])).all()
+    assert np.isfinite(half.at([0.0, 1.0]).dynamics().forward_dynamics([0, 0], [0, 0])).all()
 
 
 def test_springs_without_direction() -> None:
@@ -560,7 +560,7 @@ def test_forces_of_the_caller() -> None:
     text = "Expected `push` to have shape (..., 3), got (2,)."
     assert refuses(kic.InputError, lambda: c.dynamics(applied={"push": (0, 0)}), None, text).got == (2,)
     text = "Expected `qd` to have shape (..., 1), got (). Give it in brackets: [2.0]."
-    refuses(kic.InputError, lambda: c.dynamics().effort(2.0, 0.0), None, text)
+    refuses(kic.InputError, lambda: c.dynamics().inverse_dynamics(2.0, 0.0), None, text)
     refuses(kic.InputError, lambda: c.coefficients("tip").velocity(2.0), None, text)
     text = "Expected `phi` to have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
     refuses(kic.InputError, lambda: m.at(1.0), None, text)

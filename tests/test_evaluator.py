@@ -14,7 +14,7 @@ import pytest
 from sampling import random_posture, random_tree
 
 import kic
-from kic.transfer.constraint_system import TransferQuestion
+from kic.transfer.constraint_system import TransferQuery
 
 
 def same(got: np.ndarray, want: np.ndarray) -> None:
@@ -214,7 +214,7 @@ def test_results_can_be_copied_and_sent() -> None:
 @pytest.mark.parametrize("name", ["five-bar", "gough-stewart", "ladder"])
 def test_nothing_is_read_that_was_not_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Singular and missing postures with scratch full of nonsense: NaN or an error, never wild memory."""
-    honest = TransferQuestion.arguments
+    honest = TransferQuery.arguments
 
     def poisoned(self, *given):
         arguments = honest(self, *given)
@@ -222,7 +222,7 @@ def test_nothing_is_read_that_was_not_written(name: str, monkeypatch: pytest.Mon
         arguments[6][:] = 2**40
         return arguments
 
-    monkeypatch.setattr(TransferQuestion, "arguments", poisoned)
+    monkeypatch.setattr(TransferQuery, "arguments", poisoned)
     m = kic.load(name)
     state = m.at().state
     clean = m.prepare(dynamics=True)(state)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import kic
 from kic.analysis.finite_mobility import definite, extends, extension, obstructions
 from kic.cli.main import main
-from kic.kinematics.state import advance
+from kic.kinematics.state import integrate
 
 Z = (0, 0, 1)
 
@@ -69,13 +69,13 @@ def test_a_rod_to_a_point_on_a_path() -> None:
     c = centre(FOUR, "tip")
     assert abs(bend_of_bend(FOUR, "tip")) > 1e-3
     firm = held(FOUR, "tip", p + v / np.linalg.norm(v)).mobility()
-    assert (firm.first_order, firm.finite, firm.extends, firm.freedoms) == (0, True, None, 0)
+    assert (firm.first_order, firm.finite, firm.extends, firm.dof) == (0, True, None, 0)
     touching = held(FOUR, "tip", p + 0.5 * (c - p)).mobility()
-    assert (touching.first_order, touching.finite, touching.extends, touching.freedoms) == (1, False, 1, 0)
+    assert (touching.first_order, touching.finite, touching.extends, touching.dof) == (1, False, 1, 0)
     assert "It is rigid, but shaky: " in touching.doubt()
     osculating = held(FOUR, "tip", c).mobility()
     assert (osculating.first_order, osculating.finite, osculating.extends) == (1, False, 2)
-    assert (osculating.freedoms, osculating.infinitesimal) == (0, 1)
+    assert (osculating.dof, osculating.infinitesimal) == (0, 1)
     assert [(x.verdict, x.order) for x in osculating.motions] == [("obstructed", 3)]
     assert osculating.doubt() == (
         "It is rigid, but shaky: at the drawing conditions depend on one another, which leave 1 freedom to "
@@ -94,7 +94,7 @@ def test_third_order_is_reached_at_a_vertex() -> None:
     assert f.doubt().endswith("and no motion extends to 4th order.")
     # a bar of the rocker's length to the rocker's own centre is no tie at all: it goes on
     free = held(replace(m, points=[kic.Point("C2", "bar3", (1.5, 1, 0))]), "C2", (2, 0, 0)).mobility()
-    assert (free.finite, free.extends, free.regular, free.freedoms) == (True, None, True, 1)
+    assert (free.finite, free.extends, free.regular, free.dof) == (True, None, True, 1)
 
 
 def pair_of_rods(height: float) -> kic.Mechanism:
@@ -119,9 +119,9 @@ def pair_of_rods(height: float) -> kic.Mechanism:
 def test_several_ways_to_shake() -> None:
     """In one line the middle of two rods may shake two ways, and each stretches both; bent, it turns."""
     f = pair_of_rods(0.0).mobility()
-    assert (f.first_order, f.finite, f.extends, f.freedoms) == (2, False, 1, 0)
+    assert (f.first_order, f.finite, f.extends, f.dof) == (2, False, 1, 0)
     bent = pair_of_rods(0.5).mobility()
-    assert (bent.first_order, bent.finite, bent.freedoms, bent.regular) == (1, True, 1, True)
+    assert (bent.first_order, bent.finite, bent.dof, bent.regular) == (1, True, 1, True)
 
 
 def bennett() -> kic.Mechanism:
@@ -157,7 +157,7 @@ def test_overconstrained_and_finite(name: str) -> None:
     """Shown at closed postures beside the drawing; and the orders, asked all the same, do not object."""
     m, freedoms, redundant = FINITE[name]
     f = m.mobility()
-    assert (f.freedoms, f.redundant, f.regular, f.finite, f.extends) == (
+    assert (f.dof, f.redundant, f.regular, f.finite, f.extends) == (
         freedoms,
         redundant,
         True,
@@ -165,7 +165,7 @@ def test_overconstrained_and_finite(name: str) -> None:
         None,
     )
     assert f.nearby
-    got = extension(m._model.closure(()), m._model.drawn, freedoms)
+    got = extension(m._model.closure(()), m._model.reference_state, freedoms)
     assert (got.order, got.certain) == (3, False)
 
 
@@ -173,13 +173,13 @@ def test_a_change_point() -> None:
     """A parallelogram folded flat: two motions meet, each of them finite."""
     m = loop([(0, 0, 0), (1, 0, 0), (3, 0, 0), (2, 0, 0)])
     f = m.mobility()
-    assert (f.first_order, f.freedoms, f.finite, f.regular, f.extends) == (2, 1, True, False, None)
+    assert (f.first_order, f.dof, f.finite, f.regular, f.extends) == (2, 1, True, False, None)
     # of the two ways out, only two directions meet the second order: those of the two motions
-    Q, _ = obstructions(m._model.closure(()), m._model.drawn, 2)
+    Q, _ = obstructions(m._model.closure(()), m._model.reference_state, 2)
     values = np.linalg.eigvalsh(Q[0])
     assert len(Q) == 1
     assert values[0] < 0 < values[1]
-    assert extension(m._model.closure(()), m._model.drawn, 2).order == 3
+    assert extension(m._model.closure(()), m._model.reference_state, 2).order == 3
 
 
 def test_at_another_posture() -> None:
@@ -187,7 +187,7 @@ def test_at_another_posture() -> None:
     m = loop([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)])
     flat = m.at({"A": 0.0 - np.arctan2(0.8, 0.6)})
     f = m.mobility(at=flat)
-    assert (f.first_order, f.freedoms, f.regular) == (2, 1, False)
+    assert (f.first_order, f.dof, f.regular) == (2, 1, False)
     assert f.doubt().startswith("But this posture is a singular posture: it has 2 freedoms to first order")
     assert f.doubt().endswith("Ask at another posture.")
     assert m.mobility().regular is True
@@ -211,7 +211,7 @@ def test_the_forms_are_the_orders_of_the_closure(name: str) -> None:
         "Bennett": bennett(),
         "rods": pair_of_rods(0.0),
     }[name]
-    closure, state = m._model.closure(()), m._model.drawn
+    closure, state = m._model.closure(()), m._model.reference_state
     t = closure.transfer
     freedoms = m.mobility().first_order
     G = closure.rows(state)[1][0]
@@ -228,7 +228,7 @@ def test_the_forms_are_the_orders_of_the_closure(name: str) -> None:
     left = []
     for time in h:
         step = K @ a * time + second * time**2 / 2
-        left.append(W.T @ closure.rows(advance(t.tree, state, (step * t.column_scale)[None]))[0][0])
+        left.append(W.T @ closure.rows(integrate(t.tree, state, (step * t.column_scale)[None]))[0][0])
     powers = np.linalg.lstsq(1e3 ** np.arange(9) * h[:, None] ** np.arange(9), np.array(left), rcond=None)[0]
     series = powers * (1e3 ** np.arange(9) * [1, 1, 2, 6, 24, 120, 720, 5040, 40320])[:, None]
     Q, C = obstructions(closure, state, freedoms)
@@ -248,7 +248,7 @@ def test_the_forms_are_the_orders_of_the_closure(name: str) -> None:
 
 def _scale(m: kic.Mechanism, freedoms: int) -> float:
     """By what obstructions() divides: the largest curvature of the conditions along motions, 1 at least."""
-    closure, state = m._model.closure(()), m._model.drawn
+    closure, state = m._model.closure(()), m._model.reference_state
     t = closure.transfer
     K = np.linalg.svd(closure.rows(state)[1][0])[2][t.tree.size - freedoms :]
     pairs = [(x + y, x - y) for x in K for y in K]
@@ -312,7 +312,7 @@ def test_undecided_is_said_in_check(tmp_path) -> None:
         coordinates=["A", "A_2"],
     )
     f = two.mobility()
-    assert (f.first_order, f.finite, f.extends, f.freedoms) == (2, None, 2, 2)
+    assert (f.first_order, f.finite, f.extends, f.dof) == (2, None, 2, 2)
     assert {x.order for x in f.motions} == {3}
     kic.save(two, tmp_path / "m.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "m.toml")])
@@ -334,11 +334,11 @@ def test_an_infinitesimal_freedom_of_fourth_order_beside_a_finite_one() -> None:
         ],
     )
     f = m.mobility()
-    assert (f.freedoms, m.freedoms, f.first_order, f.finite, f.regular) == (1, 1, 2, True, False)
+    assert (f.dof, m.dof, f.first_order, f.finite, f.regular) == (1, 1, 2, True, False)
     assert (f.infinitesimal, set(f.nearby)) == (1, {1})
     assert [(x.verdict, x.order) for x in f.motions] == [
         ("finite", None), ("obstructed", 4), ("obstructed", 4)
     ]  # fmt: skip
     turns = f.motions[0].rates / np.abs(f.motions[0].rates).max()
     assert np.sort(np.abs(turns))[-2] < 1e-2
-    assert "of 2 freedoms to first order at the drawing 1 is infinitesimal of order 4" in f.text()
+    assert "of 2 freedoms to first order at the drawing 1 is infinitesimal of order 4" in f.summary()

@@ -67,7 +67,7 @@ def test_an_exact_task_does_not_hide_another_motion(panda: kic.Mechanism) -> Non
 @pytest.mark.slow
 def test_a_preferred_posture_makes_it_repeat(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
-    aim = kic.PreferredPosture(dict(zip(c.coordinates, HOME, strict=True)), gain=4.0)
+    aim = kic.PreferredConfiguration(dict(zip(c.coordinates, HOME, strict=True)), gain=4.0)
     f = panda.follow({"flange": circle(c)}, np.linspace(0, 3 * TURN, 31), near=c, secondary=aim)
     free = panda.follow({"flange": circle(c)}, np.linspace(0, 3 * TURN, 31), near=c)
     assert np.abs(f.error).max() < 1e-12
@@ -92,7 +92,7 @@ def test_samples_functions_and_rates_are_one_path(panda: kic.Mechanism) -> None:
     rest = panda.follow({"flange": rated}, t, near=c, secondary=lambda x: -np.abs(x.phi))
     assert rest.qdd is None
     given = {name: v for name, v in zip(c.coordinates, HOME, strict=True)}
-    drawn = panda.follow({"flange": rated}, t, near=c, secondary=kic.PreferredPosture(given, gain=2.0))
+    drawn = panda.follow({"flange": rated}, t, near=c, secondary=kic.PreferredConfiguration(given, gain=2.0))
     called = panda.follow({"flange": rated}, t, near=c, secondary=lambda x: 2.0 * (HOME - x.phi))
     assert np.abs(drawn.phi - called.phi).max() < 1e-12
     u = drawn.configuration.coefficients("flange")
@@ -209,7 +209,7 @@ def test_a_cut_joint_goes_all_the_way_round() -> None:
     assert mismatch(f.configuration.coefficients("A").velocity(f.qd), np.ones((41, 1))) < 1e-11
     assert np.abs(f.configuration.value("C")[-1] - c.value("C")) < 1e-12
     there = [
-        kic.PreferredPosture({"A": home + 0.2 + turns * TURN}).rates(c, None, ()) for turns in (-1, 0, 2)
+        kic.PreferredConfiguration({"A": home + 0.2 + turns * TURN}).rates(c, None, ()) for turns in (-1, 0, 2)
     ]
     for z in there:
         assert mismatch(z, 0.2 * c.coefficients("A").G[0]) < 1e-12
@@ -287,7 +287,7 @@ def test_damped_through_a_singular_posture() -> None:
     t = np.linspace(0, 1, 21)
     with pytest.raises(kic.KicError, match="t = ") as caught:
         m.follow(path, t, near=c)
-    assert isinstance(caught.value, kic.PostureError | kic.SingularError)
+    assert isinstance(caught.value, kic.ConfigurationError | kic.SingularError)
     f = m.follow(path, t, near=c, damping=(0.2, 0.1), gain=1.0)
     assert f.damping[0] == 0
     assert f.damping[-1] > 0
@@ -319,7 +319,7 @@ def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPat
     given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}
     panda.follow(**given)
     monkeypatch.setattr(following, "MOST_STEPS", 2)
-    with pytest.raises(kic.PostureError, match=r"can not be followed beyond t = 0\.\d+: its steps") as caught:
+    with pytest.raises(kic.ConfigurationError, match=r"can not be followed beyond t = 0\.\d+: its steps") as caught:
         panda.follow(**given)
     assert 0 < caught.value.time < 3
 
@@ -329,7 +329,7 @@ def test_loops_that_do_not_close_are_told(monkeypatch: pytest.MonkeyPatch) -> No
 
     m = kic.load("five-bar")
     monkeypatch.setattr(Closure, "judge", lambda self, states, left: ["torn"] * len(states))
-    with pytest.raises(kic.PostureError, match="Loops of 'five-bar' do not close at t = 1: torn"):
+    with pytest.raises(kic.ConfigurationError, match="Loops of 'five-bar' do not close at t = 1: torn"):
         m.follow({"tip.x": [m.at().value("tip.x")] * 2}, [0.0, 1.0])
 
 
@@ -342,7 +342,7 @@ def test_a_start_that_is_far(panda: kic.Mechanism) -> None:
     assert np.abs(f.error).max() < 1e-12
     far = np.broadcast_to(goal, (2, 20, 3)).copy()
     far[:, 3] += 2.0
-    with pytest.raises(kic.PostureError, match=r"does not reach its path in member \[3\] at t = 0") as caught:
+    with pytest.raises(kic.ConfigurationError, match=r"does not reach its path in member \[3\] at t = 0") as caught:
         panda.follow({"flange": far}, [0.0, 1.0], near=c)
     assert caught.value.left > 1.0
 

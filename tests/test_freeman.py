@@ -39,7 +39,7 @@ def test_chains(case: dict) -> None:
             assert mismatch(getattr(found, letter), np.array(case[kind][letter])) < 1e-12, (kind, letter)
     d = c.dynamics()
     assert mismatch(d.I, np.array(case["I"])) < 1e-12
-    assert mismatch(d.effort(case["phid"], case["phidd"]), np.array(case["tau_no_gravity"])) < 1e-12
+    assert mismatch(d.inverse_dynamics(case["phid"], case["phidd"]), np.array(case["tau_no_gravity"])) < 1e-12
     # Freeman's own sums are not symmetric; entry by entry they are the source's P*
     parts = c.contributions()
     freeman = (parts.P_linear + parts.P_angular).sum(axis=0)

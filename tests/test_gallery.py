@@ -22,7 +22,7 @@ from kic.configuration import Configuration
 from kic.description.parts import as_matrix
 from kic.description.validation import GROUND
 from kic.kinematics.scales import coordinate_units
-from kic.kinematics.state import advance
+from kic.kinematics.state import integrate
 
 STEP = 1e-30
 EPS = np.finfo(float).eps
@@ -42,7 +42,7 @@ class Posture:
         frames = [kic.Point(f"{b.name}_at{k}", b.name, at=x) for b in m.bodies for k, x in enumerate(corners)]
         self.names = [
             *(p.name for kind in (m.points, m.distances) for p in kind),
-            *(j.name for j in m.joints if j.freedoms),
+            *(j.name for j in m.joints if j.dof),
             *(row for b in m.bodies for row in ([b.name] if b.reference else rates(b.name))),
         ]
         self.m = replace(m, points=(*m.points, *frames), forces=(), moments=())
@@ -55,13 +55,13 @@ class Posture:
         self.rates = self.c.coefficients(list(tree.columns), order=1).G
         count = self.rates.shape[1]
         states = self.c._states.astype(complex).repeat(count, axis=0)
-        self.steps = Configuration(self.m._model, (count,), advance(tree, states, 1j * STEP * self.rates.T))
+        self.steps = Configuration(self.m._model, (count,), integrate(tree, states, 1j * STEP * self.rates.T))
 
     def _moved(self, place: int) -> Configuration:
         """A posture beside the drawing, as far off as it closes and its coordinates drive it."""
         m, unit = self.m, coordinate_units(self.m)
         size = max(float(np.ptp([j.at for j in m.joints if j.at], axis=0).max(initial=0.0)), 1e-3)
-        way = np.random.default_rng(place).uniform(-1, 1, size=m.freedoms)
+        way = np.random.default_rng(place).uniform(-1, 1, size=m.dof)
         way *= [1.0 if unit.get(q, m.units.length) == "rad" else 0.3 * size for q in m.coordinate_names]
         for share in 0.7 ** np.arange(1, 20):
             to = dict(zip(m.coordinate_names, share * way, strict=True))
@@ -148,7 +148,7 @@ def test_it_can_be_read(name: str) -> None:
 def test_its_coordinates_drive_it(name: str) -> None:
     """As many as there are freedoms, sure of it, and well away from singular postures where it is drawn."""
     m, p = kic.load(name), posture(name, 0)
-    assert m.freedoms == len(m.coordinate_names) >= 1
+    assert m.dof == len(m.coordinate_names) >= 1
     assert m.mobility().regular
     assert p.condition < 1e4
     for joint in m.joints:
@@ -190,7 +190,7 @@ def test_it_stays_closed(name: str, place: int) -> None:
         holds(lambda c, terms=terms: sum(n * (c.value(q) - p.drawn.value(q)) for q, n in terms))
     for contact in p.m.contacts:
         holds(lambda c, contact=contact: gap(c, contact))
-    for rod, length in p.m.rods.items():
+    for rod, length in p.m.fixed_distances.items():
         holds(lambda c, rod=rod, length=length: c.value(rod) - length)
 
 

@@ -215,7 +215,7 @@ def test_newton_and_euler(name: str) -> None:
 def test_efforts_are_those_of_the_closed_mechanism(name: str) -> None:
     """Contacts do no work: efforts of the fingers, seen from the object, are the dynamics of the whole."""
     _, c, g, qd, qdd, motion = moving(name)
-    whole = c.dynamics(HELD[name]).effort(qd, qdd)
+    whole = c.dynamics(HELD[name]).inverse_dynamics(qd, qdd)
     seen = c.coefficients(list(g.fingers), 1, HELD[name]).G.T @ motion.effort
     assert np.abs(seen - whole).max() < 1e-10 * np.abs(whole).max()
     assert motion.effort @ motion.rate == pytest.approx(whole @ qd, rel=1e-9, abs=1e-9)  # power
@@ -417,7 +417,7 @@ def planar_hand(closed: bool) -> kic.Mechanism:
 @pytest.mark.parametrize("closed", [False, True])
 def test_fingers_that_are_open_or_closed_chains(closed: bool) -> None:
     m = planar_hand(closed)
-    assert m.freedoms == 3
+    assert m.dof == 3
     motors = ["A0", "E0", "A1", "E1"] if closed else ["A0", "B0", "A1", "B1"]
     c = m.at({"A0": 0.05, "A1": 0.02, "B0": -0.03})
     g = c.grasp("disc", fingers=motors if closed else None)
@@ -432,7 +432,7 @@ def test_fingers_that_are_open_or_closed_chains(closed: bool) -> None:
     assert np.abs(F - [0.5 * a[0], 0.5 * (a[1] + 9.81), 0]).max() < 1e-11
     arm = g.point - c.displacement("disc")[:3, :3] @ [0, 0.7, 0] - c.displacement("disc")[:3, 3]
     assert np.cross(arm, motion.contact_force)[:, 2].sum() == pytest.approx(0.002 * a[5], abs=1e-11)
-    whole = c.dynamics(list(g.coordinates)).effort(qd, qdd)
+    whole = c.dynamics(list(g.coordinates)).inverse_dynamics(qd, qdd)
     seen = c.coefficients(motors, 1, list(g.coordinates)).G.T @ motion.effort
     assert seen == pytest.approx(whole, abs=1e-11)
     if closed:
@@ -447,7 +447,7 @@ def test_fingers_with_more_joints_than_needed() -> None:
     """The object's motion leaves a finger free: `wrt` names what moves beside it."""
     m = hand(6, ("friction",) * 3, (4, 3, 3))
     g = m.at().grasp("box")
-    assert m.freedoms == 7
+    assert m.dof == 7
     with pytest.raises(kic.InputError, match="has mobility 7; 6 coordinates were named"):
         g.motion()
     qd = np.arange(7.0)
@@ -474,7 +474,7 @@ def test_a_lifted_foot_holds_nothing() -> None:
     m = kic.load("quadruped")
     lifted = [replace(c, closed=c.name != "step_hr") for c in m.contacts]
     three = replace(m, contacts=lifted, coordinates=None)
-    assert three.freedoms == 9
+    assert three.dof == 9
     g = three.at().grasp("trunk")
     assert len(g.contacts) == 3
     swing = ["trunk", "spread_hr", "swing_hr", "knee_hr"]
@@ -557,7 +557,7 @@ def test_two_fingers_can_not_hold_everything() -> None:
     m = hand(5, ("friction",) * 2)
     g = m.at().grasp("box")
     assert g.rank == 5
-    assert m.freedoms == 6 + 6 - 6
+    assert m.dof == 6 + 6 - 6
     with pytest.raises(kic.SingularError, match="contacts of 'box' cannot hold it, whatever") as caught:
         g.motion()
     assert "They balance 5 of its 6 loads" in str(caught.value)
@@ -701,7 +701,7 @@ def test_a_body_that_stands_still() -> None:
     m = kic.load("three-finger-hand")
     fixed = [kic.Joint(j.name, "fixed", j.bodies) if j.name == "float" else j for j in m.joints]
     still = replace(m, joints=fixed, coordinates=[])
-    assert still.freedoms == 0
+    assert still.dof == 0
     with pytest.raises(kic.InputError, match="'ball' of 'three-finger-hand' stands still"):
         still.at().grasp("ball")
 
@@ -725,7 +725,7 @@ def wedge(radius: float = 1.0) -> kic.Mechanism:
 def test_rank_may_change_in_a_batch() -> None:
     """Normals that meet hold no moment; moved off centre the plate is held."""
     m = wedge()
-    assert m.freedoms == 3
+    assert m.dof == 3
     c = m.at([[0.0, 0.0, 0.0], [0.1, 0.05, 0.2]])
     g = c.grasp("plate")
     assert g.rank.tolist() == [2, 3]

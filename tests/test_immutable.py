@@ -66,7 +66,7 @@ def spoil(x: Any, depth: int = DEPTH, seen: set[int] | None = None) -> None:
 FOUR, FIVE, RSSR, ARM = (kic.load(name) for name in ("four-bar", "five-bar", "rssr", "horn-two-link"))
 MOTORS = kic.load("four-bar-motor")
 AT, AT5 = FOUR.at(), FIVE.at()
-PREPARED, PLACES = FOUR.prepare("tip"), FOUR.prepare_at()
+PREPARED, PLACES = FOUR.prepare("tip"), FOUR.prepare_position()
 QUESTIONS: dict[str, Callable[[], Any]] = {
     "mechanism": lambda: FOUR,
     "geared": lambda: kic.load("geared-five-bar"),
@@ -103,12 +103,12 @@ def test_a_spoilt_answer_changes_no_later_answer(name: str) -> None:
 
 def test_mechanisms_are_copied_with_their_read_only_tables() -> None:
     m = kic.load("five-rod-suspension")
-    assert (len(m.rods), len(m.parts)) == (len(dict(m.rods)), len(dict(m.parts)))
+    assert (len(m.fixed_distances), len(m.parts)) == (len(dict(m.fixed_distances)), len(dict(m.parts)))
     m.mobility()
     for other in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m)):
-        assert dict(other.rods) == dict(m.rods)
-        assert other.freedoms == m.freedoms
+        assert dict(other.fixed_distances) == dict(m.fixed_distances)
+        assert other.dof == m.dof
     with pytest.raises(TypeError):
-        m.rods["camber_rod"] = 1.0
+        m.fixed_distances["camber_rod"] = 1.0
     with pytest.raises(AttributeError):
         m.mobility().conditions.clear()

@@ -30,14 +30,14 @@ def test_every_set_against_the_coefficients(name: str) -> None:
     c = m.at()
     joints = [j.name for j in m.joints]
     found = m.independent_sets(count=10_000)
-    assert found.tried == found.total == comb(len(joints), m.freedoms)
+    assert found.tried == found.total == comb(len(joints), m.dof)
     assert (np.diff([one.worst for one in found]) < 1e-9).all()
     assert set(found.among) == set(joints)
     for one in found:
         assert one.worst == one.median
         assert one.where == ()
         assert abs(one.worst - by_hand(m, c, one.names, m.coordinates)) < 1e-12
-    left_out = set(combinations(sorted(joints), m.freedoms)) - {tuple(sorted(one.names)) for one in found}
+    left_out = set(combinations(sorted(joints), m.dof)) - {tuple(sorted(one.names)) for one in found}
     for names in left_out:
         with pytest.raises(kic.SingularError):
             c.coefficients(joints[0], wrt=names)
@@ -147,7 +147,7 @@ def crank_and_ball() -> kic.Mechanism:
 def test_what_has_a_value_is_in_every_set_if_nothing_else_has() -> None:
     """The three rates of the ball could drive the crank, too; but they have no value."""
     found = crank_and_ball().independent_sets()
-    assert found.freedoms == 3
+    assert found.dof == 3
     assert set.intersection(*(set(one.names) for one in found)) == {"A"}
     assert found.always == ("A",)
     assert crank_and_ball().independent_sets(among="S").always == ("S.1", "S.2", "S.3")
@@ -267,7 +267,7 @@ def test_errors() -> None:
     ):
         m.independent_sets(among=["tip.z", "A"])
     rods = kic.load("five-rod-suspension")
-    rod = next(iter(rods.rods))
+    rod = next(iter(rods.fixed_distances))
     with pytest.raises(
         kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and can be no"
     ):

@@ -166,14 +166,14 @@ def rounded(kind, seed: int, digits: int, tolerance: float = 0.0) -> kic.Mechani
 def range_outcome(kind, seed: int, digits: int) -> str:
     """Return "right" if the linkage with the hinted tolerance moves over the range of the exact one."""
     exact = rounded(kind, seed, 16)
-    if exact.mobility().freedoms != 1:
-        return f"exact linkage has mobility {exact.mobility().freedoms}"
+    if exact.mobility().dof != 1:
+        return f"exact linkage has mobility {exact.mobility().dof}"
     hint = rounded(kind, seed, digits).mobility().doubt().partition("closure_tolerance = ")[2].split()
     if not hint:
         return "no hint"
     m = rounded(kind, seed, digits, float(hint[0]))
-    if (m.freedoms, m.mobility().finite) != (1, True):
-        return f"mobility {m.freedoms} at {hint[0]}"
+    if (m.dof, m.mobility().finite) != (1, True):
+        return f"mobility {m.dof} at {hint[0]}"
     for sign in (1, -1):
         c, e = m.at({"J0": 0.0}), exact.at({"J0": 0.0})
         for k in range(1, 32):
@@ -224,7 +224,7 @@ def test_one_freedom_of_known_order(order: int) -> None:
     p = Parts(np.random.default_rng(order))
     contact(p, order)
     f = p.mechanism().mobility()
-    assert (f.first_order, f.freedoms, f.finite, f.extends) == (1, 0, False, order - 1)
+    assert (f.first_order, f.dof, f.finite, f.extends) == (1, 0, False, order - 1)
     assert [(x.verdict, x.order) for x in f.motions] == [("obstructed", order)]
 
 
@@ -239,8 +239,8 @@ def test_beside_a_finite_one(kind, order: int) -> None:
     m = p.mechanism()
     f = m.mobility()
     assert f.first_order == 2
-    assert (f.finite, f.freedoms) in ((True, 1), (None, 2))
-    assert m.freedoms == f.freedoms
+    assert (f.finite, f.dof) in ((True, 1), (None, 2))
+    assert m.dof == f.dof
     assert order in {x.order for x in f.motions}
 
 
@@ -250,7 +250,7 @@ def test_random_structures(seed: int) -> None:
     m, finite, first_order, orders = structure(seed)
     f = m.mobility()
     assert f.first_order == first_order
-    assert (f.freedoms == finite) if f.finite is not None else (orders and f.freedoms >= finite)
+    assert (f.dof == finite) if f.finite is not None else (orders and f.dof >= finite)
 
 
 @pytest.mark.parametrize("kind", [parallelogram, four_bar, bennett, sarrus, bricard])
@@ -259,7 +259,7 @@ def test_overconstrained_linkages_are_finite(kind) -> None:
         p = Parts(np.random.default_rng(seed))
         kind(p)
         f = p.mechanism().mobility()
-        assert (f.freedoms, f.finite, f.regular, f.infinitesimal) == (1, True, True, 0)
+        assert (f.dof, f.finite, f.regular, f.infinitesimal) == (1, True, True, 0)
 
 
 @pytest.mark.parametrize("digits", [3, 5])

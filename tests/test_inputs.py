@@ -14,7 +14,7 @@ from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.numerics.arrays import broadcast_batches, numbers, trailing
+from kic.numerics.arrays import broadcast_batches, numbers, as_array
 from kic.numerics.rotations import quaternion_from_vector, vector_from_quaternion
 
 BATCHES = [(), (1,), (3, 1, 2), (0,), (2, 0)]
@@ -38,7 +38,7 @@ NAMES = ["b5", "b4", "p7", "gap"]
 
 
 def postures(batch: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(*batch, ZOO.freedoms))
+    return np.random.default_rng(seed).normal(size=(*batch, ZOO.dof))
 
 
 def answers(c) -> dict[str, np.ndarray]:
@@ -256,8 +256,8 @@ def broken(batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Postures of which some can not be, and which can."""
     phi = postures(batch, 5)
     ok = np.ones(batch, dtype=bool)
-    flat, good = phi.reshape(-1, ZOO.freedoms), ok.reshape(-1)
-    for k, (column, value) in enumerate([(0, np.nan), (3, np.inf), (ZOO.freedoms - 1, -np.inf)]):
+    flat, good = phi.reshape(-1, ZOO.dof), ok.reshape(-1)
+    for k, (column, value) in enumerate([(0, np.nan), (3, np.inf), (ZOO.dof - 1, -np.inf)]):
         member = 2 * k + 1
         if member < len(flat):
             flat[member, column] = value
@@ -320,7 +320,7 @@ def test_user_given_forces_and_masks() -> None:
 def test_the_error_carries_what_failed_and_the_rest() -> None:
     phi = np.zeros((3, 2, 2))
     phi[0, 1, 0], phi[2, 0] = np.nan, [np.inf, -np.inf]
-    with pytest.raises(kic.PostureError) as caught:
+    with pytest.raises(kic.ConfigurationError) as caught:
         ARM.at(phi)
     error = caught.value
     assert str(error) == (
@@ -333,16 +333,16 @@ def test_the_error_carries_what_failed_and_the_rest() -> None:
     assert rest.ok.tolist() == [[True, False], [True, True], [False, True]]
     assert np.isnan(rest.value("tip.x")).tolist() == (~rest.ok).tolist()
     with pytest.raises(
-        kic.PostureError, match=r"Coordinates of 'horn-two-link' must be finite, got elbow = nan"
+        kic.ConfigurationError, match=r"Coordinates of 'horn-two-link' must be finite, got elbow = nan"
     ):
         ARM.at({"shoulder": 0.0, "elbow": np.nan})
     with pytest.raises(
-        kic.PostureError, match=r"^9 of 9 members.*\(3,\): shoulder = nan, elbow = nan; …\. failures="
+        kic.ConfigurationError, match=r"^9 of 9 members.*\(3,\): shoulder = nan, elbow = nan; …\. failures="
     ) as many:
         ARM.at(np.full((9, 2), np.nan))
     assert len(many.value.failed) == len(many.value.reasons) == 9
     assert isinstance(error, kic.InputError)
-    with pytest.raises(kic.PostureError, match=r"S\.2 = nan"):
+    with pytest.raises(kic.ConfigurationError, match=r"S\.2 = nan"):
         ball("spherical").at({"S": [0, np.nan, 0]})
     with pytest.raises(kic.InputError, match=r"Expected `failures` to be 'raise' or 'mask', got 'ignore'"):
         ARM.at([0, 0], failures="ignore")
@@ -375,8 +375,8 @@ def test_what_are_no_numbers(kind: str) -> None:
         "phi": lambda: ARM.at(value),
         "elbow": lambda: ARM.at({"shoulder": 0.0, "elbow": value}),
         "qd": lambda: tip.velocity(value),
-        "qdd": lambda: d.effort([0, 0], value),
-        "effort": lambda: d.acceleration([0, 0], value),
+        "qdd": lambda: d.inverse_dynamics([0, 0], value),
+        "effort": lambda: d.forward_dynamics([0, 0], value),
         "state": lambda: ARM.prepare("tip")(value),
         "S": lambda: ball("free").at({"S": value}),
     }
@@ -451,7 +451,7 @@ def test_bad_dicts_carry_names() -> None:
     assert caught.value.name == "elbw"
     assert caught.value.candidates == ("shoulder", "elbow")
     m = kic.load("twin-arm")
-    full = dict.fromkeys((j.name for j in m.joints if j.freedoms == 1), 0.0)
+    full = dict.fromkeys((j.name for j in m.joints if j.dof == 1), 0.0)
     with pytest.raises(kic.InputError, match=r"Coordinate 'neck.1' of 'twin-arm' is given twice") as caught:
         m.at({**full, "neck": [0, 0], "neck.1": 0})
     assert caught.value.name == "neck.1"
@@ -510,17 +510,17 @@ def test_arrays_by_themselves() -> None:
     assert numbers("x", []).shape == (0,)
     given = np.zeros(3)
     assert numbers("x", given) is given
-    assert trailing("x", np.full((2, 3), np.nan), 3, finite=False).shape == (2, 3)
+    assert as_array("x", np.full((2, 3), np.nan), 3, finite=False).shape == (2, 3)
     many = np.zeros((3, 2))
     many[1:] = np.nan
     text = r"Expected `qd` to be finite, got nan at \(1, 0\), \(1, 1\), \(2, 0\), \(2, 1\) \(4 of 6 entries\)"
     with pytest.raises(kic.InputError, match=text) as caught:
-        trailing("qd", many, 2)
+        as_array("qd", many, 2)
     assert caught.value.entries.tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
     with pytest.raises(kic.InputError, match=r"got inf at \(0,\) \(1 of 2 entries\)"):
-        ARM.at([0, 0]).dynamics().effort([np.inf, 0], [0, 0])
+        ARM.at([0, 0]).dynamics().inverse_dynamics([np.inf, 0], [0, 0])
     with pytest.raises(kic.InputError, match=r"\(1, 1\) … \(50 of 50 entries\)"):
-        trailing("qd", np.full((25, 2), np.inf), 2)
+        as_array("qd", np.full((25, 2), np.inf), 2)
     assert broadcast_batches() == ()
     with pytest.raises(
         kic.InputError, match=r"Batch shapes do not broadcast: `qd` \(2,\), `qdd` \(3,\)"

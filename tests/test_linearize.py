@@ -22,7 +22,7 @@ TOLERANCE = 1e-10
 def by_rate(c: Configuration, v: np.ndarray, a: np.ndarray, wrt=None) -> np.ndarray:
     """∂T/∂q̇ (M, M) by complex steps of the rates."""
     d = c.dynamics(wrt=wrt)
-    return np.stack([d.effort(v + 1j * STEP * e, a).imag / STEP for e in np.eye(len(v))], axis=-1)
+    return np.stack([d.inverse_dynamics(v + 1j * STEP * e, a).imag / STEP for e in np.eye(len(v))], axis=-1)
 
 
 def loaded(m: kic.Mechanism, rng: np.random.Generator) -> kic.Mechanism:
@@ -96,7 +96,7 @@ def test_shipped_models_with_every_load(name: str) -> None:
     assert np.abs(lin.C - by_rate(c, v, a)).max() < TOLERANCE * scale
     d = c.dynamics()
     assert np.array_equal(lin.I, d.I)
-    assert np.array_equal(lin.T, d.effort(v, a))
+    assert np.array_equal(lin.T, d.inverse_dynamics(v, a))
     # the loads' own share: that of a mechanism at rest, where only they act, but for dampers
     still = c.linearize()
     assert mismatch(still.K, by_step(c, 0 * v, 0 * a)) < TOLERANCE
@@ -173,9 +173,9 @@ def test_other_coordinates(kinds, wrt: list[str], batch: tuple[int, ...]) -> Non
 def test_closed_mechanisms_in_other_coordinates(name: str, wrt) -> None:
     rng = np.random.default_rng(11)
     m = loaded(kic.load(name), rng)
-    wrt = wrt or [m.coordinate_names[k] for k in range(m.freedoms)][::-1]
+    wrt = wrt or [m.coordinate_names[k] for k in range(m.dof)][::-1]
     c = m.at()
-    v, a = rng.normal(size=(2, m.freedoms))
+    v, a = rng.normal(size=(2, m.dof))
     assert mismatch(c.linearize(v, a, wrt=wrt).K, by_step(c, v, a, wrt)) < TOLERANCE
 
 
@@ -189,7 +189,7 @@ def test_a_path_of_a_closed_mechanism() -> None:
     # the rate of the effort along the motion is that of the effort in time
     jerk = rng.normal(size=(50, 1))
     h = 1j * STEP
-    later = moved(c, np.einsum("bna,ba->bn", motion(c), v)).dynamics().effort(v + h * a, a + h * jerk)
+    later = moved(c, np.einsum("bna,ba->bn", motion(c), v)).dynamics().inverse_dynamics(v + h * a, a + h * jerk)
     assert mismatch(lin.rate(jerk), later.imag / STEP) < TOLERANCE
 
 
@@ -219,7 +219,7 @@ def test_given_loads_and_efforts() -> None:
     lin = c.linearize(v, a, applied={"push": push, "thrust": push[0]})
     want = by_step(c, v, a, applied={"push": push, "thrust": push[0]})
     assert mismatch(lin.K, want) < TOLERANCE
-    effort = c.dynamics().effort(v, a)
+    effort = c.dynamics().inverse_dynamics(v, a)
     same = c.linearize(v, effort=effort)
     assert mismatch(same.qdd, a) < 1e-10
     assert mismatch(same.K, c.linearize(v, a).K) < 1e-10
@@ -337,13 +337,13 @@ def test_second_order_in_the_disturbance(kinds) -> None:
     v, a, dq, dv, da = rng.normal(size=(5, M))
     lin = c.linearize(v, a)
     sizes, missed = np.array([1e-2, 1e-3]), []
-    from kic.kinematics.state import advance
+    from kic.kinematics.state import integrate
 
     for s in sizes:
         step = columns_of(c._model, s * dq[None])
-        there = Configuration(c._model, (), advance(c._model.tree, c._states, step))
-        real = there.dynamics().effort(v + s * dv, a + s * da) - lin.T
-        missed.append(np.abs(real - lin.effort(s * dq, s * dv, s * da)).max())
+        there = Configuration(c._model, (), integrate(c._model.tree, c._states, step))
+        real = there.dynamics().inverse_dynamics(v + s * dv, a + s * da) - lin.T
+        missed.append(np.abs(real - lin.inverse_dynamics(s * dq, s * dv, s * da)).max())
     slope = np.log(missed[0] / missed[1]) / np.log(sizes[0] / sizes[1])
     assert slope == pytest.approx(2, abs=0.05)
 
@@ -372,13 +372,13 @@ def test_modes_of_closed_forms() -> None:
     assert x.T @ lin.K @ x == pytest.approx(np.diag(want**2), abs=1e-11)
     assert modes.eigenvalues == pytest.approx(np.array([1, -1, 1, -1]) * 1j * np.repeat(want, 2))
     assert not modes.damping.any()
-    assert modes.words()[0].startswith(f"swings at {want[0] / 2 / np.pi:.4g} Hz: A 1, B ")
+    assert modes.descriptions()[0].startswith(f"swings at {want[0] / 2 / np.pi:.4g} Hz: A 1, B ")
     # and upside down
     up = m.at([np.pi, 0.0]).linearize().modes()
     assert up.squares == pytest.approx(-(want[::-1] ** 2), rel=1e-12)
     assert np.isnan(up.natural).all()
-    assert len(up.words()) == 2
-    assert all(line.startswith("grows with time constant") for line in up.words())
+    assert len(up.descriptions()) == 2
+    assert all(line.startswith("grows with time constant") for line in up.descriptions())
     assert float(up.growth) == pytest.approx(want[1])
 
 
@@ -396,19 +396,19 @@ def test_modes_with_damping() -> None:
         (2.4, "swings at 0.4678 Hz, dying away (damping ratio 0.2): s 1"),
     ):
         modes = bead(damping).at().linearize().modes()
-        assert modes.words() == [words]
+        assert modes.descriptions() == [words]
         assert modes.natural == pytest.approx([3.0])
         assert modes.damping == pytest.approx(np.full(2, damping / 12))
         assert np.abs(modes.eigenvalues) == pytest.approx(np.full(2, 3.0))
     over = bead(20.0).at().linearize().modes()
     assert over.eigenvalues.real == pytest.approx([-1.0, -9.0])
-    assert over.words() == [
+    assert over.descriptions() == [
         "dies away with time constant 1 s: s 1",
         "dies away with time constant 0.1111 s: s 1",
     ]
     assert float(over.growth) == pytest.approx(-1.0)
     free = replace(bead(0.0), joints=[replace(bead(0.0).joints[0], stiffness=0.0)]).at().linearize()
-    assert free.modes().words() == ["drifts: s 1"]
+    assert free.modes().descriptions() == ["drifts: s 1"]
     # a follower force is no potential: natural frequencies are not answered
     rng = np.random.default_rng(0)
     m = random_tree(rng, "RR", loads=True)
@@ -439,10 +439,10 @@ def test_answers_of_a_linearization() -> None:
     v, a = rng.normal(size=(2, 6))
     lin = c.linearize(v, a)
     dq, dv, da = rng.normal(size=(3, 5, 6))
-    found = lin.effort(dq, dv, da)
+    found = lin.inverse_dynamics(dq, dv, da)
     assert found.shape == (5, 6)
     assert mismatch(found[2], lin.K @ dq[2] + lin.C @ dv[2] + lin.I @ da[2]) < 1e-12
-    assert mismatch(lin.acceleration(dq, dv, found), da) < 1e-9
+    assert mismatch(lin.forward_dynamics(dq, dv, found), da) < 1e-9
     assert mismatch(lin.K, lin.K_inertia + lin.K_load) < 1e-15
     assert mismatch(lin.C, lin.C_inertia + lin.C_load) < 1e-15
     part = lin.held(["elbow", "waist"])
@@ -466,7 +466,7 @@ def test_questions_that_are_refused() -> None:
     with pytest.raises(kic.InputError, match=r"Expected `qd` to have shape \(\.\.\., 2\), got \(3,\)"):
         c.linearize([0, 0, 0])
     with pytest.raises(kic.InputError, match=r"Expected `dq` to have shape"):
-        c.linearize().effort([0, 0, 0])
+        c.linearize().inverse_dynamics([0, 0, 0])
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'elbw' in 'this linearization'"):
         c.linearize().held("elbw")
     with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
@@ -498,7 +498,7 @@ def test_modes_are_told_in_the_unit_of_time() -> None:
     here = [-np.pi / 2, 0.0]
     seconds, milli = (x.at(here).linearize().modes() for x in (m, slow))
     assert np.allclose(milli.natural * 1e3, seconds.natural, rtol=1e-12)
-    assert milli.words()[0].startswith("swings at 0.0004266 1/ms")
-    assert seconds.words()[0].startswith("swings at 0.4266 Hz")
+    assert milli.descriptions()[0].startswith("swings at 0.0004266 1/ms")
+    assert seconds.descriptions()[0].startswith("swings at 0.4266 Hz")
     assert "rad/ms" in str(milli)
     assert "1/ms" in str(milli)

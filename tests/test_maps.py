@@ -31,7 +31,7 @@ def joints() -> kic.Sweep:
 @pytest.fixture(scope="module")
 def plane() -> kic.Sweep:
     grid = {"tip.x": np.linspace(-2.2, 2.2, 12), "tip.y": np.linspace(-2.2, 2.2, 14)}
-    return kic.sweep(ARM, grid, kic.answers.conditioning("tip.x", "tip.y"), near=ARM.at([0.3, 1.0]))
+    return kic.sweep(ARM, grid, kic.answers.inverse_condition_number("tip.x", "tip.y"), near=ARM.at([0.3, 1.0]))
 
 
 def legend(picture) -> list[str]:

@@ -13,9 +13,9 @@ from sampling import mismatch, random_body, random_joint, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.description.parts import FREEDOMS, as_matrix, check_inertia
+from kic.description.parts import JOINT_DOF, as_matrix, check_inertia
 
-MOVING = [kind for kind in FREEDOMS if kind != "fixed"]
+MOVING = [kind for kind in JOINT_DOF if kind != "fixed"]
 PAIRS = [("ground", "b"), ("b", "ground")]
 
 
@@ -59,15 +59,15 @@ def same(a, b, within: float = 1e-13) -> bool:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0])
-@pytest.mark.parametrize("kind", FREEDOMS)
+@pytest.mark.parametrize("kind", JOINT_DOF)
 def test_one_joint(kind: str, pair: tuple[str, str]) -> None:
     rng = np.random.default_rng(sum(map(ord, kind)))
     joint = replace(random_joint(rng, "J", kind, "ground", "b"), bodies=pair)
     m = kic.Mechanism("one", [kic.Body("b")], [joint], [kic.Point("tip", "b", (0.3, -0.2, 0.5))])
-    assert m.freedoms == FREEDOMS[kind]
+    assert m.dof == JOINT_DOF[kind]
     assert same(m.at().pose("b"), RigidTransform.identity(), 1e-14)
     assert m.at().value("tip").tolist() == pytest.approx([0.3, -0.2, 0.5], abs=1e-14)
-    phi = rng.normal(size=(5, FREEDOMS[kind]))
+    phi = rng.normal(size=(5, JOINT_DOF[kind]))
     c = m.at(phi)
     for b in range(5):
         D = displacement(joint, phi[b])
@@ -80,8 +80,8 @@ def test_one_joint(kind: str, pair: tuple[str, str]) -> None:
 def test_a_branched_tree_of_all_joints(seed: int) -> None:
     """Poses along every branch, joints written in either order, walked from either side."""
     rng = np.random.default_rng(seed)
-    m = random_tree(rng, [*rng.permutation(list(FREEDOMS)), "revolute", "prismatic"], branched=seed > 1)
-    q = {name: x for name, x in zip(m.coordinate_names, rng.normal(size=m.freedoms), strict=True)}
+    m = random_tree(rng, [*rng.permutation(list(JOINT_DOF)), "revolute", "prismatic"], branched=seed > 1)
+    q = {name: x for name, x in zip(m.coordinate_names, rng.normal(size=m.dof), strict=True)}
     c = m.at(q)
     poses = {"ground": RigidTransform.identity()}
     todo = list(m.joints)
@@ -111,7 +111,7 @@ def test_axes_need_no_unit_length_and_coordinates_are_lengths_and_radians(kind: 
     }
     tip = [kic.Point("tip", "b", (0.3, -0.2, 0.5))]
     one, two = (kic.Mechanism("m", [kic.Body("b")], [j], tip) for j in (joint, replace(joint, **scaled)))
-    phi = rng.normal(size=(3, one.freedoms))
+    phi = rng.normal(size=(3, one.dof))
     a, b = one.at(phi).coefficients("tip"), two.at(phi).coefficients("tip")
     assert a.values == pytest.approx(b.values, abs=1e-13)
     assert mismatch(a.H, b.H) < 1e-13
@@ -192,10 +192,10 @@ def test_loops_are_drawn_and_named() -> None:
     m = loop()
     assert len(m.cuts) == 1
     assert "A" not in m.cuts
-    assert m.freedoms == 1
+    assert m.dof == 1
     opened = replace(m, joints=[j for j in m.joints if j.name not in m.cuts], coordinates=None)
     assert opened.cuts == ()
-    assert opened.freedoms == 3
+    assert opened.dof == 3
 
 
 def test_cuts_keep_wanted_joints_and_take_those_with_most_freedoms() -> None:
@@ -223,7 +223,7 @@ def test_a_mechanism_without_freedom() -> None:
         [kic.Joint("bolt", "fixed", ("ground", "b"))],
         [kic.Point("tip", "b", (1, 2, 3))],
     )
-    assert m.freedoms == 0
+    assert m.dof == 0
     assert m.coordinate_names == ()
     for inputs in (None, [], {}, np.zeros((4, 0))):
         c = m.at(inputs)

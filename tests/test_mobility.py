@@ -66,7 +66,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_shipped_models_in_words(name: str) -> None:
     m = kic.load(name)
-    assert m.mobility().text() == repr(m.mobility()) == MODELS[name]
+    assert m.mobility().summary() == repr(m.mobility()) == MODELS[name]
 
 
 @pytest.mark.parametrize("name", kic.model_names())
@@ -74,15 +74,15 @@ def test_the_account_adds_up(name: str) -> None:
     """Freedoms are coordinates less conditions plus redundant ones; and every shipped drawing can tell."""
     m = kic.load(name)
     f = m.mobility()
-    assert f.freedoms == m.freedoms == f.coordinates - sum(f.conditions.values()) + f.redundant
-    assert f.freedoms == len(m.coordinate_names)
+    assert f.dof == m.dof == f.coordinates - sum(f.conditions.values()) + f.redundant
+    assert f.dof == len(m.coordinate_names)
     assert f.redundant == m.redundant
     assert (f.regular, f.doubt()) == (True, "")
-    assert set(f.nearby) <= {f.first_order} == {f.freedoms}
+    assert set(f.nearby) <= {f.first_order} == {f.dof}
     assert list(f.conditions) == [
         *m.cuts,
         *(c.name for c in m.couplings),
-        *m.rods,
+        *m.fixed_distances,
         *(c.name for c in m.contacts),
     ]
 
@@ -116,9 +116,9 @@ def test_redundant_conditions_that_are_shared() -> None:
     m = kic.load("geared-five-bar")
     again = replace(m, couplings=[*m.couplings, kic.Coupling("again", ("E", "A"), ratios=(2, 1))])
     f = again.mobility()
-    assert (f.freedoms, f.redundant) == (1, 4)
+    assert (f.dof, f.redundant) == (1, 4)
     assert (
-        "4 of them redundant (3 of joint 'D', 1 among those of coupling 'mesh', coupling 'again')" in f.text()
+        "4 of them redundant (3 of joint 'D', 1 among those of coupling 'mesh', coupling 'again')" in f.summary()
     )
 
 
@@ -127,14 +127,14 @@ def test_a_coupling_that_the_loop_has_already() -> None:
     at = [(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)]
     m = chain(at, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 1))])
     f = m.mobility()
-    assert (f.freedoms, f.redundant, f.regular) == (1, 4, True)
-    assert "(3 of joint 'C', 1 among those of joint 'C', coupling 'belt')" in f.text()
+    assert (f.dof, f.redundant, f.regular) == (1, 4, True)
+    assert "(3 of joint 'C', 1 among those of joint 'C', coupling 'belt')" in f.summary()
     free = replace(m, couplings=())
     c, e = m.at({"A": 0.4}), free.at({"A": 0.4})
     assert pytest.approx(e.coefficients("D", 3).G, abs=1e-12) == c.coefficients("D", 3).G
     # another ratio holds it still
     held = replace(m, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 2))], coordinates=[])
-    assert (held.freedoms, held.redundant, held.mobility().regular) == (0, 3, True)
+    assert (held.dof, held.redundant, held.mobility().regular) == (0, 3, True)
 
 
 def bennett(digits: int | None = None, **more) -> kic.Mechanism:
@@ -159,19 +159,19 @@ def bennett(digits: int | None = None, **more) -> kic.Mechanism:
 
 def test_an_overconstrained_linkage_in_space() -> None:
     f = bennett().mobility()
-    assert (f.freedoms, f.redundant, f.regular, f.nearby) == (1, 3, True, (1, 1))
+    assert (f.dof, f.redundant, f.regular, f.nearby) == (1, 3, True, (1, 1))
     assert (
-        "3 of them redundant (3 of joint 'C')." in f.text()
-        or "3 of them redundant (3 of joint 'D')." in f.text()
+        "3 of them redundant (3 of joint 'C')." in f.summary()
+        or "3 of them redundant (3 of joint 'D')." in f.summary()
     )
-    assert "plane" not in f.text()
+    assert "plane" not in f.summary()
 
 
 def test_rounded_dimensions() -> None:
     """Without a tolerance a rounded Bennett is rigid; within one it moves, and the drawing is regular."""
-    assert bennett(3).freedoms == 0
+    assert bennett(3).dof == 0
     f = bennett(3, closure_tolerance=3e-3).mobility()
-    assert (f.freedoms, f.regular, f.finite, f.idle) == (1, True, True, ())
+    assert (f.dof, f.regular, f.finite, f.passive_freedoms) == (1, True, True, ())
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_rounded_dimensions() -> None:
 def test_drawn_folded_flat(m: kic.Mechanism) -> None:
     """To first order a flat four-bar has two freedoms; off the line it has one."""
     f = m.mobility()
-    assert (f.first_order, f.freedoms, f.regular) == (2, 1, False)
+    assert (f.first_order, f.dof, f.regular) == (2, 1, False)
     assert set(f.nearby) == {1}
     doubt = (
         "But the drawing is a singular posture: it has 2 freedoms to first order, the closed postures found "
         "near it have 1. Draw it in another posture."
     )
-    assert doubt in f.text()
-    assert "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop" in f.text()
+    assert doubt in f.summary()
+    assert "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop" in f.summary()
     assert doubt in " ".join(repr(m).split())
     with pytest.raises(kic.SingularError, match=r"it has 2 freedoms here, and 1 coordinates were named: A"):
         m.at().coefficients("D")
@@ -201,14 +201,14 @@ def test_drawn_stretched_out() -> None:
     """Three bars as long together as the ground: rigid, though to first order it moves two ways."""
     m = bars(1, 2, 4)
     f = m.mobility()
-    assert (f.first_order, f.freedoms, f.regular, f.nearby) == (2, 0, None, ())
+    assert (f.first_order, f.dof, f.regular, f.nearby) == (2, 0, None, ())
     assert (f.finite, f.extends, f.redundant) == (False, 1, 4)
-    assert f.text().startswith("mobility 0: 3 tree coordinates")
+    assert f.summary().startswith("mobility 0: 3 tree coordinates")
     said = (
         "It is rigid, but shaky: at the drawing conditions depend on one another, which leave 2 freedoms to "
         "first order, and no motion extends to second order."
     )
-    assert f.text().endswith(said)
+    assert f.summary().endswith(said)
     with pytest.raises(
         kic.InputError,
         match=r"has mobility 0; 1 coordinates were named: A\. It does not move: name none\. It is rigid, but",
@@ -221,7 +221,7 @@ def test_a_shaky_truss(tmp_path) -> None:
     m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
     f = m.mobility()
     assert (f.first_order, f.regular, f.redundant, f.finite) == (1, None, 1, False)
-    assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but shaky: " in f.text()
+    assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but shaky: " in f.summary()
     kic.save(m, tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
     assert run.output.startswith("ok: rods, 0 freedoms, 2 bodies, 2 joints")
@@ -233,7 +233,7 @@ def test_a_shaky_truss(tmp_path) -> None:
     assert "It does not move: name none." in " ".join(run.output.split())
     # off the line the same two rods hold it
     firm = slung({"q0": (1, 0.5, 0), "q1": (1, 0.5, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
-    assert (firm.freedoms, firm.redundant, firm.mobility().regular) == (0, 0, True)
+    assert (firm.dof, firm.redundant, firm.mobility().regular) == (0, 0, True)
 
 
 def test_parallel_rods_one_of_them_superfluous() -> None:
@@ -241,9 +241,9 @@ def test_parallel_rods_one_of_them_superfluous() -> None:
     feet = {"f0": (0, 0, 0), "f1": (1, 0, 0), "f2": (2.5, 0, 0)}
     m = slung({f"h{k}": (x + 0.3, 0.4, 0) for k, (x, _, _) in enumerate(feet.values())}, feet)
     f = m.mobility()
-    assert (f.freedoms, f.redundant, f.regular) == (1, 2, True)
+    assert (f.dof, f.redundant, f.regular) == (1, 2, True)
     assert (
-        "2 of them redundant (2 among those of distance 'rod0', distance 'rod1', distance 'rod2')" in f.text()
+        "2 of them redundant (2 among those of distance 'rod0', distance 'rod1', distance 'rod2')" in f.summary()
     )
 
 
@@ -262,17 +262,17 @@ def test_motions_with_different_freedoms_meet() -> None:
         coordinates=["swivel"],
     )
     f = m.mobility()
-    assert (f.first_order, f.freedoms, f.regular) == (3, 2, False)
+    assert (f.first_order, f.dof, f.regular) == (3, 2, False)
     assert set(f.nearby) == {1, 2}
-    assert "found near it have 1 or 2. Motions with different freedoms meet here. Draw it in" in f.text()
+    assert "found near it have 1 or 2. Motions with different freedoms meet here. Draw it in" in f.summary()
 
 
 def test_many_parts_are_counted() -> None:
-    ladder = kic.load("ladder").mobility().text()
+    ladder = kic.load("ladder").mobility().summary()
     assert "(cut at B1, B2, B3)" in ladder
     m = kic.load("geared-five-bar")
     many = [kic.Coupling(f"k{k}", ("A", "E"), ratios=(1, 2)) for k in range(8)]
-    text = replace(m, couplings=many).mobility().text()
+    text = replace(m, couplings=many).mobility().summary()
     assert "8 couplings (k0, k1, k2, k3, k4, k5, … 2 more)" in text
     assert "7 among those of coupling 'k0'" in text
 
@@ -310,12 +310,12 @@ def test_conditions_that_are_rounding_alone(unit: float) -> None:
     closure = tilted._model.closure(())
     assert 0 < np.abs(closure.rows(tilted.at()._states)[1]).max() < 1e-14
     one, other = upright.mobility(), tilted.mobility()
-    assert (other.freedoms, other.redundant, other.regular) == (3, 3, True)
+    assert (other.dof, other.redundant, other.regular) == (3, 3, True)
     assert not other.shares.any()
     assert (
-        [idle.bodies for idle in other.idle] == [idle.bodies for idle in one.idle] == [("plate",), ("sled",)]
+        [idle.bodies for idle in other.passive_freedoms] == [idle.bodies for idle in one.passive_freedoms] == [("plate",), ("sled",)]
     )
-    assert other.text().split(". ")[0] == one.text().split(". ")[0]
+    assert other.summary().split(". ")[0] == one.summary().split(". ")[0]
     there, here = tilted.at([0.3, 0.2, 0.1 * unit]), upright.at([0.3, 0.2, 0.1])
     size = np.array([unit, unit, 1])
     np.testing.assert_allclose(there.value("T"), here.value("T") * size, atol=1e-12 * unit)

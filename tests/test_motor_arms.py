@@ -111,7 +111,7 @@ def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> No
 @pytest.mark.slow
 def test_a_plain_function_of_voltages_mends_it_too(nominal: Nominal) -> None:
     """Nominal voltages, and springs and dampers between shafts and where they should be."""
-    wrong, train = heavier(nominal.m), nominal.m._model.train
+    wrong, train = heavier(nominal.m), nominal.m._model.drive_train
     joints = list(train.joints)
     course = nominal.go.on(nominal.m, 401)
     shaft = course.configuration

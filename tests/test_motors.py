@@ -40,8 +40,8 @@ def test_rotors_are_bodies_that_spin(name: str, joints) -> None:
     m = kic.load(name)
     m = geared(rng, m, joints or list(m.coordinate_names))
     c = m.at()
-    train = m._model.train
-    qd, qdd = rng.normal(size=(2, m.freedoms))
+    train = m._model.drive_train
+    qd, qdd = rng.normal(size=(2, m.dof))
     bare, whole = c.dynamics(), c.dynamics(motors=True)
     N = train.ratios @ c.coefficients(train.joints).G
     speed = N @ qd
@@ -50,18 +50,18 @@ def test_rotors_are_bodies_that_spin(name: str, joints) -> None:
     assert mismatch(whole.damping - bare.damping, N.T @ np.diag(train.damping) @ N) < 1e-12
     A = motion(c)
     gradient = np.stack(
-        [moved(c, A[:, :, k]).dynamics(motors=True).I.imag / STEP for k in range(m.freedoms)], axis=-1
+        [moved(c, A[:, :, k]).dynamics(motors=True).I.imag / STEP for k in range(m.dof)], axis=-1
     )
     assert np.abs(whole.inertia_gradient() - gradient).max() < 1e-12 * np.abs(whole.P).max() + 1e-15
     # efforts at the joints are less than torques on the shafts by what spins
-    extra = whole.effort(qd, qdd) - bare.effort(qd, qdd)
+    extra = whole.inverse_dynamics(qd, qdd) - bare.inverse_dynamics(qd, qdd)
     acceleration = train.ratios @ c.coefficients(train.joints).acceleration(qd, qdd)
     want = N.T @ (train.inertia * acceleration + train.damping * speed)
     assert mismatch(extra, want) < 1e-9
     # and so is what they change with small deviations
     lin = c.linearize(qd, qdd, motors=True)
     assert mismatch(lin.K, by_step(c, qd, qdd, motors=True)) < 1e-10
-    assert mismatch(lin.T, whole.effort(qd, qdd)) < 1e-12
+    assert mismatch(lin.T, whole.inverse_dynamics(qd, qdd)) < 1e-12
 
 
 @pytest.mark.parametrize(("name", "joints"), CASES)
@@ -71,8 +71,8 @@ def test_currents_and_voltages_of_a_motion(name: str, joints, batch: tuple[int, 
     rng = np.random.default_rng(2)
     m = kic.load(name)
     m = geared(rng, m, joints or list(m.coordinate_names), friction=0.02)
-    c, train = m.at(), m._model.train
-    v, a, j = rng.normal(size=(3, *batch, m.freedoms))
+    c, train = m.at(), m._model.drive_train
+    v, a, j = rng.normal(size=(3, *batch, m.dof))
     drive = c.drive(v, a, j)
     K = len(train.names)
     for array in (drive.speed, drive.torque, drive.current, drive.current_rate, drive.voltage, drive.power):
@@ -86,7 +86,7 @@ def test_currents_and_voltages_of_a_motion(name: str, joints, batch: tuple[int, 
     rest = (
         drive.torque - train.inertia * acceleration - train.damping * speed - train.friction * np.sign(speed)
     )
-    assert mismatch(rest @ N, c.dynamics().effort(v, a)) < 1e-9
+    assert mismatch(rest @ N, c.dynamics().inverse_dynamics(v, a)) < 1e-9
     assert mismatch(drive.current, drive.torque / train.torque_constant) < 1e-14
     want = (
         train.inductance * drive.current_rate
@@ -130,7 +130,7 @@ def test_plain_sources_of_torque() -> None:
     ]
     c = replace(m, motors=motors).at([0.1, 0.2])
     drive = c.drive([1.0, 0.0], [0.0, 0.0])
-    T = c.dynamics().effort([1.0, 0.0], [0.0, 0.0])
+    T = c.dynamics().inverse_dynamics([1.0, 0.0], [0.0, 0.0])
     assert drive.torque == pytest.approx([T[0] / 20 + 0.3, T[1] / -10])
     assert drive.speed == pytest.approx([20.0, 0.0])
     assert np.isnan(drive.current[0])
@@ -138,7 +138,7 @@ def test_plain_sources_of_torque() -> None:
     assert np.isnan(drive.voltage[0])
     assert drive.power == pytest.approx([20 * drive.torque[0], drive.voltage[1] * drive.current[1]])
     # at rest dry friction is taken as none
-    assert c.drive([0, 0], [0, 0]).torque[0] == pytest.approx(c.dynamics().effort([0, 0], [0, 0])[0] / 20)
+    assert c.drive([0, 0], [0, 0]).torque[0] == pytest.approx(c.dynamics().inverse_dynamics([0, 0], [0, 0])[0] / 20)
     page = str(drive)
     assert "current" in page
     assert "<table>" in drive._repr_html_()
@@ -172,7 +172,7 @@ def test_motions_that_motors_can_not_make() -> None:
         c.drive([0, 0], [0, 0])
     # with the elbow falling freely, they can
     d = c.dynamics()
-    a = d.acceleration([0, 0], [3.0, 0.0])
+    a = d.forward_dynamics([0, 0], [3.0, 0.0])
     assert c.drive([0, 0], a).torque == pytest.approx([0.15])
     three = replace(m, motors=[kic.Motor(f"M{k}", ["shoulder", "elbow"], [1.0, k]) for k in (1, 2, 3)])
     with pytest.raises(kic.InputError, match="3 motors drive 2 freedoms, so that the efforts leave"):

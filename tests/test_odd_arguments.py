@@ -49,15 +49,15 @@ KNOWN = {
     "no rows": lambda: BAR.at().manipulability_gradient([]),
     "name as an array": lambda: BAR.at().coefficients(np.array("tip")),
     "held None": lambda: ARM.at().linearize().held(None),
-    "effort of text": lambda: ARM.at().linearize().effort("x"),
-    "acceleration of text": lambda: ARM.at().linearize().acceleration(effort="x"),
+    "effort of text": lambda: ARM.at().linearize().inverse_dynamics("x"),
+    "acceleration of text": lambda: ARM.at().linearize().forward_dynamics(effort="x"),
     "matched None": lambda: ARM.at().coefficients("tip").matched(None),
     "renamed None": lambda: ARM.at().coefficients("tip").renamed(None),
     "identity None": lambda: kic.Coefficients.identity(None),
     "line to no names": lambda: kic.trajectories.line([1, 2], {}),
     "tolerance of 10": lambda: kic.simulate(BAR, BAR.at(), 0.02, rtol=10),
     "flag of an array": lambda: ARM.at().dynamics(motors=np.zeros(2)),
-    "huge rates": lambda: ARM.at().dynamics().effort([1e200, 0.0], [0.0, 0.0]),
+    "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from sampling import STEP, mismatch
 from test_closed_models import EVERY, posture, postures
 
 from kic.configuration import Configuration
-from kic.transfer.coordinate_transfer import Transfer
+from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 EPS = np.finfo(float).eps
 
@@ -32,7 +32,7 @@ def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
     return Configuration(c._model, (), states)
 
 
-def first_order(transfer: Transfer, c: Configuration) -> np.ndarray:
+def first_order(transfer: CoordinateTransfer, c: Configuration) -> np.ndarray:
     """A (M, m) of the tree's coordinates at one posture."""
     mobile = transfer.tree.size
     X = transfer.solve(c._states, 1).X[0]

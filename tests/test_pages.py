@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import kic
 from kic.cli.main import main
-from kic.display import Sheet
+from kic.display import Summary
 from kic.plotting import animate
 from kic.report.page import PAPER, dark, inline
 from kic.report.plots import conditions, curves, over
@@ -126,7 +126,7 @@ def test_a_page_is_whole_and_stands_alone(mechanism: kic.Mechanism, of: str | li
     assert page.links[: len(sections)] == [f"#{mark}" for mark in sections]
     assert sections[0] == "drawing"
     assert sections[-1] == "model-file"
-    assert ("mobility" in sections) == bool(mechanism.cuts or mechanism.rods or mechanism.couplings)
+    assert ("mobility" in sections) == bool(mechanism.cuts or mechanism.fixed_distances or mechanism.couplings)
 
 
 @pytest.mark.slow
@@ -376,7 +376,7 @@ def test_colours_are_seen_on_dark_paper() -> None:
 
 
 def test_tables_are_captioned_and_scoped() -> None:
-    sheet = Sheet("title")
+    sheet = Summary("title")
     sheet.say("before")
     sheet.chapter("One")
     sheet.matrix("numbers <&>", ["a", "b"], ["x", "y"], np.array([[1.0, 0.25], [0.125, 3e-20]]))

@@ -191,7 +191,7 @@ def test_colours_are_those_that_all_eyes_tell_apart(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_neighbours_have_different_colours(name: str) -> None:
     m = kic.load(name)
-    order = ordered(m._model.drawing)
+    order = ordered(m._model.description)
     assert list(order.values()) == sorted(order.values())
     for j in m.joints:
         if "ground" not in j.bodies:

@@ -54,7 +54,7 @@ def arm() -> kic.Mechanism:
 
 
 def test_it_is_what_its_prose_says(arm: kic.Mechanism) -> None:
-    assert arm.freedoms == 4
+    assert arm.dof == 4
     q = arm.at().phi
     assert np.abs(q - np.radians([0, 90, -90, 90])).max() < 1e-15
     for c in (arm.at(), arm.at(POSTURE)):
@@ -102,14 +102,14 @@ def test_ten_turns_of_the_tip_do_not_bring_the_joints_back(arm: kic.Mechanism, e
 
     alone = solve_ivp(rate, (0, TURN), POSTURE, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
     assert np.abs(alone - POSTURE - drift[0]).max() < 1e-8
-    rest = kic.PreferredPosture(dict(zip(c.coordinates, POSTURE, strict=True)), gain=3.0)
+    rest = kic.PreferredConfiguration(dict(zip(c.coordinates, POSTURE, strict=True)), gain=3.0)
     held = arm.follow(path, np.linspace(0, 4 * TURN, 41), near=c, weight=weight, secondary=rest)
     assert np.abs(held.drift(TURN)[-1]).max() < 1e-3 * np.abs(drift).max()
 
 
 def test_the_elbow_moves_while_the_tip_stands(arm: kic.Mechanism) -> None:
     c = arm.at(POSTURE)
-    up = kic.PreferredPosture({"elbow2.y": 0.6}, gain=2.0)
+    up = kic.PreferredConfiguration({"elbow2.y": 0.6}, gain=2.0)
     f = arm.follow({x: float(c.value(x)) + np.zeros(2) for x in TIP}, [0.0, 3.0], near=c, secondary=up)
     high = f.configuration.value("elbow2.y")
     assert high[1] > high[0] + 0.02

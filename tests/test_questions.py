@@ -65,7 +65,7 @@ def test_applied() -> None:
 
 def test_large_and_infinite() -> None:
     for x in (np.inf, -np.inf):
-        with pytest.raises(kic.PostureError, match=r"elbow = -?inf"):
+        with pytest.raises(kic.ConfigurationError, match=r"elbow = -?inf"):
             ARM.at([0, x])
     assert np.isfinite(ARM.at([0, 1e200]).value("tip")).all()
     m = kic.Mechanism(

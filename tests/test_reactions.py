@@ -115,7 +115,7 @@ def left_over(m: kic.Mechanism, c: Configuration, f: kic.JointForces, qd, qdd, w
         push(a.body, pa, pull)
         push(b.body, pb, -pull)
     for name, load in zip(f.ties, f.tie_load, strict=True):
-        if name in m.rods:  # couplings act in joints
+        if name in m.fixed_distances:  # couplings act in joints
             a, b = (points[x] for x in m.part(name).points)
             pa, pb = laid(c, a.body, a.at), laid(c, b.body, b.at)
             along = load * (pb - pa) / np.linalg.norm(pb - pa)
@@ -205,7 +205,7 @@ def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
         qd, qdd = np.broadcast_to(qd, len(c.coordinates)), np.broadcast_to(qdd, len(c.coordinates))
         f = c.joint_forces(qd, qdd, split="minimum norm")
         assert left_over(m, c, f, qd, qdd) < 1e-12
-        effort = c.dynamics().effort(qd, qdd)
+        effort = c.dynamics().inverse_dynamics(qd, qdd)
         # an effort is a sum of forces times arms, which may cancel
         sizes = np.abs(effort), np.abs(f.moment), np.abs(f.force) * m._model.length
         assert np.abs(f.effort - effort).max() <= 1e-12 * max(size.max() for size in sizes)
@@ -240,8 +240,8 @@ def test_planar_linkages_know_their_plane() -> None:
         m, c = posture(name, 0)
         f = c.joint_forces(*moving(c))
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
-        count = 6 * len(m.bodies) + sum(j.freedoms for j in m.joints) - 6 * len(m.joints)
-        assert m.freedoms - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
+        count = 6 * len(m.bodies) + sum(j.dof for j in m.joints) - 6 * len(m.joints)
+        assert m.dof - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
         assert f["A" if name == "five-bar" else m.joints[0].name]._play.shape == (6, 3 * len(m.cuts))
 
 
@@ -364,7 +364,7 @@ def with_laws(rng: np.random.Generator, m: kic.Mechanism) -> kic.Mechanism:
     """The same with springs and dampers in all joints."""
     joints = []
     for j in m.joints:
-        n = j.freedoms
+        n = j.dof
         valued = np.arange(n) < {"spherical": 0, "free": 3}.get(j.type, n)
         k, rest = rng.uniform(0, 2, n) * valued, rng.normal(size=n) * valued
         joints.append(replace(j, stiffness=tuple(k), rest=tuple(rest), damping=tuple(rng.uniform(0, 2, n))))
@@ -381,9 +381,9 @@ def test_any_joint_with_any_load(seed: int) -> None:
     f = c.joint_forces(qd, qdd)
     assert f.undetermined == ()
     assert left_over(m, c, f, qd, qdd) < 1e-12
-    assert mismatch(f.effort, c.dynamics().effort(qd, qdd)) < 1e-12
+    assert mismatch(f.effort, c.dynamics().inverse_dynamics(qd, qdd)) < 1e-12
     # efforts stand apart from what springs and dampers in the same joint give
-    u = c.coefficients([j.name for j in m.joints if j.freedoms])
+    u = c.coefficients([j.name for j in m.joints if j.dof])
     rates = dict(zip(u.rows, u.velocity(qd), strict=True))
     for j in m.joints:
         given = along_freedoms(c, f, j)
@@ -408,7 +408,7 @@ def test_springs_that_wind_up_and_springs_in_cut_joints() -> None:
     c = m.at({"A": 1.2})
     f = c.joint_forces([0.4], [1.1], split="minimum norm")
     assert left_over(m, c, f, [0.4], [1.1]) < 1e-12
-    assert f.effort == pytest.approx(c.dynamics().effort([0.4], [1.1]), rel=1e-12)
+    assert f.effort == pytest.approx(c.dynamics().inverse_dynamics([0.4], [1.1]), rel=1e-12)
     u = c.coefficients(cut)
     assert f[cut].moment[2] == pytest.approx(
         float(-3.0 * u.values[0] - 0.7 * u.velocity([0.4])[0]), rel=1e-12
@@ -435,11 +435,11 @@ def test_constraint_loads_of_the_four_bar() -> None:
         w = ["A", "heel.x", "heel.y"]
         f = c.joint_forces([0.8], [-0.3])
         # all of (4-31) with ċ = c̈ = 0 ...
-        T = o.dynamics(wrt=w).effort([0.8, 0, 0], [-0.3, 0, 0])
+        T = o.dynamics(wrt=w).inverse_dynamics([0.8, 0, 0], [-0.3, 0, 0])
         assert mismatch(T, np.array([f.effort[0], *f["D"].force[:2]])) < 1e-12
         # ... and its algebra: from the motion of A alone
         phi = o.coefficients(w).inverse()
-        T = o.dynamics().transfer(phi.columns_of("A"), left=phi).effort([0.8], [-0.3])
+        T = o.dynamics().transfer(phi.columns_of("A"), left=phi).inverse_dynamics([0.8], [-0.3])
         assert mismatch(T, np.array([f.effort[0], *f["D"].force[:2]])) < 1e-11
 
 
@@ -466,7 +466,7 @@ def test_multipliers_are_joint_forces(name: str) -> None:
     # rows of the plane only, where all else is open
     rows = 2 if name in PLANAR else 3
     J = np.concatenate([G[:rows] for G in apart])
-    found, *_ = np.linalg.lstsq(J.T, d.effort(phid, phidd) - efforts, rcond=None)
+    found, *_ = np.linalg.lstsq(J.T, d.inverse_dynamics(phid, phidd) - efforts, rcond=None)
     assert {j.type for j in cuts} <= {"spherical", "revolute"}
     forces = np.concatenate([f[j.name].force[:rows] for j in cuts])
     assert mismatch(found, forces) < 1e-10
@@ -483,7 +483,7 @@ def test_efforts_at_points_come_from_outside() -> None:
     v, a = u.velocity(qd), u.acceleration(qd, qdd)
     f = c.joint_forces(v, a, wrt=["tip.x", "tip.y"])
     assert f.actuators == ("tip.x", "tip.y")
-    assert mismatch(f.effort, c.dynamics(wrt=["tip.x", "tip.y"]).effort(v, a)) < 1e-12
+    assert mismatch(f.effort, c.dynamics(wrt=["tip.x", "tip.y"]).inverse_dynamics(v, a)) < 1e-12
     # the hand's force as a load: then the joints need none
     same = c.joint_forces(qd, qdd, applied={"hand": [*f.effort, 0]})
     assert np.abs(same.effort).max() < 1e-12 * np.abs(f.effort).max()
@@ -507,10 +507,10 @@ def test_efforts_at_bodies_and_distances() -> None:
         loaded = c.joint_forces(*rest, applied={"twist": [0, 0, f.effort[0]]})
         assert abs(loaded.effort[0]) < 1e-12
         assert unlike(loaded, f) < 1e-12
-    assert f.effort == pytest.approx(c.dynamics(wrt="coupler.wz").effort(*rest), rel=1e-12)
+    assert f.effort == pytest.approx(c.dynamics(wrt="coupler.wz").inverse_dynamics(*rest), rel=1e-12)
     # a ram pushes its two points apart, as a compressed spring there would
     f = c.joint_forces(*rest, actuators="ram")
-    assert f.effort == pytest.approx(c.dynamics(wrt="ram").effort(*rest), rel=1e-12)
+    assert f.effort == pytest.approx(c.dynamics(wrt="ram").inverse_dynamics(*rest), rel=1e-12)
     push, now = f.effort[0], float(c.value("ram"))
     spring = kic.Spring("coil", ("anchor", "tip"), stiffness=100.0, rest=now + push / 100.0)
     held = replace(m, springs=[spring]).at({"A": 0.8}).joint_forces()
@@ -524,7 +524,7 @@ def test_efforts_at_angular_velocities() -> None:
     u, (qd, qdd) = c.coefficients("platform"), moving(c)
     v, a = u.velocity(qd), u.acceleration(qd, qdd)
     f = c.joint_forces(v, a, wrt="platform")
-    assert mismatch(f.effort, c.dynamics(wrt="platform").effort(v, a)) < 1e-11
+    assert mismatch(f.effort, c.dynamics(wrt="platform").inverse_dynamics(v, a)) < 1e-11
     for j in m.joints:
         if j.type == "prismatic":
             assert abs(f[j.name].along(freedoms(c, j)[0, :3])[0]) < 1e-11 * np.abs(f.effort).max()
@@ -573,9 +573,9 @@ def test_couplings_and_rods(name: str) -> None:
     m, c = tied(name)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd, split="minimum norm")
-    assert f.ties == (*m.terms, *m.rods)
+    assert f.ties == (*m.terms, *m.fixed_distances)
     assert left_over(m, c, f, qd, qdd) < 1e-12
-    assert mismatch(f.effort, c.dynamics().effort(qd, qdd)) < 1e-11
+    assert mismatch(f.effort, c.dynamics().inverse_dynamics(qd, qdd)) < 1e-11
     assert "loads of couplings and rods" in repr(f)
     # joints give along their freedoms what actuators and couplings put there
     numbers = {q: 0.0 for j in m.joints for q in j.components}
@@ -599,7 +599,7 @@ def test_rods_are_bodies_without_mass() -> None:
     m, c = tied("five-rod-suspension")
     points = {p.name: p for p in m.points}
     bodies, joints = list(m.bodies), list(m.joints)
-    for name in m.rods:
+    for name in m.fixed_distances:
         a, b = (points[x] for x in m.part(name).points)
         axis = np.subtract(b.at, a.at)
         one = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
@@ -746,11 +746,11 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     chain = with_laws(rng, chain)
     tie = random_joint(rng, "tie", {"R": "revolute"}.get(last, last), f"b{len(inner) - 1}", "ground")
     loop = replace(chain, joints=[*chain.joints, tie], coordinates=())
-    count = sum(j.freedoms for j in loop.joints) - 6
-    assert loop.freedoms == count > 0
+    count = sum(j.dof for j in loop.joints) - 6
+    assert loop.dof == count > 0
     transfer = loop._model.transfer(())
-    G = transfer.values_and_rates(loop._model.drawn)[1] / transfer.scale[:, None] * transfer.column_scale
-    names = transfer.possible(G[0])[0].split(", ")
+    G = transfer.values_and_rates(loop._model.reference_state)[1] / transfer.scale[:, None] * transfer.column_scale
+    names = transfer.admissible_inputs(G[0])[0].split(", ")
     c = loop.at()
     qd, qdd = rng.normal(size=(2, count))
     f = c.joint_forces(qd, qdd, wrt=names)
@@ -758,7 +758,7 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     motion = c.coefficients([f"b{k}" for k in range(len(inner))], wrt=names)
     condition = np.linalg.cond(motion.G)
     assert left_over(loop, c, f, qd, qdd, names) < 1e-14 * max(100, condition)
-    assert mismatch(f.effort, c.dynamics(wrt=names).effort(qd, qdd)) < 1e-14 * max(100, condition)
+    assert mismatch(f.effort, c.dynamics(wrt=names).inverse_dynamics(qd, qdd)) < 1e-14 * max(100, condition)
     other = replace(loop, joints=loop.joints[::-1], coordinates=loop.cuts)
     assert other.cuts != loop.cuts
     g = other.at().joint_forces(qd, qdd, wrt=names)
@@ -812,7 +812,7 @@ def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
     m = kic.load("five-bar")
     c = m.at(np.linspace([1.2, 1.5], [1.0, 1.7], 20))
     whole = c.joint_forces([1.0, 2.0], [0.3, 0.1])
-    monkeypatch.setattr("kic.joint_forces.reactions.AT_ONCE", 4 * m._model.free.size)
+    monkeypatch.setattr("kic.joint_forces.reactions.AT_ONCE", 4 * m._model.free_bodies.size)
     parts = c.joint_forces([1.0, 2.0], [0.3, 0.1])
     assert np.array_equal(whole.force, parts.force, equal_nan=True)
     assert np.array_equal(whole.effort, parts.effort)
@@ -841,7 +841,7 @@ def test_structures() -> None:
     ]
     m = kic.Mechanism("bridge", [beam], pins, gravity=(0, -10, 0), coordinates=[])
     f = m.at().joint_forces()
-    assert (m.freedoms, f.effort.shape) == (0, (0,))
+    assert (m.dof, f.effort.shape) == (0, (0,))
     assert f["A"].force[1] == pytest.approx(22.5, abs=1e-12)
     assert f["B"].force[1] == pytest.approx(7.5, abs=1e-12)
     assert (

@@ -86,8 +86,8 @@ def test_the_source(reference: kic.Configuration, law: str, H: str, P: str) -> N
     assert mismatch(r.dynamics().P + r.dynamics().P.swapaxes(1, 2), seen.P + seen.P.swapaxes(1, 2)) < 1e-12
     # the load of (4-73) is that of the coordinates, and all comes to the efforts of (4-67)
     assert mismatch(r.dynamics().load, d.load) == 0
-    assert mismatch(r.effort, d.effort(r.qd, r.qdd)) < 1e-14
-    assert mismatch(r.dynamics().effort(ud, udd), r.effort) < 1e-12
+    assert mismatch(r.effort, d.inverse_dynamics(r.qd, r.qdd)) < 1e-14
+    assert mismatch(r.dynamics().inverse_dynamics(ud, udd), r.effort) < 1e-12
 
 
 # what it promises
@@ -128,10 +128,10 @@ AIMS = {
     "panda": [
         kic.JointLimits({"joint4": (-3.0, -0.1), "reach": (0.2, 0.9)}, gain=3.0, weights={"reach": 2.0}),
         kic.Manipulability(gain=0.5),
-        kic.PreferredPosture({"joint1": 0.4, "elbow.y": 0.1}, gain=0.7),
+        kic.PreferredConfiguration({"joint1": 0.4, "elbow.y": 0.1}, gain=0.7),
     ],
-    "gough-stewart": [kic.PreferredPosture({"platform.x": 0.1, "L1": 1.2})],
-    "five-bar": [kic.PreferredPosture({"tip.y": 10.0, "B": 0.1}), kic.Manipulability(["tip.x"], 0.1)],
+    "gough-stewart": [kic.PreferredConfiguration({"platform.x": 0.1, "L1": 1.2})],
+    "five-bar": [kic.PreferredConfiguration({"tip.y": 10.0, "B": 0.1}), kic.Manipulability(["tip.x"], 0.1)],
 }
 
 
@@ -294,7 +294,7 @@ def test_objectives_do_what_they_say_and_leave_the_task() -> None:
     assert np.abs(w.qd).max() > 1e-3
     slope = kic.Manipulability().rates(c, None, ("flange",)) @ w.qd
     assert slope > 0
-    drawn = c.resolve("flange", still, secondary=kic.PreferredPosture({"joint3": 1.0}, gain=2.0))
+    drawn = c.resolve("flange", still, secondary=kic.PreferredConfiguration({"joint3": 1.0}, gain=2.0))
     assert drawn.qd[2] > 0
 
 
@@ -304,7 +304,7 @@ def test_secondary_in_every_form(law: str) -> None:
     m, c = kic.load("panda"), posture("panda")
     ud, udd, uddd = np.random.default_rng(6).normal(size=(3, 3))
     rest = {name: 0.3 for name in c.coordinates}
-    aim = kic.PreferredPosture(rest, gain=0.8)
+    aim = kic.PreferredConfiguration(rest, gain=0.8)
 
     def named(x: kic.Configuration) -> np.ndarray:
         return -0.8 * (x.phi - 0.3)
@@ -318,7 +318,7 @@ def test_secondary_in_every_form(law: str) -> None:
     )
     for part in ("qd", "qdd", "qddd"):
         assert mismatch(getattr(by_rates, part), getattr(by_aim, part)) < 1e-12, part
-    halves = [kic.PreferredPosture(rest, gain=0.4), lambda x: named(x) / 2]
+    halves = [kic.PreferredConfiguration(rest, gain=0.4), lambda x: named(x) / 2]
     both = c.resolve("flange", ud, udd, secondary=halves, law=law)
     assert mismatch(both.qdd, by_aim.qdd) < 1e-13
     batch = m.at(c.phi + np.zeros((2, 1, 1))).resolve("flange", ud, udd, secondary=halves, law=law)
@@ -418,7 +418,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     a = rng.normal(size=(*batch, M, M))
     Q = a @ np.swapaxes(a, -1, -2) + np.eye(M)
     for weight in ("minimum kinetic energy", Q):
-        aim = kic.PreferredPosture({c.coordinates[0]: 0.3})
+        aim = kic.PreferredConfiguration({c.coordinates[0]: 0.3})
         r = c.resolve(task, ud, udd, uddd, weight=weight, secondary=aim)
         shapes = {"qd": (M,), "qdd": (M,), "qddd": (M,), "multiplier": (P,), "missed": (P,), "damping": (),
                   "missed_acceleration": (P,), "effort": (M,), "damped": ()}  # fmt: skip
@@ -576,7 +576,7 @@ def test_random_trees_with_loads(kinds: object, weight: str) -> None:
     assert mismatch(u.jerk(r.qd, r.qdd, r.qddd), uddd) < 10 * limit
     assert mismatch(r.coefficients.acceleration(ud, udd), r.qdd) < limit
     f = m.prepare_resolve(task, weight=Q, effort=True)
-    assert mismatch(f(c.state, ud, udd).effort, c.dynamics().effort(r.qd, r.qdd)) < limit
+    assert mismatch(f(c.state, ud, udd).effort, c.dynamics().inverse_dynamics(r.qd, r.qdd)) < limit
     s = c.operational_space(task)
     if weight == "minimum kinetic energy":
         assert mismatch(s.force(r.qd, udd), s.inverse.T @ (r.effort)) < limit
@@ -658,7 +658,7 @@ def test_what_it_refuses() -> None:
         ({"secondary": (np.zeros(7),) * 4}, r"\(z, ż, z̈\) at most"),
         ({"secondary": kic.JointLimits({"nose": (0, 1)})}, "nose"),
         ({"secondary": kic.JointLimits({"flange": (0, 1)})}, r"'flange' has several rows; name single ones"),
-        ({"secondary": kic.PreferredPosture({"link7.wx": 0.0})}, r"'link7\.wx' has a rate but no value"),
+        ({"secondary": kic.PreferredConfiguration({"link7.wx": 0.0})}, r"'link7\.wx' has a rate but no value"),
         ({"qd": np.zeros(7)}, "Rates `qd` go with law='instantaneous'"),
         ({"qd": np.zeros(7), "law": "instantaneous"}, "With rates `qd` give `udd`"),
         ({"uddd": ud}, "Jerks need `udd`"),
@@ -703,8 +703,8 @@ def test_objectives_refuse() -> None:
         (lambda: kic.JointLimits({"a": (0, 1)}, weights={"b": 1.0}), "of rows that have limits"),
         (lambda: kic.JointLimits({"a": (0, 1)}, weights={"a": -1.0}), "none negative"),
         (lambda: kic.JointLimits({"a": (0, 1)}, gain="high"), "Expected `gain` to be a number"),
-        (lambda: kic.PreferredPosture({"a": [0, 1]}), "Expected a number for 'a'"),
-        (lambda: kic.PreferredPosture([1.0]), "Expected `values` to be a dict of rows"),
+        (lambda: kic.PreferredConfiguration({"a": [0, 1]}), "Expected a number for 'a'"),
+        (lambda: kic.PreferredConfiguration([1.0]), "Expected `values` to be a dict of rows"),
     ]
     for make, message in cases:
         with pytest.raises(kic.InputError, match=message):

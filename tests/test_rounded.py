@@ -80,7 +80,7 @@ def square() -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_exact_linkage() -> None:
     m = loop(PLACES, AXES)
-    assert (m.freedoms, m.redundant, m.mobility().doubt()) == (1, 3, "")
+    assert (m.dof, m.redundant, m.mobility().doubt()) == (1, 3, "")
     for A in (-0.5, 0.0, 0.3, 1.2, 2.0):
         c, y = m.at({"A": A}), other_angle(DRAWN + A)
         u = c.coefficients(["B", "C", "D"], order=3)
@@ -95,7 +95,7 @@ def test_the_exact_linkage() -> None:
 def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> None:
     """It is rigid; and the error says by how little, and what to do."""
     m = loop(PLACES.round(digits), AXES.round(digits))
-    assert (m.freedoms, m.redundant, m.mobility().regular) == (0, 2, True)
+    assert (m.dof, m.redundant, m.mobility().regular) == (0, 2, True)
     share = m.mobility().shares[-1]
     assert 0.01 < share * 10**digits < 1
     text = (
@@ -117,13 +117,13 @@ def test_within_a_tolerance_it_moves(digits: int) -> None:
     tolerance, exact = 2 * 10.0**-digits, loop(PLACES, AXES)
     m = loop(PLACES.round(digits), AXES.round(digits), tolerance)
     f = m.mobility()
-    assert (f.freedoms, f.redundant, f.regular) == (1, 3, True)
+    assert (f.dof, f.redundant, f.regular) == (1, 3, True)
     assert f.shares[1] > 0.1 > tolerance > f.shares[2] > 1e-9
     said = (
         f"Of the redundant ones 1 is so only within closure_tolerance = {tolerance:g}: the strongest "
         f"dropped is worth {f.shares[2]:.1e} of the strongest kept, the weakest kept {f.shares[1]:.1e}."
     )
-    assert said in f.text()
+    assert said in f.summary()
     wanted = np.linspace(-0.5, 1.0, 7)
     c, e = m.at({"A": wanted}), exact.at({"A": wanted})
     assert np.abs(c.value("A") - wanted).max() <= 1e-15
@@ -151,7 +151,7 @@ def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:
     errors = []
     for size in sizes:
         m = disturbed(size, seed, 10 * size, flat)
-        assert (m.freedoms, m.redundant) == (1, 3)
+        assert (m.dof, m.redundant) == (1, 3)
         c = m.at({"A": wanted})
         assert np.abs(c.value("A") - wanted).max() <= 1e-15
         v, g = c.coefficients(OF, 3), c.dynamics()
@@ -178,7 +178,7 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
             r"from there on its loops contradict one another by more than closure_tolerance = 0\.0002 allows",
         ),
     ):
-        with pytest.raises(kic.PostureError, match=rf"it came [\d.]+ % .* \(asked {A}\).*{text}") as caught:
+        with pytest.raises(kic.ConfigurationError, match=rf"it came [\d.]+ % .* \(asked {A}\).*{text}") as caught:
             m.at({"A": A})
         assert 0 < caught.value.share[0] < 1
     # a state from elsewhere, where the conditions leave no freedom at all
@@ -198,9 +198,9 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
 def test_without_a_tolerance_small_roundings_are_refused(decade: int) -> None:
     """Rigid where they can be told from those of arithmetic; beyond, it can not be closed far off."""
     m = disturbed(10.0**-decade, 0, 0.0)
-    assert m.freedoms == (0 if decade < 9 else 1)
+    assert m.dof == (0 if decade < 9 else 1)
     kind, text = (
-        (kic.InputError, "has mobility 0") if decade < 9 else (kic.PostureError, "more than 1e-12 of")
+        (kic.InputError, "has mobility 0") if decade < 9 else (kic.ConfigurationError, "more than 1e-12 of")
     )
     with pytest.raises(kind, match=rf"{text}.*closure_tolerance"):
         m.at({"A": 0.3})

@@ -297,14 +297,14 @@ def test_inertia_that_is_round_off_is_none(seed: int) -> None:
             d.transfer(kic.Coefficients.identity(["B", "A"])),
         ):
             with pytest.raises(kic.SingularError, match="moves no mass") as caught:
-                one.acceleration([0, 0], [1, 1])
+                one.forward_dynamics([0, 0], [1, 1])
             assert "B" in caught.value.coordinates
         with pytest.raises(kic.SingularError):
             c.operational_space("B")
         with pytest.raises(kic.SingularError):
             c.resolve("A", [1.0], weight="minimum kinetic energy")
         with pytest.raises(kic.SingularError):
-            c.linearize().acceleration()
+            c.linearize().forward_dynamics()
 
 
 def test_a_light_hand_on_a_heavy_arm_is_no_round_off() -> None:
@@ -319,7 +319,7 @@ def test_a_light_hand_on_a_heavy_arm_is_no_round_off() -> None:
             kic.Joint("B", "revolute", ("arm", "hand"), at=(2, 0, 0), axis=(0, 0, 1)),
         ],
     )
-    assert np.isfinite(m.at().dynamics().acceleration([0, 0], [0, 1e-14])).all()
+    assert np.isfinite(m.at().dynamics().forward_dynamics([0, 0], [0, 1e-14])).all()
 
 
 # --- numbers too large -------------------------------------------------------------------------------------
@@ -359,8 +359,8 @@ def test_results_that_overflow_are_refused() -> None:
             c.linearize,
             lambda: c.operational_space("A"),
             lambda: f(c.state, check=True),
-            lambda: slide.at([0.3, 1.0]).dynamics().effort([1e200, 1.0], [0.0, 0.0]),
-            lambda: slide.at([0.3, 1.0]).dynamics().acceleration([1e200, 1.0], [0.0, 0.0]),
+            lambda: slide.at([0.3, 1.0]).dynamics().inverse_dynamics([1e200, 1.0], [0.0, 0.0]),
+            lambda: slide.at([0.3, 1.0]).dynamics().forward_dynamics([1e200, 1.0], [0.0, 0.0]),
             lambda: slide.at([0.3, 1.0]).joint_forces([1e200, 1.0]),
         ):
             with pytest.raises(kic.InputError, match="must be finite"):

@@ -304,11 +304,11 @@ def every_kind(seed: int, kinds: list[str]) -> kic.Mechanism:
     rng = np.random.default_rng(seed + 1)
     joints = []
     for j in m.joints:
-        free = {"spherical": 0, "free": 3}.get(j.type, j.freedoms)
-        own = tuple(rng.uniform(0.5, 1, size=free)) + (0.0,) * (j.freedoms - free)
-        rest = tuple(rng.normal(size=free)) + (0.0,) * (j.freedoms - free)
-        damping = tuple(rng.uniform(0.5, 1, size=j.freedoms))
-        joints.append(replace(j, stiffness=own, rest=rest, damping=damping) if j.freedoms else j)
+        free = {"spherical": 0, "free": 3}.get(j.type, j.dof)
+        own = tuple(rng.uniform(0.5, 1, size=free)) + (0.0,) * (j.dof - free)
+        rest = tuple(rng.normal(size=free)) + (0.0,) * (j.dof - free)
+        damping = tuple(rng.uniform(0.5, 1, size=j.dof))
+        joints.append(replace(j, stiffness=own, rest=rest, damping=damping) if j.dof else j)
     bodies = tuple(
         replace(b, inertia_exception="moved about", at=tuple(rng.normal(size=3))) for b in m.bodies
     )
@@ -759,7 +759,7 @@ def test_what_bends_a_spatial_linkage_out_of_its_shape(name: str, bends: list[st
     for number in bends:
         with pytest.raises(kic.SingularError, match="contradict each other as soon as"):
             kic.sensitivity(m, answer, number)
-        assert redrawn(m, {number: 1.0}, 1e-3).freedoms == 0
+        assert redrawn(m, {number: 1.0}, 1e-3).dof == 0
     if keeps:
         check(m, answer, keeps)
 
@@ -775,7 +775,7 @@ def test_what_makes_a_planar_linkage_rigid_is_refused(name, theta: float | None)
     assert "Sensitivity to" in str(e.value)
     # and it is so: with a small tilt, the linkage has no freedom
     weights = {name: 1.0} if isinstance(name, str) else name
-    assert redrawn(m, weights, 1e-3).freedoms == 0
+    assert redrawn(m, weights, 1e-3).dof == 0
     # the posture as drawn is one all the same
     S = kic.sensitivity(m, lambda m: m.at().value("tip"), name)
     assert not S.any()

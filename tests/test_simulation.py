@@ -135,10 +135,10 @@ def test_a_free_body_turns_as_euler_says() -> None:
 @pytest.mark.parametrize("name", ["horn-two-link", "gough-stewart", "five-bar"])
 def test_accelerations_and_efforts_are_those_of_the_dynamics(name: str) -> None:
     m = kic.load(name)
-    push = np.random.default_rng(0).normal(size=m.freedoms)
+    push = np.random.default_rng(0).normal(size=m.dof)
     t = np.linspace(0, 0.1, 5)
     run = kic.simulate(m, m.at(), t, effort=lambda t, now: push * (1 + t) - 0.1 * now.qd, qd=0.1 * push)
-    exact = run.configuration.dynamics().effort(run.qd, run.qdd)
+    exact = run.configuration.dynamics().inverse_dynamics(run.qd, run.qdd)
     assert mismatch(run.effort, exact) < 1e-9
     assert mismatch(run.effort, push * (1 + t[:, None]) - 0.1 * run.qd) < 1e-12
     # rates are slopes of values
@@ -169,11 +169,11 @@ def test_prescribed_motion_takes_the_efforts_of_inverse_dynamics() -> None:
     assert mismatch(both.q[:, 0], a0 + 0.2 * t**3) < 1e-14
     c = m.path({"A": a0 + 0.2 * t**3, "E": e0 - 0.1 * t**3})
     qd, qdd = np.stack([0.6 * t**2, -0.3 * t**2], 1), np.stack([1.2 * t, -0.6 * t], 1)
-    assert mismatch(both.effort, c.dynamics().effort(qd, qdd)) < 1e-10
+    assert mismatch(both.effort, c.dynamics().inverse_dynamics(qd, qdd)) < 1e-10
     assert mismatch(both.qdd, qdd) < 1e-10
     # one given, one free: the free one has no effort
     one = kic.simulate(m, start, t, prescribed={"A": ways["A"]}, **TIGHT)
-    T = one.configuration.dynamics().effort(one.qd, one.qdd)
+    T = one.configuration.dynamics().inverse_dynamics(one.qd, one.qdd)
     assert np.abs(T[:, 1]).max() < 1e-9 * np.abs(T).max()
     assert mismatch(one.effort[:, 0], T[:, 0]) < 1e-9
     assert np.abs(one.energy.residual).max() < 1e-8
@@ -345,7 +345,7 @@ def test_trajectories_are_prescribed_as_they_are() -> None:
     assert mismatch(both.q, way(t, beyond="hold").q) < 1e-13
     motion = way(t, beyond="hold")
     c = m.path({"A": motion.q[:, 0], "E": motion.q[:, 1]})
-    assert mismatch(both.effort, c.dynamics().effort(motion.qd, motion.qdd)) < 1e-10
+    assert mismatch(both.effort, c.dynamics().inverse_dynamics(motion.qd, motion.qdd)) < 1e-10
     # one of them; named, or a trajectory of one number
     a = kic.trajectories.septic({"A": q[0]}, {"A": q[0] + 0.2}, 0.8)
     one = kic.simulate(m, start, t, prescribed=a, **TIGHT)

@@ -45,13 +45,13 @@ def test_dead_centres_of_a_four_bar(count: int) -> None:
         rates = np.array([one.motion[name] for name in "ABCD"])
         np.testing.assert_allclose(rates, rates[0] * G, atol=1e-12)
         assert np.abs(rates).max() == 1.0
-        assert one.text().startswith("inputs: D can stand still while others move: A ")
+        assert one.summary().startswith("inputs: D can stand still while others move: A ")
         with pytest.raises(kic.SingularError):
             one.posture.coefficients("tip", wrt="D")
         A, D = (float(one.posture.value(name)) for name in "AD")
         where = f"A = {A:.5g} rad ({np.degrees(A):.2f}°), D = {D:.5g} rad ({np.degrees(D):.2f}°)"
         assert one.where() == where
-        assert repr(one) == f"{one.text()}; at {where}"
+        assert repr(one) == f"{one.summary()}; at {where}"
         assert f"\n  at {where}" in repr(found)
     flat = [float(one.posture.value("A")) for one in c.singularities(inputs="C")]
     np.testing.assert_allclose(flat, [np.pi, 2 * np.pi], rtol=0, atol=1e-12)
@@ -97,7 +97,7 @@ def test_a_two_link_arm_loses_the_direction_along_itself() -> None:
     assert (s.measures["inputs"] == 1).all()
     assert "closure" not in s.measures
     assert len(s) == 15
-    assert not s.untold
+    assert not s.unresolved
     for one in s:
         (i, j), (k, n) = one.between
         assert (k, n) == (i, j + 1)
@@ -208,7 +208,7 @@ def test_fichter_s_singularity(count: int, near: float) -> None:
     np.testing.assert_allclose(turned, [0, 0, np.pi / 2], rtol=0, atol=near)
     assert one.left < 1e-12
     assert max(abs(one.motion[f"L{k}"]) for k in range(1, 7)) < 1e-12
-    assert one.text().endswith("…")  # of many joints the first few
+    assert one.summary().endswith("…")  # of many joints the first few
 
 
 def test_balls_on_the_way() -> None:
@@ -240,9 +240,9 @@ def test_a_parallelogram_is_singular_where_it_is_flat(inputs: str) -> None:
     for one, angle in zip(s, (0, np.pi), strict=True):
         np.testing.assert_allclose(one.posture.phi, [angle, -angle, angle], atol=1e-13)
         assert one.freedoms == 2
-        assert one.text() == "closure: conditions of 'D' depend on one another, 2 freedoms to first order"
+        assert one.summary() == "closure: conditions of 'D' depend on one another, 2 freedoms to first order"
         assert not one.motion
-    assert not s.untold
+    assert not s.unresolved
     # a member that is flat itself
     flat = joined(m, [-0.5, 0.0, 0.5]).singularities()
     assert [(one.kind, one.between) for one in flat] == [("closure", ((1,),))]
@@ -379,7 +379,7 @@ def test_batches_of_nothing_and_of_one() -> None:
 def test_neighbours_of_different_assemblies_are_not_joined() -> None:
     m = kic.load("four-bar")
     s = m.assemblies({"A": 1.2}).singularities(inputs="D")
-    assert s.untold == (((0,), (1,)),)
+    assert s.unresolved == (((0,), (1,)),)
     assert not len(s)
     assert "not looked at, for no closed postures were found between them: members 0 and 1" in str(s)
 
@@ -423,7 +423,7 @@ def test_errors() -> None:
     ):
         arm.at(np.array([[0.1, 0.2 + 1e-30j]])).singularities()
     rods = kic.load("five-rod-suspension")
-    rod = next(iter(rods.rods))
+    rod = next(iter(rods.fixed_distances))
     with pytest.raises(
         kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and can be no"
     ):

@@ -87,7 +87,7 @@ def test_axes_of_joints_are_seen() -> None:
     c = kic.load("bennett").at()
     picture = kic.draw(c)
     view = picture._scene.view
-    for joint in c._model.drawing.joints:
+    for joint in c._model.description.joints:
         (mark,) = [k for k in picture._marks if k.name == joint.name]
         lines = np.array([s.xy for s in picture.shapes if s.of == "revolute" and len(s.xy) == 2])
         for side in (1, -1):
@@ -101,7 +101,7 @@ def test_couplings_by_ratios_are_dashes_from_joint_to_joint() -> None:
     ties = {mark.name: mark for mark in picture._marks if mark.kind == "tie"}
     assert set(ties) == {"mesh2", "mesh3", "mesh4"}
     marks = {m.name: m for m in picture._marks if m.kind == "revolute"}
-    for coupling in c._model.drawing.couplings:
+    for coupling in c._model.description.couplings:
         places = [marks[name].places[0] for name in coupling.joints]
         np.testing.assert_allclose(ties[coupling.name].places, places, atol=1e-12)
     assert any(s.of == "tie" for s in picture.shapes)

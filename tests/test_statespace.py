@@ -16,7 +16,7 @@ from sampling import STEP, mismatch, random_posture, random_tree
 from scipy.signal import StateSpace, dlsim, lsim
 
 import kic
-from kic.kinematics.state import advance
+from kic.kinematics.state import integrate
 
 CASE = json.loads((Path(__file__).parent / "data" / "freeman_state_space.json").read_text(encoding="utf-8"))[
     "state_space"
@@ -143,9 +143,9 @@ def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
     rng = np.random.default_rng(len(name))
     m = kic.load(name)
     m = geared(rng, m, joints or list(m.coordinate_names))
-    c = m.at(m.at().phi + 0.4) if m._model.direct else m.at()
-    train = m._model.train
-    M, K = m.freedoms, len(m.motors)
+    c = m.at(m.at().phi + 0.4) if m._model.is_open_chain else m.at()
+    train = m._model.drive_train
+    M, K = m.dof, len(m.motors)
     v, a = rng.normal(size=(2, M))
     s = c.state_space(v, a, wrt=wrt)
     current = c.drive(v, a, np.zeros(M), wrt=wrt).current
@@ -201,7 +201,7 @@ def test_efforts_and_forces_as_inputs() -> None:
         "j1.2", "push.x", "push.y", "push.z", "thrust.y", "twist.x", "twist.y", "twist.z", "wrench.z",
     )  # fmt: skip
     d = c.dynamics()
-    effort = d.effort(v, a)
+    effort = d.inverse_dynamics(v, a)
     column = np.linalg.solve(d.I, np.eye(5)[:, c.coordinates.index("j1.2")])
     assert mismatch(s.B[5:, 0], column) < 1e-10
     h = 1j * STEP
@@ -209,7 +209,7 @@ def test_efforts_and_forces_as_inputs() -> None:
         name, _, part = label.partition(".")
         force = np.array(getattr(m.parts[name], "force", getattr(m.parts[name], "moment", None)), complex)
         force["xyz".index(part)] += h
-        rates = c.dynamics(applied={name: force}).acceleration(v, effort)
+        rates = c.dynamics(applied={name: force}).forward_dynamics(v, effort)
         assert mismatch(s.B[5:, k], rates.imag / STEP) < 1e-10, label
     assert not s.B[:5].any()
     # of a closed mechanism, in a batch
@@ -232,7 +232,7 @@ def test_outputs() -> None:
     m = geared(rng, kic.load("puma560"), ["waist", "elbow"])
     c = m.at(rng.normal(size=6))
     v = rng.normal(size=6)
-    a = c.dynamics().acceleration(v, c.dynamics().effort(v, np.zeros(6)))
+    a = c.dynamics().forward_dynamics(v, c.dynamics().inverse_dynamics(v, np.zeros(6)))
     s = c.state_space(v, a, outputs=["tool.x", "tool.rate", "link6.wy", "elbow", "M1.current"])
     assert s.outputs == (
         "tool.x",
@@ -292,13 +292,13 @@ def test_linear_and_nonlinear_motion_part_as_the_square() -> None:
 
     m = replace(kic.load("horn-two-link"), gravity=(0, -9.81, 0))
     start = np.array([-1.2, 0.4])
-    T = m.at(start).dynamics().effort(np.zeros(2), np.zeros(2))
+    T = m.at(start).dynamics().inverse_dynamics(np.zeros(2), np.zeros(2))
     s = m.at(start).state_space()
     assert s.inputs == ("shoulder", "elbow")
     disturbed = np.array([0.7, -0.4, 0.3, 0.9])
 
     def fall(t, x):
-        return np.concatenate([x[2:], m.at(x[:2]).dynamics().acceleration(x[2:], T)])
+        return np.concatenate([x[2:], m.at(x[:2]).dynamics().forward_dynamics(x[2:], T)])
 
     sizes, missed = (0.02, 0.002), []
     for size in sizes:
@@ -328,21 +328,21 @@ def test_turning_states_of_a_ball() -> None:
         from scipy.integrate import solve_ivp
 
         def run(turn, w):
-            q0 = advance(m._model.tree, c._states, turn[None])[0]
+            q0 = integrate(m._model.tree, c._states, turn[None])[0]
 
             def rates(t, y):
                 q = y[:4] / np.linalg.norm(y[:4])
                 here = kic.Configuration(m._model, (), q[None])
                 w = y[4:]
                 qd = 0.5 * np.array([-(q[1:] @ w), *(q[0] * w + np.cross(w, q[1:]))])
-                return np.concatenate([qd, here.dynamics().acceleration(w, T)])
+                return np.concatenate([qd, here.dynamics().forward_dynamics(w, T)])
 
             return solve_ivp(rates, (0, time), [*q0, *w], rtol=1e-11, atol=1e-13, method="DOP853").y[:, -1]
 
-        from kic.kinematics.state import way
+        from kic.kinematics.state import difference
 
         a, b = run(np.zeros(3), v), run(size * x0[:3], v + size * x0[3:])
-        turn = way(m._model.tree, a[None, :4], b[None, :4] / np.linalg.norm(b[:4]))[0]
+        turn = difference(m._model.tree, a[None, :4], b[None, :4] / np.linalg.norm(b[:4]))[0]
         return np.concatenate([turn, b[4:] - a[4:]])
 
     # the slope of the deviation in time at its start is A x0

@@ -64,12 +64,12 @@ def test_every_cell_is_what_a_direct_question_says() -> None:
         grid,
         {
             "w": kic.answers.manipulability("flange"),
-            "κ": kic.answers.conditioning("flange"),
+            "κ": kic.answers.inverse_condition_number("flange"),
             "m": kic.answers.mass("flange", direction=[0, 0, 1]),
             "I": kic.answers.inertia(names[0]),
-            "h": kic.answers.holding(names[1]),
+            "h": kic.answers.static_effort(names[1]),
             "H": "holding",
-            "gap": kic.answers.gap(outputs=["flange.x", "flange.y", "flange.z"]),
+            "gap": kic.answers.min_singular_value(outputs=["flange.x", "flange.y", "flange.z"]),
             "z": "flange.z",
         },
         chunk=2,
@@ -105,7 +105,7 @@ def test_units_of_answers() -> None:
 @pytest.mark.slow
 def test_transfer_vanishes_with_the_inputs_and_says_where() -> None:
     """Inputs A, E of the five-bar are singular where coupler and follower are in line."""
-    s = kic.sweep(FIVE, WIDE, kic.answers.transfer())
+    s = kic.sweep(FIVE, WIDE, kic.answers.transmission())
     c = s.configuration
     A, C, B = (c.value(name)[..., :2] for name in ("pin_A", "tip", "pin_B"))
     line = cross(C - A, B - C)
@@ -197,7 +197,7 @@ def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
         assert (np.sign(side[s.reached]) == np.sign(begun)).all()
     start = FIVE.at({"tip.x": 18.0, "tip.y": -15.0})
     below = FIVE.at({"tip.x": 12.0, "tip.y": -1.0}, near=start)
-    with pytest.raises(kic.PostureError, match="dead centre"):
+    with pytest.raises(kic.ConfigurationError, match="dead centre"):
         FIVE.at({"tip.x": 12.0, "tip.y": 1.0}, near=below)
 
 
@@ -206,7 +206,7 @@ def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
 def test_a_map_keeps_its_assembly(assembly: int) -> None:
     """Each leg keeps the side of its elbow all over the map, whichever posture it begins with."""
     found = FIVE.assemblies({"tip.x": 20.0, "tip.y": -20.0})
-    assert len(found.hits) == 4
+    assert len(found.counts) == 4
     near = FIVE.at(
         {"tip.x": 20.0, "tip.y": -20.0},
         near=kic.Configuration(FIVE._model, (), found.state[assembly][None]),
@@ -267,7 +267,7 @@ def test_limits_are_not_gone_through() -> None:
 # ------------------------------------------------------------------------------- executors and chunks
 
 
-ASKED = [kic.answers.transfer(), kic.answers.conditioning("tip.x", "tip.y"), sweeping.height, sweeping.both]
+ASKED = [kic.answers.transmission(), kic.answers.inverse_condition_number("tip.x", "tip.y"), sweeping.height, sweeping.both]
 
 
 @pytest.fixture(scope="module")
@@ -425,7 +425,7 @@ def _nothing_at_zero(c: kic.Configuration) -> np.ndarray:
 
 
 def test_no_cell_in_reach() -> None:
-    with pytest.raises(kic.PostureError, match=r"reaches no cell.*Give `near`") as caught:
+    with pytest.raises(kic.ConfigurationError, match=r"reaches no cell.*Give `near`") as caught:
         kic.sweep(FIVE, {"tip.x": [300.0, 310.0], "tip.y": 5.0}, "A")
     assert caught.value.failed == [(0,), (1,)]
     assert all(caught.value.reasons)
@@ -456,7 +456,7 @@ def test_grids_that_are_none(grid: object, said: str) -> None:
     [
         (3, "Expected `answer` to be a function"),
         ([], "at least one `answer`"),
-        (kic.answers.gap, r"kic\.answers\.gap makes an answer: call it"),
+        (kic.answers.min_singular_value, r"kic\.answers\.gap makes an answer: call it"),
         (["tip.x", "tip.x"], "Two answers of the sweep are called 'tip.x'. Name them in a dict"),
         ("tip", "'tip' has several rows; a sweep asks one"),
         ({"a": lambda c: 3.0}, "answer 'a' of a sweep to be real numbers, one for each of 2 postures"),
@@ -500,7 +500,7 @@ def test_other_arguments() -> None:
             kic.sweep(ARM, grid, "tip.x", chunk=chunk)
     with pytest.raises(kic.UnknownNameError, match="No answer 'w'"):
         kic.sweep(ARM, grid, "tip.x")["w"]
-    for made in (kic.answers.conditioning, kic.answers.manipulability, kic.answers.mass):
+    for made in (kic.answers.inverse_condition_number, kic.answers.manipulability, kic.answers.mass):
         with pytest.raises(kic.InputError, match="needs rows of a task"):
             made()
     with pytest.raises(kic.InputError, match="several rows needs a `direction`"):

@@ -3,7 +3,7 @@
 import numpy as np
 import sympy
 
-from kic.display import Sheet, cell, column, largest_of, member
+from kic.display import Summary, cell, column, largest_of, member
 
 ABC = ["a", "b", "c"]
 
@@ -40,13 +40,13 @@ def test_decimal_points_are_aligned():
 
 
 def test_a_matrix_has_labels_and_a_caption():
-    sheet = Sheet("title")
+    sheet = Summary("title")
     sheet.matrix("A (m)", ["x", "long"], ["p", "q"], np.array([[1.0, -0.5], [0.25, 0.0]]), corner="u")
     assert sheet.text() == ("title\n\nA (m)\n  u        p     q\n  x     1     -0.5\n  long  0.25   0")
 
 
 def test_a_vector_has_no_empty_header():
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.matrix("v", ["x", "y"], [""], np.array([[1.5], [-2.0]]))
     assert body(sheet) == ["", "v", "  x   1.5", "  y  -2"]
     assert "<thead>" not in sheet.html()
@@ -55,7 +55,7 @@ def test_a_vector_has_no_empty_header():
 def test_wide_matrices_are_broken_into_blocks():
     names = [f"joint{k}" for k in range(14)]
     a = np.arange(14 * 14, dtype=float).reshape(14, 14) / 3
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.matrix("A", names, names, a)
     for width in (100, 40):
         lines = body(sheet, width=width)
@@ -71,7 +71,7 @@ def test_wide_matrices_are_broken_into_blocks():
 
 
 def test_words_stand_left_and_numbers_right():
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.texts("parts", ["A", "B"], ["type", "mass"], [["revolute", "1"], ["slide", "20.5"]])
     assert body(sheet)[2:] == ["     type      mass", "  A  revolute     1", "  B  slide     20.5"]
 
@@ -80,34 +80,34 @@ def test_planes_leave_out_what_vanishes():
     T = np.zeros((3, 3, 3))
     T[0, 1, 2] = T[0, 2, 1] = 2.0
     T[1, 0, 0] = 1e-17
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.planes("H", ["u", "v", "w, z"], ABC, ABC, T, ["m", "rad", ""])
     assert body(sheet) == ["", "H[u] (m)", "     b  c", "  b  0  2", "  c  2  0", "", "H = 0: v; w, z"]
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.planes("P*", ["u"], ABC, ABC, np.full((1, 3, 3), np.nan), "N")
     assert body(sheet)[1:3] == ["P*[u] (N)", "       a    b    c"]
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.planes("H", ["u", "v"], ABC, ABC, T[:2], largest=1e20)
     assert body(sheet) == ["", "H = 0: u, v"]
 
 
 def test_planes_of_symbols_are_shown_whole():
     T = np.full((1, 1, 2), sympy.Symbol("s"), dtype=object)
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.planes("H", ["u"], ["a"], ["b", "c"], T)
     assert body(sheet) == ["", "H[u]", "     b  c", "  a  s  s"]
 
 
 def test_prose_is_wrapped_and_keeps_its_own_lines():
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.say("\n" + "word " * 12 + "\nsecond")
     assert body(sheet, width=30) == ["", *["word word word word word word"] * 2, "second"]
-    sheet = Sheet("a title of many words that is longer than its page")
+    sheet = Summary("a title of many words that is longer than its page")
     assert sheet.text(width=30) == "a title of many words that is\nlonger than its page"
 
 
 def test_html_escapes_and_shows_everything():
-    sheet = Sheet("a<b")
+    sheet = Summary("a<b")
     sheet.say("x & y")
     sheet.matrix("G <1>", ["r"], ["c&d"], np.array([[0.5]]))
     sheet.texts("words", ["r"], ["type"], [["<revolute>"]])
@@ -119,7 +119,7 @@ def test_html_escapes_and_shows_everything():
 
 
 def test_empty_matrices_have_a_text():
-    sheet = Sheet("t")
+    sheet = Summary("t")
     sheet.matrix("none", [], ["c"], np.zeros((0, 1)))
     sheet.matrix("none", ["r"], [], np.zeros((1, 0)))
     assert sheet.text() == "t\n\nnone\n    c\n\nnone\n  r"

@@ -43,7 +43,7 @@ def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
     chain = opened(m, "A B C D")
     w = chain.at().coefficients(OPEN_W)
     free, bound = chain.at().dynamics(), chain.at().dynamics(wrt=OPEN_W)
-    effort = bound.effort(np.insert(RATES, 1, [0, 0]), np.insert(ACCELERATIONS, 1, [0, 0]))
+    effort = bound.inverse_dynamics(np.insert(RATES, 1, [0, 0]), np.insert(ACCELERATIONS, 1, [0, 0]))
     motion = m.at().coefficients(TABLES["C-1", "motion"]["rows"])
     rows = np.stack(
         [motion.values, motion.velocity(RATES), motion.acceleration(RATES, ACCELERATIONS)], axis=-1
@@ -54,7 +54,7 @@ def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
     return {
         ("C-1", "motion"): rows,
         ("C-1", "pin forces"): forces,
-        ("C-1", "torques"): m.at().dynamics().effort(RATES, ACCELERATIONS),
+        ("C-1", "torques"): m.at().dynamics().inverse_dynamics(RATES, ACCELERATIONS),
         ("C-2", "G_w"): w.G,
         ("C-2", "H_w"): w.H,
         ("C-2", "I"): free.I,
@@ -255,7 +255,7 @@ def test_five_bar_open_and_closed(answers: dict) -> None:
     for letter in "GH":
         assert mismatch(getattr(held, letter), getattr(joints, letter)) < 1e-12
     # (4-31): efforts at all of w while only φ1 and θ_h move, the pin force at h among them
-    forces = chain.dynamics().transfer(held, left=back).effort(RATES, ACCELERATIONS)
+    forces = chain.dynamics().transfer(held, left=back).inverse_dynamics(RATES, ACCELERATIONS)
     assert mismatch(forces, np.array(BAR["T_w"])) < 1e-12
 
 

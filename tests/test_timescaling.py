@@ -12,13 +12,13 @@ from scipy.optimize import brentq, linprog
 import kic
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory import builders as tr
-from kic.trajectory.path_constraints import along, gathered
+from kic.trajectory.path_constraints import sample_path, gathered
 from kic.trajectory.time_scaling import grid_of
 
 ARM = kic.load("horn-two-link")
 FREE = replace(ARM, gravity=(0.0, 0.0, 0.0))
 VIA = np.array([[-1.2, 0.3], [-0.4, 1.0], [0.2, 0.6], [0.5, 1.2], [0.9, 0.7], [1.2, 1.5]])
-PATH = tr.through(VIA, ends="free")
+PATH = tr.spline(VIA, ends="free")
 LIMITS = np.array([60.0, 20.0])
 
 
@@ -173,7 +173,7 @@ def test_a_damped_mass() -> None:
 
 def highest(path: tr.Trajectory, m: kic.Mechanism, s: np.ndarray, **limits: object) -> np.ndarray:
     """Speeds whose squares have the largest sum, by one linear program over the whole path."""
-    rows = gathered(along(path, m, None, s), **limits)
+    rows = gathered(sample_path(path, m, None, s), **limits)
     n, h = len(s), np.diff(s)
     # of the squares: s̈ on each interval and ṡ² at both of its ends
     U = (np.eye(n)[1:] - np.eye(n)[:-1]) / (2 * h[:, None])
@@ -209,9 +209,9 @@ def test_against_dynamic_programming() -> None:
     course = path.on(m, s)
     # efforts straight from the dynamics: parts with s̈, with ṡ², and at rest
     d, way = course.configuration.dynamics(), course.motion.qd
-    rest = d.effort(0 * way, 0 * way)
+    rest = d.inverse_dynamics(0 * way, 0 * way)
     assert not d.damping.any()
-    A, B = d.effort(0 * way, way) - rest, d.effort(way, 0 * way) - rest
+    A, B = d.inverse_dynamics(0 * way, way) - rest, d.inverse_dynamics(way, 0 * way) - rest
     w = np.linspace(0, 1.05 * best.speed.max() ** 2, 801)  # of the speed, squared
     left = np.where(w == 0, 0.0, np.inf)
     for k in range(len(h) - 1, -1, -1):
@@ -309,10 +309,10 @@ def test_voltages_as_rows() -> None:
     """Motors without inductance: V = R T / k + k q̇; a finer grid finds a shorter time."""
     R, k, top = 0.4, 2.0, 12.0
 
-    def voltage(of: tr.Along) -> tr.Rows:
+    def voltage(of: tr.PathSamples) -> tr.PathConstraints:
         names, A, B, C, D = of.terms()
         said = tuple(f"voltage of {name}" for name in names)
-        return tr.Rows(said, R / k * A, R / k * B, R / k * C + k * of.first, R / k * D, -top, top)
+        return tr.PathConstraints(said, R / k * A, R / k * B, R / k * C + k * of.first, R / k * D, -top, top)
 
     durations = []
     for grid in (51, 101, 201):
@@ -339,11 +339,11 @@ def test_terms_that_do_not_settle_are_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_several_ranges_of_speed() -> None:
     """A row that forbids speeds from 1 to 2 between s = 0.4 and 0.6: found above them, as it is faster."""
 
-    def gap(of: tr.Along) -> tr.Rows:
+    def gap(of: tr.PathSamples) -> tr.PathConstraints:
         s = of.both(of.s)
         shut = (s > 0.4) & (s < 0.6)
         # (v − 1)(v − 2) ≥ 0
-        return tr.Rows(("gap",), B=1.0, C=-3.0, D=2.0, lower=np.where(shut, 0.0, -np.inf)[..., None])
+        return tr.PathConstraints(("gap",), B=1.0, C=-3.0, D=2.0, lower=np.where(shut, 0.0, -np.inf)[..., None])
 
     fast = tr.fastest(tr.line([0.0], [1.0]), acceleration=8.0, rows=gap)
     there = (fast.s > 0.4) & (fast.s < 0.6)
@@ -365,7 +365,7 @@ STRAIGHT = tr.line([0.0], [1.0])
 
 
 def bad(**changes: object) -> object:
-    return lambda of: tr.Rows(("odd",), **changes)  # type: ignore[arg-type]
+    return lambda of: tr.PathConstraints(("odd",), **changes)  # type: ignore[arg-type]
 
 
 ERRORS = {
@@ -381,7 +381,7 @@ ERRORS = {
         acceleration=1.0),
     "Nothing limits the accelerations": lambda: tr.fastest(STRAIGHT, velocity=1.0),
     "Nothing limits this motion": lambda: tr.uniform(STRAIGHT, acceleration=1.0),
-    "Nothing limits the speed at s": lambda: tr.fastest(STRAIGHT, rows=lambda of: tr.Rows(
+    "Nothing limits the speed at s": lambda: tr.fastest(STRAIGHT, rows=lambda of: tr.PathConstraints(
         ("push",), A=of.first, lower=np.where(of.both(of.s)[..., None] < 0.5, -1.0, -np.inf),
         upper=np.where(of.both(of.s)[..., None] < 0.5, np.inf, 1.0))),
     "need a mechanism": lambda: tr.fastest(STRAIGHT, effort=1.0),
@@ -406,7 +406,7 @@ ERRORS = {
         tr.quintic([0.0], [1.0], 1.0), acceleration=[[0.0], [1.0]]),
     "no speed leads on to the end with ṡ = 5": lambda: tr.fastest(
         STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0),
-    "leave no speed at all between": lambda: tr.fastest(STRAIGHT, acceleration=1.0, rows=lambda of: tr.Rows(
+    "leave no speed at all between": lambda: tr.fastest(STRAIGHT, acceleration=1.0, rows=lambda of: tr.PathConstraints(
         ("stop",), C=1.0, upper=np.where(abs(of.both(of.s) - 0.5) < 0.1, 0.0, 9.0)[..., None])),
 }  # fmt: skip
 

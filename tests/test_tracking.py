@@ -46,9 +46,9 @@ def test_a_narrow_gap_is_not_passed(copies: int) -> None:
     sizes = [(0.05, 0.1, 0.05, 0.09999, turn, side) for turn, side in ((0.0, 1), (np.pi, -1))][:copies]
     m = linkages(sizes, np.pi / 3)
     assert margin(sizes, np.array([0.0])).min() < 0
-    with pytest.raises(kic.PostureError):
+    with pytest.raises(kic.ConfigurationError):
         m.at({"O": -0.5})
-    with pytest.raises(kic.PostureError):
+    with pytest.raises(kic.ConfigurationError):
         m.path({"O": np.linspace(np.pi / 3, -0.5, 12)})
 
 

@@ -25,14 +25,14 @@ SAMPLES = {
     "trapezoid, each": tr.trapezoid(START, END, [1.0, 2.0, 0.5], 1.5, together="ends"),
     "s-curve": tr.s_curve(START, END, 0.7, 1.5, 4.0),
     "s-curve, each": tr.s_curve(START, END, 0.7, 1.5, 4.0, together="ends"),
-    "cubic spline": tr.through(POINTS, TIMES, degree=3),
-    "spline": tr.through(POINTS, TIMES),
-    "septic spline, free": tr.through(np.tile(POINTS, (2, 1)), duration=3.0, degree=7, ends="free"),
-    "with stops": tr.through(POINTS, TIMES, stops=[2, -3]),
-    "back": tr.through(POINTS, TIMES).reversed(),
+    "cubic spline": tr.spline(POINTS, TIMES, degree=3),
+    "spline": tr.spline(POINTS, TIMES),
+    "septic spline, free": tr.spline(np.tile(POINTS, (2, 1)), duration=3.0, degree=7, ends="free"),
+    "with stops": tr.spline(POINTS, TIMES, stops=[2, -3]),
+    "back": tr.spline(POINTS, TIMES).reversed(),
     "slower": tr.septic(START, END, 0.6, *SIX).scaled(3.0),
     "one after the other": tr.concatenate([tr.quintic(START, END, 1.0), tr.trapezoid(END, START, 1.0, 2.0)]),
-    "timed": tr.fastest(tr.through(POINTS, ends="free"), velocity=2.0, acceleration=3.0, grid=21).trajectory,
+    "timed": tr.fastest(tr.spline(POINTS, ends="free"), velocity=2.0, acceleration=3.0, grid=21).trajectory,
 }
 every_sample = pytest.mark.parametrize("name", SAMPLES)
 
@@ -124,7 +124,7 @@ def test_hermite() -> None:
 def test_splines(degree: int, ends: str) -> None:
     points = np.random.default_rng(2).normal(size=(9, 2))
     times = np.append(TIMES, [3.3, 4.0])
-    t = tr.through(points, times, degree=degree, ends=ends)  # type: ignore[arg-type]
+    t = tr.spline(points, times, degree=degree, ends=ends)  # type: ignore[arg-type]
     assert mismatch(t(times).q, points) < 1e-12
     for order in range(min(degree, 4)):
         assert np.abs(t.jumps(order)).max() < 1e-11 * np.abs(t.extremes(order)).max()
@@ -134,34 +134,34 @@ def test_splines(degree: int, ends: str) -> None:
     # free ends reproduce every polynomial of the degree
     if ends == "free":
         p = np.polynomial.Polynomial(np.random.default_rng(3).normal(size=degree + 1))
-        again = tr.through(p(times)[:, None], times, degree=degree, ends="free")  # type: ignore[arg-type]
+        again = tr.spline(p(times)[:, None], times, degree=degree, ends="free")  # type: ignore[arg-type]
         u = np.linspace(0, 4, 50)
         assert mismatch(again(u).q[:, 0], p(u)) < 1e-11
         assert mismatch(again(u).qdd[:, 0], p.deriv(2)(u)) < 1e-9
 
 
 def test_stops() -> None:
-    t = tr.through(POINTS, TIMES, stops=True)
+    t = tr.spline(POINTS, TIMES, stops=True)
     assert mismatch(t(TIMES).q, POINTS) < 1e-12
     assert np.abs(t(TIMES).qd).max() < 1e-11
-    some = tr.through(POINTS, TIMES, stops=iter([0, 3, -1]))
+    some = tr.spline(POINTS, TIMES, stops=iter([0, 3, -1]))
     assert (
         mismatch(
-            tr.through(POINTS, TIMES, stops=[]).pieces.coefficients,
-            tr.through(POINTS, TIMES).pieces.coefficients,
+            tr.spline(POINTS, TIMES, stops=[]).pieces.coefficients,
+            tr.spline(POINTS, TIMES).pieces.coefficients,
         )
         == 0
     )
     assert (np.abs(some(TIMES).qd).max(axis=1) < 1e-11).tolist() == [k in (0, 3, 6) for k in range(7)]
-    free = tr.through(np.tile(POINTS, (2, 1)), np.append(TIMES, TIMES + 4), ends="free", stops=[6])
+    free = tr.spline(np.tile(POINTS, (2, 1)), np.append(TIMES, TIMES + 4), ends="free", stops=[6])
     assert (np.abs(free(free.knots).qd).max(axis=1) < 1e-11).sum() == 1
 
 
 def test_times_by_the_way() -> None:
     """Centripetal: the same whatever the units of a coordinate; as the square roots of the ways."""
-    one, two = tr.through(POINTS), tr.through(POINTS * [1.0, 1000.0])
+    one, two = tr.spline(POINTS), tr.spline(POINTS * [1.0, 1000.0])
     assert mismatch(one.knots, two.knots) < 1e-12
-    t = tr.through([[0.0], [1.0], [5.0]], duration=6.0)
+    t = tr.spline([[0.0], [1.0], [5.0]], duration=6.0)
     assert t.knots.tolist() == [0.0, 2.0, 6.0]
 
 
@@ -356,7 +356,7 @@ def test_what_a_mechanism_does_on_the_way(name: str) -> None:
 
 def test_trajectories_are_immutable() -> None:
     times = TIMES.copy()
-    t = tr.through(POINTS, times)
+    t = tr.spline(POINTS, times)
     times[1] = 0.5  # the user's own array is left alone
     assert t.knots[1] == TIMES[1]
     with pytest.raises(ValueError, match="read-only"):
@@ -374,7 +374,7 @@ def test_holding_beyond_the_ends() -> None:
 
 def test_courses_by_name() -> None:
     t = tr.quintic({"A": 0.0, "p": [1.0, 2.0]}, {"A": 1.0, "p": [0.0, 3.0]}, 2.0)
-    course = t.courses()
+    course = t.sampled()
     assert list(course) == ["A", "p"]
     times = np.array([0.3, 1.0])
     for order in range(4):
@@ -386,11 +386,11 @@ def test_courses_by_name() -> None:
     assert not any(x.any() for x in course["p"](-1.0)[1:])
     line = tr.line([0.0, 1.0], [1.0, 1.0])
     assert not line.rests
-    assert list(line.courses(["A", "E"])) == ["A", "E"]
+    assert list(line.sampled(["A", "E"])) == ["A", "E"]
     with pytest.raises(kic.InputError, match="from 0 to 1"):
-        line.courses(["A", "E"])["E"](1.5)
+        line.sampled(["A", "E"])["E"](1.5)
     with pytest.raises(kic.InputError, match="2 coordinates without names, for 0: none"):
-        line.courses()
+        line.sampled()
     assert tr.trapezoid(START, START, 1.0, 1.0).rests
 
 
@@ -404,25 +404,25 @@ ERRORS = {
     "single instant": lambda: tr.trapezoid([0.0], [0.0], 1.0, 1.0).lasting(1.0),
     r"shape \(2,\)": lambda: tr.quintic([0.0, 1.0], [1.0], 1.0),
     r"numbers \(M,\)": lambda: tr.quintic(0.0, 1.0, 1.0),
-    r"numbers \(K, M\)": lambda: tr.through([0.0, 1.0]),
+    r"numbers \(K, M\)": lambda: tr.spline([0.0, 1.0]),
     "by name, as the others": lambda: tr.quintic({"A": 0.0}, [1.0], 1.0),
     r"names of the others \(A\)": lambda: tr.quintic({"A": 0.0}, {"B": 1.0}, 1.0),
     "others came as bare arrays": lambda: tr.quintic([0.0], {"B": 1.0}, 1.0),
     "coordinates by name": lambda: tr.quintic({}, {}, 1.0),
     r"`start\['A'\]` to be a number or a list": lambda: tr.quintic({"A": [[0.0]]}, {"A": 0.0}, 1.0),
-    r"`points\['A'\]` to be \(K,\)": lambda: tr.through({"A": 0.0}),
-    "2 points at least": lambda: tr.through([[0.0]]),
-    "one for each point": lambda: tr.through([[0.0], [1.0]], [0.0, 1.0, 2.0]),
-    "increase from 0, got 1 and then 1": lambda: tr.through([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]),
-    "a start at 1": lambda: tr.through([[0.0], [1.0]], [1.0, 2.0]),
-    "Points 1 and 2 coincide": lambda: tr.through([[0.0], [1.0], [1.0]]),
-    "`degree` must be 3, 5 or 7": lambda: tr.through([[0.0], [1.0]], degree=4),  # type: ignore[arg-type]
-    "`ends` must be 'rest' or 'free'": lambda: tr.through([[0.0], [1.0]], ends="loose"),  # type: ignore[arg-type]
-    "needs 6 points": lambda: tr.through([[0.0], [1.0]], ends="free"),
-    "`stops` to be points from 0 to 1": lambda: tr.through([[0.0], [1.0]], stops=[2]),
+    r"`points\['A'\]` to be \(K,\)": lambda: tr.spline({"A": 0.0}),
+    "2 points at least": lambda: tr.spline([[0.0]]),
+    "one for each point": lambda: tr.spline([[0.0], [1.0]], [0.0, 1.0, 2.0]),
+    "increase from 0, got 1 and then 1": lambda: tr.spline([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]),
+    "a start at 1": lambda: tr.spline([[0.0], [1.0]], [1.0, 2.0]),
+    "Points 1 and 2 coincide": lambda: tr.spline([[0.0], [1.0], [1.0]]),
+    "`degree` must be 3, 5 or 7": lambda: tr.spline([[0.0], [1.0]], degree=4),  # type: ignore[arg-type]
+    "`ends` must be 'rest' or 'free'": lambda: tr.spline([[0.0], [1.0]], ends="loose"),  # type: ignore[arg-type]
+    "needs 6 points": lambda: tr.spline([[0.0], [1.0]], ends="free"),
+    "`stops` to be points from 0 to 1": lambda: tr.spline([[0.0], [1.0]], stops=[2]),
     "where `jerks` are given": lambda: tr.hermite(POINTS, TIMES, POINTS, jerks=POINTS),
-    "points from 0 to 2, got .True, False, True": lambda: tr.through(POINTS[:3], stops=[True, False, True]),
-    "points from 0 to 2, got 1": lambda: tr.through([[0.0], [1.0], [2.0]], stops=1),  # type: ignore[arg-type]
+    "points from 0 to 2, got .True, False, True": lambda: tr.spline(POINTS[:3], stops=[True, False, True]),
+    "points from 0 to 2, got 1": lambda: tr.spline([[0.0], [1.0], [2.0]], stops=1),  # type: ignore[arg-type]
     "Expected `rates` at the points": lambda: tr.hermite(POINTS, TIMES, None, POINTS),
     "positive number from 1e-60 to 1e": lambda: tr.quintic([0.0], [1.0], 1e-300),
     "pieces that last from 1e-60": lambda: ONE.scaled(1e-50).scaled(1e-50),

@@ -144,7 +144,7 @@ def test_dynamics_at_the_hand(leg) -> None:
     qd, qdd = rng.normal(size=(2, 6))
     v, a = inverse.velocity(qd), inverse.acceleration(qd, qdd)
     close(G.T @ d.effort(qd, qdd), leg.dynamics().effort(v, a))
-    close(G.T @ source.effort(qd, qdd), leg.dynamics().effort(v, a))
+    close(G.T @ source.inverse_dynamics(qd, qdd), leg.dynamics().effort(v, a))
     assert not d.holonomic
 
 
@@ -293,12 +293,12 @@ def test_five_bar_of_appendix_c() -> None:
     y = ["A1", "Bh.angle"]
     held = c.dynamics().transfer(phi.columns_of(y), left=phi)
     qd, qdd = [2.0, 3.0], [1.0, 0.5]
-    T = held.effort(qd, qdd)
+    T = held.inverse_dynamics(qd, qdd)
     assert held.efforts == ("A1", "h.x", "h.y", "Bh.angle")
     close(1e3 * T, [50.42657789757704, 68.82670449830805, -147.59934411248793, -825.9204539796967])
     # (4-32): the driving efforts alone
     free = c.dynamics().transfer(phi.columns_of(y))
-    close(free.effort(qd, qdd), T[[0, 3]])
+    close(free.inverse_dynamics(qd, qdd), T[[0, 3]])
     assert free.holonomic
     close(free.I, free.I.T, 1e-14)
     # (4-33) to (4-41): any two joints drive; here the first and the third
@@ -327,12 +327,12 @@ def test_forces_at_constrained_coordinates() -> None:
         v = phi.columns_of(free).velocity(rng.normal(size=3))
         given = rng.normal(size=3)
         C, F = hand[held], hand[free]
-        bias = model.effort(v, 0 * v)
+        bias = model.inverse_dynamics(v, 0 * v)
         matrix = np.block([[model.I, -C.G.T], [C.G, np.zeros((3, 3))]])
         right = np.concatenate([F.G.T @ given - bias, -E("pmn,m,n->p", C.H, v, v)])
         answer = np.linalg.solve(matrix, right)
         a, multipliers = answer[:6], answer[6:]
-        effort = d.effort(F.velocity(v), F.acceleration(v, a))
+        effort = d.inverse_dynamics(F.velocity(v), F.acceleration(v, a))
         place = {name: k for k, name in enumerate(d.efforts)}
         tolerance = max(1e-11, 100 * np.finfo(float).eps * hand.condition())
         scale = np.abs(effort).max()
@@ -463,7 +463,7 @@ def test_a_platform_on_legs_of_six_joints() -> None:
     close(found.load, want.load, tolerance)
     close(found.P + found.P.swapaxes(1, 2), want.P + want.P.swapaxes(1, 2), tolerance)
     qd, qdd = rng.normal(size=(2, 6))
-    close(found.effort(qd, qdd), want.effort(qd, qdd), tolerance)
+    close(found.inverse_dynamics(qd, qdd), want.inverse_dynamics(qd, qdd), tolerance)
     assert not found.holonomic
 
 

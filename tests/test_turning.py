@@ -30,7 +30,7 @@ SAMPLES = {
 every_sample = pytest.mark.parametrize("name", SAMPLES)
 
 
-def unit(turn: tr.Turning, t: np.ndarray) -> np.ndarray:
+def unit(turn: tr.OrientationTrajectory, t: np.ndarray) -> np.ndarray:
     """Unit quaternions at times that may be complex."""
     p = turn._quaternions(turn.trajectory(t))[0]
     return p / np.sqrt((p * p).sum(axis=-1, keepdims=True))

@@ -89,7 +89,7 @@ def test_it_is_the_drive_of_the_motion(name: str) -> None:
     shafts = train.shafts(c.coefficients(train.joints, order=2, wrt=wrt))
     made = np.einsum("tkm,tk->tm", shafts.G, run.torque)
     whole = c.dynamics(wrt=wrt, motors=True)
-    need = whole.effort(run.qd, run.qdd)
+    need = whole.inverse_dynamics(run.qd, run.qdd)
     assert np.abs(need - made - T).max() < 1e-9 * np.abs(need).max()
     assert mismatch(run.energy.kinetic, whole.kinetic_energy(run.qd)) < 1e-12
     speed = np.einsum("tkm,tm->tk", shafts.G, run.qd)
@@ -160,9 +160,9 @@ def test_prescribed_motion_takes_what_motors_do_not_give() -> None:
     a = float(m.at().value("A"))
     led = lambda t: (a + 0.2 * t**2, 0.4 * t, 0.4)  # noqa: E731
     run = kic.simulate(m, m.at(), [0, 0.05, 0.1], prescribed={"A": led}, voltage=[4.0, -2.0], **TIGHT)
-    c, train = run.configuration, m._model.train
+    c, train = run.configuration, m._model.drive_train
     N = train.shafts(c.coefficients(train.joints, order=1)).G
-    need = c.dynamics(motors=True).effort(run.qd, run.qdd) - np.einsum("tkm,tk->tm", N, run.torque)
+    need = c.dynamics(motors=True).inverse_dynamics(run.qd, run.qdd) - np.einsum("tkm,tk->tm", N, run.torque)
     assert mismatch(run.effort[:, 0], need[:, 0]) < 1e-9
     assert np.abs(need[:, 1]).max() < 1e-9 * np.abs(need[:, 0]).max()
     assert np.abs(run.energy.residual).max() < 1e-9

@@ -282,7 +282,7 @@ def test_what_is_asked_wrongly() -> None:
 
 def test_shipped_hands_and_walkers() -> None:
     """The loads that a run is judged by are those of the joint forces, where they are known."""
-    from kic.simulation.contact_monitor import Watch
+    from kic.simulation.contact_monitor import ContactMonitor
     from kic.simulation.coordinates import Chart
     from kic.simulation.motion import Motion
 
@@ -295,9 +295,9 @@ def test_shipped_hands_and_walkers() -> None:
         motion = Motion(m._model, c.coordinates, lambda t, now, T=T: T, {})
         chart = Chart(motion, c.coordinates, c.state, np.array([c.value(x) for x in c.coordinates]))
         y = chart.pack(c.state, v, np.zeros(3))
-        load, play, _ = Watch(m._model, c.coordinates).loads(chart, 0.0, y)
+        load, play, _ = ContactMonitor(m._model, c.coordinates).loads(chart, 0.0, y)
         assert not play.size
-        a = c.dynamics().acceleration(v, T)
+        a = c.dynamics().forward_dynamics(v, T)
         f = c.joint_forces(v, a)
         assert np.abs(load - f._touch).max() < 1e-9 * np.abs(load).max()
         assert np.abs(f.effort - T).max() < 1e-9 * np.abs(f.effort).max() + 1e-9

@@ -11,15 +11,15 @@ import numpy as np
 
 from kic.actuation.internal_loads import InternalLoads, Space, stiffness
 from kic.configuration import Configuration
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, LimitError, shown
+from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, numbers, spread, surviving, trailing
+from kic.numerics.arrays import broadcast_batches, numbers, scatter, map_valid_members, as_array
 from kic.numerics.convex_programs import least_largest, nearest, reach
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 
 CRITERIA = ("minimum norm", "limits", "least largest share")
 # weights worse than this, each scaled by its own size, are no measure
@@ -79,9 +79,9 @@ class Bounds:
 def _efforts(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray:
     """Real numbers (..., A), perhaps infinite; a single one stands for all."""
     a = numbers(name, value)
-    a = np.full(len(labels), a) if a.ndim == 0 else trailing(name, a, len(labels), finite=False)
+    a = np.full(len(labels), a) if a.ndim == 0 else as_array(name, a, len(labels), finite=False)
     if a.dtype != np.float64 or np.isnan(a).any():
-        raise InputError(f"Expected `{name}` to be real numbers, got {shown(value)}.")
+        raise InputError(f"Expected `{name}` to be real numbers, got {short_repr(value)}.")
     return a
 
 
@@ -101,17 +101,17 @@ class Metric:
     root: np.ndarray
 
     @classmethod
-    def of(cls, criterion: Any, bounds: Bounds | None, labels: tuple[str, ...], model: Model) -> Metric:
+    def of(cls, criterion: Any, bounds: Bounds | None, labels: tuple[str, ...], model: CompiledModel) -> Metric:
         """From a criterion by name, weights (A,) or a matrix (..., A, A)."""
         if not isinstance(criterion, str):
             return cls("weights", _root(criterion, labels))
         if criterion not in CRITERIA:
             raise InputError(
                 f"Expected `criterion` to be one of {', '.join(map(repr, CRITERIA))}, weights (A,) or a "
-                f"matrix (..., A, A), got {shown(criterion)}."
+                f"matrix (..., A, A), got {short_repr(criterion)}."
             )
         if criterion == "minimum norm":
-            turning = {row_unit(model.drawing, x) == "rad" for x in labels}
+            turning = {row_unit(model.description, x) == "rad" for x in labels}
             if len(turning) > 1:
                 raise InputError(
                     "A minimum norm would add squares of forces and of moments here, and its answer depend "
@@ -130,7 +130,7 @@ def _root(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     """F⁻¹ of weights (A,) or a symmetric positive definite W (..., A, A)."""
     count = len(labels)
     a = numbers("criterion", weights)
-    a = trailing("criterion", a, count) if a.ndim < 2 else trailing("criterion", a, count, count)
+    a = as_array("criterion", a, count) if a.ndim < 2 else as_array("criterion", a, count, count)
     if a.dtype != np.float64:
         raise InputError(f"Expected weights to be real numbers, got {a.dtype}.")
     if a.ndim == 1:
@@ -223,10 +223,10 @@ class Distribution:
         """Stiffness K = −Σ T_i H_i (..., M, M) of these efforts; see `InternalLoads.stiffness`."""
         return stiffness(self.H, self.effort)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled table of the efforts, to print or to show."""
         where = ", ".join(self.coordinates)
-        sheet = Sheet(f"efforts of {len(self.actuators)} actuators for {where}, by {self.criterion}")
+        sheet = Summary(f"efforts of {len(self.actuators)} actuators for {where}, by {self.criterion}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -242,13 +242,13 @@ class Distribution:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
-def labels_of(model: Model, actuators: str | Iterable[str]) -> tuple[str, ...]:
+def labels_of(model: CompiledModel, actuators: str | Iterable[str]) -> tuple[str, ...]:
     """Rows at which efforts act, all of which can do work."""
     return model.actuators(names_of(actuators, "actuators"))
 
@@ -270,7 +270,7 @@ class Sharing:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         c: Coefficients,
         criterion: Any,
         limits: Any,
@@ -304,7 +304,7 @@ class Sharing:
 
     def space(self, members: Any) -> Space:
         """Efforts on freedoms in some members."""
-        name = self.model.drawing.name
+        name = self.model.description.name
         parts = self.G[members], self.H[members], self._root[members]
         scaling = replace(self._scaling, error=self._error[members])
         return Space(*parts, scaling, self.labels, self.coordinates, name)
@@ -335,8 +335,8 @@ def _distribute(
             T = _inside(sharing, space, needed, T, low[members], high[members], criterion)
         return np.stack([T, T - needed], axis=1)
 
-    good, found = surviving(sharing.ok, failures, answer)
-    effort, internal = (sharing.batched(spread(found, good)[:, k]) for k in (0, 1))
+    good, found = map_valid_members(sharing.ok, failures, answer)
+    effort, internal = (sharing.batched(scatter(found, good)[:, k]) for k in (0, 1))
     G, H = (sharing.batched(a) for a in (sharing.G, sharing.H))
     demand = np.broadcast_to(demand, (*sharing.batch, demand.shape[-1]))
     return Distribution(
@@ -412,8 +412,8 @@ def _internal_loads(sharing: Sharing, failures: str) -> InternalLoads:
         space = sharing.space(members)
         return np.stack([space.basis, space.dual], axis=1)
 
-    good, found = surviving(sharing.ok, failures, answer)
-    basis, dual = (sharing.batched(spread(found, good)[:, k]) for k in (0, 1))
+    good, found = map_valid_members(sharing.ok, failures, answer)
+    basis, dual = (sharing.batched(scatter(found, good)[:, k]) for k in (0, 1))
     G, H = (sharing.batched(a) for a in (sharing.G, sharing.H))
     return InternalLoads(sharing.labels, sharing.coordinates, sharing.metric.name, basis, dual, G, H)
 
@@ -425,17 +425,17 @@ def _actuator_dynamics(sharing: Sharing, dynamics: Dynamics, failures: str) -> D
             "The least largest share is no linear law of the effort and has no I* and P* of its own. Take "
             "another criterion, or distribute() the effort."
         )
-    good, inverse = surviving(sharing.ok, failures, lambda members: sharing.space(members).inverse())
+    good, inverse = map_valid_members(sharing.ok, failures, lambda members: sharing.space(members).inverse())
     quasi = sharing.c.quasi.intersection(sharing.coordinates)
     left = Coefficients(
-        sharing.coordinates, sharing.labels, sharing.batched(spread(inverse, good)), quasi=sharing.c.quasi
+        sharing.coordinates, sharing.labels, sharing.batched(scatter(inverse, good)), quasi=sharing.c.quasi
     )
     return dynamics.transfer(Coefficients.identity(sharing.coordinates, quasi), left=left)
 
 
 def efforts_of(name: str, value: Any, size: int) -> np.ndarray:
     """Finite real numbers (..., size)."""
-    a = trailing(name, value, size)
+    a = as_array(name, value, size)
     if a.dtype != np.float64:
         raise InputError(f"Efforts are distributed in real numbers; `{name}` holds {a.dtype}.")
     return a

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import ROUNDOFF, Sheet, member
+from kic.display import ROUNDOFF, Summary, member
 from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
-from kic.numerics.arrays import broadcast_batches, trailing
+from kic.numerics.arrays import broadcast_batches, as_array
 
 # of units of the last digit, times the condition: a row of the basis below this is none
 _DIGITS = 1e3 * float(np.finfo(float).eps)
@@ -260,7 +260,7 @@ class InternalLoads:
         return stiffness(self.H, T)
 
     def _matched(self, size: int, **given: Any) -> list[np.ndarray]:
-        arrays = [trailing(name, value, size) for name, value in given.items()]
+        arrays = [as_array(name, value, size) for name, value in given.items()]
         broadcast_batches(loads=self.batch, **{k: a.shape[:-1] for k, a in zip(given, arrays, strict=True)})
         return arrays
 
@@ -285,11 +285,11 @@ class InternalLoads:
         idle = [x for x, has in zip(self.actuators, there.any(axis=1), strict=True) if not has]
         return said + ([f"No part in any: {', '.join(idle)}."] if idle else [])
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled table of the basis, and what it means, to print or to show."""
         plural = "load" if self.dimension == 1 else "loads"
         count, freedoms = len(self.actuators), len(self.coordinates)
-        sheet = Sheet(
+        sheet = Summary(
             f"{self.dimension} internal {plural} of {count} actuators on {freedoms} freedoms, orthonormal by "
             f"{self.criterion}"
         )
@@ -305,7 +305,7 @@ class InternalLoads:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()

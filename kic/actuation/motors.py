@@ -10,11 +10,11 @@ import numpy as np
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError
 from kic.kinematics.coefficients import Coefficients
-from kic.numerics.arrays import trailing
+from kic.numerics.arrays import as_array
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
-    from kic.dynamics.drive_train import Drive
+    from kic.dynamics.drive_train import MotorDemand
 
 
 def motor_demand(
@@ -25,16 +25,16 @@ def motor_demand(
     wrt: str | Iterable[str] | None = None,
     applied: dict[str, Any] | None = None,
     failures: Literal["raise", "mask"] = "raise",
-) -> Drive:
+) -> MotorDemand:
     """What the motors do in a motion: speeds, torques, currents and voltages of each.
 
     See `Configuration.drive`.
     """
-    train = configuration._model.train
+    train = configuration._model.drive_train
     d = configuration.dynamics(wrt, applied, failures)
     M = len(d.coordinates)
-    v, a = trailing("qd", qd, M), trailing("qdd", qdd, M)
-    j = None if qddd is None else trailing("qddd", qddd, M)
+    v, a = as_array("qd", qd, M), as_array("qdd", qdd, M)
+    j = None if qddd is None else as_array("qddd", qddd, M)
     if j is None and train.inductance.any():
         slow = [name for name, L in zip(train.names, train.inductance, strict=True) if L]
         raise InputError(
@@ -46,7 +46,7 @@ def motor_demand(
     rate = None
     if j is not None:
         rate = configuration.linearize(v, a, wrt, applied=applied, failures=failures).rate(j)
-    return train.drive(shafts, d.effort(v, a), rate, v, a, j)
+    return train.drive(shafts, d.inverse_dynamics(v, a), rate, v, a, j)
 
 
 def motor_shafts(
@@ -56,7 +56,7 @@ def motor_shafts(
     failures: Literal["raise", "mask"],
 ) -> Coefficients:
     """The shafts of the motors as rows."""
-    train = configuration._model.train
+    train = configuration._model.drive_train
     return train.shafts(configuration.coefficients(train.joints, order, wrt, failures))
 
 
@@ -64,7 +64,7 @@ def rotor_dynamics(
     configuration: Configuration, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
 ) -> Dynamics:
     """Rotors and damping of the motors."""
-    train = configuration._model.train
+    train = configuration._model.drive_train
     if train.friction.any():
         dry = [name for name, f in zip(train.names, train.friction, strict=True) if f]
         raise InputError(
@@ -78,7 +78,7 @@ def rotor_dynamics(
 
 def dry_friction(configuration: Configuration, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
     """Efforts (..., M) of dry friction in the motors, whose shafts must turn."""
-    train = configuration._model.train
+    train = configuration._model.drive_train
     stuck = (train.friction != 0) & (shafts.velocity(v) == 0)
     if stuck.any():
         names = np.array(train.names)[stuck.reshape(-1, len(train.names)).any(axis=0)].tolist()

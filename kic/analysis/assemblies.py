@@ -10,17 +10,17 @@ import numpy as np
 
 from kic.analysis.body_places import numbered, tell
 from kic.configuration import Configuration
-from kic.display import Sheet
-from kic.errors import InputError, PostureError, shown, unknown
+from kic.display import Summary
+from kic.errors import InputError, ConfigurationError, short_repr, unknown
 from kic.kernels.layout import REVOLUTE
-from kic.kinematics.state import gaps
+from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
-from kic.position import beginning
+from kic.position import initial_states
 from kic.transfer.closure import Closure
-from kic.transfer.compiled_model import Model
-from kic.transfer.coordinate_transfer import Transfer
-from kic.transfer.targets import Aims, Targets
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.targets import BatchTargets, Targets
 
 # postures closer than this (rad, or characteristic lengths) are one; a double root is known less well
 SAME, SAME_SINGULAR = 1e-5, 1e-3
@@ -63,17 +63,17 @@ class Assemblies(Configuration):
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         states: np.ndarray,
         starts: int,
         hits: np.ndarray,
         singular: np.ndarray,
         continued: np.ndarray | None = None,
-        aims: Aims | None = None,
+        aims: BatchTargets | None = None,
     ) -> None:
         ok = np.isfinite(states).all(axis=1).reshape(hits.shape)
         super().__init__(model, hits.shape, states, None if ok.all() else ok, aims)
-        self.starts, self.hits, self.singular = starts, hits, singular
+        self.starts, self.counts, self.singular = starts, hits, singular
         self.continued = np.zeros(hits.shape, dtype=bool) if continued is None else continued
 
     def __getitem__(self, members: Any) -> Configuration:  # type: ignore[override]
@@ -108,12 +108,12 @@ class Assemblies(Configuration):
         >>> found.places("link6").tolist()
         [0]
         """
-        self._model.drawing.part(of, "bodies")
-        states = self._states.reshape(*self.hits.shape[:1], -1, self._states.shape[-1])
+        self._model.description.part(of, "bodies")
+        states = self._states.reshape(*self.counts.shape[:1], -1, self._states.shape[-1])
         same = np.where(self.singular, SAME_SINGULAR, SAME).reshape(states.shape[:2])
-        return numbered(self._model, states, same, of).reshape(self.hits.shape)
+        return numbered(self._model, states, same, of).reshape(self.counts.shape)
 
-    def sheet(self, of: str | None = None) -> Sheet:
+    def summary(self, of: str | None = None) -> Summary:
         """Labelled table of the postures found, to print or to show.
 
         Parameters
@@ -121,13 +121,13 @@ class Assemblies(Configuration):
         of : str, optional
             A body of one target's postures: the table is of its places, and of who is there.
         """
-        count = len(self.hits)
-        if self.hits.ndim > 1:
+        count = len(self.counts)
+        if self.counts.ndim > 1:
             if of is not None:
                 raise InputError(f"A batch has no one table of places. Ask places('{of}').", name=of)
             return self._branches()
-        sheet = Sheet(f"{self.name}: {count} distinct posture{'s' if count > 1 else ''} found")
-        sheet.say(f"{int(self.hits.sum())} of {self.starts} starts led to them; there may be others")
+        sheet = Summary(f"{self.name}: {count} distinct posture{'s' if count > 1 else ''} found")
+        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts led to them; there may be others")
         if self.singular.any():
             which = ", ".join(map(str, np.flatnonzero(self.singular)))
             why = "at the limit of reach, or with a motion left over"
@@ -135,18 +135,18 @@ class Assemblies(Configuration):
         if of is not None:
             return tell(sheet, self._model, self._states, self.places(of), of)
         if count > MANY:
-            body = self._model.drawing.bodies[-1].name  # what a mechanism is for is mostly drawn last
+            body = self._model.description.bodies[-1].name  # what a mechanism is for is mostly drawn last
             sheet.say(f"told apart by all joints; by the places of '{body}' alone: .sheet('{body}').text()")
-        names = self.coordinates if self._model.direct else self._model.tree.columns
+        names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
         sheet.matrix("postures", [str(k) for k in range(count)], list(names), self.phi)
         return sheet
 
-    def _branches(self) -> Sheet:
+    def _branches(self) -> Summary:
         """The table for a batch of inputs: how many postures its members have."""
-        number, members = self.ok.sum(axis=0), self.hits[0].size if len(self.hits) else 0
-        sheet = Sheet(f"{self.name}: distinct postures found at each of {members} members {self.batch[1:]}")
-        sheet.say(f"{int(self.hits.sum())} of {self.starts} starts led to them; there may be others")
-        have = [int((number == n).sum()) for n in range(len(self.hits) + 1)]
+        number, members = self.ok.sum(axis=0), self.counts[0].size if len(self.counts) else 0
+        sheet = Summary(f"{self.name}: distinct postures found at each of {members} members {self.batch[1:]}")
+        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts led to them; there may be others")
+        have = [int((number == n).sum()) for n in range(len(self.counts) + 1)]
         rows = [str(n) for n, several in enumerate(have) if several]
         sheet.texts("postures", rows, ["members that have so many"], [[str(n)] for n in have if n])
         return sheet
@@ -156,7 +156,7 @@ class Assemblies(Configuration):
 class Search:
     """What is looked for, and from where: checked arguments of `Mechanism.assemblies`."""
 
-    model: Model
+    model: CompiledModel
     targets: Targets
     closure: Closure
     base: np.ndarray
@@ -193,7 +193,7 @@ class Search:
 
 
 def searched(
-    model: Model,
+    model: CompiledModel,
     inputs: Any,
     near: Configuration | None,
     starts: int,
@@ -205,9 +205,9 @@ def searched(
     try:
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise InputError(f"Expected `seed` to be a whole number or a Generator, got {shown(seed)}.") from None
+        raise InputError(f"Expected `seed` to be a whole number or a Generator, got {short_repr(seed)}.") from None
     targets = model.targets(inputs)
-    base, around = beginning(model, near)
+    base, around = initial_states(model, near)
     if around:
         raise InputError(f"Expected `near` to be one posture, got a batch {around}.")
     closure = model.closure(targets.names, targets.held)
@@ -219,9 +219,9 @@ def one_target(search: Search) -> Assemblies:
     model, targets, closure = search.model, search.targets, search.closure
     why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
     if why:
-        raise PostureError(f"'{model.drawing.name}' has no such posture: {why}.", failed=[()], reasons=[why])
+        raise ConfigurationError(f"'{model.description.name}' has no such posture: {why}.", failed=[()], reasons=[why])
     values = np.repeat(targets.values[None], search.starts, axis=0)
-    ended, left, reasons = closure.find(search.begin(search.starts, values), values)
+    ended, left, reasons = closure.newton_global(search.begin(search.starts, values), values)
     closed = np.array([not reason for reason in reasons])
     if not closed.any():
         refuse(search, ended, left, reasons)
@@ -236,17 +236,17 @@ def one_target(search: Search) -> Assemblies:
     return Assemblies(model, states, search.starts, hits, closure.condition(states) > SINGULAR)
 
 
-def limits_of(model: Model, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
+def limits_of(model: CompiledModel, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
     """Lower and upper limit of each coordinate that has some."""
     if limits is None:
         return {}
     if not isinstance(limits, Mapping):
-        raise InputError(f"Expected `limits` to be a dict of joint to (lower, upper), got {shown(limits)}.")
-    components = [c for joint in model.drawing.joints for c in joint.components]
+        raise InputError(f"Expected `limits` to be a dict of joint to (lower, upper), got {short_repr(limits)}.")
+    components = [c for joint in model.description.joints for c in joint.components]
     bounds = {}
     for key, pair in limits.items():
         if key not in components:
-            raise unknown("coordinate of a joint", key, model.drawing.name, components)
+            raise unknown("coordinate of a joint", key, model.description.name, components)
         if not model.value_rows(key)[1] or key in _turns_of_balls(model.tree):
             raise InputError(
                 f"'{key}' is a turn of a ball, which has no coordinate that `limits` could hold."
@@ -263,7 +263,7 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
         lower, upper = np.nan, np.nan
     if not lower <= upper:
         raise InputError(
-            f"Expected `limits` of '{name}' to be two numbers, the lower one first, got {shown(pair)}."
+            f"Expected `limits` of '{name}' to be two numbers, the lower one first, got {short_repr(pair)}."
         )
     return lower, upper
 
@@ -273,7 +273,7 @@ def _turns_of_balls(tree: Tree) -> set[str]:
 
 
 def _starts(
-    model: Model,
+    model: CompiledModel,
     base: np.ndarray,
     bounds: dict[str, tuple[float, float]],
     count: int,
@@ -323,25 +323,25 @@ def _closest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: floa
     return np.take_along_axis(turns, np.argmin(cost, axis=1)[:, None], axis=1)[:, 0]
 
 
-def beyond_limits(model: Model, states: np.ndarray, bounds: dict[str, tuple[float, float]]) -> np.ndarray:
+def beyond_limits(model: CompiledModel, states: np.ndarray, bounds: dict[str, tuple[float, float]]) -> np.ndarray:
     """How far (K, limits) each limited coordinate is beyond its limits."""
     tree, postures = model.tree, Configuration(model, (len(states),), states)
     columns = []
     for name, (lower, upper) in bounds.items():
         value = postures.value(name)
-        if name not in tree.column and model.rows(name, 1).answer.rows.angles:  # known but for full turns
+        if name not in tree.column and model.rows(name, 1).layout.rows.angles:  # known but for full turns
             value = _closest_turn(value, np.full(len(value), np.clip(0.0, lower, upper)), lower, upper)
         columns.append(np.maximum(np.maximum(lower - value, value - upper), 0.0))
     return np.stack(columns, axis=1) if columns else np.zeros((len(states), 0))
 
 
-def apart(transfer: Transfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def apart(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """How far states (K, S) are from others (K, S) or one (S,), but for full turns: the largest gap, (K,)."""
     tree = transfer.tree
     b = np.broadcast_to(b, a.shape).copy()
     at = tree.cols[tree.cols[:, 1] == REVOLUTE, 3]
     b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
-    return gaps(tree, a, b, transfer.column_scale).max(axis=1, initial=0.0)
+    return distance(tree, a, b, transfer.column_scale).max(axis=1, initial=0.0)
 
 
 def sameness(condition: np.ndarray) -> np.ndarray:
@@ -353,7 +353,7 @@ def distinct(closure: Closure, base: np.ndarray, states: np.ndarray) -> tuple[np
     """Which states (K, S) are distinct postures, the closest to the base first, and how many led to each."""
     t = closure.transfer
     same = sameness(closure.condition(states))
-    far = np.linalg.norm(gaps(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1)
+    far = np.linalg.norm(distance(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1)
     rest = np.argsort(far, kind="stable")
     kept, hits = [], []
     while rest.size:
@@ -372,8 +372,8 @@ def refuse_limits(search: Search, states: np.ndarray, beyond: np.ndarray, starts
     least = int(np.argmin(beyond.max(axis=1)))
     worst = list(bounds)[int(np.argmax(beyond[least]))]
     kept, _ = distinct(search.closure, search.base, states)
-    raise PostureError(
-        f"'{model.drawing.name}' has such postures ({len(kept)} found from {starts} starts), but none within "
+    raise ConfigurationError(
+        f"'{model.description.name}' has such postures ({len(kept)} found from {starts} starts), but none within "
         f"`limits`: the nearest exceeds those of '{worst}' by {beyond[least].max():.3g}. Widen them, or move "
         "the target.",
         failed=search.members,
@@ -391,8 +391,8 @@ def refuse(search: Search, states: np.ndarray, left: np.ndarray, reasons: list[s
     why = flipped[0] if flipped else f"the nearest misses by {left[best]:.2e}"
     members, model = search.members, search.model
     where = f" at any of {len(members)} members" if search.targets.batch else ""
-    raise PostureError(
-        f"No posture of '{model.drawing.name}' with these values was found{where} from {len(states)} starts: "
+    raise ConfigurationError(
+        f"No posture of '{model.description.name}' with these values was found{where} from {len(states)} starts: "
         f"{why}. Move the target, or try more `starts`.",
         failed=members,
         reasons=[why] * len(members),

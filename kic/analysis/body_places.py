@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet
+from kic.display import Summary
 from kic.numerics.rotations import vector_from_matrix
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.targets import reference_of
 
 # so many postures of each place are told by number
 MANY = 8
 
 
-def body_places(model: Model, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
+def body_places(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
     """Points (K, 3) of reference of a body in K states, and how it is turned from the drawing, (K, 3, 3)."""
     T = Configuration(model, (len(states),), states).displacement(body)
     return T[:, :3, :3] @ reference_of(model.tree, body) + T[:, :3, 3], T[:, :3, :3]
 
 
-def numbered(model: Model, states: np.ndarray, same: np.ndarray, body: str) -> np.ndarray:
+def numbered(model: CompiledModel, states: np.ndarray, same: np.ndarray, body: str) -> np.ndarray:
     """Numbers (K, B) of a body's places in K states (K, B, S) of each of B members, in their order.
 
     Closer than `same` (K, B) is one; -1 where there is no posture.
@@ -32,7 +32,7 @@ def numbered(model: Model, states: np.ndarray, same: np.ndarray, body: str) -> n
     return numbers
 
 
-def _numbered(model: Model, states: np.ndarray, same: np.ndarray, body: str) -> np.ndarray:
+def _numbered(model: CompiledModel, states: np.ndarray, same: np.ndarray, body: str) -> np.ndarray:
     """The same at one member: (K,) for states (K, S)."""
     point, turned = body_places(model, states, body)
     place = np.concatenate([point / model.length, turned.reshape(-1, 9)], axis=1)
@@ -46,9 +46,9 @@ def _numbered(model: Model, states: np.ndarray, same: np.ndarray, body: str) -> 
     return numbers
 
 
-def tell(sheet: Sheet, model: Model, states: np.ndarray, numbers: np.ndarray, body: str) -> Sheet:
+def tell(sheet: Summary, model: CompiledModel, states: np.ndarray, numbers: np.ndarray, body: str) -> Summary:
     """The table of a body's places, and which of the states (K, S) are there."""
-    count, unit = int(numbers.max()) + 1, model.drawing.units.length
+    count, unit = int(numbers.max()) + 1, model.description.units.length
     sheet.say(f"{count} place{'s' if count > 1 else ''} of '{body}'")
     first = np.array([np.argmax(numbers == n) for n in range(count)])
     point, turned = body_places(model, states[first], body)

@@ -16,7 +16,7 @@ from kic.kernels.layout import DIRECTION, OMEGA, POINT
 from kic.kinematics.closure_rows import closure_items, distance_item
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
@@ -29,14 +29,14 @@ from kic.transfer.free_bodies import cut_everywhere, freedom_items, spot
 REST = 1e-7
 
 
-class Bodies:
+class BodyTwists:
     """All bodies of a mechanism, and what ties them; those that fixed joints weld together are one unit.
 
     Ground is unit 0.
     """
 
     def __init__(self, closure: Closure) -> None:
-        drawing, t = closure.transfer.tree.drawing, closure.transfer
+        drawing, t = closure.transfer.tree.description, closure.transfer
         self.closure, self.drawing, self.length = closure, drawing, t.length
         self.names = tuple(body.name for body in drawing.bodies)
         joints = drawing.joints
@@ -56,7 +56,7 @@ class Bodies:
         self.ends = np.array(ends, dtype=np.intp).reshape(-1, 2)
         self.holds = np.array([j.type not in ("free", "fixed") for j in joints] + [True] * len(self.rods))
         self.freedoms = tuple(c for joint in joints for c in joint.components)
-        self.owner = np.repeat(np.arange(len(joints)), [joint.freedoms for joint in joints])
+        self.owner = np.repeat(np.arange(len(joints)), [joint.dof for joint in joints])
         self.couplings = np.zeros((len(drawing.couplings), len(self.freedoms)))
         for k, coupling in enumerate(drawing.couplings):
             for name, ratio in drawing.terms[coupling.name]:
@@ -75,7 +75,7 @@ class Bodies:
             Item(DIRECTION, f, local_b=tuple(chain.local_vector(f, e))) for f in frames for e in np.eye(3)
         ]
         items += [Item(OMEGA, f) for f in frames]
-        self._moving = RowsQuestion(chain, plain_rows(chain, items), 1)
+        self._moving = OutputQuery(chain, plain_rows(chain, items), 1)
         last = np.array([free.frame[name] for name in self.names])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
         self.scale = column_scales(free, self.length)[self._columns]
@@ -85,10 +85,10 @@ class Bodies:
         self.held_by = np.repeat(np.arange(len(held)), [sum(item.height for item in one) for one in held])
         self._left, self._left_scale = self._rows([freedom_items(free, j) for j in self.drawing.joints])
 
-    def _rows(self, made: list[list[Item]]) -> tuple[RowsQuestion, np.ndarray]:
+    def _rows(self, made: list[list[Item]]) -> tuple[OutputQuery, np.ndarray]:
         """Rows of the free bodies, and what they are divided by."""
         items = [item for of_joint in made for item in of_joint]
-        question = RowsQuestion(self._free, plain_rows(self._free, items), 1)
+        question = OutputQuery(self._free, plain_rows(self._free, items), 1)
         return question, row_scales(self._free, items, self.length)
 
     def beside(self, group: frozenset[int]) -> set[int]:
@@ -108,13 +108,13 @@ class Bodies:
         """Units that hold a group from outside."""
         return set(self.ends[self.holds & self.touched(group)].ravel().tolist()) - group
 
-    def view(self, state: np.ndarray, slack: float = 10.0) -> View:
+    def view(self, state: np.ndarray, slack: float = 10.0) -> TwistBasis:
         """The motions at a closed state (1, S), and all that they move.
 
         Of rounded dimensions conditions count as redundant within so many times the tolerance.
         """
         t, n = self.closure.transfer, len(self.names)
-        values, G = (x[0] for x in self._moving.answer.split(self._moving.table(state), (1,)))
+        values, G = (x[0] for x in self._moving.layout.split(self._moving.table(state), (1,)))
         rows = values.reshape(-1, 3)
         turned = np.swapaxes(rows[n : 4 * n].reshape(n, 3, 3), 1, 2)
         six = np.concatenate([rows[:n] - self.drawn, vector_from_matrix(turned)], axis=1)
@@ -122,7 +122,7 @@ class Bodies:
         phi[:, self._columns] = six.ravel()
         free = columns_to_states(self._free, phi)
         held, left = (
-            q.answer.split(q.table(free), (1,))[1][0][:, self._columns] * self.scale / scale[:, None]
+            q.layout.split(q.table(free), (1,))[1][0][:, self._columns] * self.scale / scale[:, None]
             for q, scale in ((self._held, self._held_scale), (self._left, self._left_scale))
         )
         N = null(self.closure.rows(state)[1][0], max(RANK_SHARE, slack * t.tolerance))
@@ -132,18 +132,18 @@ class Bodies:
         # motions of which the joints' rates are orthonormal
         U, sigma, V = np.linalg.svd(left @ X, full_matrices=False)
         back = V.T / sigma
-        return View(self, state, N @ back, X @ back, U, held, left, rows[:n], turned)
+        return TwistBasis(self, state, N @ back, X @ back, U, held, left, rows[:n], turned)
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class TwistBasis:
     """One posture: f independent motions, N (M, f) of the tree, X (6 B, f) of B bodies, R (F, f) of joints.
 
     Velocities are shares of the characteristic length. What joints hold, and the rates of their freedoms, are
     rows (…, 6 B) on the velocities of free bodies; `places` and `turned` are where these are.
     """
 
-    bodies: Bodies
+    bodies: BodyTwists
     state: np.ndarray
     N: np.ndarray
     X: np.ndarray

@@ -23,23 +23,23 @@ from kic.analysis.assemblies import (
     searched,
 )
 from kic.configuration import Configuration
-from kic.errors import PostureError
-from kic.kinematics.state import gaps
-from kic.position import followed, on_real, real_inputs
+from kic.errors import ConfigurationError
+from kic.kinematics.state import distance
+from kic.position import follow_complex_step, real_configuration, real_inputs
 from kic.transfer.closure import Closure
-from kic.transfer.compiled_model import Model
-from kic.transfer.continuation import REGULAR, lead
-from kic.transfer.targets import Aims
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.continuation import REGULAR, continue_to
+from kic.transfer.targets import BatchTargets
 
 
 @dataclass(frozen=True)
-class Course:
+class BranchTargets:
     """What the members of a batch were to have: rows with the closure, and their values (B, P)."""
 
     closure: Closure
     values: np.ndarray
 
-    def ends(self, states: np.ndarray, pairs: np.ndarray) -> list[End]:
+    def ends(self, states: np.ndarray, pairs: np.ndarray) -> list[BranchEnd]:
         """Where the ways of pairs (E, 2) end, from members with a posture, of states (B, S), to others.
 
         Members whose inputs are not finite are nowhere, and from where inputs drive nothing there is no way.
@@ -49,22 +49,22 @@ class Course:
         pairs = pairs[(self.closure.condition(states[begin]) < REGULAR)[place]]
         if not len(pairs):
             return []
-        outcome = lead(self.closure, states[pairs[:, 0]], self.values[pairs[:, 1]], told=False)
+        outcome = continue_to(self.closure, states[pairs[:, 0]], self.values[pairs[:, 1]], want_reasons=False)
         return [
-            End(int(member), int(after), state, bool(share < 1))
+            BranchEnd(int(member), int(after), state, bool(share < 1))
             for (member, after), state, share in zip(pairs, outcome.states, outcome.share, strict=True)
             if share > 0
         ]
 
-    def line(self, end: End) -> Line:
+    def line(self, end: BranchEnd) -> InputSegment:
         """The straight way of inputs that is left from where one ended."""
         values = self.closure.rows(end.state[None])[0]
-        left = self.closure.miss(self.closure.goal(self.values[[end.after]]), values)[0]
-        return Line(self.closure, values[0], left[: self.closure.transfer.first])
+        left = self.closure.residual(self.closure.goal(self.values[[end.after]]), values)[0]
+        return InputSegment(self.closure, values[0], left[: self.closure.transfer.first])
 
 
 @dataclass(frozen=True)
-class End:
+class BranchEnd:
     """The last posture (S,) on the way from a member to one after it, and whether it stopped there."""
 
     member: int
@@ -74,7 +74,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Line:
+class InputSegment:
     """A straight way of inputs: their rows with the closure, scaled values (P,) at its begin, direction."""
 
     closure: Closure
@@ -87,15 +87,15 @@ class Line:
         first = len(self.along)
         goal = self.begin.copy()
         goal[:first] += far * self.along
-        return -self.closure.miss(goal[None], values)[0, :first], G[0, :first]
+        return -self.closure.residual(goal[None], values)[0, :first], G[0, :first]
 
 
 # members beside the first have this share of the starts, and so many at least: their neighbours help
 SHARE, LEAST = 8, 8
 
 
-def assembled(
-    model: Model,
+def find_assemblies(
+    model: CompiledModel,
     inputs: Any,
     near: Configuration | None,
     starts: int,
@@ -103,11 +103,11 @@ def assembled(
     limits: Mapping[str, Any] | None,
 ) -> Assemblies:
     """Distinct postures found, for one target or a batch of them; see `Mechanism.assemblies`."""
-    if model.stepped:  # found in real numbers, then the step follows
-        real = assembled(model.real, real_inputs(inputs), on_real(model, near), starts, seed, limits)
+    if model.has_complex_step:  # found in real numbers, then the step follows
+        real = find_assemblies(model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits)
         targets = model.targets(inputs)
-        states = followed(model, targets, targets.values, real)._states
-        return Assemblies(model, states, real.starts, real.hits, real.singular, real.continued)
+        states = follow_complex_step(model, targets, targets.values, real)._states
+        return Assemblies(model, states, real.starts, real.counts, real.singular, real.continued)
     search = searched(model, inputs, near, starts, seed, limits)
     return several_targets(search) if search.targets.batch else one_target(search)
 
@@ -125,12 +125,12 @@ def several_targets(search: Search) -> Assemblies:
     able = np.array([not why for why in whys], dtype=bool) & np.isfinite(values).all(axis=1)
     if count and not able.any():
         why = str(next((w for w in whys if w), "inputs must be finite"))
-        raise PostureError(
-            f"'{model.drawing.name}' has no such posture at any of {count} members: {why}.",
+        raise ConfigurationError(
+            f"'{model.description.name}' has no such posture at any of {count} members: {why}.",
             failed=search.members,
             reasons=[str(w) or "inputs must be finite" for w in whys],
         )
-    found = _Found(search, values, able, before(batch))
+    found = _BranchTracker(search, values, able, before(batch))
     found.start()
     found.spread()
     if count and not any(map(len, found.states)):
@@ -154,7 +154,7 @@ def several_targets(search: Search) -> Assemblies:
         hits.reshape(whole),
         singular.reshape(whole),
         continued.reshape(whole),
-        Aims(targets.names, targets.held, np.tile(values, (shape[0], 1))),
+        BatchTargets(targets.names, targets.held, np.tile(values, (shape[0], 1))),
     )
 
 
@@ -174,7 +174,7 @@ def before(batch: tuple[int, ...]) -> np.ndarray:
     return parent
 
 
-class _Found:
+class _BranchTracker:
     """The postures found at each member so far.
 
     Attributes
@@ -212,7 +212,7 @@ class _Found:
         # the first member's are those of a search for it alone
         head = search.begin(search.starts, values[: search.starts])
         tail = search.begin(len(owner) - search.starts, values[search.starts :])
-        ended, left, reasons = search.closure.find(np.concatenate([head, tail]), values)
+        ended, left, reasons = search.closure.newton_global(np.concatenate([head, tail]), values)
         self.starts += len(owner)
         closed = np.array([not why for why in reasons])
         if not closed.any():
@@ -259,7 +259,7 @@ class _Found:
         """Lead posture k of member b to member c, for each way (b, k, c), and note where it ends."""
         search, t = self.search, self.search.closure.transfer
         start = np.stack([self.states[b][k] for b, k, _ in ways])
-        outcome = lead(search.closure, start, self.values[[c for _, _, c in ways]], told=False)
+        outcome = continue_to(search.closure, start, self.values[[c for _, _, c in ways]], want_reasons=False)
         self.starts += len(ways)
         good = np.flatnonzero([not why for why in outcome.reasons])
         # turns stay with the branch
@@ -301,7 +301,7 @@ class _Found:
                 own[on] = search.unwound(own[on], self.states[p][come[on]])
             new = np.flatnonzero(~on)
             far = np.linalg.norm(
-                gaps(t.tree, own[new], np.broadcast_to(search.base, own[new].shape), t.column_scale), axis=1
+                distance(t.tree, own[new], np.broadcast_to(search.base, own[new].shape), t.column_scale), axis=1
             )
             new = new[np.argsort(far, kind="stable")]
             free = [s for s in range(most) if s not in taken]

@@ -18,9 +18,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from kic.kinematics.queries import RowsQuestion
-from kic.kinematics.state import advance, way
-from kic.transfer.closure import CLOSED, Closure
+from kic.kinematics.queries import OutputQuery
+from kic.kinematics.state import integrate, difference
+from kic.transfer.closure import CLOSURE_RTOL, Closure
 
 # how far neighbours are: radians, or shares of the characteristic length
 NEARBY = 1e-2
@@ -56,7 +56,7 @@ ROUNDED = 30
 # chords of a finite curve at the smallest radii, and tangents that are independent
 TURN_ATOL, INDEPENDENT = 1e-2, 0.1
 # an equation of second or third order is met if it misses by less, in units of the conditions' own curvature
-MET = 1e-8
+EXTENSION_TOL = 1e-8
 # starts of the search for a motion that extends, where it has several first-order freedoms to choose from
 STARTS = 24
 # corrections of the search for a proof that there is none
@@ -96,7 +96,7 @@ def _closed(
     """
     t = closure.transfer
     step = ways * (radii / np.abs(ways).max(axis=1))[:, None]
-    states = advance(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
+    states = integrate(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
     free = None if pinned is None else np.linalg.svd(pinned)[0][:, pinned.shape[1] :]
     # rows that the tolerance makes redundant must not pull a configuration back to the reference
     least = max(SMALLEST_SHARE, 10 * t.tolerance)
@@ -115,7 +115,7 @@ def _closed(
         step = -np.einsum("bkn,bk->bn", V, inverse * np.einsum("bpk,bp->bk", U, missing[going]))
         step = step if free is None else step @ free.T
         step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0) / LARGEST_STEP)[:, None]
-        tried = advance(t.tree, states[going], step * t.column_scale)
+        tried = integrate(t.tree, states[going], step * t.column_scale)
         e, g = closure.rows(tried)
         left = np.linalg.norm(e, axis=1)
         better = (left < residual[going]) & np.isfinite(g).all(axis=(1, 2))
@@ -131,7 +131,7 @@ def _closed(
 def displacement(closure: Closure, state: np.ndarray, states: np.ndarray) -> np.ndarray:
     """Return scaled displacements (B, M) from a state (1, S) to states (B, S)."""
     t = closure.transfer
-    return way(t.tree, np.broadcast_to(state, states.shape), states) / t.column_scale
+    return difference(t.tree, np.broadcast_to(state, states.shape), states) / t.column_scale
 
 
 def tangent_space(closure: Closure, state: np.ndarray, first_order: int) -> np.ndarray:
@@ -347,13 +347,13 @@ def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[
             dropped = max(dropped, missed, *shares[rank:])
             kept = min(kept, shares[rank - 1])
             way = way / np.abs(way).max()
-            there = advance(t.tree, here, (RANGE_STEP * way * t.column_scale)[None])
+            there = integrate(t.tree, here, (RANGE_STEP * way * t.column_scale)[None])
             for _ in range(8):
                 values, G = (x[0] for x in closure.rows(there))
-                if np.linalg.norm(values[rows]) < CLOSED:
+                if np.linalg.norm(values[rows]) < CLOSURE_RTOL:
                     break
                 step = -np.linalg.pinv(G[rows], rcond=1e-10) @ values[rows]
-                there = advance(t.tree, there, (step * t.column_scale)[None])
+                there = integrate(t.tree, there, (step * t.column_scale)[None])
             else:
                 break
             here = there
@@ -362,7 +362,7 @@ def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[
 
 def _orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:
     t = closure.transfer
-    floor = 64 * ROUNDING * np.sqrt(len(t.scale)) * closure.limit / CLOSED
+    floor = 64 * ROUNDING * np.sqrt(len(t.scale)) * closure.limit / CLOSURE_RTOL
     # a residual above that of a longer step is the noise of a degenerate solution
     longer = np.minimum(residual, np.roll(residual, -1, axis=1))
     longer[:, -1] = residual[:, -1]
@@ -471,8 +471,8 @@ def obstructions(
     only the second order is asked for.
     """
     t = closure.transfer
-    question = RowsQuestion(t.tree, t.system.rows, order)
-    _, G, H, *more = (x[0][t.system.picked] for x in question.answer.split(question.table(state), (1,)))
+    question = OutputQuery(t.tree, t.system.rows, order)
+    _, G, H, *more = (x[0][t.system.picked] for x in question.layout.split(question.table(state), (1,)))
     scale, columns = t.scale, t.column_scale
     G = G / scale[:, None] * columns
     H = H / scale[:, None, None] * columns[:, None] * columns
@@ -495,7 +495,7 @@ def obstructions(
     Q, C = (np.tensordot(W.T, x, axes=1) for x in (bent, third))
     large = max(1.0, float(np.abs(bent).max(initial=0.0)))
     U, sizes, _ = np.linalg.svd(np.concatenate([x.reshape(len(Q), -1) for x in (Q, C)], axis=1))
-    count = int((sizes > MET * large).sum())
+    count = int((sizes > EXTENSION_TOL * large).sum())
     return tuple(np.tensordot(U.T[:count], x, axes=1) / large for x in (Q, C))  # type: ignore[return-value]
 
 
@@ -505,7 +505,7 @@ def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
 
     k = Q.shape[1]
     if k == 1:  # b does not count, for Q(a, a) = 0
-        return bool(np.abs(Q).max() < MET and np.abs(C).max() < MET)
+        return bool(np.abs(Q).max() < EXTENSION_TOL and np.abs(C).max() < EXTENSION_TOL)
 
     def missing(x: np.ndarray) -> np.ndarray:
         a, b = x[:k], x[k:]
@@ -526,7 +526,7 @@ def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
         a = rng.normal(size=k)
         start = np.concatenate([a / np.linalg.norm(a), np.zeros(k)])
         found = least_squares(missing, start, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
-        if np.abs(missing(found.x)).max() < MET and np.abs(found.x).max() < 1 / np.sqrt(MET):
+        if np.abs(missing(found.x)).max() < EXTENSION_TOL and np.abs(found.x).max() < 1 / np.sqrt(EXTENSION_TOL):
             return True
     return False
 
@@ -545,7 +545,7 @@ def definite(Q: np.ndarray) -> bool:
     weights = np.zeros(len(Q))
     for _ in range(TRIES):  # a perceptron: each direction that is still negative adds its own values
         values, vectors = np.linalg.eigh(np.tensordot(weights, Q, axes=1))
-        if values[0] > MET * np.abs(weights).max():
+        if values[0] > EXTENSION_TOL * np.abs(weights).max():
             return True
         weights = weights + np.einsum("sab,a,b->s", Q, vectors[:, 0], vectors[:, 0])
     return False

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet
-from kic.errors import InputError, SingularError, placed, shown
+from kic.display import Summary
+from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import RANK_SHARE
-from kic.transfer.input_selection import Ranking, least, null_space, ranking
+from kic.transfer.input_selection import Ranking, min_singular_value, null_space, ranking
 
 # a set that moves less than this can not drive the mechanism: closed postures are known to about 1e-13
 STILL = 1e-9
@@ -90,7 +90,7 @@ class IndependentSets:
         self.tried, self.total = tried, total
 
     @property
-    def freedoms(self) -> int:
+    def dof(self) -> int:
         """How many coordinates a set has."""
         return len(self.sets[0].names)
 
@@ -103,10 +103,10 @@ class IndependentSets:
     def __getitem__(self, k: int) -> IndependentSet:
         return item(self.sets, k)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled table of the sets, to print or to show."""
         among = ", ".join(self.among)
-        sheet = Sheet(f"{self._name}: independent sets of {self.freedoms} among {among}")
+        sheet = Summary(f"{self._name}: independent sets of {self.dof} among {among}")
         if self.tried == self.total:
             sheet.say(f"all {self.total} sets were tried" if self.total > 1 else "there is no other set")
         else:
@@ -114,7 +114,7 @@ class IndependentSets:
                 f"{self.tried} of {self.total} sets were tried, by pivoted QR and exchange of one coordinate "
                 "after the other; a better one may exist"
             )
-        if self.always and len(self.among) > self.freedoms:
+        if self.always and len(self.among) > self.dof:
             sheet.say(f"in every set: {', '.join(self.always)}")
         names = [", ".join(one.names) for one in self.sets]
         if self._batch:
@@ -134,16 +134,16 @@ class IndependentSets:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
-def independent_sets(model: Model, at: Any, among: Any, count: Any) -> IndependentSets:
+def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> IndependentSets:
     """Candidate sets ranked; see `Mechanism.independent_sets`."""
-    model.only_real("independent_sets()", "Ask the mechanism outside, and name coordinates inside.")
-    who, freedoms = model.drawing.name, model.freedoms
+    model.require_real("independent_sets()", "Ask the mechanism outside, and name coordinates inside.")
+    who, freedoms = model.description.name, model.dof
     count = integer("count", count, 1)
     if not freedoms:
         why = f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}"
@@ -157,7 +157,7 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
             count=len(labels),
         )
     states, members, batch = _postures(model, at)
-    with placed(members, batch):
+    with batch_indices(members, batch):
         J = _on_motions(model, labels, states, members, freedoms)
     found = ranking(J, valued, int(count))
     some = found.measures.max(axis=1, initial=0.0) > STILL
@@ -181,16 +181,16 @@ def independent_sets(model: Model, at: Any, among: Any, count: Any) -> Independe
     return IndependentSets(who, sets, among, always, batch, found.tried, found.total)
 
 
-def _candidates(model: Model, among: Any) -> tuple[tuple[str, ...], np.ndarray]:
+def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.ndarray]:
     """Rows that may be coordinates, and which of them have a value."""
-    drawing, tree = model.drawing, model.tree
+    drawing, tree = model.description, model.tree
     if among is None:
-        moving = [joint for joint in drawing.joints if joint.freedoms]
+        moving = [joint for joint in drawing.joints if joint.dof]
         # a free joint that is cut ties nothing
         names = tuple(j.name for j in moving if not (j in tree.cuts and j.type == "free"))
     else:
         names = names_of(among, "among")
-    still = [name for name in names if name in drawing.rods]
+    still = [name for name in names if name in drawing.fixed_distances]
     if still:
         raise InputError(
             f"Distance '{still[0]}' of '{drawing.name}' is fixed and can be no coordinate.", name=still[0]
@@ -202,13 +202,13 @@ def _candidates(model: Model, among: Any) -> tuple[tuple[str, ...], np.ndarray]:
     return tuple(value), np.array(list(value.values()), dtype=bool)
 
 
-def _postures(model: Model, at: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+def _postures(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """States (B, S), which members of the batch they are, and the batch."""
     if at is None:
-        return model.drawn, np.zeros(1, dtype=np.intp), ()
-    who = model.drawing.name
-    if not isinstance(at, Configuration) or at._model.drawing != model.drawing:
-        of = f", got one of '{at.name}'" if isinstance(at, Configuration) else f", got {shown(at)}"
+        return model.reference_state, np.zeros(1, dtype=np.intp), ()
+    who = model.description.name
+    if not isinstance(at, Configuration) or at._model.description != model.description:
+        of = f", got one of '{at.name}'" if isinstance(at, Configuration) else f", got {short_repr(at)}"
         raise InputError(f"Expected `at` to be a posture of '{who}', made by at(){of}.")
     if at._states.dtype != np.float64:
         raise InputError(f"Expected `at` to hold real numbers, got {at._states.dtype}.")
@@ -219,7 +219,7 @@ def _postures(model: Model, at: Any) -> tuple[np.ndarray, np.ndarray, tuple[int,
 
 
 def _on_motions(
-    model: Model, labels: tuple[str, ...], states: np.ndarray, members: np.ndarray, freedoms: int
+    model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, members: np.ndarray, freedoms: int
 ) -> np.ndarray:
     """Scaled rows (B, R, f) on the motions that the closure leaves."""
     closure = model.closure(labels)
@@ -238,7 +238,7 @@ def _on_motions(
             few = ", ".join(map(str, members[bad][:4])) + (", …" if bad.sum() > 4 else "")
             which = f" (members {few} of the batch)" if len(members) > 1 else ""
             raise SingularError(
-                f"Closure conditions of '{model.drawing.name}' depend on one another at this posture{which}: "
+                f"Closure conditions of '{model.description.name}' depend on one another at this posture{which}: "
                 f"it has more than {freedoms} freedoms here, and no set of {freedoms} coordinates drives it. "
                 "Give `at=` postures off this one, where several motions meet.",
                 freedoms=freedoms,
@@ -255,10 +255,10 @@ def _indispensable(J: np.ndarray, n: int, found: Ranking, valued: np.ndarray) ->
     rest = found.pool[found.pool != n]
     own = rest[valued[rest]]
     few = len(rest) < J.shape[2] or len(own) < found.share
-    return few or bool(((least(J[:, rest]) <= STILL) | (least(J[:, own], found.share) <= STILL)).all())
+    return few or bool(((min_singular_value(J[:, rest]) <= STILL) | (min_singular_value(J[:, own], found.share) <= STILL)).all())
 
 
-def _loose(model: Model, labels: tuple[str, ...], states: np.ndarray) -> str:
+def _loose(model: CompiledModel, labels: tuple[str, ...], states: np.ndarray) -> str:
     """What can move at the first of some postures while rows stand still."""
     closure = model.closure(labels)
-    return closure.transfer.loose(closure.rows(states[:1])[1][0])
+    return closure.transfer.unconstrained_coordinates(closure.rows(states[:1])[1][0])

@@ -25,9 +25,9 @@ from kic.analysis.finite_mobility import (
     tangent_space,
     weakest_over_range,
 )
-from kic.analysis.passive_freedoms import Idle, idle_freedoms
+from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
 from kic.transfer.closure import Closure
-from kic.transfer.coordinate_transfer import RANK_SHARE, Transfer
+from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
 
 # a condition worth less than this share of the strongest may be none, but for rounded dimensions
 WEAK = 1e-2
@@ -100,7 +100,7 @@ class Mobility:
         return MappingProxyType(self._conditions)
 
     @property
-    def _transfer(self) -> Transfer:
+    def _transfer(self) -> CoordinateTransfer:
         return self._closure.transfer
 
     @cached_property
@@ -192,12 +192,12 @@ class Mobility:
         return False if last and self._extension.certain else None
 
     @property
-    def freedoms(self) -> int:
+    def dof(self) -> int:
         """Number of freedoms."""
         return 0 if self.finite is False else max(self.nearby, default=self.first_order)
 
     @cached_property
-    def idle(self) -> tuple[Idle, ...]:
+    def passive_freedoms(self) -> tuple[PassiveFreedom, ...]:
         """Idle freedoms."""
         if not self.first_order:
             return ()
@@ -205,13 +205,13 @@ class Mobility:
         if not self.regular and self.nearby:  # the one with the most freedoms first
             others = others[np.argsort(-np.array(self.nearby), kind="stable")]
             others = others[: sum(n == max(self.nearby) for n in self.nearby)]
-            return idle_freedoms(self._closure, np.concatenate([self._state, others]), singular=True)
-        return idle_freedoms(self._closure, np.concatenate([self._state, others]))
+            return find_passive_freedoms(self._closure, np.concatenate([self._state, others]), singular=True)
+        return find_passive_freedoms(self._closure, np.concatenate([self._state, others]))
 
     @property
     def redundant(self) -> int:
         """Conditions that follow from the others."""
-        rank = self.coordinates - (self.freedoms if self.finite else self.first_order)
+        rank = self.coordinates - (self.dof if self.finite else self.first_order)
         return len(self._transfer.owners) - rank
 
     @cached_property
@@ -232,17 +232,17 @@ class Mobility:
 
     def _said(self, name: str) -> str:
         """A part with its kind."""
-        return self._transfer.tree.drawing.said(name)
+        return self._transfer.tree.description.describe(name)
 
     def _sources(self) -> str:
         """Where the conditions come from."""
-        drawing, cuts = self._transfer.tree.drawing, [joint.name for joint in self._transfer.tree.cuts]
+        drawing, cuts = self._transfer.tree.description, [joint.name for joint in self._transfer.tree.cuts]
         said = []
         for kind, verb, names in (
             ("loop", "cut at ", cuts),
             ("coupling", "", [c.name for c in drawing.couplings]),
-            ("fixed distance", "", list(drawing.rods)),
-            ("contact", "", [contact.name for contact in drawing.touching]),
+            ("fixed distance", "", list(drawing.fixed_distances)),
+            ("contact", "", [contact.name for contact in drawing.closed_contacts]),
         ):
             if names:
                 several = f"{len(names)} {kind}{'s' * (len(names) > 1)}"
@@ -287,7 +287,7 @@ class Mobility:
         weakest = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
         return (
             f"{weakest} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
-            f"closure_tolerance = {self._enough(kept - few):g} makes the mobility {self.freedoms + few}."
+            f"closure_tolerance = {self._enough(kept - few):g} makes the mobility {self.dof + few}."
         )
 
     def _enough(self, rank: int) -> float:
@@ -351,17 +351,17 @@ class Mobility:
 
     def _idling(self) -> str:
         """The idle freedoms, in sentences."""
-        if not self.idle:
+        if not self.passive_freedoms:
             return ""
-        several = len(self.idle) > 1
-        said = "; ".join(f"{one.text()}, in {_listed(one.coordinates)}" for one in self.idle[:_MANY])
-        more = f"; … {len(self.idle) - _MANY} more" if len(self.idle) > _MANY else ""
+        several = len(self.passive_freedoms) > 1
+        said = "; ".join(f"{one.summary()}, in {_listed(one.coordinates)}" for one in self.passive_freedoms[:_MANY])
+        more = f"; … {len(self.passive_freedoms) - _MANY} more" if len(self.passive_freedoms) > _MANY else ""
         return (
-            f" {_count(len(self.idle), 'idle freedom')}: {said}{more}. One coordinate of "
+            f" {_count(len(self.passive_freedoms), 'idle freedom')}: {said}{more}. One coordinate of "
             f"{'each' if several else 'it'} belongs to every coordinate set."
         )
 
-    def missed(self, rows: np.ndarray) -> str:
+    def undriven_freedom(self, rows: np.ndarray) -> str:
         """What idle freedoms some named rows leave at rest, in a sentence; '' for none.
 
         Parameters
@@ -370,16 +370,16 @@ class Mobility:
             First order of the rows at the posture, scaled as `Closure.rows` has it.
         """
         scale = self._transfer.column_scale
-        for one in self.idle:
+        for one in self.passive_freedoms:
             motion = one.motion / scale
             if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST:
                 return (
-                    f"{one.text()}: an idle freedom, of which every set needs a "
+                    f"{one.summary()}: an idle freedom, of which every set needs a "
                     f"coordinate, such as {_listed(one.coordinates[:3])}."
                 )
         return ""
 
-    def text(self) -> str:
+    def summary(self) -> str:
         """The account as a paragraph.
 
         Examples
@@ -389,7 +389,7 @@ class Mobility:
         'mobility 6: 6 tree coordinates, no closure condition.'
         """
         sure = "at most " if self.finite is None else ""
-        tree = f"mobility {sure}{self.freedoms}: {_count(self.coordinates, 'tree coordinate')}"
+        tree = f"mobility {sure}{self.dof}: {_count(self.coordinates, 'tree coordinate')}"
         if not self.conditions:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")
@@ -399,7 +399,7 @@ class Mobility:
         return f"{account} {self.doubt()}".rstrip()
 
     def __repr__(self) -> str:
-        return self.text()
+        return self.summary()
 
 
 def _rank(G: np.ndarray, share: float) -> int:

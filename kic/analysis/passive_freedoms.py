@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.analysis.body_twists import REST, Bodies, View, null
+from kic.analysis.body_twists import REST, BodyTwists, TwistBasis, null
 from kic.analysis.finite_mobility import beside, is_finite
 from kic.transfer.closure import Closure
 
@@ -29,7 +29,7 @@ GROUPS = 3000
 
 
 @dataclass(frozen=True, eq=False)
-class Idle:
+class PassiveFreedom:
     """An idle freedom: a motion of some bodies that leaves all others at rest.
 
     Attributes
@@ -71,7 +71,7 @@ class Idle:
         for array in (self.rates, self.point, self.axis, self.motion):
             array.flags.writeable = False
 
-    def text(self) -> str:
+    def summary(self) -> str:
         """What moves, and how.
 
         Examples
@@ -101,10 +101,10 @@ class Idle:
         return f"{names} move, of which '{self.body}' {verb}s {how}"
 
     def __repr__(self) -> str:
-        return f"{self.text()}; it shows in {', '.join(self.coordinates)}"
+        return f"{self.summary()}; it shows in {', '.join(self.coordinates)}"
 
 
-def idle_freedoms(closure: Closure, states: np.ndarray, singular: bool = False) -> tuple[Idle, ...]:
+def find_passive_freedoms(closure: Closure, states: np.ndarray, singular: bool = False) -> tuple[PassiveFreedom, ...]:
     """Idle freedoms at a closed state.
 
     Each must persist where its own motion leads, and in other postures beside.
@@ -122,12 +122,12 @@ def idle_freedoms(closure: Closure, states: np.ndarray, singular: bool = False) 
     -------
     tuple of Idle
     """
-    bodies = Bodies(closure)
+    bodies = BodyTwists(closure)
     if closure.transfer.tree.open or not bodies.count:
         return ()
     views = [bodies.view(state[None], 10.0 if k else 1.0) for k, state in enumerate(states)]
     base = views[1 if singular else 0]
-    found: list[Idle] = []
+    found: list[PassiveFreedom] = []
     spanned = np.zeros((base.R.shape[1], 0))
     for group, x in _groups(bodies, base):
         if _independent(spanned, x) and len(bodies.holders(group)) > 1:
@@ -139,8 +139,8 @@ def idle_freedoms(closure: Closure, states: np.ndarray, singular: bool = False) 
 
 
 def _judged(
-    bodies: Bodies, group: frozenset[int], x: np.ndarray, base: View, views: list[View]
-) -> Idle | None:
+    bodies: BodyTwists, group: frozenset[int], x: np.ndarray, base: TwistBasis, views: list[TwistBasis]
+) -> PassiveFreedom | None:
     """The idle freedom of a group's motion, if it is one wherever it was looked."""
     closure, generic = bodies.closure, views[-1]
     if not base.rigid(group, x) and not generic.tied(group, generic.moving(generic.of(group))):
@@ -163,7 +163,7 @@ def _judged(
     return _told(base, group, x)
 
 
-def _groups(bodies: Bodies, view: View) -> Iterator[tuple[frozenset[int], np.ndarray]]:
+def _groups(bodies: BodyTwists, view: TwistBasis) -> Iterator[tuple[frozenset[int], np.ndarray]]:
     """Groups of joined units with a motion (f,) of their own, that none of smaller groups inside them is."""
     level = {frozenset([u]) for u in range(1, bodies.count)}
     seen, known = len(level), list[tuple[frozenset[int], np.ndarray]]()
@@ -186,7 +186,7 @@ def _groups(bodies: Bodies, view: View) -> Iterator[tuple[frozenset[int], np.nda
         level = wider if seen <= GROUPS else set()
 
 
-def _told(view: View, group: frozenset[int], x: np.ndarray) -> Idle:
+def _told(view: TwistBasis, group: frozenset[int], x: np.ndarray) -> PassiveFreedom:
     """A motion of a group in numbers."""
     b = view.bodies
     rates = view.R @ x
@@ -213,7 +213,7 @@ def _told(view: View, group: frozenset[int], x: np.ndarray) -> Idle:
             first, last = min(on, key=on.__getitem__), max(on, key=on.__getitem__)
             several = on[last] - on[first] > view.share * b.length
             through = [name for name in on if name in (first, last)] if several else [next(iter(on))]
-    return Idle(
+    return PassiveFreedom(
         tuple(b.names[k] for k in moved),
         view.rigid(group, x),
         tuple(name for name, on in zip(b.freedoms, shows, strict=True) if on),
@@ -232,7 +232,7 @@ def _extent(spots: list[tuple[str, np.ndarray]]) -> float:
     return float(np.ptp([place for _, place in spots], axis=0).max()) if spots else 0.0
 
 
-def _joints_of(view: View, k: int) -> list[tuple[str, np.ndarray]]:
+def _joints_of(view: TwistBasis, k: int) -> list[tuple[str, np.ndarray]]:
     """Names and places of the joints of a body that have a point."""
     b = view.bodies
     return [

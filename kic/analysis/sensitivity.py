@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.description.description import KINDS, Part
 from kic.description.parts import Distance, Joint
-from kic.errors import InputError, KicError, shown, unknown
+from kic.errors import InputError, KicError, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import reals, stepping
 
@@ -48,7 +48,7 @@ def numbers_of(part: Part) -> Iterator[tuple[str, Number]]:
             continue
         count = _count(part, key, len(value))
         names = _COMPONENTS.get(key) or tuple(str(k + 1) for k in range(len(value)))
-        single = isinstance(part, Joint) and part.freedoms == 1 and key not in _COMPONENTS
+        single = isinstance(part, Joint) and part.dof == 1 and key not in _COMPONENTS
         for name, way in list(zip(names, np.eye(len(value)), strict=True))[:count]:
             yield f"{part.name}.{key}" + ("" if single else f".{name}"), Number(part.name, key, way)
         if key in ("axis", "axis2", "normal"):
@@ -203,7 +203,7 @@ def sensitivity(
     [[-19.62]]
     """
     if not callable(answer):
-        raise InputError(f"Expected `answer` to be a function of a mechanism, got {shown(answer)}.")
+        raise InputError(f"Expected `answer` to be a function of a mechanism, got {short_repr(answer)}.")
     if isinstance(of, Mechanism):
         designs, drawn = _of_names(of, parameters), of
     elif callable(of):
@@ -211,11 +211,11 @@ def sensitivity(
         if x is None or x.ndim != 1:
             raise InputError(
                 "Expected the numbers of which the mechanism is made to be a list (K,) of real ones, got "
-                f"{shown(parameters)}."
+                f"{short_repr(parameters)}."
             )
         designs, drawn = _of_numbers(of, x), None
     else:
-        raise InputError(f"Expected a mechanism, or a function that makes one from numbers, got {shown(of)}.")
+        raise InputError(f"Expected a mechanism, or a function that makes one from numbers, got {short_repr(of)}.")
     parts = [_derivative(label, design, answer) for label, design in designs]
     if not parts:
         if drawn is None:
@@ -244,16 +244,16 @@ def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
         return f"'{one}'", {one: 1.0}
     if not isinstance(one, Mapping) or not all(isinstance(name, str) for name in one):
         raise InputError(
-            f"Expected names of numbers, such as 'B.at.x', or a dict of names to weights, got {shown(one)}."
+            f"Expected names of numbers, such as 'B.at.x', or a dict of names to weights, got {short_repr(one)}."
         )
     weights = {name: reals(weight) for name, weight in one.items()}
     if not all(a is not None and a.ndim == 0 for a in weights.values()):
-        raise InputError(f"Expected weights to be numbers, got {shown(one)}.")
+        raise InputError(f"Expected weights to be numbers, got {short_repr(one)}.")
     for name in weights:
         find(m, name)
     if not any(weights.values()):
-        raise InputError(f"A parameter must move something; the weights of {shown(one)} are all zero.")
-    return shown(dict(one)), {name: float(a) for name, a in weights.items()}  # type: ignore[arg-type]
+        raise InputError(f"A parameter must move something; the weights of {short_repr(one)} are all zero.")
+    return short_repr(dict(one)), {name: float(a) for name, a in weights.items()}  # type: ignore[arg-type]
 
 
 def _of_numbers(
@@ -266,8 +266,8 @@ def _of_numbers(
         moved[k] += 1j * STEP
         m = build(moved)
         if not isinstance(m, Mechanism):
-            raise InputError(f"Expected the function to make a mechanism, got {shown(m)}.")
-        if not m.stepped:
+            raise InputError(f"Expected the function to make a mechanism, got {short_repr(m)}.")
+        if not m.has_complex_step:
             raise InputError(
                 f"The mechanism that was made does not depend on x[{k}], or its imaginary part was dropped "
                 "on the way, as by np.abs and np.real. Calculate with analytic functions of NumPy."
@@ -294,7 +294,7 @@ def _derivative(
             f"Sensitivity to {label}: `answer` put complex numbers into a real array, which would lose the "
             "derivative. Make its arrays complex, or with np.stack and np.zeros_like of what came."
         ) from None
-    if a.dtype.kind in "fiu" and not m.stepped:  # an axis turned about itself
+    if a.dtype.kind in "fiu" and not m.has_complex_step:  # an axis turned about itself
         return np.where(np.isnan(a), np.nan, 0.0)
     if a.dtype.kind in "fiub":
         raise InputError(
@@ -305,7 +305,7 @@ def _derivative(
         )
     if a.dtype.kind != "c":
         raise InputError(
-            f"Sensitivity to {label}: expected `answer` to return an array of numbers, got {shown(a)}. "
+            f"Sensitivity to {label}: expected `answer` to return an array of numbers, got {short_repr(a)}. "
             "Return one of its arrays, such as .G or .I."
         )
     return np.where(np.isnan(a.real), np.nan, a.imag / STEP)

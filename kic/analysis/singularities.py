@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from kic.analysis.branches import Course
+from kic.analysis.branches import BranchTargets
 from kic.analysis.finite_mobility import beside
 from kic.analysis.singularity_search import EXACT, Place, Search
 from kic.configuration import Configuration, single_values
-from kic.display import Sheet
+from kic.display import Summary
 from kic.errors import InputError
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import item, names_of
-from kic.transfer.compiled_model import Model
-from kic.transfer.input_selection import least, null_space
-from kic.transfer.targets import Aims
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.input_selection import min_singular_value, null_space
+from kic.transfer.targets import BatchTargets
 
 # what moves or counts less than this, beside the largest, is not named
 NAMED = 1e-6
@@ -77,7 +77,7 @@ class Singularity:
             said.append(f"{name} = {x:.5g} {unit}{f' ({np.degrees(x):.2f}°)' if unit == 'rad' else ''}")
         return ", ".join(said)
 
-    def text(self) -> str:
+    def summary(self) -> str:
         """What happens there, in words."""
         moves = self._listed(self.motion, True)
         if self.kind == "inputs":
@@ -105,7 +105,7 @@ class Singularity:
         return ", ".join([*said, *(["…"] if counting[MANY:] else [])])
 
     def __repr__(self) -> str:
-        return f"{self.text()}{f'; at {self.where()}' if self._where else ''}"
+        return f"{self.summary()}{f'; at {self.where()}' if self._where else ''}"
 
 
 class Singularities:
@@ -138,25 +138,25 @@ class Singularities:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         states: np.ndarray,
         ok: np.ndarray,
         inputs: Any,
         outputs: Any,
         posture: Callable[[np.ndarray], Any],
-        aims: Aims | None = None,
+        aims: BatchTargets | None = None,
     ) -> None:
         self._model, self._posture = model, posture
         self.inputs, self.outputs = _names(model, inputs, outputs)
         spans: dict[str, slice | None] = {"inputs": slice(0, len(self.inputs))}
         if self.outputs:
             spans["outputs"] = slice(len(self.inputs), len(self.inputs) + len(self.outputs))
-        if model.freedoms < model.tree.size:
+        if model.dof < model.tree.size:
             spans["closure"] = None
         self._closure = model.closure(self.inputs + self.outputs)
         self._spans = spans
-        course = None if aims is None else Course(model.closure(aims.names, aims.held), aims.values)
-        self._search = Search(self._closure, spans, model.freedoms, states, ok, course)
+        course = None if aims is None else BranchTargets(model.closure(aims.names, aims.held), aims.values)
+        self._search = Search(self._closure, spans, model.dof, states, ok, course)
         self.measures = self._search.measures
         self._refuse_what_is_always_singular()
 
@@ -166,14 +166,14 @@ class Singularities:
         return self._search.batch
 
     @property
-    def untold(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    def unresolved(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         """Neighbouring members that could not be joined by closed postures: of different branches, or too
         far apart. Between them nothing was looked for.
         """
         return self._search.untold
 
     @cached_property
-    def postures(self) -> tuple[Singularity, ...]:
+    def configurations(self) -> tuple[Singularity, ...]:
         """The singular postures found between the members given, never claimed to be all.
 
         Raises
@@ -184,23 +184,23 @@ class Singularities:
         if not self.batch:
             raise InputError(
                 f"Singular postures are looked for between neighbours, and one posture of "
-                f"'{self._model.drawing.name}' has none: ask a batch, made by path() or by at() over a grid. "
+                f"'{self._model.description.name}' has none: ask a batch, made by path() or by at() over a grid. "
                 "What this posture itself is worth say its `measures`."
             )
         return tuple(self._told(place) for place in self._search.places)
 
     def __iter__(self) -> Iterator[Singularity]:
-        return iter(self.postures)
+        return iter(self.configurations)
 
     def __len__(self) -> int:
-        return len(self.postures)
+        return len(self.configurations)
 
     def __getitem__(self, k: int) -> Singularity:
-        return item(self.postures, k)
+        return item(self.configurations, k)
 
     def _told(self, place: Place) -> Singularity:
         """What is free and what is lost at a place."""
-        model, tree, freedoms = self._model, self._model.tree, self._model.freedoms
+        model, tree, freedoms = self._model, self._model.tree, self._model.dof
         here, t = self._search.at(place.state[None]), self._closure.transfer
         G, N, span = here.G[0], here.basis[0], self._spans[place.kind]
         closing = G[t.first :]
@@ -223,7 +223,7 @@ class Singularities:
         asked = tuple(dict.fromkeys((*model.coordinates, *self.inputs)))
         where = zip(asked, single_values(posture, asked).tolist(), strict=True)
         seen = {name: x for name, x in where if np.isfinite(x)}  # balls in a loop have no values
-        units = {name: row_unit(model.drawing, name) for name in (*motion, *direction, *seen)}
+        units = {name: row_unit(model.description, name) for name in (*motion, *direction, *seen)}
         return Singularity(
             place.kind, posture, place.between, place.left, max(now, freedoms), motion,
             direction, conditions, units, seen,
@@ -232,7 +232,7 @@ class Singularities:
     def _motion(self, state: np.ndarray, rates: np.ndarray) -> dict[str, float]:
         """Rates of all joints from scaled ones (M,) of the tree's coordinates."""
         model = self._model
-        joints = tuple(j.name for j in model.drawing.joints if j.freedoms)
+        joints = tuple(j.name for j in model.description.joints if j.dof)
         t = model.transfer(tuple(n for n in joints if n not in _untied(model)))
         moved = t.values_and_rates(state[None])[1][0, : t.first] @ (rates * t.column_scale)
         largest = np.abs(moved / t.scale[: t.first]).max()
@@ -246,11 +246,11 @@ class Singularities:
                 continue
             here = self._search.at(_about(self._model))
             moved = np.where(np.isfinite(here.G), here.G, 1.0)[:, self._spans[kind]] @ here.basis
-            if len(moved) == 1 or (least(moved) > EXACT).any():
+            if len(moved) == 1 or (min_singular_value(moved) > EXACT).any():
                 continue
-            who = self._model.drawing.name
+            who = self._model.description.name
             if kind == "inputs":
-                still = f"{self._model.loose(names)} can move. {self._model.missed(names)}".rstrip()
+                still = f"{self._model.unconstrained_coordinates(names)} can move. {self._model.undriven_freedom(names)}".rstrip()
                 raise InputError(
                     f"Inputs {', '.join(names)} can drive '{who}' at no posture: while they stand still, "
                     f"{still}",
@@ -270,10 +270,10 @@ class Singularities:
                 names=names,
             )
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled account, to print or to show."""
-        who = self._model.drawing.name
-        sheet = Sheet(f"{who}: singular postures, found between the members of a batch {self.batch}")
+        who = self._model.description.name
+        sheet = Summary(f"{who}: singular postures, found between the members of a batch {self.batch}")
         least = []
         for measure in self.measures.values():
             if not np.isfinite(measure).any():
@@ -290,34 +290,34 @@ class Singularities:
             sheet.texts("least measure", [names.get(k, k) for k in kinds], ["value", "at member"], least)
         if not self.batch:
             return sheet
-        if self.untold:
-            few = "; ".join(f"{_member(a)} and {_member(b)}" for a, b in self.untold[:4])
+        if self.unresolved:
+            few = "; ".join(f"{_member(a)} and {_member(b)}" for a, b in self.unresolved[:4])
             sheet.say(
                 f"not looked at, for no closed postures were found between them: members {few}"
-                f"{'; …' if len(self.untold) > 4 else ''}"
+                f"{'; …' if len(self.unresolved) > 4 else ''}"
             )
-        if not self.postures:
+        if not self.configurations:
             sheet.say("none was found")
-        for one in self.postures:
+        for one in self.configurations:
             where = " and ".join(_member(k) for k in one.between)
             said = f"between {where}" if len(one.between) > 1 else f"at or near {where}"
             if np.isnan(self.measures[one.kind][one.between[-1]]):
                 said += ", which has no posture"
-            sheet.say(f"\n{said}: {one.text()}")
+            sheet.say(f"\n{said}: {one.summary()}")
             if one.where():
                 sheet.say(f"  at {one.where()}")
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
-def _names(model: Model, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(model: CompiledModel, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Single rows of the inputs and of the outputs, as many as they may be."""
-    who, freedoms = model.drawing.name, model.freedoms
+    who, freedoms = model.description.name, model.dof
     if not freedoms:
         raise InputError(
             f"'{who}' has no freedom; what does not move has no singular postures. "
@@ -328,7 +328,7 @@ def _names(model: Model, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tu
     if outputs is None:
         return model.transfer(driving).labels, ()
     wanted = names_of(outputs, "outputs")
-    still = [name for name in wanted if name in model.drawing.rods]
+    still = [name for name in wanted if name in model.description.fixed_distances]
     if still:
         raise InputError(f"Distance '{still[0]}' of '{who}' is fixed and can be no output.", name=still[0])
     t = model.transfer(wanted)
@@ -344,15 +344,15 @@ def _names(model: Model, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tu
     return model.transfer(driving).labels, labels
 
 
-def _about(model: Model) -> np.ndarray:
+def _about(model: CompiledModel) -> np.ndarray:
     """States (n, S) of the drawing and of closed postures beside it, on ways of no special direction."""
     closure = model.closure(())
-    basis = null_space(closure.rows(model.drawn)[1], model.freedoms)[0]
-    ways = np.random.default_rng(0).normal(size=(3, model.freedoms)) @ basis.T
-    return np.concatenate([model.drawn, beside(closure, model.drawn, ways)])
+    basis = null_space(closure.rows(model.reference_state)[1], model.dof)[0]
+    ways = np.random.default_rng(0).normal(size=(3, model.dof)) @ basis.T
+    return np.concatenate([model.reference_state, beside(closure, model.reference_state, ways)])
 
 
-def _untied(model: Model) -> set[str]:
+def _untied(model: CompiledModel) -> set[str]:
     """Free joints that are cut and have no coordinate."""
     return {joint.name for joint in model.tree.cuts if joint.type == "free"}
 

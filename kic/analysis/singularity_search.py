@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.analysis.branches import Course, End, Line
-from kic.analysis.tangent_chart import Chords, Tangents, between, crossings, tangents
-from kic.kinematics.queries import RowsQuestion
-from kic.kinematics.state import advance, gaps, way
+from kic.analysis.branches import BranchTargets, BranchEnd, InputSegment
+from kic.analysis.tangent_chart import ChartSegments, TangentSpace, between, crossings, tangents
+from kic.kinematics.queries import OutputQuery
+from kic.kinematics.state import integrate, distance, difference
 from kic.transfer.closure import Closure
-from kic.transfer.input_selection import least
+from kic.transfer.input_selection import min_singular_value
 
 # a measure below this is zero: closed postures are known to about 1e-13
 EXACT = 1e-9
@@ -64,7 +64,7 @@ class Search:
         freedoms: int,
         states: np.ndarray,
         ok: np.ndarray,
-        course: Course | None = None,
+        course: BranchTargets | None = None,
     ) -> None:
         self.closure, self.spans, self.freedoms = closure, spans, freedoms
         self._course = course
@@ -83,15 +83,15 @@ class Search:
             whole[self._good] = self.measure(kind, self._here)
             self.measures[kind] = whole.reshape(self.batch)
 
-    def at(self, states: np.ndarray) -> Tangents:
+    def at(self, states: np.ndarray) -> TangentSpace:
         """First order at closed states (B, S)."""
         return tangents(self.closure, states, self.freedoms)
 
-    def measure(self, kind: str, here: Tangents) -> np.ndarray:
+    def measure(self, kind: str, here: TangentSpace) -> np.ndarray:
         """Smallest singular value (B,) of a kind."""
         span = self.spans[kind]
         if span is not None:
-            return least(here.G[:, span] @ here.basis)
+            return min_singular_value(here.G[:, span] @ here.basis)
         sigma = np.linalg.svd(here.G[:, self.closure.transfer.first :], compute_uv=False)
         return sigma[:, here.kept.shape[1] - 1] / sigma[:, 0]
 
@@ -123,7 +123,7 @@ class Search:
             return self.measures[kind].ravel() < EXACT
 
     @cached_property
-    def _chords(self) -> tuple[Chords, np.ndarray]:
+    def _chords(self) -> tuple[ChartSegments, np.ndarray]:
         """Chords between neighbours, but for those that end where motions meet and no tangent space is."""
         edges = self._joined
         a, b = (self._here.take(self._number[edges[:, k]]) for k in (0, 1))
@@ -137,7 +137,7 @@ class Search:
         return edges[~self._zero("closure")[edges].any(axis=1)] if "closure" in self.spans else edges
 
     @cached_property
-    def _last(self) -> tuple[Chords, np.ndarray]:
+    def _last(self) -> tuple[ChartSegments, np.ndarray]:
         """Chords from members to where ways beyond them end, and members (E, 2) at both ends of these."""
         here = np.array([self._number[end.member] for end in self._ends], dtype=np.intp)
         states = np.array([end.state for end in self._ends]).reshape(len(here), self._states.shape[1])
@@ -185,7 +185,7 @@ class Search:
     def _gap(self, a: np.ndarray, b: np.ndarray) -> float:
         """The largest gap of coordinates between two states."""
         t = self.closure.transfer
-        return float(gaps(t.tree, a[None], b[None], t.column_scale).max(initial=0.0))
+        return float(distance(t.tree, a[None], b[None], t.column_scale).max(initial=0.0))
 
     def _crossed(self, kind: str) -> list[Place]:
         """Where a sign changes between neighbours, or before the end of a way from one to the other."""
@@ -195,7 +195,7 @@ class Search:
             for place in self._changes(kind, chords, edges)
         ]
 
-    def _changes(self, kind: str, chords: Chords, edges: np.ndarray) -> Iterator[Place]:
+    def _changes(self, kind: str, chords: ChartSegments, edges: np.ndarray) -> Iterator[Place]:
         """Where a sign changes on chords of edges (E, 2)."""
         zero = self._zero(kind)[edges].any(axis=1)
         some = chords.take(~zero[chords.edge]) if len(chords.edge) else chords
@@ -230,7 +230,7 @@ class Search:
                     yield Place(kind, state, (self._index(m),), left)
 
     @cached_property
-    def _ends(self) -> list[End]:
+    def _ends(self) -> list[BranchEnd]:
         """Where ways from members to neighbours without posture end."""
         if self._course is None:
             return []
@@ -262,7 +262,7 @@ class Search:
     def _steps(self, member: int, states: np.ndarray) -> np.ndarray:
         """Scaled steps (n, M) from a member to states (n, S)."""
         t = self.closure.transfer
-        return way(t.tree, self._states[[member] * len(states)], states) / t.column_scale
+        return difference(t.tree, self._states[[member] * len(states)], states) / t.column_scale
 
     def _judged(self, kind: str, member: int) -> tuple[np.ndarray, float]:
         """The singular posture that Newton finds from a member, and its measure; infinite without one."""
@@ -299,11 +299,11 @@ class Search:
         return float(go @ go) <= reach * (1 + SLACK)
 
     @cached_property
-    def _curved(self) -> RowsQuestion:
+    def _curved(self) -> OutputQuery:
         """The question for the second order of all rows."""
-        return RowsQuestion(self.closure.transfer.tree, self.closure.transfer.system.rows, 2)
+        return OutputQuery(self.closure.transfer.tree, self.closure.transfer.system.rows, 2)
 
-    def _nearest(self, kind: str, state: np.ndarray, line: Line | None = None) -> np.ndarray | None:
+    def _nearest(self, kind: str, state: np.ndarray, line: InputSegment | None = None) -> np.ndarray | None:
         """Singular posture (S,) near a state (S,), if there is one: Newton for it and the rows that vanish.
 
         The unknowns are the posture and the shares u of the rows; wanted are c = 0, uᵀ W = 0, |u| = 1 (Moore
@@ -334,7 +334,7 @@ class Search:
                 return None
             step = np.linalg.lstsq(J, -left, rcond=1e-12)[0]
             step /= max(1.0, 4 * float(np.abs(step[:size]).max()))
-            state = advance(t.tree, state[None], (step[:size] * t.column_scale)[None])[0]
+            state = integrate(t.tree, state[None], (step[:size] * t.column_scale)[None])[0]
             u = u + step[shares]
             far += float(step[-1])
             if np.abs(step).max() < 1e-15:
@@ -348,7 +348,7 @@ class Search:
     def _second_order(self, state: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scaled values, first and second order of rows (n,) at one state."""
         t, question = self.closure.transfer, self._curved
-        values, G, H = (x[0] for x in question.answer.split(question.table(state[None]), (1,)))
+        values, G, H = (x[0] for x in question.layout.split(question.table(state[None]), (1,)))
         picked, scale, column = t.system.picked[rows], t.scale[rows], t.column_scale
         values = t.system.rows.complete(values[None].copy())[0]
         return (

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from kic.kinematics.state import advance, way
+from kic.kinematics.state import integrate, difference
 from kic.transfer.closure import Closure
-from kic.transfer.input_selection import least, null_space
+from kic.transfer.input_selection import min_singular_value, null_space
 
 # two postures are near if their tangent spaces are, as the least cosine; if the chord lies along them, as
 # the share that does not; and if nothing turns by more than this
@@ -31,7 +31,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 @dataclass
-class Tangents:
+class TangentSpace:
     """Postures with their first order.
 
     Attributes
@@ -51,12 +51,12 @@ class Tangents:
     basis: np.ndarray
     kept: np.ndarray
 
-    def take(self, some: np.ndarray) -> Tangents:
+    def take(self, some: np.ndarray) -> TangentSpace:
         """Some of the postures."""
-        return Tangents(*(getattr(self, field.name)[some] for field in fields(self)))
+        return TangentSpace(*(getattr(self, field.name)[some] for field in fields(self)))
 
 
-def tangents(closure: Closure, states: np.ndarray, freedoms: int) -> Tangents:
+def tangents(closure: Closure, states: np.ndarray, freedoms: int) -> TangentSpace:
     """First order at closed states (B, S)."""
     t = closure.transfer
     G = closure.rows(states)[1]
@@ -65,9 +65,9 @@ def tangents(closure: Closure, states: np.ndarray, freedoms: int) -> Tangents:
     if held and len(states):
         kept[:] = _strongest(closure, G[0], held)
         every = np.linalg.svd(closing, compute_uv=False)[:, held - 1]
-        for b in np.flatnonzero(least(closing[:, kept[0] - t.first]) < SERVE * every):
+        for b in np.flatnonzero(min_singular_value(closing[:, kept[0] - t.first]) < SERVE * every):
             kept[b] = _strongest(closure, G[b], held)
-    return Tangents(states, G, null_space(closing, freedoms), kept)
+    return TangentSpace(states, G, null_space(closing, freedoms), kept)
 
 
 def _strongest(closure: Closure, G: np.ndarray, held: int) -> np.ndarray:
@@ -76,7 +76,7 @@ def _strongest(closure: Closure, G: np.ndarray, held: int) -> np.ndarray:
 
 
 @dataclass
-class Chords:
+class ChartSegments:
     """Chords from postures to others that are near.
 
     Attributes
@@ -94,24 +94,24 @@ class Chords:
     """
 
     closure: Closure
-    start: Tangents
+    start: TangentSpace
     end: np.ndarray
     way: np.ndarray
     edge: np.ndarray
 
-    def take(self, some: np.ndarray) -> Chords:
+    def take(self, some: np.ndarray) -> ChartSegments:
         """Some of the chords."""
-        return Chords(self.closure, self.start.take(some), self.end[some], self.way[some], self.edge[some])
+        return ChartSegments(self.closure, self.start.take(some), self.end[some], self.way[some], self.edge[some])
 
     def at(self, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Closed states (E, S) after a share (E,) of the chords, and which of them arrived."""
         t, tree = self.closure.transfer, self.closure.transfer.tree
-        aim = advance(tree, self.start.states, share[:, None] * self.way * t.column_scale)
+        aim = integrate(tree, self.start.states, share[:, None] * self.way * t.column_scale)
         states, size = aim.copy(), np.full(len(aim), np.inf)
         for _ in range(STEPS):
             values, G = self.closure.rows(states)
             missing = np.take_along_axis(values, self.start.kept, axis=1)
-            off = way(tree, aim, states) / t.column_scale
+            off = difference(tree, aim, states) / t.column_scale
             left = np.concatenate([np.einsum("bmf,bm->bf", self.start.basis, off), missing], axis=1)
             W = self.square(G)
             fine = np.isfinite(W).all(axis=(1, 2)) & np.isfinite(left).all(axis=1)
@@ -120,7 +120,7 @@ class Chords:
             size = np.where(fine, np.abs(step).max(axis=1, initial=0.0), np.inf)
             # no turn of more than half a radian at once
             step /= np.where(fine, np.maximum(1.0, 2 * size), 1.0)[:, None]
-            states = advance(tree, states, step * t.column_scale)
+            states = integrate(tree, states, step * t.column_scale)
             if not (size[fine] > 4 * _EPS).any():
                 break
         missing = np.take_along_axis(self.closure.rows(states)[0], self.start.kept, axis=1)
@@ -144,7 +144,7 @@ class Chords:
         return np.linalg.det(G[:, rows] @ X)
 
 
-def between(closure: Closure, a: Tangents, b: Tangents) -> tuple[Chords, np.ndarray]:
+def between(closure: Closure, a: TangentSpace, b: TangentSpace) -> tuple[ChartSegments, np.ndarray]:
     """Chords (E,) between postures, split where they are too long to be followed, and the pairs that can not.
 
     Two postures are joined if their tangent spaces are alike and the chord lies along them; others are split
@@ -152,12 +152,12 @@ def between(closure: Closure, a: Tangents, b: Tangents) -> tuple[Chords, np.ndar
     """
     t, tree, freedoms = closure.transfer, closure.transfer.tree, a.basis.shape[2]
     turning = closure.turning
-    edge, lost, parts = np.arange(len(a.states)), list[int](), list[Chords]()
+    edge, lost, parts = np.arange(len(a.states)), list[int](), list[ChartSegments]()
     for _ in range(SPLITS + 1):
-        steps = way(tree, a.states, b.states) / t.column_scale
-        chords = Chords(closure, a, b.states, steps, edge)
+        steps = difference(tree, a.states, b.states) / t.column_scale
+        chords = ChartSegments(closure, a, b.states, steps, edge)
         length = np.linalg.norm(steps, axis=1)
-        alike = least(np.swapaxes(a.basis, 1, 2) @ b.basis) >= ALIKE
+        alike = min_singular_value(np.swapaxes(a.basis, 1, 2) @ b.basis) >= ALIKE
         aside = [
             np.linalg.norm(steps - np.einsum("bmf,bnf,bn->bm", N, N, steps), axis=1) <= ASIDE * length
             for N in (a.basis, b.basis)
@@ -177,7 +177,7 @@ def between(closure: Closure, a: Tangents, b: Tangents) -> tuple[Chords, np.ndar
         lost += edge.tolist()
     whole = parts[0]
     for more in parts[1:]:
-        whole = Chords(
+        whole = ChartSegments(
             closure,
             _joined(whole.start, more.start),
             np.concatenate([whole.end, more.end]),
@@ -187,11 +187,11 @@ def between(closure: Closure, a: Tangents, b: Tangents) -> tuple[Chords, np.ndar
     return whole, np.unique(np.array(lost, dtype=np.intp))
 
 
-def _joined(a: Tangents, b: Tangents) -> Tangents:
-    return Tangents(*(np.concatenate([getattr(a, f.name), getattr(b, f.name)]) for f in fields(a)))
+def _joined(a: TangentSpace, b: TangentSpace) -> TangentSpace:
+    return TangentSpace(*(np.concatenate([getattr(a, f.name), getattr(b, f.name)]) for f in fields(a)))
 
 
-def crossings(chords: Chords, rows: slice | None) -> tuple[np.ndarray, np.ndarray]:
+def crossings(chords: ChartSegments, rows: slice | None) -> tuple[np.ndarray, np.ndarray]:
     """Where on chords some rows (None: the closure) lose rank with a change of sign, or have a pole.
 
     Returns

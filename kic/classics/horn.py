@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from kic.classics.planar_chain import PlanarChain, check_fields, real_array, sin_cos, wrap_to_pi
-from kic.errors import InputError, ModelError, PostureError, SingularError, shown
-from kic.numerics.arrays import broadcast_batches, check_failures, reals, trailing
+from kic.errors import InputError, ModelError, ConfigurationError, SingularError, short_repr
+from kic.numerics.arrays import broadcast_batches, check_failures, reals, as_array
 
 # a radius this close to a workspace boundary, relative to the link lengths, may differ from it by rounding
 BOUNDARY_RTOL = 4 * np.finfo(float).eps
@@ -82,7 +82,7 @@ class Annulus:
         """
         r = reals(radius)
         if r is None:
-            raise InputError(f"`radius` must be finite and real, got {shown(radius)}. Give distances.")
+            raise InputError(f"`radius` must be finite and real, got {short_repr(radius)}. Give distances.")
         return (self.inner <= r) & (r <= self.outer)
 
 
@@ -163,10 +163,10 @@ def dexterous_radii(l1: Any, l2: Any, l3: Any) -> np.ndarray:
 
 def _positive_lengths(name: str, value: Any) -> np.ndarray:
     """Return positive lengths of any shape, or raise `InputError`."""
-    a = trailing(name, value)
+    a = as_array(name, value)
     if a.dtype != np.float64 or not (a > 0).all():
         raise InputError(
-            f"`{name}` must be positive, got {shown(value)}. Omit links without length.", name=name
+            f"`{name}` must be positive, got {short_repr(value)}. Omit links without length.", name=name
         )
     return a
 
@@ -329,7 +329,7 @@ class TwoLink(PlanarChain):
                 "mass.",
                 condition=np.inf,
             )
-        _, c2 = sin_cos(trailing("q", q, 2)[..., 1:])
+        _, c2 = sin_cos(as_array("q", q, 2)[..., 1:])
         determinant = (self.l1 * self.l2) ** 2 * m2 * (m1 / 9 + m2 / 3 - m2 / 4 * c2**2)
         adjugate = I[..., ::-1, ::-1] * np.array([[1.0, -1.0], [-1.0, 1.0]])
         return adjugate / determinant[..., None]
@@ -358,7 +358,7 @@ class TwoLink(PlanarChain):
         if abs(cosine + 1) <= BOUNDARY_RTOL:
             cosine = -1.0
         if cosine < -1:
-            raise PostureError(
+            raise ConfigurationError(
                 f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label}: cos theta2 = {cosine:.6g}."
                 f" Make link 2 at most {1.5 * self.l1:g} long.",
                 failed=[()],
@@ -443,7 +443,7 @@ class ThreeLink(PlanarChain):
         >>> ThreeLink(3.0, 2.0, 1.0).tip_pose([0.0, 0.0, 0.0])
         array([6., 0., 0.])
         """
-        phi = trailing("q", q, 3).sum(axis=-1, keepdims=True)
+        phi = as_array("q", q, 3).sum(axis=-1, keepdims=True)
         return np.concatenate([self.tip_position(q), phi], axis=-1)
 
     def wrist_position(self, pose: Any) -> np.ndarray:
@@ -593,14 +593,14 @@ def unreachable_reason(quantity: str, radius: float, workspace: Annulus) -> str:
 
 def inverse_kinematics_error(
     argument: str, arm: str, given: np.ndarray, reasons: Mapping[tuple[int, ...], str], **numbers: Any
-) -> PostureError:
+) -> ConfigurationError:
     """Return the error for members of `given` (..., n) that an arm cannot reach, with a reason for each."""
     listed = [
         f"{given[index].tolist()}{f' at {index}' if index else ''} ({why})" for index, why in reasons.items()
     ]
     more = f" and {len(listed) - 2} more" if len(listed) > 2 else ""
     remedy = "Pass failures='mask' to keep the other members." if given.ndim > 1 else "Choose another target."
-    return PostureError(
+    return ConfigurationError(
         f"`{argument}` must be reachable by {arm}, got {', '.join(listed[:2])}{more}. {remedy}",
         failed=list(reasons),
         reasons=list(reasons.values()),

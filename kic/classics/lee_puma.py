@@ -12,10 +12,10 @@ from kic.classics.planar_chain import sin_cos
 from kic.classics.split_dynamics import SplitDynamics
 from kic.description.parts import Body
 from kic.description.validation import assign
-from kic.errors import ModelError, shown
+from kic.errors import ModelError, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import reals, trailing
+from kic.numerics.arrays import reals, as_array
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ThreeLinkPuma:
             if a is None or a.shape != shape:
                 kind = f"finite numbers of shape {shape}" if shape else "a finite number"
                 raise ModelError(
-                    f"ThreeLinkPuma: `{key}` must be {kind}, got {shown(value)}. Give one entry per link.",
+                    f"ThreeLinkPuma: `{key}` must be {kind}, got {short_repr(value)}. Give one entry per link.",
                     key=key,
                 )
             plain = a.tolist()
@@ -121,7 +121,7 @@ class ThreeLinkPuma:
         >>> d.H_tran([0.0, 1.0, 0.0]).round(4)
         array([ 0.1109,  0.    , -0.0026])
         """
-        q = trailing("q", q, 3)
+        q = as_array("q", q, 3)
         (s2, c2), (s23, c23) = sin_cos(q[..., 1]), sin_cos(q[..., 1] + q[..., 2])
         m1, m2, m3 = self.masses
         (x1, _, z1), (x2, y2, z2), (x3, y3, z3) = self.coms

@@ -17,10 +17,10 @@ from kic.classics.planar_chain import check_fields, sin_cos
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import Vector, assign, vector
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import broadcast_batches, check_order, trailing
+from kic.numerics.arrays import broadcast_batches, check_order, as_array
 
 # products of joint velocities, and the indices of their coefficients in P*
 VELOCITY_PRODUCTS = {
@@ -116,10 +116,10 @@ class Leg:
         >>> tip.values, tip.velocity([0.0, 1.0, 0.0])
         (array([0. , 0. , 0.9]), array([0.9, 0. , 0. ]))
         """
-        angles, order = trailing("q", q, 3), check_order(order)
+        angles, order = as_array("q", q, 3), check_order(order)
         if not isinstance(link, int | np.integer) or link not in (2, 3):
-            raise InputError(f"`link` must be 2 or 3, got {shown(link)}. The column is link 1.", name="link")
-        distance = trailing("s", (self.l2 if link == 2 else self.l3) if s is None else s)
+            raise InputError(f"`link` must be 2 or 3, got {short_repr(link)}. The column is link 1.", name="link")
+        distance = as_array("s", (self.l2 if link == 2 else self.l3) if s is None else s)
         broadcast_batches(q=angles.shape[:-1], s=distance.shape)
         if link == 2:
             u, v, offset = distance, np.zeros_like(distance), self.d2
@@ -160,7 +160,7 @@ class Leg:
         >>> leg.dynamics_by_body([0.0, 1.5, 0.3]).kinetic_energy([2.0, 0.0, 0.0]).round(3)
         array([0.1  , 1.161, 3.949, 0.   , 0.   ])
         """
-        angles = trailing("q", q, 3)[..., None, :]
+        angles = as_array("q", q, 3)[..., None, :]
         m, d, dd, u, uu, v, vv, uv = self._mass_moments
         (s1, c1), (s2, c2), (s3, c3) = (sin_cos(angles[..., k]) for k in range(3))
         s23, c23 = sin_cos(angles[..., 1] + angles[..., 2])

@@ -17,9 +17,9 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.parts import Body, Point
-from kic.display import Sheet
+from kic.display import Summary
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, SingularError, shown
+from kic.errors import InputError, SingularError, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer
@@ -75,9 +75,9 @@ class OperationCount:
             return NotImplemented
         return OperationCount(*map(operator.add, astuple(self), astuple(other)))
 
-    def summary(self) -> Sheet:
+    def summary(self) -> Summary:
         """Return a table of the counts."""
-        sheet = Sheet(f"{self.products} products and {self.sums} sums")
+        sheet = Summary(f"{self.products} products and {self.sums} sums")
         names = [field.name for field in fields(self)]
         sheet.matrix("operations", names, [""], np.array(astuple(self))[:, None])
         return sheet
@@ -263,11 +263,11 @@ def run_counted(
     `order` and `wrt` of `Mechanism.prepare`.
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {shown(mechanism)}. Use `kic.load`.")
+        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}. Use `kic.load`.")
     if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "inverse_dynamics"):
         raise InputError(
             "`dynamics` must be True, False, 'inertia' or 'inverse_dynamics', got "
-            f"{shown(dynamics)}. Give True for all of I*, P* and the loads."
+            f"{short_repr(dynamics)}. Give True for all of I*, P* and the loads."
         )
     configuration = mechanism.at() if at is None else at
     state = _single_state(mechanism, configuration)
@@ -296,7 +296,7 @@ def run_counted(
         ones = np.ones(len(names))
         arrays = (result.I, result.P, result.load, result.damping, ones, ones)
         I, P, load, damping, qd, qdd = (_with_counting(a, counts).view(np.ndarray) for a in arrays)
-        outputs.append(Dynamics(names, I, P, load, damping).effort(qd, qdd).astype(float))
+        outputs.append(Dynamics(names, I, P, load, damping).inverse_dynamics(qd, qdd).astype(float))
     return OperationCount(**counts), outputs
 
 
@@ -304,8 +304,8 @@ def _single_state(mechanism: Mechanism, at: Any) -> np.ndarray:
     """Return the state of one real configuration of this mechanism."""
     problem = ""
     if not isinstance(at, Configuration):
-        problem = shown(at)
-    elif at._model.drawing is not mechanism:
+        problem = short_repr(at)
+    elif at._model.description is not mechanism:
         problem = f"one of another mechanism, '{at.name}'"
     elif at.batch or at.state.dtype.kind != "f":
         problem = f"the batch {at.batch} of {at.state.dtype}"
@@ -341,7 +341,7 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
     ((792, 662), (2963, 2209))
     """
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` must be one of {METHODS}, got {shown(method)}. Choose one of them.")
+        raise InputError(f"`method` must be one of {METHODS}, got {short_repr(method)}. Choose one of them.")
     n = integer("n_joints", n_joints, 1)
     products, sums = (
         sum(Fraction(c) * n**k for k, c in enumerate(reversed(coefficients)))
@@ -417,7 +417,7 @@ class OperationTable:
         numbers = tuple(n_joints) if several else ()
         if not numbers:
             raise InputError(
-                f"`n_joints` must be a list of positive integers, got {shown(n_joints)}. Give at least one."
+                f"`n_joints` must be a list of positive integers, got {short_repr(n_joints)}. Give at least one."
             )
         self.n_joints = tuple(integer("n_joints", n, 1) for n in numbers)
         queries: dict[str, dict[str, Any]] = {
@@ -433,9 +433,9 @@ class OperationTable:
             rows.append([table_1(method, n) for method in METHODS] + [(c.products, c.sums) for c in counts])
         self.products, self.sums = np.moveaxis(np.array(rows, dtype=int), -1, 0)
 
-    def summary(self) -> Sheet:
+    def summary(self) -> Summary:
         """Return the tables of products and sums."""
-        sheet = Sheet(
+        sheet = Summary(
             "operations per configuration of an arm of n revolute joints: Table 1 and kic's kernels"
         )
         columns = ["L-E", "N-E", "G-D", *(f"kic {name}" for name in self.columns[3:])]

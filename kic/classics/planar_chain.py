@@ -16,10 +16,10 @@ import numpy as np
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import GROUND, assign, number
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InertiaError, InputError, ModelError, SingularError, shown
+from kic.errors import InertiaError, InputError, ModelError, SingularError, short_repr
 from kic.kernels.functions import cosine, sine
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import broadcast_batches, trailing
+from kic.numerics.arrays import broadcast_batches, as_array
 
 # |sin theta2| at or below which the statics have no inverse; limits their condition to about 1e12
 SINGULAR_SINE_ATOL = 1e-12
@@ -52,10 +52,10 @@ def suffix_sums(x: np.ndarray, axis: int = -1) -> np.ndarray:
 
 def real_array(name: str, value: Any, size: int) -> np.ndarray:
     """Return finite real numbers (..., size), or raise `InputError`."""
-    a = trailing(name, value, size)
+    a = as_array(name, value, size)
     if a.dtype != np.float64:
         raise InputError(
-            f"`{name}` must be real, got {shown(value)}. Solution branches and directions are undefined for "
+            f"`{name}` must be real, got {short_repr(value)}. Solution branches and directions are undefined for "
             "complex numbers and symbols.",
             name=name,
         )
@@ -141,7 +141,7 @@ class PlanarChain:
         >>> TwoLink(2.0, 1.0).link_vectors([0.0, 0.0]).tolist()
         [[2.0, 0.0], [1.0, 0.0]]
         """
-        s, c = sin_cos(np.cumsum(trailing("q", q, self.dof), axis=-1))
+        s, c = sin_cos(np.cumsum(as_array("q", q, self.dof), axis=-1))
         return np.stack([c, s], axis=-1) * np.array(self.lengths)[:, None]
 
     def tip_position(self, q: Any) -> np.ndarray:
@@ -213,7 +213,7 @@ class PlanarChain:
         >>> TwoLink(1.0, 1.0).inverse_statics_matrix([0.0, np.pi / 2]).round(12).tolist()
         [[0.0, -1.0], [1.0, -1.0]]
         """
-        r, theta2 = self.link_vectors(q), trailing("q", q, self.dof)[..., 1]
+        r, theta2 = self.link_vectors(q), as_array("q", q, self.dof)[..., 1]
         sine2 = sin_cos(theta2)[0]
         if sine2.dtype != object:
             self._check_not_parallel(theta2, sine2)
@@ -265,7 +265,7 @@ class PlanarChain:
         >>> TwoLink(2.0, 1.0).static_torques([0.0, 0.0], [0.0, 5.0])
         array([15.,  5.])
         """
-        return _multiply(np.swapaxes(self.jacobian(q), -1, -2), wrench=trailing("wrench", wrench, self.dof))
+        return _multiply(np.swapaxes(self.jacobian(q), -1, -2), wrench=as_array("wrench", wrench, self.dof))
 
     def tip_wrench(self, q: Any, torques: Any) -> np.ndarray:
         """Return the wrench that the tip exerts under joint torques, without gravity (Horn 1975, p. 12).
@@ -291,7 +291,7 @@ class PlanarChain:
         >>> TwoLink(2.0, 1.0).tip_wrench([0.0, np.pi / 2], [2.0, 2.0]).round(12).tolist()
         [-2.0, 0.0]
         """
-        return _multiply(self.inverse_statics_matrix(q), torques=trailing("torques", torques, self.dof))
+        return _multiply(self.inverse_statics_matrix(q), torques=as_array("torques", torques, self.dof))
 
     def force_directions(self, q: Any) -> np.ndarray:
         """Return the direction of the tip force that each joint torque causes alone (Horn 1975, p. 11).
@@ -348,7 +348,7 @@ class PlanarChain:
         >>> d.effort([0.0, 0.0], [1.0, 0.0])
         array([68. , 17.5])
         """
-        angles = trailing("q", q, self.dof)
+        angles = as_array("q", q, self.dof)
         m, lengths = self._known_masses(), np.array(self.lengths)
         i, j = np.indices((self.dof, self.dof))
         W = self._first_moments()[np.maximum(i, j)] * lengths[np.minimum(i, j)]
@@ -381,7 +381,7 @@ class PlanarChain:
         >>> float(TwoLink(1.0, 1.0, 2.0, 2.0, g=10.0).potential_energy([np.pi / 2, 0.0]))
         40.0
         """
-        s, _ = sin_cos(np.cumsum(trailing("q", q, self.dof), axis=-1))
+        s, _ = sin_cos(np.cumsum(as_array("q", q, self.dof), axis=-1))
         return (self.g * self._first_moments() * s).sum(axis=-1)
 
     def mechanism(self) -> Mechanism:

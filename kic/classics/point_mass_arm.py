@@ -13,7 +13,7 @@ from kic.description.parts import Body, Joint, Point
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import ModelError
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import broadcast_batches, trailing
+from kic.numerics.arrays import broadcast_batches, as_array
 
 
 class LinkWrenches(NamedTuple):
@@ -117,7 +117,7 @@ class PointMassArm:
                [0.925, 0.925, 0.1  ],
                [0.1  , 0.1  , 0.1  ]])
         """
-        q = trailing("q", q, 3)
+        q = as_array("q", q, 3)
         (_, c1), (s2, c2) = sin_cos(q[..., 0]), sin_cos(q[..., 1])
         _, c12 = sin_cos(q[..., 0] + q[..., 1])
         k, kL = self.m2 + self.m3, (self.m2 + self.m3) * self.l1 * self.l2
@@ -151,7 +151,7 @@ class PointMassArm:
         >>> arm.newton_euler([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]).f1.round(2)
         array([ 0.  , 77.42,  0.  ])
         """
-        motion = {"q": trailing("q", q, 3), "qd": trailing("qd", qd, 3), "qdd": trailing("qdd", qdd, 3)}
+        motion = {"q": as_array("q", q, 3), "qd": as_array("qd", qd, 3), "qdd": as_array("qdd", qdd, 3)}
         broadcast_batches(**{name: a.shape[:-1] for name, a in motion.items()})
         theta, w, a = (np.cumsum(x, axis=-1) for x in motion.values())  # absolute, per link
         s1, c1 = sin_cos(theta[..., 0])

@@ -19,14 +19,14 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, SingularError, shown, unknown
+from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import REVOLUTE
 from kic.kinematics.products import form
 from kic.numerics.arguments import integer
-from kic.numerics.arrays import broadcast_batches, trailing
-from kic.transfer.compiled_model import Model
+from kic.numerics.arrays import broadcast_batches, as_array
+from kic.transfer.compiled_model import CompiledModel
 
 # parts of the dynamics, and the attributes that hold their tensors
 TENSORS = {"D_tran": "D_tran", "D_rot": "D_rot", "H_tran": "P_tran", "H_rot": "P_rot", "G": "G"}
@@ -72,7 +72,7 @@ def split(
     """
     if not isinstance(configuration, Configuration):
         raise InputError(
-            f"`configuration` must be a Configuration, got {shown(configuration)}. Use `Mechanism.at`."
+            f"`configuration` must be a Configuration, got {short_repr(configuration)}. Use `Mechanism.at`."
         )
     bodies = configuration.contributions(wrt, failures)
     whole = configuration.dynamics(wrt, failures=failures)
@@ -92,15 +92,15 @@ def split(
     )
 
 
-def _serial_arm_obstacle(model: Model, joint_coordinates: bool) -> str:
+def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
     """Return the reason why a model is not a serial arm of revolute joints; empty if it is one."""
     tree = model.tree
     if not joint_coordinates:
         return "coordinates other than its joint angles"
-    if not model.direct:
+    if not model.is_open_chain:
         return "loops, couplings, fixed distances or omitted coordinates"
     if any(tree.cols[:, 1] != REVOLUTE):
-        types = {joint.type for joint in model.drawing.joints if joint.freedoms} - {"revolute"}
+        types = {joint.type for joint in model.description.joints if joint.dof} - {"revolute"}
         return f"joints of type {', '.join(sorted(types))}"
     if tree.cols[:, 0].tolist() != list(range(-1, tree.size - 1)):
         return "branches"
@@ -203,7 +203,7 @@ class SplitDynamics:
         return self._velocity_efforts(self.P_rot, qd)
 
     def _velocity_efforts(self, P: np.ndarray, qd: Any) -> np.ndarray:
-        v = trailing("qd", qd, len(self.coordinates))
+        v = as_array("qd", qd, len(self.coordinates))
         broadcast_batches(model=self.batch, qd=v.shape[:-1])
         return form(P, v, v)
 
@@ -230,7 +230,7 @@ class SplitDynamics:
         >>> split(kic.load("horn-two-link").at([0.0, 0.0])).inverse_dynamics([0.0, 0.0], [0.0, 0.0])
         array([19.62 ,  4.905])
         """
-        return self._dynamics().effort(qd, qdd)
+        return self._dynamics().inverse_dynamics(qd, qdd)
 
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
         """Return the accelerations caused by efforts, from the remaining parts.
@@ -256,7 +256,7 @@ class SplitDynamics:
         array([0., 0.])
         """
         try:
-            return self._dynamics().acceleration(qd, effort)
+            return self._dynamics().forward_dynamics(qd, effort)
         except SingularError as error:
             if not self.dropped:
                 raise
@@ -309,7 +309,7 @@ class SplitDynamics:
         mask = self._selected("at", at)
         if part == "G":
             if by is not None:
-                raise InputError(f"`by` must be None for G, got {shown(by)}. Gravity depends on no velocity.")
+                raise InputError(f"`by` must be None for G, got {short_repr(by)}. Gravity depends on no velocity.")
         elif part.startswith("D"):
             mask = np.logical_and.outer(mask, self._selected("by", by))
             mask |= mask.T
@@ -320,7 +320,7 @@ class SplitDynamics:
     def _index(self, argument: str, name: Any) -> int:
         if not isinstance(name, str):
             raise InputError(
-                f"`{argument}` must contain names of coordinates, got {shown(name)}. Pairs of names are only "
+                f"`{argument}` must contain names of coordinates, got {short_repr(name)}. Pairs of names are only "
                 "possible in `by` for H_tran and H_rot."
             )
         if name not in self.coordinates:
@@ -386,7 +386,7 @@ class SplitDynamics:
         if not isinstance(coupling, str) or coupling not in COUPLING_DROPS:
             allowed = ", ".join(map(repr, COUPLING_DROPS))
             raise InputError(
-                f"`coupling` must be one of {allowed}, got {shown(coupling)}. Keep both by default."
+                f"`coupling` must be one of {allowed}, got {short_repr(coupling)}. Keep both by default."
             )
         major = np.arange(size) < n_major
         between = np.not_equal.outer(major, major)
@@ -477,9 +477,9 @@ class SplitDynamics:
             tuple(self.full_model.without(part).effort_deviation(qd, qdd) for part in PARTS)
         )
 
-    def summary(self) -> Sheet:
+    def summary(self) -> Summary:
         """Return tables of the parts that do not depend on velocities."""
-        sheet = Sheet(f"split dynamics in {', '.join(self.coordinates)}")
+        sheet = Summary(f"split dynamics in {', '.join(self.coordinates)}")
         if self.dropped:
             sheet.say(f"dropped: {'; '.join(self.dropped)}")
         index, remark = member(self.batch)
@@ -555,9 +555,9 @@ class EffortDeviation:
         """Number of configurations of the motion."""
         return self.effort[..., 0].size
 
-    def summary(self) -> Sheet:
+    def summary(self) -> Summary:
         """Return a table of errors and efforts."""
-        sheet = Sheet(f"dropped: {'; '.join(self.dropped) or 'nothing'}")
+        sheet = Summary(f"dropped: {'; '.join(self.dropped) or 'nothing'}")
         columns = ["max error", "RMS error", "max effort", "max error / max effort"]
         values = np.stack([self.max_error, self.rms_error, self.max_effort, self.relative], axis=-1)
         caption = f"efforts and their errors over {_counted(self.n_configurations)}"
@@ -595,10 +595,10 @@ class PartComparison:
         """Ratios (K, M) of the largest error and the largest effort."""
         return np.stack([deviation.relative for deviation in self.deviations])
 
-    def summary(self) -> Sheet:
+    def summary(self) -> Summary:
         """Return a table of relative errors."""
         first = self.deviations[0]
-        sheet = Sheet(f"one part dropped at a time, over {_counted(first.n_configurations)}")
+        sheet = Summary(f"one part dropped at a time, over {_counted(first.n_configurations)}")
         labels = ["; ".join(deviation.dropped) or "nothing" for deviation in self.deviations]
         sheet.matrix("max error / max effort", labels, first.coordinates, self.relative, "dropped", 0.0)
         sheet.matrix("max effort", [""], first.coordinates, first.max_effort[None], largest=0.0)

@@ -24,7 +24,7 @@ from kic.errors import SingularError
 from kic.io.dh import DHRow, from_dh
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import check_failures, check_order, trailing
+from kic.numerics.arrays import check_failures, check_order, as_array
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class WristPartitioned:
         >>> WristPartitioned(1.3, 0.9, 0.4).wrist_coefficients([0.0, 0.0, 0.0]).values
         array([2.2, 0. , 0.4])
         """
-        theta, order = trailing("theta", theta, 3), check_order(order)
+        theta, order = as_array("theta", theta, 3), check_order(order)
         S2, C2 = sin_cos_derivatives(theta[..., 1])
         S23, C23 = sin_cos_derivatives(theta[..., 1] + theta[..., 2])
         a, b = self.a23, self.a34
@@ -190,7 +190,7 @@ class WristPartitioned:
                [ 0.,  0.,  1.],
                [-1.,  0., -1.]])
         """
-        theta, order = trailing("theta", theta, 3), check_order(order)
+        theta, order = as_array("theta", theta, 3), check_order(order)
         # Scalars have shape (..., 1) and multiply vectors (..., 3) by broadcasting.
         (s1, c1), (s2, c2), (s3, c3) = (sin_cos(theta[..., k : k + 1]) for k in range(3))
         s23, c23 = sin_cos(theta[..., 1:2] + theta[..., 2:])

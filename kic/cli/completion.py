@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from kic.description.parts import FREEDOMS
+from kic.description.parts import JOINT_DOF
 
 _AXES = ("x", "y", "z")
 
@@ -77,7 +77,7 @@ def _rows(data: dict[str, Any]) -> list[dict[str, Any]]:
 def _joint(row: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     """Name and coordinates of a joint."""
     name = str(row.get("name", row.get("joint")))
-    count = FREEDOMS.get(row.get("type", "revolute"), 1)
+    count = JOINT_DOF.get(row.get("type", "revolute"), 1)
     return name, (name,) if count == 1 else tuple(f"{name}.{k + 1}" for k in range(count))
 
 

@@ -118,10 +118,10 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
     name, first, last = (part.strip() for part in found.groups())
     check_single(mechanism, name)
     names = mechanism.coordinate_names
-    if name not in names and mechanism.freedoms != 1:
+    if name not in names and mechanism.dof != 1:
         raise InputError(
             f"--move NAME=FROM..TO leads '{mechanism.name}' by '{name}' alone, but it has "
-            f"{mechanism.freedoms} freedoms. Move one of its coordinates, where the others stay: "
+            f"{mechanism.dof} freedoms. Move one of its coordinates, where the others stay: "
             f"{', '.join(names)}."
         )
     start, end = (number_of(mechanism, name, text, "--move") for text in (first, last))

@@ -86,12 +86,12 @@ def linearize(
         return
     wide = width()
     if found:
-        click.echo(found.sheet().text(wide) + "\n")
-    click.echo(lin.sheet().text(wide))
+        click.echo(found.summary().text(wide) + "\n")
+    click.echo(lin.summary().text(wide))
     if not found:
-        click.echo("\n" + lin.modes().sheet().text(wide))
+        click.echo("\n" + lin.modes().summary().text(wide))
     if mechanism.motors:
-        click.echo("\n" + space.sheet().text(wide))
+        click.echo("\n" + space.summary().text(wide))
 
 
 def _data(lin: Linearization, space: StateSpace) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _data(lin: Linearization, space: StateSpace) -> dict[str, Any]:
         "coordinates": list(lin.coordinates),
         "holonomic": lin.holonomic,
         **{key: plain(getattr(lin, key)) for key in arrays},
-        "modes": {"eigenvalues": plain(pairs), "natural": plain(modes.natural), "words": modes.words()},
+        "modes": {"eigenvalues": plain(pairs), "natural": plain(modes.natural), "words": modes.descriptions()},
         "state_space": {
             **{key: plain(getattr(space, key)) for key in "ABCD"},
             **{key: list(getattr(space, key)) for key in ("states", "inputs", "outputs")},

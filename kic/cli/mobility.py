@@ -39,14 +39,14 @@ def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json:
     if as_json:
         click.echo(json.dumps({"name": mechanism.name, **_data(account)}, allow_nan=False))
         return
-    click.echo(textwrap.fill(account.text(), width(), break_long_words=False))
+    click.echo(textwrap.fill(account.summary(), width(), break_long_words=False))
 
 
 def _data(account: Mobility) -> dict[str, Any]:
     """The account as plain values."""
     return {
-        "text": account.text(),
-        "freedoms": account.freedoms,
+        "text": account.summary(),
+        "freedoms": account.dof,
         "first_order": account.first_order,
         "tree_coordinates": account.coordinates,
         "conditions": dict(account.conditions),
@@ -54,7 +54,7 @@ def _data(account: Mobility) -> dict[str, Any]:
         "shares": account.shares.tolist(),
         **{key: getattr(account, key) for key in ("regular", "finite", "extends")},
         "idle": [
-            {"bodies": list(one.bodies), "coordinates": list(one.coordinates), "text": one.text()}
-            for one in account.idle
+            {"bodies": list(one.bodies), "coordinates": list(one.coordinates), "text": one.summary()}
+            for one in account.passive_freedoms
         ],
     }

@@ -100,7 +100,7 @@ def _inputs(
 
     Once something else is named, such as a row of a point, what is named is all there is.
     """
-    from kic.kinematics.state import drawn_coordinates
+    from kic.kinematics.state import reference_coordinates
     from kic.report.report import coordinate_values
 
     entries = [entry.strip() for text in given for entry in text.split(",")]
@@ -130,7 +130,7 @@ def _inputs(
         values[name] = number_of(mechanism, name, text, option)
     if not set(values) <= set(names):
         return values
-    phi = drawn_coordinates(mechanism)
+    phi = reference_coordinates(mechanism)
     if start is not None:
         phi = coordinate_values(start)
     for name, value in values.items():
@@ -144,9 +144,9 @@ def check_single(mechanism: Mechanism, name: str) -> None:
     if name in names:
         return
     joints = {joint.name: joint for joint in mechanism.joints}
-    if name in joints and joints[name].freedoms > 1:
+    if name in joints and joints[name].dof > 1:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
-        raise InputError(f"Joint '{name}' has {joints[name].freedoms} freedoms; name each: {each}.")
+        raise InputError(f"Joint '{name}' has {joints[name].dof} freedoms; name each: {each}.")
     if name.partition(".")[0] not in mechanism.parts:
         raise unknown("coordinate", name, mechanism.name, _single(mechanism))
     rows = mechanism.at().coefficients(name, 1).rows

@@ -102,7 +102,7 @@ def report(
     if not asked and order == 1:
         kinds = ("points", "distances", "bodies", "contacts")
         there = [part.name for kind in kinds for part in getattr(mechanism, kind)]
-        there += [joint.name for joint in mechanism.joints if joint.freedoms]
+        there += [joint.name for joint in mechanism.joints if joint.dof]
         hint = (
             f"More: --of NAME asks about another part ({', '.join(there)}), --order 2 adds H, --order 3 "
             "adds D, --at moves it, --html FILE makes a page; see kic report --help."

@@ -22,7 +22,7 @@ from kic.cli.parsing import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from kic.display import Sheet
+    from kic.display import Summary
     from kic.simulation.result import Simulation
 
 
@@ -142,7 +142,7 @@ def simulate(
     click.echo(_sheet(run, asked).text(width()))
 
 
-def _sheet(run: Simulation, asked: list[str]) -> Sheet:
+def _sheet(run: Simulation, asked: list[str]) -> Summary:
     """The account of the run; coordinates, and what else was asked, over time, each once."""
     import numpy as np
 
@@ -153,7 +153,7 @@ def _sheet(run: Simulation, asked: list[str]) -> Sheet:
         rows = run.configuration.coefficients(name, order=1).rows
         for row, values in zip(rows, run[name].reshape(len(run.t), -1).T, strict=True):
             columns.setdefault(row, values)
-    sheet = run.sheet()
+    sheet = run.summary()
     heads = [f"{name} ({row_unit(run.mechanism, name)})" for name in columns]
     times = [f"{t:.5g}" for t in run.t]
     table = np.stack(list(columns.values()), axis=-1)

@@ -17,12 +17,12 @@ from kic.description.validation import (
     two_names,
     vector,
 )
-from kic.display import Sheet
-from kic.errors import ModelError, shown
+from kic.display import Summary
+from kic.errors import ModelError, short_repr
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
 # the rows that a contact keeps at zero while it is closed: along the normal, the two tangents, and spin
-HOLDS: dict[str, tuple[str, ...]] = {
+CONTACT_ROWS: dict[str, tuple[str, ...]] = {
     "point": ("n",),
     "friction": ("n", "t1", "t2"),
     "soft": ("n", "t1", "t2", "s"),
@@ -101,7 +101,7 @@ class Contact:
     def __post_init__(self) -> None:
         assign(self, name=check_name("contact", self.name))
         who = f"Contact '{self.name}'"
-        assign(self, type=choice(who, "type", self.type, HOLDS))
+        assign(self, type=choice(who, "type", self.type, CONTACT_ROWS))
         assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
         assign(self, at=vector(who, "at", self.at))
         if self.normal is not None:
@@ -119,7 +119,7 @@ class Contact:
             self._bound(who, key, what, types)
         if self.closed is not True and self.closed is not False:
             raise ModelError(
-                f"{who}: expected `closed` to be True or False, got {shown(self.closed)}.", key="closed"
+                f"{who}: expected `closed` to be True or False, got {short_repr(self.closed)}.", key="closed"
             )
 
     def _bound(self, who: str, key: str, what: str, types: tuple[str, ...]) -> None:
@@ -128,7 +128,7 @@ class Contact:
         if self.type not in types:
             if given is not None:
                 raise ModelError(
-                    f"{who}: a {self.type} contact has no `{key}`, got {shown(given)}. Leave it out, or make "
+                    f"{who}: a {self.type} contact has no `{key}`, got {short_repr(given)}. Leave it out, or make "
                     f"the contact one of type {' or '.join(map(repr, types))}.",
                     key=key,
                 )
@@ -139,7 +139,7 @@ class Contact:
         if not value.real > 0:
             less = "'friction'" if key == "torsion" else "'point'"
             raise ModelError(
-                f"{who}: expected `{key}` to be larger than 0, got {shown(given)}. A contact without is one "
+                f"{who}: expected `{key}` to be larger than 0, got {short_repr(given)}. A contact without is one "
                 f"of type {less}.",
                 key=key,
             )
@@ -148,10 +148,10 @@ class Contact:
     @property
     def rows(self) -> tuple[str, ...]:
         """Names of its rows: what it keeps at zero while it is closed."""
-        return tuple(f"{self.name}.{row}" for row in HOLDS[self.type])
+        return tuple(f"{self.name}.{row}" for row in CONTACT_ROWS[self.type])
 
 
-def tell(sheet: Sheet, contacts: Iterable[Contact]) -> None:
+def add_contacts(sheet: Summary, contacts: Iterable[Contact]) -> None:
     """Write contacts on a sheet, who touches whom and how, if there are any."""
     told = {
         c.name: [

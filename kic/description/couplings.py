@@ -14,9 +14,9 @@ import numpy as np
 
 from kic.description.parts import Joint
 from kic.description.validation import STRICT, Vector, assign, check_name, check_size, listed, vector
-from kic.display import Sheet
-from kic.errors import ModelError, shown, unknown
-from kic.numerics.arrays import reals, step_vanishes, without_step
+from kic.display import Summary
+from kic.errors import ModelError, short_repr, unknown
+from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
 WAYS = ("ratios", "gears", "belt", "pitch_point")
 # cosine (sine) below which two directions of a drawing count as square (parallel)
@@ -93,12 +93,12 @@ class Coupling:
         joints = listed(who, "joints", self.joints, "joint names")
         if not all(isinstance(name, str) for name in joints) or len(joints) < 2:
             raise ModelError(
-                f"{who}: expected `joints` to name two joints or more, got {shown(self.joints)}. "
+                f"{who}: expected `joints` to name two joints or more, got {short_repr(self.joints)}. "
                 "A joint that must not move is a fixed one.",
                 key="joints",
             )
         if len(set(joints)) < len(joints):
-            raise ModelError(f"{who}: `joints` names a joint twice, got {shown(joints)}.", key="joints")
+            raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(joints)}.", key="joints")
         assign(self, joints=tuple(map(str, joints)))
         given = [way for way in WAYS if getattr(self, way) is not None]
         if len(given) != 1:
@@ -125,25 +125,25 @@ class Coupling:
         if given is None or a.shape != (count,) or not a.all():
             raise ModelError(
                 f"{who}: expected `{way}` to be {count} finite numbers other than zero, one for each joint, "
-                f"got {shown(getattr(self, way))}.",
+                f"got {short_repr(getattr(self, way))}.",
                 key=way,
             )
         check_size(who, way, a)
         if way == "belt" and (a < 0).any():
             raise ModelError(
-                f"{who}: radii of pulleys are positive, got {shown(self.belt)}. A crossed belt turns its "
+                f"{who}: radii of pulleys are positive, got {short_repr(self.belt)}. A crossed belt turns its "
                 "pulleys opposite ways, as `gears` do.",
                 key=way,
             )
         if way == "gears" and (a < 0).any() and not a.max() > 0:
             raise ModelError(
-                f"{who}: two ring gears can not mesh, got {shown(self.gears)}. Only the one that is toothed "
+                f"{who}: two ring gears can not mesh, got {short_repr(self.gears)}. Only the one that is toothed "
                 "inside has a negative number.",
                 key=way,
             )
         if way == "gears" and not a.sum() * a.min() > 0:
             raise ModelError(
-                f"{who}: a ring gear is larger than the wheel in it, got {shown(self.gears)}.", key=way
+                f"{who}: a ring gear is larger than the wheel in it, got {short_repr(self.gears)}.", key=way
             )
         return tuple(given.tolist())
 
@@ -169,7 +169,7 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     found = [coordinate_of(who, owner, name, joints) for name in coupling.joints]
     names = [coordinate for _, coordinate in found]
     if len(set(names)) < len(names):
-        raise ModelError(f"{who}: `joints` names a joint twice, got {shown(coupling.joints)}.", key="joints")
+        raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(coupling.joints)}.", key="joints")
     if coupling.ratios is not None:
         return tuple(zip(names, coupling.ratios, strict=True))
     one, two = (joint for joint, _ in found)
@@ -181,10 +181,10 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     return tuple(zip(names, numbers, strict=True))
 
 
-def tell(sheet: Sheet, couplings: Mapping[str, Terms]) -> None:
+def add_couplings(sheet: Summary, couplings: Mapping[str, Terms]) -> None:
     """Write the equations of couplings on a sheet, if there are any."""
     if couplings:
-        equations = [[relation(without_step(terms))] for terms in couplings.values()]
+        equations = [[relation(strip_complex_step(terms))] for terms in couplings.values()]
         sheet.texts("couplings", list(couplings), ["changes from the drawing"], equations)
 
 
@@ -221,13 +221,13 @@ def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) 
         components = (c for joint in joints.values() for c in joint.components)
         error = unknown("joint", name, owner, [*joints, *(c for c in components if c not in joints)])
         raise ModelError(f"{who}: {error}", key="joints", name=name, candidates=error.numbers["candidates"])
-    if name in joints and joint.freedoms != 1:
-        if joint.freedoms == 0:
+    if name in joints and joint.dof != 1:
+        if joint.dof == 0:
             remedy = "is fixed and has no coordinate; leave it out."
         elif joint.type == "spherical":
             remedy = "is spherical: its turns have no coordinates. Draw it as three revolute joints."
         else:
-            remedy = f"has {joint.freedoms} freedoms. Name one: {', '.join(joint.components)}."
+            remedy = f"has {joint.dof} freedoms. Name one: {', '.join(joint.components)}."
         raise ModelError(f"{who}: joint '{name}' {remedy}", key="joints", name=name)
     first_turn = {"spherical": 0, "free": 3}.get(joint.type, 6)
     if joint.components.index(name) >= first_turn:
@@ -315,7 +315,7 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
             v, size = np.cross(v, at - _centre(joint)), float(np.abs([at, _centre(joint)]).max())
         if np.linalg.norm(v) <= _PARALLEL * size:
             raise ModelError(
-                f"{who}: the pitch point {shown(at.tolist())} lies on the axis of '{joint.name}', which does "
+                f"{who}: the pitch point {short_repr(at.tolist())} lies on the axis of '{joint.name}', which does "
                 "not move it. Give the point where the two roll on one another.",
                 key="pitch_point",
             )
@@ -325,7 +325,7 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
     sine = float(np.linalg.norm(across) / np.linalg.norm(v))
     if sine > _PARALLEL or not step_vanishes(across, *velocities):
         raise ModelError(
-            f"{who}: at the pitch point {shown(at.tolist())} '{one.name}' and '{two.name}' move in different "
+            f"{who}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in different "
             f"directions (sine {sine:.3g}). Give the point where they roll on one another, or, if they "
             "slide as a worm does, the relation as `ratios`.",
             key="pitch_point",

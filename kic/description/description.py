@@ -24,9 +24,9 @@ from kic.description.validation import (
     text,
     vector,
 )
-from kic.errors import InputError, ModelError, UnknownNameError, shown, unknown
+from kic.errors import InputError, ModelError, UnknownNameError, short_repr, unknown
 from kic.numerics.arguments import choice
-from kic.numerics.arrays import carries_step, without_step
+from kic.numerics.arrays import has_complex_step, strip_complex_step
 
 KINDS = (
     "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
@@ -53,7 +53,7 @@ _NO_LENGTH = 1e-12
 
 
 @dataclass(frozen=True)
-class Drawing:
+class MechanismDescription:
     """Everything that is drawn, in one assembled posture and in world coordinates; see `Mechanism`."""
 
     __pydantic_config__ = STRICT
@@ -104,7 +104,7 @@ class Drawing:
             for i, part in enumerate(parts):
                 if not isinstance(part, expected):
                     raise ModelError(
-                        f"{who}: `{kind}` must hold {expected.__name__} parts, got {shown(part)}.",
+                        f"{who}: `{kind}` must hold {expected.__name__} parts, got {short_repr(part)}.",
                         key=f"{kind}[{i}]",
                     )
             assign(self, **{kind: parts})
@@ -113,7 +113,7 @@ class Drawing:
         for key in ("title", "about", "source", "drawing"):
             assign(self, **{key: text(who, key, getattr(self, key))})
         if not isinstance(self.units, Units):
-            raise ModelError(f"{who}: expected `units` to be Units, got {shown(self.units)}.", key="units")
+            raise ModelError(f"{who}: expected `units` to be Units, got {short_repr(self.units)}.", key="units")
         self._check_names()
         self._check_references()
         self._check_held()
@@ -276,30 +276,30 @@ class Drawing:
                 )
 
     @cached_property
-    def rods(self) -> Mapping[str, float]:
+    def fixed_distances(self) -> Mapping[str, float]:
         """Fixed distances with their lengths as drawn."""
         fixed = [d for d in self.distances if d.fixed]
         return MappingProxyType({d.name: apart(*(self.point(name).at for name in d.points)) for d in fixed})
 
     @cached_property
-    def stepped(self) -> bool:
+    def has_complex_step(self) -> bool:
         """Whether some number carries a complex step, as in a sensitivity."""
         values = (value for part in self.parts.values() for value in vars(part).values())
-        return any(map(carries_step, (self.gravity, *values)))
+        return any(map(has_complex_step, (self.gravity, *values)))
 
-    def without_steps(self) -> Self:
+    def without_complex_step(self) -> Self:
         """The same drawing in real numbers."""
         parts = {
             kind: tuple(
-                replace(part, **{key: without_step(value) for key, value in vars(part).items()})
+                replace(part, **{key: strip_complex_step(value) for key, value in vars(part).items()})
                 for part in getattr(self, kind)
             )
             for kind in KINDS
         }
-        return replace(self, **parts, gravity=without_step(self.gravity))  # type: ignore[arg-type]
+        return replace(self, **parts, gravity=strip_complex_step(self.gravity))  # type: ignore[arg-type]
 
     @cached_property
-    def touching(self) -> tuple[Contact, ...]:
+    def closed_contacts(self) -> tuple[Contact, ...]:
         """Contacts that are closed."""
         return tuple(contact for contact in self.contacts if contact.closed)
 
@@ -336,7 +336,7 @@ class Drawing:
         """The joints (or components) of `coordinates`, by default every joint that moves, as written."""
         if self.coordinates is not None:
             return self.coordinates
-        return tuple(joint.name for joint in self.joints if joint.freedoms)
+        return tuple(joint.name for joint in self.joints if joint.dof)
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
@@ -353,7 +353,7 @@ class Drawing:
             With the candidates.
         """
         if not isinstance(name, str):
-            raise InputError(f"Expected a name, got {shown(name)}.")
+            raise InputError(f"Expected a name, got {short_repr(name)}.")
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS
@@ -363,7 +363,7 @@ class Drawing:
         label = " or ".join(_SINGULAR[kind] for kind in among) if kinds else "part"
         raise self.unknown(label, name, *among)
 
-    def said(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """A part's name with what it is, for messages."""
         return f"{_SINGULAR[_KIND[type(self.parts[name])]]} '{name}'"
 

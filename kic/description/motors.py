@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from kic.description.couplings import coordinate_of
 from kic.description.parts import Joint
 from kic.description.validation import STRICT, assign, check_name, check_size, listed, number
-from kic.display import Sheet
-from kic.errors import ModelError, shown
-from kic.numerics.arrays import reals, without_step
+from kic.display import Summary
+from kic.errors import ModelError, short_repr
+from kic.numerics.arrays import reals, strip_complex_step
 
 # numbers of the electrical circuit, which belong together
 _CIRCUIT = ("inductance", "torque_constant", "speed_constant")
@@ -86,16 +86,16 @@ class Motor:
         joints = listed(who, "joints", self.joints, "joint names")
         if not joints or not all(isinstance(name, str) for name in joints):
             raise ModelError(
-                f"{who}: expected `joints` to name one joint or more, got {shown(self.joints)}.", key="joints"
+                f"{who}: expected `joints` to name one joint or more, got {short_repr(self.joints)}.", key="joints"
             )
         if len(set(joints)) < len(joints):
-            raise ModelError(f"{who}: `joints` names a joint twice, got {shown(joints)}.", key="joints")
+            raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(joints)}.", key="joints")
         assign(self, joints=tuple(map(str, joints)))
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
         if given is None or given.shape != (len(joints),) or not given.real.all():
             raise ModelError(
                 f"{who}: expected `ratios` to be {len(joints)} finite numbers other than zero, the angle of "
-                f"the shaft for each unit of each joint, got {shown(self.ratios)}.",
+                f"the shaft for each unit of each joint, got {short_repr(self.ratios)}.",
                 key="ratios",
             )
         assign(self, ratios=tuple(check_size(who, "ratios", given).tolist()))
@@ -119,7 +119,7 @@ class Motor:
             return
         if not self.resistance.real > 0:
             raise ModelError(
-                f"{who}: expected `resistance` to be positive, got {shown(self.resistance)}.",
+                f"{who}: expected `resistance` to be positive, got {short_repr(self.resistance)}.",
                 key="resistance",
             )
         if not self.torque_constant:
@@ -136,12 +136,12 @@ class Motor:
         return self.resistance is not None
 
 
-def list_motors(sheet: Sheet, motors: Iterable[Motor]) -> None:
+def list_motors(sheet: Summary, motors: Iterable[Motor]) -> None:
     """Write motors on a sheet, if there are any."""
     lines = {}
     for motor in motors:
         gears = " + ".join(
-            f"{without_step(r):.6g} {j}" for j, r in zip(motor.joints, motor.ratios or (), strict=True)
+            f"{strip_complex_step(r):.6g} {j}" for j, r in zip(motor.joints, motor.ratios or (), strict=True)
         )
         lines[motor.name] = [gears, "voltage" if motor.electrical else "torque"]
     if lines:
@@ -169,5 +169,5 @@ def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, 
     who = f"Motor '{motor.name}'"
     names = tuple(coordinate_of(who, owner, name, joints)[1] for name in motor.joints)
     if len(set(names)) < len(names):
-        raise ModelError(f"{who}: `joints` names a joint twice, got {shown(motor.joints)}.", key="joints")
+        raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(motor.joints)}.", key="joints")
     return names

@@ -22,13 +22,13 @@ from kic.description.validation import (
     two_names,
     vector,
 )
-from kic.errors import ModelError, shown
-from kic.numerics.arrays import reals, step_vanishes, without_step
+from kic.errors import ModelError, short_repr
+from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
 JointType = Literal[
     "revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"
 ]
-FREEDOMS: dict[str, int] = {
+JOINT_DOF: dict[str, int] = {
     "fixed": 0, "revolute": 1, "prismatic": 1, "cylindrical": 2, "universal": 2,
     "spherical": 3, "planar": 3, "free": 6,
 }  # fmt: skip
@@ -36,7 +36,7 @@ FREEDOMS: dict[str, int] = {
 
 Six = tuple[float, float, float, float, float, float]
 # published values are rounded
-SLACK = 1e-6
+INERTIA_RTOL = 1e-6
 
 
 def check_inertia(who: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
@@ -75,7 +75,7 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
             f"{who}: expected `inertia` to be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
-            f"3×3 matrix, all finite, got {shown(given)}.",
+            f"3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
     check_size(who, "inertia", a)
@@ -93,7 +93,7 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     xy, xz, yz = products or (0.0, 0.0, 0.0)
     six = (xx, yy, zz, xy, xz, yz)
     if not exception:
-        _check_possible(who, without_step(six), without_step(mass))
+        _check_possible(who, strip_complex_step(six), strip_complex_step(mass))
     return six
 
 
@@ -102,10 +102,10 @@ def _check_possible(who: str, six: Six, mass: float | None) -> None:
     remedy = "Mend `inertia`, or say in `inertia_exception` why it is meant."
     if mass == 0 and any(six):
         raise ModelError(
-            f"{who}: a body with mass = 0 has no inertia, got {shown(six)}. {remedy}", key="inertia"
+            f"{who}: a body with mass = 0 has no inertia, got {short_repr(six)}. {remedy}", key="inertia"
         )
     low, middle, high = (float(x) for x in np.linalg.eigvalsh(as_matrix(six)))
-    slack = SLACK * max(high, 0.0)
+    slack = INERTIA_RTOL * max(high, 0.0)
     if low < -slack or high > low + middle + slack:
         raise ModelError(
             f"{who}: no body has the principal moments of inertia {low:.6g}, {middle:.6g}, {high:.6g}: none "
@@ -250,7 +250,7 @@ class Joint:
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
         who = f"Joint '{self.name}'"
-        assign(self, type=choice(who, "type", self.type, FREEDOMS))
+        assign(self, type=choice(who, "type", self.type, JOINT_DOF))
         assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
         self._geometry(who)
         for key in ("value", "stiffness", "rest", "damping"):
@@ -291,12 +291,12 @@ class Joint:
 
     def _per_freedom(self, who: str, key: str) -> tuple[float, ...]:
         """One number for each freedom; a single stiffness or damping is that of each."""
-        given, count = getattr(self, key), self.freedoms
+        given, count = getattr(self, key), self.dof
         a = reals(given)
         if a is None or a.ndim > 1:
             several = f" or {count} of them, one for each freedom" if count > 1 else ""
             raise ModelError(
-                f"{who}: expected `{key}` to be a finite number{several}, got {shown(given)}.",
+                f"{who}: expected `{key}` to be a finite number{several}, got {short_repr(given)}.",
                 key=key,
             )
         if count == 0 and a.any():
@@ -306,12 +306,12 @@ class Joint:
         if a.shape != (count,):
             raise ModelError(
                 f"{who}: expected `{key}` to have {count} number{'s' if count > 1 else ''}, one for each "
-                f"freedom, got {shown(given)}.",
+                f"freedom, got {short_repr(given)}.",
                 key=key,
             )
         check_size(who, key, a)
         if key in ("stiffness", "damping") and (a.real < 0).any():
-            raise ModelError(f"{who}: `{key}` must not be negative, got {shown(given)}.", key=key)
+            raise ModelError(f"{who}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
         return tuple(a.tolist())
 
     def _no_angles(self, who: str) -> None:
@@ -325,16 +325,16 @@ class Joint:
                 )
 
     @property
-    def freedoms(self) -> int:
+    def dof(self) -> int:
         """Number of freedoms."""
-        return FREEDOMS[self.type]
+        return JOINT_DOF[self.type]
 
     @property
     def components(self) -> tuple[str, ...]:
         """Names of its coordinates: the joint's own, or name.1, name.2 … of several."""
-        if self.freedoms == 1:
+        if self.dof == 1:
             return (self.name,)
-        return tuple(f"{self.name}.{k + 1}" for k in range(self.freedoms))
+        return tuple(f"{self.name}.{k + 1}" for k in range(self.dof))
 
 
 @dataclass(frozen=True)
@@ -376,7 +376,7 @@ class Distance:
         assign(self, points=two_names(who, "points", self.points, "points"))
         if self.fixed is not True and self.fixed is not False:
             raise ModelError(
-                f"{who}: expected `fixed` to be True or False, got {shown(self.fixed)}. Its length is the "
+                f"{who}: expected `fixed` to be True or False, got {short_repr(self.fixed)}. Its length is the "
                 "drawing's.",
                 key="fixed",
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import ModelError, shown
+from kic.errors import ModelError, short_repr
 from kic.numerics.arrays import reals
 
 Vector = tuple[float, float, float]
@@ -38,7 +38,7 @@ def vector(owner: str, key: str, value: Any) -> Vector:
     a = reals(value)
     if a is None or a.shape != (3,):
         raise ModelError(
-            f"{owner}: expected `{key}` to be three finite numbers, got {shown(value)}.", key=key
+            f"{owner}: expected `{key}` to be three finite numbers, got {short_repr(value)}.", key=key
         )
     x, y, z = check_size(owner, key, a).tolist()
     return (x, y, z)
@@ -50,7 +50,7 @@ def number(owner: str, key: str, value: Any, least: float | None = None) -> floa
     if a is None or a.shape != () or (least is not None and a.real < least):
         at_least = "" if least is None else f" of at least {least:g}"
         raise ModelError(
-            f"{owner}: expected `{key}` to be a finite number{at_least}, got {shown(value)}.", key=key
+            f"{owner}: expected `{key}` to be a finite number{at_least}, got {short_repr(value)}.", key=key
         )
     return check_size(owner, key, a).item()
 
@@ -65,7 +65,7 @@ def direction(owner: str, key: str, value: Any) -> Vector:
         raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)
     if not 1e-100 < size < 1e100:
         raise ModelError(
-            f"{owner}: expected `{key}` to have an ordinary length (any unit will do), got {shown(v)}.",
+            f"{owner}: expected `{key}` to have an ordinary length (any unit will do), got {short_repr(v)}.",
             key=key,
         )
     return v
@@ -82,7 +82,7 @@ def apart(one: Vector, other: Vector) -> float:
 def text(owner: str, key: str, value: Any) -> str:
     """Prose, or an error."""
     if not isinstance(value, str):
-        raise ModelError(f"{owner}: expected `{key}` to be text, got {shown(value)}.", key=key)
+        raise ModelError(f"{owner}: expected `{key}` to be text, got {short_repr(value)}.", key=key)
     return str(value)
 
 
@@ -91,7 +91,7 @@ def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
     words = tuple(among)
     if not isinstance(value, str) or value not in words:
         said = ", ".join(map(repr, words))
-        raise ModelError(f"{owner}: expected `{key}` to be one of {said}, got {shown(value)}.", key=key)
+        raise ModelError(f"{owner}: expected `{key}` to be one of {said}, got {short_repr(value)}.", key=key)
     return str(value)
 
 
@@ -101,7 +101,7 @@ def check_name(kind: str, value: Any, key: str = "name") -> str:
     if not word or not value or "." in value:
         raise ModelError(
             f"A {kind}'s `{key}` must be text without dots, line breaks or outer spaces, and not empty, "
-            f"got {shown(value)}.",
+            f"got {short_repr(value)}.",
             key=key,
         )
     return str(value)
@@ -114,7 +114,7 @@ def listed(owner: str, key: str, value: Any, what: str) -> tuple[Any, ...]:
             return tuple(value)
     except TypeError:
         pass
-    raise ModelError(f"{owner}: expected `{key}` to be a list of {what}, got {shown(value)}.", key=key)
+    raise ModelError(f"{owner}: expected `{key}` to be a list of {what}, got {short_repr(value)}.", key=key)
 
 
 def two_names(owner: str, key: str, value: Any, what: str) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def two_names(owner: str, key: str, value: Any, what: str) -> tuple[str, str]:
     pair = listed(owner, key, value, f"two {what}")
     if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
         raise ModelError(
-            f"{owner}: expected `{key}` to name two different {what}, got {shown(value)}.", key=key
+            f"{owner}: expected `{key}` to name two different {what}, got {short_repr(value)}.", key=key
         )
     return (str(pair[0]), str(pair[1]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.display import Sheet, member
+from kic.display import Summary, member
 
 
 class Contributions:
@@ -41,9 +41,9 @@ class Contributions:
         self.P_linear = P_linear
         self.P_angular = P_angular
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """How much of each diagonal entry of I* is whose."""
-        sheet = Sheet("shares of the diagonal of I*, linear | angular momentum")
+        sheet = Summary("shares of the diagonal of I*, linear | angular momentum")
         index, remark = member(self.I_linear.shape[:-3])
         if remark:
             sheet.say(remark)
@@ -56,7 +56,7 @@ class Contributions:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()

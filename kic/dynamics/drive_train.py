@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kic.description.description import Drawing
-from kic.display import Sheet, member
+from kic.description.description import MechanismDescription
+from kic.display import Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError
 from kic.kinematics.coefficients import Coefficients
@@ -17,7 +17,7 @@ from kic.kinematics.scaling import composed
 _MISSED = 1e-9
 
 
-class Train:
+class DriveTrain:
     """All motors of a drawing with the gears between shafts and joints, u̇ = N φ̇ with N = [G_q^φ]⁻¹ (2-232).
 
     Attributes
@@ -36,7 +36,7 @@ class Train:
         Of those; of plain sources of torque NaN, 0, 1 and 0.
     """
 
-    def __init__(self, drawing: Drawing, scalar: np.dtype) -> None:
+    def __init__(self, drawing: MechanismDescription, scalar: np.dtype) -> None:
         motors = drawing.motors
         if not motors:
             raise InputError(
@@ -183,7 +183,7 @@ class Train:
         v: np.ndarray,
         a: np.ndarray,
         j: np.ndarray | None,
-    ) -> Drive:
+    ) -> MotorDemand:
         """What the motors do for a motion that needs these efforts, without those of the rotors.
 
         Rates of efforts and the jerk are needed where there is inductance (2-239).
@@ -201,10 +201,10 @@ class Train:
             torque_rate = torque_rate + self.inner(acceleration, shafts.jerk(v, a, j))
             rate = np.where(self.electrical, torque_rate / self.torque_constant, np.nan)
             voltage = voltage + np.where(self.slow, self.inductance * rate, 0.0)
-        return Drive(self.names, speed, torque, current, rate, voltage)
+        return MotorDemand(self.names, speed, torque, current, rate, voltage)
 
 
-class Drive:
+class MotorDemand:
     """What the motors of a mechanism do in a motion: speeds, torques, currents, voltages.
 
     Attributes
@@ -260,9 +260,9 @@ class Drive:
         electrical = np.isfinite(self.current)
         return np.where(electrical, self.voltage * self.current, self.torque * self.speed)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled table, to print or to show."""
-        sheet = Sheet(f"motors {', '.join(self.motors)}")
+        sheet = Summary(f"motors {', '.join(self.motors)}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -275,7 +275,7 @@ class Drive:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import Sheet, largest_of, member
+from kic.display import Summary, largest_of, member
 from kic.errors import InputError, SingularError
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, one_batch, trailing
+from kic.numerics.arrays import broadcast_batches, check_finite, one_batch, as_array
 
 # an inertia matrix worse than this has no digit left in its inverse
 WORST_CONDITION = 1e15
@@ -113,12 +113,12 @@ class Dynamics:
                 efforts=self.efforts,
             )
         size = len(self.coordinates)
-        arrays = [trailing(name, value, size) for name, value in given.items()]
+        arrays = [as_array(name, value, size) for name, value in given.items()]
         batches = {name: a.shape[:-1] for name, a in zip(given, arrays, strict=True)}
         broadcast_batches(model=self.batch, **batches)
         return arrays
 
-    def effort(self, qd: Any, qdd: Any) -> np.ndarray:
+    def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Efforts that a motion needs: T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (eq 2-198).
 
         Parameters
@@ -162,7 +162,7 @@ class Dynamics:
             - self.load
         )
 
-    def acceleration(self, qd: Any, effort: Any) -> np.ndarray:
+    def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
         """Accelerations that efforts give: q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (eq 2-199).
 
         Parameters
@@ -353,10 +353,10 @@ class Dynamics:
         lmn = np.swapaxes(self.P, -1, -2)
         return lmn + np.swapaxes(lmn, -3, -2)
 
-    def sheet(self, power: bool = True) -> Sheet:
+    def summary(self, power: bool = True) -> Summary:
         """Labelled tables of I*, P* and the load, to print or to show."""
         power = flag("power", power)
-        sheet = Sheet(f"dynamics in {', '.join(self.coordinates)}")
+        sheet = Summary(f"dynamics in {', '.join(self.coordinates)}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -373,10 +373,10 @@ class Dynamics:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:

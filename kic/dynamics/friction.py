@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kic.description.contacts import HOLDS, Contact
+from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.numerics.conic_programs import Program, centre
 
 # loads smaller than this share of the largest, or of what they come from, are zero but for rounding
@@ -15,7 +15,7 @@ SMALL = 1e-9
 IN_THE_WAY = 1e-3
 
 
-def judged(
+def classify_contacts(
     normal: np.ndarray,
     across: np.ndarray,
     moment: np.ndarray,
@@ -64,7 +64,7 @@ def remarks(
     return tuple(said)
 
 
-class Pressing:
+class ContactForceCheck:
     """Contacts with their rows, as arrays: what their loads are, and which they can have.
 
     Parameters
@@ -88,7 +88,7 @@ class Pressing:
         self.names = tuple(names)
         self.bounds = np.array(friction, dtype=float), np.array(torsion, dtype=float)
         self.pinned = np.array([kind == "pinned" for kind in kinds], dtype=bool)
-        widths = [len(HOLDS[kind]) for kind in kinds]
+        widths = [len(CONTACT_ROWS[kind]) for kind in kinds]
         ends = np.cumsum(widths, dtype=np.intp).tolist()
         self.rows = ends[-1] if ends else 0
         self._first = np.array([end - width for end, width in zip(ends, widths, strict=True)], dtype=np.intp)
@@ -110,7 +110,7 @@ class Pressing:
 
     def judge(self, load: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which contacts (..., K) have to pull, and which slip; `small` (...) can not be told from none."""
-        return judged(*self.parts(load), self.bounds, self.pinned, small[..., None])
+        return classify_contacts(*self.parts(load), self.bounds, self.pinned, small[..., None])
 
     def most(self, load: np.ndarray, play: np.ndarray, size: float) -> tuple[float, np.ndarray, list[int]]:
         """The largest least margin that any loads have, as a share of a size, and who is in its way.
@@ -162,10 +162,10 @@ class Pressing:
         return middle.margin, best, who[weight > IN_THE_WAY * weight.max()].tolist()
 
 
-def pressing_of(contacts: Iterable[Contact]) -> Pressing:
+def contact_force_check(contacts: Iterable[Contact]) -> ContactForceCheck:
     """Contacts as arrays: what their loads are, and which they can have."""
     every = tuple(contacts)
-    return Pressing(
+    return ContactForceCheck(
         [c.name for c in every],
         [c.type for c in every],
         [c.friction or 0.0 for c in every],

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kic.description.parts import as_matrix
-from kic.errors import InertiaError, InputError, shown, unknown
+from kic.errors import InertiaError, InputError, short_repr, unknown
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import broadcast_batches, trailing
+from kic.numerics.arrays import broadcast_batches, as_array
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def pack_masses(tree: Tree) -> Masses:
     InertiaError
         If a moving body has no mass or inertia, or nothing that moves has any mass.
     """
-    drawing = tree.drawing
+    drawing = tree.description
     _check_complete(tree)
     names, frames, numbers = [], [], []
     for body in drawing.bodies:
@@ -63,13 +63,13 @@ def pack_masses(tree: Tree) -> Masses:
 
 def _check_complete(tree: Tree) -> None:
     """A body without mass or inertia is not massless: it is unknown."""
-    moving = [b for b in tree.drawing.bodies if tree.frame[b.name] >= 0]
+    moving = [b for b in tree.description.bodies if tree.frame[b.name] >= 0]
     bare = [b.name for b in moving if b.mass is None]
     flat = [b.name for b in moving if b.mass and b.inertia is None]
     if bare or flat:
         missing = [f"{name} (mass)" for name in bare] + [f"{name} (inertia)" for name in flat]
         raise InertiaError(
-            f"Dynamics of '{tree.drawing.name}' needs the inertia of every moving body; missing: "
+            f"Dynamics of '{tree.description.name}' needs the inertia of every moving body; missing: "
             f"{', '.join(missing)}. A body without any is written mass = 0, a point-like one "
             "inertia = [0, 0, 0].",
             bodies=tuple(bare + flat),
@@ -95,12 +95,12 @@ class Loads:
         if given is None:
             return self.constant, ()
         if not isinstance(given, Mapping):
-            raise InputError(f"Expected `applied` to be a dict of forces and moments, got {shown(given)}.")
+            raise InputError(f"Expected `applied` to be a dict of forces and moments, got {short_repr(given)}.")
         arrays = {}
         for name, value in given.items():
             if name not in self.names:
                 raise unknown("force or moment", name, owner, self.names)
-            arrays[name] = trailing(name, value, 3)
+            arrays[name] = as_array(name, value, 3)
         batch = broadcast_batches(**{name: a.shape[:-1] for name, a in arrays.items()})
         full = np.broadcast_to(self.constant, (*batch, *self.constant.shape)).astype(
             np.result_type(self.constant, *arrays.values())
@@ -113,7 +113,7 @@ class Loads:
 
 def pack_loads(tree: Tree) -> Loads:
     """Gravity, forces, moments, springs and the laws of the joints."""
-    drawing = tree.drawing
+    drawing = tree.description
     names, forces, places, constant = [], [], [], []
     for force in drawing.forces:
         point = drawing.point(force.point)
@@ -156,7 +156,7 @@ def _components(tree: Tree, frame: int, v: Any, axes: str) -> np.ndarray:
 def _laws(tree: Tree) -> np.ndarray:
     """Stiffness, free value and damping of every column."""
     laws = np.zeros((tree.size, 3), tree.scalar)
-    for joint in tree.drawing.joints:
+    for joint in tree.description.joints:
         for k, name in enumerate(joint.components):
             if name in tree.column:
                 laws[tree.column[name]] = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
-from kic.kinematics.queries import Question, Table
+from kic.kinematics.queries import KernelQuery, Table
 from kic.kinematics.tree import Tree
 
 
@@ -22,7 +22,7 @@ class ModelTable(Table):
         super().__init__(shapes)
 
 
-class DynamicsQuestion(Question):
+class DynamicsQuery(KernelQuery):
     """I*, P*, load and damping in the tree's coordinates; the first or the last two alone if so wanted."""
 
     def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
@@ -39,7 +39,7 @@ class DynamicsQuestion(Question):
         return self.run("dynamics", states, T, applied)
 
 
-class ContributionsQuestion(Question):
+class ContributionsQuery(KernelQuery):
     """Each body's shares of I* and P*, in the tree's coordinates or in `size` others."""
 
     def __init__(self, tree: Tree, masses: Masses, size: int | None = None) -> None:

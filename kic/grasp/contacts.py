@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.contacts import HOLDS, Contact
+from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Body
 from kic.description.validation import GROUND
-from kic.display import Sheet, member
-from kic.errors import InputError, shown
+from kic.display import Summary, member
+from kic.errors import InputError, short_repr
 from kic.kernels.layout import BALL, DIRECTION, POINT
 from kic.kinematics.closure_rows import contact_axes
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, numbers, trailing
-from kic.transfer.compiled_model import Model
+from kic.numerics.arrays import broadcast_batches, numbers, as_array
+from kic.transfer.compiled_model import CompiledModel
 
-KINDS = {kind: len(rows) for kind, rows in HOLDS.items()}
+KINDS = {kind: len(rows) for kind, rows in CONTACT_ROWS.items()}
 """Number of force components of each contact type in space."""
 PLANAR = {"point": 1, "friction": 2, "soft": 2, "pinned": 2}
 """The same in a plane, where a moment about the normal does nothing."""
@@ -97,9 +97,9 @@ def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray)
 
 def plane_axes(plane: Any) -> np.ndarray:
     """Normal and two axes (3, 3) of a plane."""
-    a = real("plane", trailing("plane", plane, 3))
+    a = real("plane", as_array("plane", plane, 3))
     if a.ndim != 1 or not a.any():
-        raise InputError(f"Expected `plane` to be a normal (3,) with a length, got {shown(plane)}.")
+        raise InputError(f"Expected `plane` to be a normal (3,) with a length, got {short_repr(plane)}.")
     return contact_frames(a)
 
 
@@ -123,13 +123,13 @@ def vectors(name: str, value: Any) -> np.ndarray:
     shape = numbers(name, value).shape
     if len(shape) < 2 or not shape[-2] or shape[-1] != 3:
         raise InputError(f"Expected `{name}` to have shape (..., K, 3), got {shape}.", got=shape)
-    return real(name, trailing(name, value, shape[-2], 3))
+    return real(name, as_array(name, value, shape[-2], 3))
 
 
 def rates_of(name: str, value: Any, count: int) -> np.ndarray:
     """Rates (..., K, 3, N) of contacts in any N coordinates."""
     shape = numbers(name, value).shape
-    return real(name, trailing(name, value, count, 3, shape[-1] if shape else 0))
+    return real(name, as_array(name, value, count, 3, shape[-1] if shape else 0))
 
 
 def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
@@ -137,9 +137,9 @@ def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
     words = (kinds,) * count if isinstance(kinds, str) else names_of(kinds, "kinds")
     bad = [w for w in words if w not in KINDS]
     if bad:
-        raise InputError(f"Expected `kinds` to be of {', '.join(KINDS)}, got {shown(bad[0])}.", kind=bad[0])
+        raise InputError(f"Expected `kinds` to be of {', '.join(KINDS)}, got {short_repr(bad[0])}.", kind=bad[0])
     if len(words) != count:
-        raise InputError(f"Expected `kinds` for {count} contacts, got {len(words)}: {shown(words)}.")
+        raise InputError(f"Expected `kinds` for {count} contacts, got {len(words)}: {short_repr(words)}.")
     return words
 
 
@@ -149,7 +149,7 @@ def contact_names(names: Any, count: int) -> tuple[str, ...]:
         return tuple(map(str, range(1, count + 1)))
     words = names_of(names, "names")
     if len(words) != count or len(set(words)) < count:
-        raise InputError(f"Expected `names` to be {count} different texts, got {shown(names)}.")
+        raise InputError(f"Expected `names` to be {count} different texts, got {short_repr(names)}.")
     return words
 
 
@@ -167,7 +167,7 @@ def coefficient(
         a = np.full(len(kinds), a)
     if a.shape[-1:] == uses.shape and a.dtype == np.float64:
         a = np.where(uses, a, 0.0)  # what a kind has no use for is not read
-    a = real(name, trailing(name, a, len(kinds)))
+    a = real(name, as_array(name, a, len(kinds)))
     if not (a > 0)[..., uses].all():
         worst = float(a[..., uses].min())
         raise InputError(
@@ -180,7 +180,7 @@ def coefficient(
 
 def _units(name: str, value: Any) -> np.ndarray:
     """Unit vectors (..., 3)."""
-    a = real(name, trailing(name, value, 3))
+    a = real(name, as_array(name, value, 3))
     largest = np.abs(a).max(axis=-1, keepdims=True)
     if not largest.all():
         where = np.argwhere(largest[..., 0] == 0)[0].tolist()
@@ -299,7 +299,7 @@ class ContactSet:
         at = vectors("points", points)
         count = at.shape[-2]
         axes = [
-            None if a is None else trailing(name, a, count, 3)
+            None if a is None else as_array(name, a, count, 3)
             for name, a in (("normals", normals), ("tangents", tangents))
         ]
         frames = contact_frames(*axes)
@@ -310,7 +310,7 @@ class ContactSet:
         mu = coefficient("mu", mu, self.kinds, ("friction", "soft"), "point")
         turning = ("soft",) if plane is None else ()
         gamma = coefficient("gamma", gamma, self.kinds, turning, "friction")
-        reference = real("about", trailing("about", about, 3))
+        reference = real("about", as_array("about", about, 3))
         self.batch = broadcast_batches(
             points=at.shape[:-2],
             normals=frames.shape[:-3],
@@ -460,18 +460,18 @@ class ContactSet:
         >>> c.loads([2.0])[0].tolist()
         [[0.0, -2.0, 0.0]]
         """
-        f = trailing("force", force, len(self.axis), finite=False)
+        f = as_array("force", force, len(self.axis), finite=False)
         broadcast_batches(force=f.shape[:-1], contacts=self.batch)
         turns = self.axis == 3
         if np.isinf(f.real).any():
-            raise InputError(f"`force` must not be infinite, got {shown(force)}.", name="force")
+            raise InputError(f"`force` must not be infinite, got {short_repr(force)}.", name="force")
         along = f[..., None] * self.frames[..., self.owner, np.where(turns, 0, self.axis), :]
         of = np.arange(len(self))[:, None] == self.owner
         return np.matmul((of & ~turns).astype(float), along), np.matmul((of & turns).astype(float), along)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables of the contacts and the grasp map, to print or to show."""
-        sheet = Sheet(f"{len(self)} contacts" + (" in a plane" if self.plane is not None else ""))
+        sheet = Summary(f"{len(self)} contacts" + (" in a plane" if self.plane is not None else ""))
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -486,10 +486,10 @@ class ContactSet:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 @dataclass(frozen=True)
@@ -514,7 +514,7 @@ class Frames:
     reference: np.ndarray
 
 
-def contacts_of(model: Model, held: str) -> tuple[Contact, ...]:
+def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
     """Closed contacts that hold a body: those with it or, where there are none, of its feet with ground.
 
     Raises
@@ -524,13 +524,13 @@ def contacts_of(model: Model, held: str) -> tuple[Contact, ...]:
     InputError
         If no closed contact holds it.
     """
-    tree, drawing = model.tree, model.drawing
+    tree, drawing = model.tree, model.description
     drawing.part(held, "bodies")
-    found = tuple(contact for contact in drawing.touching if held in contact.bodies)
+    found = tuple(contact for contact in drawing.closed_contacts if held in contact.bodies)
     if not found:
         feet = [body for body in tree.frame if tree.frame[held] in tree.path(tree.frame[body])]
         sole = [{GROUND, foot} for foot in feet]
-        found = tuple(contact for contact in drawing.touching if set(contact.bodies) in sole)
+        found = tuple(contact for contact in drawing.closed_contacts if set(contact.bodies) in sole)
     if found:
         return found
     there = [f"{c.name} ({' on '.join(c.bodies)}{'' if c.closed else ', open'})" for c in drawing.contacts]
@@ -542,7 +542,7 @@ def contacts_of(model: Model, held: str) -> tuple[Contact, ...]:
 
 
 def coordinates_of(
-    model: Model, held: str, fingers: str | Iterable[str] | None
+    model: CompiledModel, held: str, fingers: str | Iterable[str] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Coordinates of the fingers and of the body held, where its contacts are open.
 
@@ -551,7 +551,7 @@ def coordinates_of(
     InputError
         For a body that stands still, or fingers whose coordinates must be named.
     """
-    tree, drawing = model.tree, model.drawing
+    tree, drawing = model.tree, model.description
     path = tree.path(tree.frame[held])
     if not path:
         raise InputError(
@@ -563,23 +563,23 @@ def coordinates_of(
     rows = (held,) if free and isinstance(body, Body) and body.reference else tuple(own)
     if fingers is not None:
         return names_of(fingers, "fingers"), rows
-    count = model.freedoms - len(own)
+    count = model.dof - len(own)
     drawn = [c for joint in drawing.joints for c in joint.components]
     for candidates in (sorted(tree.columns, key=drawn.index), model.coordinates):
         rest = tuple(name for name in candidates if name not in own)
         if len(rest) == count:
             return rest, rows
     raise InputError(
-        f"With the contacts of '{held}' open, '{drawing.name}' has mobility {model.freedoms}: {len(own)} of "
+        f"With the contacts of '{held}' open, '{drawing.name}' has mobility {model.dof}: {len(own)} of "
         f"'{held}', and {count} of what holds it. Name {count} coordinates in `fingers`.",
-        mobility=model.freedoms,
+        mobility=model.dof,
     )
 
 
-def frames_of(model: Model, held: str, contacts: tuple[Contact, ...], states: np.ndarray) -> Frames:
+def frames_of(model: CompiledModel, held: str, contacts: tuple[Contact, ...], states: np.ndarray) -> Frames:
     """Places and axes of contacts at states (..., S)."""
     tree = model.tree
-    body = model.drawing.part(held, "bodies")
+    body = model.description.part(held, "bodies")
     assert isinstance(body, Body)  # for the type checker: `part` looked among bodies only
     if body.reference is None:
         raise InputError(
@@ -600,9 +600,9 @@ def frames_of(model: Model, held: str, contacts: tuple[Contact, ...], states: np
     items += [point(first, c.at) for (first, _), c in zip(pairs, contacts, strict=True)]
     items += [along(second, u) for (_, second), three in zip(pairs, axes, strict=True) for u in three]
     items += [along(first, three[2]) for (first, _), three in zip(pairs, axes, strict=True)]
-    question = RowsQuestion(tree, plain_rows(tree, items), 1)
+    question = OutputQuery(tree, plain_rows(tree, items), 1)
     flat = states.reshape(-1, states.shape[-1])
-    found = question.answer.split(question.table(flat), states.shape[:-1])[0]
+    found = question.layout.split(question.table(flat), states.shape[:-1])[0]
     vectors, count = found.reshape(*states.shape[:-1], len(items), 3), len(contacts)
     turned = vectors[..., 1 + count : 1 + 4 * count, :].reshape(*states.shape[:-1], count, 3, 3)
     soft = np.array([contact.type == "soft" for contact in contacts])

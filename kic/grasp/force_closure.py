@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.errors import MemberError, SingularError
 from kic.grasp.contacts import ContactSet
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import check_failures
-from kic.numerics.conic_programs import BRINK, EQUAL, Program, centre, independent, inside
+from kic.numerics.conic_programs import MAX_CONE_TIGHTENING, EQUALITY_TOL, Program, centre, independent, inside
 
 # directions are named by numbers of four digits; what is less beside the size of the grasp is none
 NAMED = 1e-6
@@ -71,7 +71,7 @@ def gathered(
     return whole.reshape((*batch, *tail))
 
 
-def members(contacts: ContactSet, batch: tuple[int, ...]) -> list[OneGrasp]:
+def members(contacts: ContactSet, batch: tuple[int, ...]) -> list[SingleGrasp]:
     """One after the other the grasps of a batch, to which that of the contacts is spread."""
     parts = contacts.points, contacts.columns, contacts.mu, contacts.gamma, contacts.about
     tails = (a.shape[len(contacts.batch) :] for a in parts)
@@ -79,10 +79,10 @@ def members(contacts: ContactSet, batch: tuple[int, ...]) -> list[OneGrasp]:
         np.broadcast_to(a, (*batch, *tail)).reshape(prod(batch), *tail)
         for a, tail in zip(parts, tails, strict=True)
     ]
-    return [OneGrasp(contacts, *(a[i] for a in arrays)) for i in range(prod(batch))]
+    return [SingleGrasp(contacts, *(a[i] for a in arrays)) for i in range(prod(batch))]
 
 
-class OneGrasp:
+class SingleGrasp:
     """One grasp of a batch in numbers of order 1: moments about the contacts' middle, over their size.
 
     Components x of force are such that every cone is xₙ ≥ |x_others|; f = `unit` · x.
@@ -255,9 +255,9 @@ class GraspClosure:
         """Whether all members are closed; those without an answer are not."""
         return bool(self.closed.all())
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """The verdict in words with its proof, to print or to show."""
-        sheet = Sheet(f"{self.kind} closure of {len(self.contacts)} contacts")
+        sheet = Summary(f"{self.kind} closure of {len(self.contacts)} contacts")
         index, remark = member(self.batch)
         if remark:
             sheet.say(f"{remark}; closed: {int(self.closed.sum())} of {self.closed.size}")
@@ -276,10 +276,10 @@ class GraspClosure:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "raise") -> GraspClosure:
@@ -394,13 +394,13 @@ def _closure(
     )
 
 
-def _decided(grasp: OneGrasp, counted: np.ndarray, edges: int | None) -> dict[str, Any]:
+def _decided(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) -> dict[str, Any]:
     """Verdict and proof of one member."""
     contacts = grasp.contacts
     pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
     G = grasp.map[:, counted]
     U, sigma, _ = np.linalg.svd(G)
-    rank = int((sigma > EQUAL * sigma.max(initial=0.0)).sum())
+    rank = int((sigma > EQUALITY_TOL * sigma.max(initial=0.0)).sum())
     if rank < len(G):
         return _open(grasp, _plainest(U[:, rank:]), True, counted)
     # what pins resist is resisted in both senses; the others have to span the rest
@@ -412,7 +412,7 @@ def _decided(grasp: OneGrasp, counted: np.ndarray, edges: int | None) -> dict[st
         x, y, t = _deepest(rest.T @ press, np.eye(press.shape[1]), sizes)
     else:
         x, y, t = _between(rest.T @ press, sizes, edges)
-    if t > BRINK:
+    if t > MAX_CONE_TIGHTENING:
         return _shut(grasp, counted, x * len(sizes), t * len(sizes))
     return _open(grasp, rest @ y, False, counted)
 
@@ -436,7 +436,7 @@ def _between(E: np.ndarray, sizes: tuple[int, ...], edges: int) -> tuple[np.ndar
     for around in (False, True):
         made_of = _pyramids(sizes, edges, around)
         x, y, t = _deepest(E, made_of, (1,) * made_of.shape[1])
-        if around == (t <= BRINK):
+        if around == (t <= MAX_CONE_TIGHTENING):
             return x, y, t if around else float(inside(x, sizes).min())
     raise SingularError(
         f"Force closure lies between pyramids of {edges} edges inside and around the cones. Give more "
@@ -484,7 +484,7 @@ def _beyond(pins: np.ndarray) -> np.ndarray:
     if not pins.shape[1]:
         return np.eye(len(pins))
     U, sigma, _ = np.linalg.svd(pins)
-    return U[:, int((sigma > EQUAL * sigma[0]).sum()) :]
+    return U[:, int((sigma > EQUALITY_TOL * sigma[0]).sum()) :]
 
 
 def _plainest(null: np.ndarray) -> np.ndarray:
@@ -495,7 +495,7 @@ def _plainest(null: np.ndarray) -> np.ndarray:
     return y / np.linalg.norm(y)
 
 
-def _shut(grasp: OneGrasp, counted: np.ndarray, x: np.ndarray, margin: float) -> dict[str, Any]:
+def _shut(grasp: SingleGrasp, counted: np.ndarray, x: np.ndarray, margin: float) -> dict[str, Any]:
     """Closed, with forces x of those that are no pins; pins balance what these leave."""
     contacts = grasp.contacts
     pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
@@ -508,7 +508,7 @@ def _shut(grasp: OneGrasp, counted: np.ndarray, x: np.ndarray, margin: float) ->
     return {"closed": 1, "margin": margin, "force": force, "twist": twist, "both": 0, "missing": ""}
 
 
-def _open(grasp: OneGrasp, y: np.ndarray, both: bool, counted: np.ndarray) -> dict[str, Any]:
+def _open(grasp: SingleGrasp, y: np.ndarray, both: bool, counted: np.ndarray) -> dict[str, Any]:
     """Not closed: along y contacts may push, against it none can."""
     size = float(np.linalg.norm(y))
     if not (size > 0 and grasp.felt(y, counted) >= -PROVED * size):

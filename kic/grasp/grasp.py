@@ -16,18 +16,18 @@ import numpy as np
 
 from kic.actuation.internal_loads import canonical
 from kic.configuration import Configuration
-from kic.description.contacts import HOLDS, Contact
+from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.validation import GROUND
-from kic.display import Sheet, member
-from kic.dynamics.friction import SMALL, judged, remarks
-from kic.errors import InputError, SingularError, shown
+from kic.display import Summary, member
+from kic.dynamics.friction import SMALL, classify_contacts, remarks
+from kic.errors import InputError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet, Frames, contacts_of, coordinates_of, frames_of
 from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_failures, check_order, trailing
-from kic.transfer.compiled_model import Model
+from kic.numerics.arrays import broadcast_batches, check_failures, check_order, as_array
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import RANK_SHARE
 
 
@@ -100,7 +100,7 @@ class GraspMotion:
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
         moment = np.linalg.norm(contact_moment, axis=-1)
-        self.pulling, self.slipping = judged(self.normal_force, across, moment, bounds, pinned, small)
+        self.pulling, self.slipping = classify_contacts(self.normal_force, across, moment, bounds, pinned, small)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -118,9 +118,9 @@ class GraspMotion:
         """What contacts can not do, in words; none where all is well."""
         return remarks(self.contacts, self._pressed, self.pulling, self.slipping)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables, to print or to show."""
-        sheet = Sheet(f"motion of '{self.held}' in its grasp")
+        sheet = Summary(f"motion of '{self.held}' in its grasp")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -140,10 +140,10 @@ class GraspMotion:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 # forces that were chosen must hold the object to this share of what it needs; the rest is put right
@@ -151,7 +151,7 @@ BALANCED = 1e-6
 # what contacts can not hold is more than this share of all
 HELD = 1e-9
 
-_ROWS = HOLDS["soft"]
+_ROWS = CONTACT_ROWS["soft"]
 
 Choice = str | np.ndarray | Callable[["Grasp", np.ndarray], Any]
 
@@ -213,7 +213,7 @@ class Grasp:
         self,
         closed: Configuration,
         opened: Configuration,
-        model: Model,
+        model: CompiledModel,
         held: str,
         contacts: tuple[Contact, ...],
         names: tuple[tuple[str, ...], tuple[str, ...]],
@@ -233,8 +233,8 @@ class Grasp:
         self._back = np.array([c.bodies[0] == held or c.bodies[1] == GROUND for c in contacts])
         self.normal, self.tangent1, self.tangent2 = (frames.axes[..., k, :] for k in range(3))
         # of each row its contact, and which of n, t1, t2, s it is
-        self._owner = np.array([k for k, c in enumerate(contacts) for _ in HOLDS[c.type]], dtype=np.intp)
-        self._which = np.array([_ROWS.index(r) for c in contacts for r in HOLDS[c.type]])
+        self._owner = np.array([k for k, c in enumerate(contacts) for _ in CONTACT_ROWS[c.type]], dtype=np.intp)
+        self._which = np.array([_ROWS.index(r) for c in contacts for r in CONTACT_ROWS[c.type]])
         self._directions = np.concatenate([frames.axes, frames.spin[..., None, :]], axis=-2)[
             ..., self._owner, self._which, :
         ]
@@ -346,7 +346,7 @@ class Grasp:
 
     def _split(self, columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Labels of the fingers and of the object."""
-        count = sum(len(self._model.rows(name, 1).answer.rows.labels) for name in self._names[1])
+        count = sum(len(self._model.rows(name, 1).layout.rows.labels) for name in self._names[1])
         return columns[: len(columns) - count], columns[len(columns) - count :]
 
     def _map(self, frames: Frames) -> np.ndarray:
@@ -365,7 +365,7 @@ class Grasp:
     @property
     def _turning(self) -> np.ndarray:
         """Which of the object's coordinates (m,) are angles, so that loads there are moments."""
-        return np.array([row_unit(self._model.drawing, label) == "rad" for label in self.coordinates])
+        return np.array([row_unit(self._model.description, label) == "rad" for label in self.coordinates])
 
     @property
     def _scales(self) -> tuple[np.ndarray, np.ndarray]:
@@ -474,7 +474,7 @@ class Grasp:
         both = [*self._names[0], *self._names[1]]
         A = self._closed.coefficients(both, 2, asked, self._failures)
         v, a = (
-            trailing(key, np.zeros(len(A.columns)) if given is None else given, len(A.columns))
+            as_array(key, np.zeros(len(A.columns)) if given is None else given, len(A.columns))
             for key, given in (("qd", qd), ("qdd", qdd))
         )
         d = self._opened.dynamics(both, applied, self._failures)
@@ -484,7 +484,7 @@ class Grasp:
             np.broadcast_to(x, (*batch, x.shape[-1])) for x in (A.velocity(v), A.acceleration(v, a))
         )
         known = np.isfinite(rate).all(axis=-1, keepdims=True)
-        efforts = d.effort(np.where(known, rate, 0.0), np.where(known, acceleration, 0.0))
+        efforts = d.inverse_dynamics(np.where(known, rate, 0.0), np.where(known, acceleration, 0.0))
         count = len(self.fingers)
         wrench = efforts[..., count:]
         # the parts of what the object needs, which may cancel: round-off is told against these
@@ -529,18 +529,18 @@ class Grasp:
             if forces != "minimum norm":
                 raise InputError(
                     f"Expected `forces` to be 'minimum norm', loads of the {len(self.rows)} rows, or a "
-                    f"callable that makes them, got {shown(forces)}."
+                    f"callable that makes them, got {short_repr(forces)}."
                 )
             return np.where(fine[..., None], least, np.nan) * of
         given = forces(self, np.where(fine[..., None], wrench, np.nan)) if callable(forces) else forces
-        f = trailing("forces", given, len(self.rows), finite=bool(fine.all())) / of
+        f = as_array("forces", given, len(self.rows), finite=bool(fine.all())) / of
         broadcast_batches(grasp=wrench.shape[:-1], forces=f.shape[:-1])
         miss = w - np.einsum("...mr,...r->...m", W, f)
         off = np.linalg.norm(miss, axis=-1)
         if (off > BALANCED * np.maximum(size, np.linalg.norm(f, axis=-1))).any():
             raise InputError(
                 f"The loads in `forces` do not hold '{self.held}': what is left of what it needs is "
-                f"{np.nanmax(off):.2g} {self._model.drawing.units.force}. Add internal loads to those of "
+                f"{np.nanmax(off):.2g} {self._model.description.units.force}. Add internal loads to those of "
                 "minimum norm, which change nothing for the object.",
                 left=float(np.nanmax(off)),
             )
@@ -554,7 +554,7 @@ class Grasp:
         rank = int(np.broadcast_to(self.rank, size.shape).flat[worst])
         way = scaled * self._scales[0]
         share = np.abs(scaled) > 1e-6 * np.abs(scaled).max()
-        units = self._model.drawing.units
+        units = self._model.description.units
         said = ", ".join(
             f"{x:.3g} {units.force}{f' {units.length}' if turns else ''} at {label}"
             for label, x, turns, there in zip(self.coordinates, way, self._turning, share, strict=True)
@@ -570,9 +570,9 @@ class Grasp:
             failed=failed.tolist(),
         )
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables of the contacts and the grasp map, to print or to show."""
-        sheet = Sheet(f"grasp of '{self.held}' by {len(self.contacts)} contacts")
+        sheet = Summary(f"grasp of '{self.held}' by {len(self.contacts)} contacts")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -585,10 +585,10 @@ class Grasp:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def grasp(
@@ -605,7 +605,7 @@ def grasp(
     check_failures(failures)
     model = configuration._model
     contacts = contacts_of(model, held)
-    opened = model.opened(tuple(contact.name for contact in contacts))
+    opened = model.with_open_contacts(tuple(contact.name for contact in contacts))
     names = coordinates_of(opened, held, fingers)
     apart = Configuration(opened, configuration.batch, configuration._states, configuration._ok)
     return Grasp(

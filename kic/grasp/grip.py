@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Sheet, member
-from kic.errors import InputError, LimitError, MemberError, SingularError, shown
+from kic.display import Summary, member
+from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet, real
-from kic.grasp.force_closure import OneGrasp, each, gathered, members
+from kic.grasp.force_closure import SingleGrasp, each, gathered, members
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, numbers, trailing
-from kic.numerics.conic_programs import BRINK, EQUAL, Program, best, centre, independent, solve
+from kic.numerics.arrays import broadcast_batches, numbers, as_array
+from kic.numerics.conic_programs import MAX_CONE_TIGHTENING, EQUALITY_TOL, Program, best, centre, independent, solve
 
 # contacts that can not press, as far as the solver sees it, give less than this share of the load
 IDLE = 1e-4
@@ -39,7 +39,7 @@ class Fingers:
     names: tuple[str, ...]
 
 
-class Demand:
+class GripProgram:
     """A load on one grasp with all that bounds the forces that hold it.
 
     Unknowns are components x of the contacts that are `active`, f = `force` · unit · x, then, where loads
@@ -48,7 +48,7 @@ class Demand:
 
     def __init__(
         self,
-        grasp: OneGrasp,
+        grasp: SingleGrasp,
         wrench: np.ndarray,
         fingers: Fingers,
         least: float = 0.0,
@@ -108,7 +108,7 @@ class Demand:
         G = np.concatenate([G, *extra], axis=1)
         N = G.shape[1]
         remainder, T = independent(G, -self.load)
-        if np.linalg.norm(remainder) > EQUAL:
+        if np.linalg.norm(remainder) > EQUALITY_TOL:
             y = -remainder / np.linalg.norm(remainder)
             raise self.refusal(y, "in either sense, ")
         rows = np.zeros((len(self._rows), N))
@@ -118,7 +118,7 @@ class Demand:
         if level.any():
             both = np.concatenate([G, rows[level]])
             remainder, T = independent(both, np.concatenate([-self.load, high[level]]))
-            if np.linalg.norm(remainder) > EQUAL * (1 + np.abs(high[level]).max()):
+            if np.linalg.norm(remainder) > EQUALITY_TOL * (1 + np.abs(high[level]).max()):
                 raise self._why(
                     active, [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
                 )
@@ -168,9 +168,9 @@ class Demand:
             if not program.sizes:
                 return active, program
             middle = centre(program)
-            if middle.margin > BRINK:
+            if middle.margin > MAX_CONE_TIGHTENING:
                 return active, program
-            if middle.margin < -BRINK:
+            if middle.margin < -MAX_CONE_TIGHTENING:
                 weight = middle.z[program.starts]
                 heavy = weight > IN_THE_WAY * weight.max()
                 raise self._why(active, [name for name, at in zip(names, heavy, strict=True) if at])
@@ -179,7 +179,7 @@ class Demand:
 
     def _idle(self, program: Program, names: list[tuple[str, str]]) -> list[str]:
         """Contacts that can give nothing, whatever others do; where a limit is in the way, the refusal."""
-        stuck = [b for b in range(len(names)) if centre(program, np.array([b])).margin <= BRINK]
+        stuck = [b for b in range(len(names)) if centre(program, np.array([b])).margin <= MAX_CONE_TIGHTENING]
         idle = [names[b][1] for b in stuck]
         if stuck and all(names[b][0] == "contact" for b in stuck):
             first = program.starts[stuck]
@@ -201,7 +201,7 @@ class Demand:
         """The load can not be held: by the contacts at all, or only not with the limits among these."""
         program, _, T = self.program(active, extras=False)
         alone = centre(program)
-        if alone.margin < -BRINK:
+        if alone.margin < -MAX_CONE_TIGHTENING:
             return self.refusal(T.T @ alone.y, "")
         joints, pressed = (
             tuple(dict.fromkeys(name for kind, name in names if kind == what)) for what in ("limit", "least")
@@ -224,8 +224,8 @@ class Demand:
             return None
         more = np.zeros_like(self.given), self.fingers, self._level, self.safety
         try:
-            Demand(self.grasp, *more).inside()
-            return Demand(self.grasp, *more, self.given).most()
+            GripProgram(self.grasp, *more).inside()
+            return GripProgram(self.grasp, *more, self.given).most()
         except MemberError:
             return None
 
@@ -260,7 +260,7 @@ class Demand:
         effort = self.fingers.own + self.fingers.J.T @ f
         within = np.clip(effort, self.fingers.low, self.fingers.high)
         off = float(np.abs(effort - within).max(initial=0.0)) / (1 + float(np.abs(effort).max(initial=0.0)))
-        if missed > EQUAL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUAL:
+        if missed > EQUALITY_TOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_TOL:
             raise SingularError(
                 f"The forces found miss the load by {missed:.1e} of it with a least margin of "
                 f"{float(margin.min()):.1e}; they are not accepted.",
@@ -297,21 +297,21 @@ class Demand:
     def most(self) -> float:
         """The largest multiple of the direction that can be added to a load that is held."""
         program, _, _ = self.program(np.ones(len(self.pinned), dtype=bool))
-        if centre(program, np.array([len(program.sizes) - 1])).margin <= BRINK:
+        if centre(program, np.array([len(program.sizes) - 1])).margin <= MAX_CONE_TIGHTENING:
             return 0.0
         _, program = self.inside()
         last = np.eye(len(program.cost))[-1]
         # where a share of forces goes on for ever, nothing bounds it
         E, e = np.concatenate([program.E, [last]]), np.append(np.zeros(len(program.e)), 1.0)
         remainder, T = independent(E, e)
-        if np.linalg.norm(remainder) <= EQUAL:
+        if np.linalg.norm(remainder) <= EQUALITY_TOL:
             onward = replace(program, E=T @ E, e=T @ e, h=np.zeros(len(program.h)))
-            if centre(onward).margin >= -BRINK:
+            if centre(onward).margin >= -MAX_CONE_TIGHTENING:
                 return np.inf
         return float(best(replace(program, cost=-last))[-1]) * self.force / self._added_size
 
 
-class Question:
+class GripProblem:
     """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`.
 
     Attributes
@@ -335,12 +335,12 @@ class Question:
         joints: Sequence[str] | None,
     ) -> None:
         if not isinstance(contacts, ContactSet):
-            raise InputError(f"Expected `contacts` to be a ContactSet, got {shown(contacts)}.")
+            raise InputError(f"Expected `contacts` to be a ContactSet, got {short_repr(contacts)}.")
         size = len(contacts.labels)
-        load = np.zeros(size) if wrench is None else real("wrench", trailing("wrench", wrench, size))
+        load = np.zeros(size) if wrench is None else real("wrench", as_array("wrench", wrench, size))
         way = np.zeros(size)
         if direction is not None:
-            way = real("direction", trailing("direction", direction, size))
+            way = real("direction", as_array("direction", direction, size))
             if not way.any(axis=-1).all():
                 raise InputError("Expected `direction` to have a size, got zeros.")
         self._least, self._safety = _one("least", least, 0.0), _one("safety", safety, 1.0)
@@ -363,20 +363,20 @@ class Question:
         a = self._parts[key]
         return a.reshape(*self.batch, a.shape[-1])
 
-    def demand(self, i: int, added: bool = False) -> Demand:
+    def demand(self, i: int, added: bool = False) -> GripProgram:
         """What member i is asked to hold, with loads added along the direction or not."""
         wrench, direction, low, high, own = (a[i] for a in self._parts.values())
         fingers = Fingers(self._J[i], low, high, own, self.names)
-        return Demand(
+        return GripProgram(
             self._grasps[i], wrench, fingers, self._least, self._safety, direction if added else None
         )
 
 
 def _one(name: str, value: Any, smallest: float) -> float:
     """One number, not below another."""
-    a = real(name, trailing(name, value))
+    a = real(name, as_array(name, value))
     if a.ndim or a < smallest:
-        raise InputError(f"Expected `{name}` to be one number of at least {smallest:g}, got {shown(value)}.")
+        raise InputError(f"Expected `{name}` to be one number of at least {smallest:g}, got {short_repr(value)}.")
     return float(a)
 
 
@@ -392,11 +392,11 @@ def _fingers(
         none = np.zeros(0)
         return np.zeros((width, 0)), none, none, none
     shape = numbers("jacobian", jacobian).shape
-    J = real("jacobian", trailing("jacobian", jacobian, width, shape[-1] if shape else 0))
+    J = real("jacobian", as_array("jacobian", jacobian, width, shape[-1] if shape else 0))
     N = J.shape[-1]
     high = np.full(N, np.inf) if limits is None else _limit("limits", limits, N)
     low = -high if lower is None else _limit("lower", lower, N)
-    own = np.zeros(N) if offset is None else real("offset", trailing("offset", offset, N))
+    own = np.zeros(N) if offset is None else real("offset", as_array("offset", offset, N))
     batch = broadcast_batches(limits=high.shape[:-1], lower=low.shape[:-1], offset=own.shape[:-1])
     low, high, own = (np.broadcast_to(a, (*batch, N)) for a in (low, high, own))
     possible = (low <= high) & (low < np.inf) & (high > -np.inf)
@@ -412,7 +412,7 @@ def _fingers(
 
 def _limit(name: str, value: Any, size: int) -> np.ndarray:
     """Efforts, or ±∞ where there is no limit."""
-    a = real(name, trailing(name, value, size, finite=False))
+    a = real(name, as_array(name, value, size, finite=False))
     if np.isnan(a).any():
         raise InputError(f"Expected `{name}` to be numbers or infinite, got NaN.")
     return a
@@ -424,7 +424,7 @@ def _joint_names(joints: Sequence[str] | None, count: int) -> tuple[str, ...]:
         return tuple(map(str, range(1, count + 1)))
     names = names_of(joints, "joints")
     if len(names) != count:
-        raise InputError(f"Expected `joints` to be {count} names, got {shown(joints)}.")
+        raise InputError(f"Expected `joints` to be {count} names, got {short_repr(joints)}.")
     return names
 
 
@@ -506,9 +506,9 @@ class GripForces:
         ]
         return tuple(name for k, name in enumerate(names) if there[k])
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables of forces, margins and efforts, to print or to show."""
-        sheet = Sheet(f"grip forces on the body, {self.criterion}")
+        sheet = Summary(f"grip forces on the body, {self.criterion}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -528,10 +528,10 @@ class GripForces:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def grip_forces(
@@ -607,8 +607,8 @@ def grip_forces(
     array([3., 3.])
     """
     if criterion not in CRITERIA:
-        raise InputError(f"Expected `criterion` to be of {', '.join(CRITERIA)}, got {shown(criterion)}.")
-    asked = Question(contacts, wrench, None, least, safety, jacobian, limits, lower, offset, joints)
+        raise InputError(f"Expected `criterion` to be of {', '.join(CRITERIA)}, got {short_repr(criterion)}.")
+    asked = GripProblem(contacts, wrench, None, least, safety, jacobian, limits, lower, offset, joints)
     ok, answers = each(asked.batch, failures, lambda i: asked.demand(i).held(criterion))
     tails = {"force": len(contacts.axis), "margin": len(contacts), "effort": len(asked.names)}
     found = {key: gathered(answers, asked.batch, key, (size,)) for key, size in tails.items()}
@@ -667,7 +667,7 @@ def largest_load(
     >>> kic.largest_load(c, [0, 0, 1], [0, -10, 0]).round(6)
     np.float64(5.0)
     """
-    asked = Question(contacts, wrench, direction, least, safety, jacobian, limits, lower, offset, joints)
+    asked = GripProblem(contacts, wrench, direction, least, safety, jacobian, limits, lower, offset, joints)
 
     def one(i: int) -> dict[str, Any]:
         asked.demand(i).inside()  # the load itself

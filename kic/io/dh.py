@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.description.parts import Body, Joint, Point, as_matrix
 from kic.description.validation import GROUND, STRICT, Vector, assign, check_name, choice, listed, number
-from kic.errors import ModelError, shown, unknown
+from kic.errors import ModelError, short_repr, unknown
 from kic.mechanism import Mechanism
 
 Convention = Literal["freeman", "standard"]
@@ -204,7 +204,7 @@ def _row(given: Any) -> DHRow:
     if not isinstance(given, dict) or not {"joint", "body"} <= set(given) <= set(keys):
         raise ModelError(
             f"Expected a DHRow, or a dict of its fields ({', '.join(keys)}) with `joint` and `body` at "
-            f"least, got {shown(given)}.",
+            f"least, got {short_repr(given)}.",
             key="rows",
         )
     return DHRow(**given)
@@ -212,7 +212,7 @@ def _row(given: Any) -> DHRow:
 
 def _part_of_arm(name: str, part: Any, expected: type, key: str) -> None:
     if not isinstance(part, expected):
-        raise ModelError(f"'{name}': expected a {expected.__name__}, got {shown(part)}.", key=key)
+        raise ModelError(f"'{name}': expected a {expected.__name__}, got {short_repr(part)}.", key=key)
 
 
 def _drawn(p: Vector, T: np.ndarray) -> Vector:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from kic.errors import FileError, shown
+from kic.errors import FileError, short_repr
 
 _REMEDIES = {
     errno.ENOENT: "Create the folder first.",
@@ -105,7 +105,7 @@ def _file_name(path: str | os.PathLike[str]) -> str:
         name = None
     if not isinstance(name, str) or not name or "\0" in name:
         raise FileError(
-            f"`path` must name a file, got {shown(path)}. Give a name such as 'a.toml'.", path=path
+            f"`path` must name a file, got {short_repr(path)}. Give a name such as 'a.toml'.", path=path
         )
     return name
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from kic.description.description import KINDS, Drawing
+from kic.description.description import KINDS, MechanismDescription
 from kic.description.parts import Six
 from kic.description.validation import STRICT, Vector
-from kic.errors import FileError, InputError, KicError, ModelFileError, shown
+from kic.errors import FileError, InputError, KicError, ModelFileError, short_repr
 from kic.io.dh import DH, from_dh
 from kic.io.files import atomic_write
 from kic.io.library import find, model_names
@@ -120,14 +120,14 @@ def _short(path: Path) -> str:
 def _form(dh: bool) -> Any:
     """What a file holds: a drawing, or one with DH rows in place of joints."""
     if not dh:
-        return Drawing
-    hints = get_type_hints(Drawing)
-    kept = [(f.name, hints[f.name], f) for f in fields(Drawing) if f.name not in ("name", "joints")]
+        return MechanismDescription
+    hints = get_type_hints(MechanismDescription)
+    kept = [(f.name, hints[f.name], f) for f in fields(MechanismDescription) if f.name not in ("name", "joints")]
     return make_dataclass(
         "DHFile",
         [("name", str), ("dh", DH), *kept],
         frozen=True,
-        namespace={"__pydantic_config__": Drawing.__pydantic_config__},
+        namespace={"__pydantic_config__": MechanismDescription.__pydantic_config__},
     )
 
 
@@ -192,7 +192,7 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
             if error["type"] == "missing":
                 message = f"`{name}` is missing."
             else:
-                keys = [f.name for f in fields(here)] + (["dh"] if here is Drawing else [])
+                keys = [f.name for f in fields(here)] + (["dh"] if here is MechanismDescription else [])
                 close = get_close_matches(name, keys, n=1)
                 guess = f" Did you mean '{close[0]}'?" if close else ""
                 message = f"unknown key.{guess} Keys here: {', '.join(keys)}."
@@ -204,7 +204,7 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
                 _joined(key, *cause.numbers.get("key", "").split(".")) if isinstance(cause, KicError) else key
             )
         else:
-            came = f"the date {value}" if hasattr(value, "isoformat") else shown(value)
+            came = f"the date {value}" if hasattr(value, "isoformat") else short_repr(value)
             message = f"expected {_rule(key, hint)}, got {came}.{_angles(value)}"
         seen.setdefault(key, message)
     lines = [f"{key}: {message}" if key else message for key, message in seen.items()]
@@ -309,7 +309,7 @@ def schema() -> dict[str, Any]:
         # that library finds docstrings of fields in the source, which costs more than to load a model
         STRICT["use_attribute_docstrings"] = True
         try:
-            drawn = TypeAdapter(Drawing).json_schema()
+            drawn = TypeAdapter(MechanismDescription).json_schema()
             dh = TypeAdapter(DH).json_schema()
         finally:
             del STRICT["use_attribute_docstrings"]
@@ -346,8 +346,8 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     >>> kic.load(file) == arm
     True
     """
-    if not isinstance(mechanism, Drawing):
-        raise InputError(f"Expected a Mechanism to save, got {shown(mechanism)}.")
+    if not isinstance(mechanism, MechanismDescription):
+        raise InputError(f"Expected a Mechanism to save, got {short_repr(mechanism)}.")
     try:
         text = written(mechanism).encode("utf-8")
         with atomic_write(path) as file:
@@ -360,7 +360,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def written(mechanism: Drawing) -> str:
+def written(mechanism: MechanismDescription) -> str:
     """A mechanism as the text of a model file."""
     import tomlkit
 

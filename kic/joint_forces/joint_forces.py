@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Sheet, member
-from kic.dynamics.friction import SMALL, Pressing, remarks
+from kic.display import Summary, member
+from kic.dynamics.friction import SMALL, ContactForceCheck, remarks
 from kic.errors import unknown
-from kic.numerics.arrays import broadcast_batches, directions, trailing
+from kic.numerics.arrays import broadcast_batches, directions, as_array
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 Split = Literal["minimum norm"] | None
@@ -125,7 +125,7 @@ class Wrench:
         >>> f["shoulder"].about([1.0, 0.0, 0.0]).moment.round(6)[2]
         np.float64(0.0)
         """
-        place = trailing("place", place, 3)
+        place = as_array("place", place, 3)
         broadcast_batches(place=place.shape[:-1], forces=self.point.shape[:-1])
         arm = (self.point - place) / self._length
         shift = np.broadcast_to(np.eye(6), (*arm.shape[:-1], 6, 6)).copy()
@@ -207,7 +207,7 @@ class JointForces:
         share: np.ndarray,
         length: float,
         split: Split,
-        pressing: Pressing,
+        pressing: ContactForceCheck,
         touch: np.ndarray,
         touch_play: np.ndarray,
         size: np.ndarray,
@@ -294,9 +294,9 @@ class JointForces:
     def __len__(self) -> int:
         return len(self.joints)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables of forces and efforts, to print or to show."""
-        sheet = Sheet("joint forces, of the first body on the second, in world axes")
+        sheet = Summary("joint forces, of the first body on the second, in world axes")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -316,7 +316,7 @@ class JointForces:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()

@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.dynamics.friction import pressing_of
-from kic.errors import InputError, SingularError, shown
+from kic.dynamics.friction import contact_force_check
+from kic.errors import InputError, SingularError, short_repr
 from kic.joint_forces.joint_forces import JointForces, Split
-from kic.kernels.layout import SPIN
+from kic.kernels.layout import RELATIVE_OMEGA
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
-from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, ordinary, trailing
-from kic.transfer.compiled_model import Model
+from kic.numerics.arrays import broadcast_batches, check_finite, ordinary, as_array
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
-from kic.transfer.coordinate_transfer import RANK_SHARE, Transfer
+from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
 from kic.transfer.free_bodies import FreeBodies, Places
 
 _EPS = float(np.finfo(float).eps)
@@ -59,8 +59,8 @@ class Actuators:
         For a name that is not there or stands twice, a part without rows, or fewer rows than freedoms.
     """
 
-    def __init__(self, model: Model, names: tuple[str, ...]) -> None:
-        free = model.free
+    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+        free = model.free_bodies
         self.labels = model.actuators(names)
         # for each label its place among the freedoms of the joints, or -1
         self.freedom = np.array(
@@ -76,14 +76,14 @@ class Actuators:
             body, _, row = label.partition(".")
             if row == "angle":  # turning about the normal, which in space is no coordinate
                 normal = tuple(model.tree.planar_normal)  # type: ignore[arg-type]
-                made, picked = [Item(SPIN, free.tree.frame[body], -1, extra=normal)], 0
+                made, picked = [Item(RELATIVE_OMEGA, free.tree.frame[body], -1, extra=normal)], 0
             else:
                 rows = make_rows(free.tree, [label])
                 made, picked = list(rows.source), 0 if rows.select is None else int(rows.select[0])
             items += made
             self._picked.append(height + picked)
             height += sum(item.height for item in made)
-        self._question = RowsQuestion(free.tree, plain_rows(free.tree, items), 1) if items else None
+        self._question = OutputQuery(free.tree, plain_rows(free.tree, items), 1) if items else None
         self.scale = np.ones(len(self.labels))
         self.scale[self.freedom >= 0] = free.scale_left[self.freedom[self.freedom >= 0]]
         self.scale[self.freedom < 0] = row_scales(free.tree, items, model.length)[self._picked]
@@ -169,17 +169,17 @@ def joint_forces(
     """
     model, states, ok = configuration._model, configuration.state, configuration._ok
     motion = {"qd": qd, "qdd": qdd}
-    transfer = model.asked(wrt)
-    model.only_real("joint_forces()", "Ask for efforts of the dynamics, or take differences.")
-    free = model.free
+    transfer = model.transfer_for(wrt)
+    model.require_real("joint_forces()", "Ask for efforts of the dynamics, or take differences.")
+    free = model.free_bodies
     if split is not None and (not isinstance(split, str) or split != "minimum norm"):
-        raise InputError(f"`split` must be None or 'minimum norm', got {shown(split)}.", name="split")
+        raise InputError(f"`split` must be None or 'minimum norm', got {short_repr(split)}.", name="split")
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; this posture holds {states.dtype}.")
     labels = model.coordinates if transfer is None else transfer.labels
     acting = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
     given = {k: _real(k, np.zeros(len(labels)) if v is None else v, len(labels)) for k, v in motion.items()}
-    force, loaded = free.loads.applied(applied, model.drawing.name)
+    force, loaded = free.loads.applied(applied, model.description.name)
     if force.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; `applied` holds {force.dtype}.")
     wanted = np.zeros(0) if effort is None else _real("effort", effort, len(acting.labels), finite=False)
@@ -228,25 +228,25 @@ def joint_forces(
         **whole,
         length=model.length,
         split=split,
-        pressing=pressing_of(model.drawing.touching),
+        pressing=contact_force_check(model.description.closed_contacts),
     )
 
 
-def _error(model: Model) -> float:
+def _error(model: CompiledModel) -> float:
     """Of variations, for a condition of one."""
-    return max(100 * _EPS, model.drawing.closure_tolerance)
+    return max(100 * _EPS, model.description.closure_tolerance)
 
 
 def _real(name: str, value: Any, size: int, finite: bool = True) -> np.ndarray:
     """Real numbers (..., size)."""
-    a = trailing(name, value, size, finite=finite)
+    a = as_array(name, value, size, finite=finite)
     if a.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; `{name}` holds {a.dtype}.")
     return ordinary(name, a)
 
 
 def _tree_rates(
-    model: Model, transfer: Transfer | None, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
+    model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rates and accelerations (B, M) of the tree's coordinates: φ̇ = A q̇, φ̈ = A q̈ + q̇ᵀ B q̇."""
     tree, size = model.tree, qd.shape[1]
@@ -267,7 +267,7 @@ def _tree_rates(
 
 
 def _answer(
-    model: Model,
+    model: CompiledModel,
     acting: Actuators,
     given_efforts: bool,
     states: np.ndarray,
@@ -277,7 +277,7 @@ def _answer(
     wanted: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """What `JointForces` holds, for a list of members whose tree moves with these rates."""
-    free, length = model.free, model.length
+    free, length = model.free_bodies, model.length
     rates, accelerations = free.motion(states, phid, phidd)
     places = free.places(states)
     twists = free.twists(rates)
@@ -295,7 +295,7 @@ def _answer(
             f"Actuators {', '.join(acting.labels)} have no direction here: a distance of them is zero. Name "
             "others, or move its points apart."
         )
-    check_finite("Inertia forces or loads", model.drawing.name, needed)
+    check_finite("Inertia forces or loads", model.description.name, needed)
     scale = np.concatenate([acting.scale, free.scale_ties, free.scale])
     scaled, size = rows / scale[:, None, None] * free.column_scale, free.tree.size
     held = hold(
@@ -323,7 +323,7 @@ def _answer(
         (np.arange(len(free.joints))[:, None] == owner).astype(float)
         for owner in (free.owner, free.owner_left)
     )
-    touching = free.owner >= len(model.drawing.joints)
+    touching = free.owner >= len(model.description.joints)
     pushed = held.load[:, single:][:, touching] / free.scale[touching]
     pushed_play = held.play[:, single:][:, touching] / free.scale[touching, None]
     return {
@@ -346,9 +346,9 @@ def _spread(owned: np.ndarray, wrenches: np.ndarray, play: np.ndarray) -> np.nda
     return np.einsum("jr,brc,brk->bjck", owned, wrenches, play, optimize=True)
 
 
-def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+def _laws(model: CompiledModel, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Efforts (B, F) of the springs and dampers in the joints, from the rates of all their coordinates."""
-    free, joints = model.free, model.drawing.joints
+    free, joints = model.free_bodies, model.description.joints
     stiffness, rest, damping = (
         np.array([x for joint in joints for x in getattr(joint, key)])
         for key in ("stiffness", "rest", "damping")
@@ -362,12 +362,12 @@ def _laws(model: Model, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
     return -stiffness * stretch - damping * rates
 
 
-def _refuse_efforts(model: Model, labels: tuple[str, ...], missed: np.ndarray) -> None:
+def _refuse_efforts(model: CompiledModel, labels: tuple[str, ...], missed: np.ndarray) -> None:
     """Efforts that were given do not make the motion."""
     failed = np.flatnonzero(missed > CHOSEN)
     which = f" (members {', '.join(map(str, failed[:4]))} of {len(missed)})" if len(missed) > 1 else ""
     raise InputError(
-        f"The efforts in `effort` at {', '.join(labels)} do not make '{model.drawing.name}' move so{which}: "
+        f"The efforts in `effort` at {', '.join(labels)} do not make '{model.description.name}' move so{which}: "
         f"they miss what the motion takes by {missed.max():.2g} of it. Give those that distribute() finds "
         "for the effort of this motion, or leave `effort` out.",
         missed=float(missed.max()),
@@ -375,17 +375,17 @@ def _refuse_efforts(model: Model, labels: tuple[str, ...], missed: np.ndarray) -
     )
 
 
-def _refuse(model: Model, labels: tuple[str, ...], states: np.ndarray, condition: np.ndarray) -> None:
+def _refuse(model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, condition: np.ndarray) -> None:
     """These actuators and joints do not hold every motion, or so badly that nothing can be told."""
     failed = np.flatnonzero(~(condition < WORST_CONDITION))
     b = int(failed[0])
     own = model.transfer(())
     scaled = own.values_and_rates(states[b : b + 1])[1] / own.scale[:, None] * own.column_scale
-    others = own.possible(scaled[0])
+    others = own.admissible_inputs(scaled[0])
     hint = f" Possible here: {'; '.join(others)}." if others else ""
     which = f" (members {', '.join(map(str, failed[:4]))} of {len(condition)})" if len(condition) > 1 else ""
     raise SingularError(
-        f"Actuators {', '.join(labels)} cannot hold '{model.drawing.name}' here{which} (condition "
+        f"Actuators {', '.join(labels)} cannot hold '{model.description.name}' here{which} (condition "
         f"{condition[b]:.0e}): some motion takes no effort of theirs.{hint}",
         condition=float(condition[b]),
         actuators=labels,

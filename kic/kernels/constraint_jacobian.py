@@ -18,7 +18,7 @@ from kic.kernels.layout import (
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
-    GEAR,
+    LINEAR_TERM,
     HEADER,
     HEIGHT,
     ITEM,
@@ -26,17 +26,17 @@ from kic.kernels.layout import (
     KIND,
     OMEGA,
     PARENT,
-    PERPENDICULAR,
+    DOT1,
     PLANE_ANGLE,
     POINT,
     PRISMATIC,
-    REACH,
+    DOT2,
     REVOLUTE,
     ROW,
-    SPIN,
+    RELATIVE_OMEGA,
     STATE,
     SYSTEM,
-    UNIT,
+    COORDINATE,
 )
 from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range
@@ -47,12 +47,12 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
     """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
     n, row = items[i, FRAME_B], items[i, ROW]
-    if items[i, ITEM] == UNIT:
+    if items[i, ITEM] == COORDINATE:
         g[row, n] += 1
         if cols[n, KIND] <= PRISMATIC:
             value[row] = states[b, cols[n, STATE]]
         return
-    if items[i, ITEM] == GEAR:
+    if items[i, ITEM] == LINEAR_TERM:
         g[row, n] += vectors[i, 6]
         value[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
         return
@@ -70,7 +70,7 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
 def gradient(cols, F, items, vectors, i, states, b, value, g):
     """Values and first order (…, M) of item i, into rows that are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
-    if kind == UNIT or kind == PLANE_ANGLE or kind == GEAR:
+    if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_gradient(cols, F, items, vectors, i, states, b, value, g)
         return
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
@@ -78,12 +78,12 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
     u, sort = carried_vector(F, base, take(vectors, i, 6)), POINT
     gap, other = sub(head, tail), tail
     rows = 3 if kind <= OMEGA else 1
-    if kind == DIRECTION or kind == PERPENDICULAR:
+    if kind == DIRECTION or kind == DOT1:
         head, sort = carried_vector(F, body, take(vectors, i, 0)), DIRECTION
         gap, other = head, zero(head)
-        if kind == PERPENDICULAR:
+        if kind == DOT1:
             u = carried_vector(F, base, take(vectors, i, 3))
-    elif kind == OMEGA or kind == SPIN:
+    elif kind == OMEGA or kind == RELATIVE_OMEGA:
         sort, gap = OMEGA, zero(head)
     elif items[i, FRAME_A] < -1:
         gap = head
@@ -111,7 +111,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
                 g[row + c, n] = v[c]
         else:
             x = dot(u, v)
-            if sign < 0 and acts(cols, n, DIRECTION) and (kind == REACH or kind == PERPENDICULAR):
+            if sign < 0 and acts(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):
                 x += dot(cross(take(F, n, AXIS), u), gap)
             g[row, n] = x
 

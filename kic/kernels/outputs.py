@@ -22,7 +22,7 @@ from kic.kernels.layout import (
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
-    GEAR,
+    LINEAR_TERM,
     HEADER,
     ITEM,
     ITEMS,
@@ -32,7 +32,7 @@ from kic.kernels.layout import (
     ORDER,
     ORDERED,
     PARENT,
-    PERPENDICULAR,
+    DOT1,
     PLANE_ANGLE,
     POINT,
     PRISMATIC,
@@ -40,9 +40,9 @@ from kic.kernels.layout import (
     ROW,
     ROWS,
     SIZE,
-    SPIN,
+    RELATIVE_OMEGA,
     STATE,
-    UNIT,
+    COORDINATE,
 )
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.scalar_rows import product_row, root_row
@@ -108,11 +108,11 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     sort = kind
     if product:
         sort = POINT
-        if kind == PERPENDICULAR:
+        if kind == DOT1:
             u = carried_vector(F, base, take(vectors, i, 3))
             w = carried_vector(F, body, take(vectors, i, 0))
             head, sort = w, DIRECTION
-        elif kind == SPIN:
+        elif kind == RELATIVE_OMEGA:
             sort = OMEGA
         for place in range(packed_width(3, size, pairs_of(into), order)):
             U[place] = 0
@@ -121,7 +121,7 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     for part in range(3):
         frame, e, sign = body, head, 1
         if part == 1:
-            if base == NONE or kind == PERPENDICULAR:
+            if base == NONE or kind == DOT1:
                 continue
             frame, e, sign = base, tail, -1
         elif part == 2:
@@ -160,12 +160,12 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
     """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
     n, row = items[i, FRAME_B], items[i, ROW]
     mobile = cols.shape[0]
-    if items[i, ITEM] == UNIT:
+    if items[i, ITEM] == COORDINATE:
         add_coordinate(into, 1, n, mobile, order, size, t, rows, row)
         if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
             t[row] = states[b, cols[n, STATE]]
         return
-    if items[i, ITEM] == GEAR:
+    if items[i, ITEM] == LINEAR_TERM:
         add_coordinate(into, vectors[i, 6], n, mobile, order, size, t, rows, row)
         t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
         return
@@ -184,14 +184,14 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
 def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
     """The rows of one item, which are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
-    if kind == UNIT or kind == PLANE_ANGLE or kind == GEAR:
+    if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= DISTANCE:
         # |w| comes from w . w
         pairs = pairs_of(into)
-        product_row(W if kind == DISTANCE else U, W, kind != SPIN, size, pairs, order, t, rows, row)
+        product_row(W if kind == DISTANCE else U, W, kind != RELATIVE_OMEGA, size, pairs, order, t, rows, row)
         if kind == DISTANCE:
             root_row(size, pairs, order, t, rows, row)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from kic.description.contacts import HOLDS, Contact
+from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Distance, Joint
 from kic.errors import LoopError
-from kic.kernels.layout import DISTANCE, GEAR, PERPENDICULAR, POINT, REACH, SPIN
+from kic.kernels.layout import DISTANCE, LINEAR_TERM, DOT1, POINT, DOT2, RELATIVE_OMEGA
 from kic.kinematics.items import Item, Part, point_item
 from kic.kinematics.tree import Tree, frame_axes, unit
 
@@ -29,11 +29,11 @@ def closure_items(tree: Tree, joint: Joint) -> list[Item]:
 
     def perpendicular(u: np.ndarray, w: np.ndarray) -> Item:
         return Item(
-            PERPENDICULAR, b, a, tuple(tree.local_vector(b, w)), tuple(tree.local_vector(a, u))
+            DOT1, b, a, tuple(tree.local_vector(b, w)), tuple(tree.local_vector(a, u))
         )  # fmt: skip
 
     def beside(u: np.ndarray) -> Item:
-        return Item(REACH, b, a, there, here, tuple(tree.local_vector(a, u)))
+        return Item(DOT2, b, a, there, here, tuple(tree.local_vector(a, u)))
 
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     x, y, z = frame_axes(axis).T
@@ -60,15 +60,15 @@ def closure_items(tree: Tree, joint: Joint) -> list[Item]:
 def coupling_items(tree: Tree, name: str) -> list[Item]:
     """The condition of a coupling: one row, to which each of its terms adds."""
     made = []
-    for coordinate, ratio in tree.drawing.terms[name]:
+    for coordinate, ratio in tree.description.terms[name]:
         n = tree.column[coordinate]
-        made.append(Item(GEAR, n, extra=(ratio, ratio * tree.geometry[n, 12], 0.0), goes_on=True))
+        made.append(Item(LINEAR_TERM, n, extra=(ratio, ratio * tree.geometry[n, 12], 0.0), goes_on=True))
     return [*made[:-1], replace(made[-1], goes_on=False)]
 
 
 def distance_item(tree: Tree, distance: Distance) -> Item:
     """One row, how far the two points are apart; a rod's condition is that it stays as drawn."""
-    a, b = (point_item(tree, tree.drawing.point(name)) for name in distance.points)
+    a, b = (point_item(tree, tree.description.point(name)) for name in distance.points)
     return Item(DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)
 
 
@@ -89,11 +89,11 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
     here, there = tuple(tree.local_point(touched, contact.at)), tuple(tree.local_point(finger, contact.at))
     n, t1, t2 = contact_axes(contact)
     made = {
-        row: Item(REACH, finger, touched, there, here, tuple(tree.local_vector(touched, -u)))
+        row: Item(DOT2, finger, touched, there, here, tuple(tree.local_vector(touched, -u)))
         for row, u in (("n", n), ("t1", t1), ("t2", t2))
     }
     made["s"] = _cosine(tree, touched, finger, t1, t2)
-    return [made[row] for row in HOLDS[contact.type]]
+    return [made[row] for row in CONTACT_ROWS[contact.type]]
 
 
 def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
@@ -115,7 +115,7 @@ def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
 
 def _cosine(tree: Tree, a: int, b: int, u: np.ndarray, w: np.ndarray) -> Item:
     """Product of direction u of frame a and direction w of frame b, both as drawn."""
-    return Item(PERPENDICULAR, b, a, tuple(tree.local_vector(b, w)), tuple(tree.local_vector(a, u)))
+    return Item(DOT1, b, a, tuple(tree.local_vector(b, w)), tuple(tree.local_vector(a, u)))
 
 
 def cut_joint_part(tree: Tree, joint: Joint) -> Part:
@@ -139,12 +139,12 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
         """A rate of turning about u, fixed in `frame`; `pair` are sine and cosine of its angle."""
         if pair:
             angles.append((len(shown), joint.value[len(shown)], pair))  # type: ignore[index]
-        shown.append(Item(SPIN, other, frame, extra=tuple(tree.local_vector(frame, u))))
+        shown.append(Item(RELATIVE_OMEGA, other, frame, extra=tuple(tree.local_vector(frame, u))))
 
     def slide(u: np.ndarray) -> None:
         offsets.append((len(shown), joint.value[len(shown)]))  # type: ignore[index]
         here, there = tuple(tree.local_point(a, at)), tuple(tree.local_point(b, at))
-        shown.append(Item(REACH, b, a, there, here, tuple(tree.local_vector(a, u))))
+        shown.append(Item(DOT2, b, a, there, here, tuple(tree.local_vector(a, u))))
 
     def about(u: np.ndarray) -> list[Item]:
         """Sine and cosine of the turn of b about the direction u of a."""

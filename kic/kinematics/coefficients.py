@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
 from kic.numerics.arguments import flag, instance, mapping, names_of
-from kic.numerics.arrays import broadcast_batches, check_order, one_batch, trailing
+from kic.numerics.arrays import broadcast_batches, check_order, one_batch, as_array
 
 
 class Coefficients(jets.Jet):
@@ -357,11 +357,11 @@ class Coefficients(jets.Jet):
             failed=failed,
         )
 
-    def sheet(self, order: int | None = None) -> Sheet:
+    def summary(self, order: int | None = None) -> Summary:
         """Labelled tables of everything up to an order (by default 2 at most), to print or to show."""
         upto = min(self.order, 2 if order is None else check_order(order))
         count = f"{len(self.rows)} row{'s' if len(self.rows) > 1 else ''}"
-        sheet = Sheet(f"{count} with respect to {', '.join(self.columns)}")
+        sheet = Summary(f"{count} with respect to {', '.join(self.columns)}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -386,10 +386,10 @@ class Coefficients(jets.Jet):
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def expect(name: str, value: Any) -> Coefficients:
@@ -402,7 +402,7 @@ def tensor(name: str, value: Any, *shape: int) -> np.ndarray:
     """An array that ends in a shape; what the kernels made is not looked at twice."""
     if type(value) is np.ndarray and value.dtype.char in "dDO" and value.shape[-len(shape) :] == shape:
         return value
-    return trailing(name, value, *shape, finite=False)
+    return as_array(name, value, *shape, finite=False)
 
 
 def _three(jet: jets.Tensors) -> tuple[Any, Any, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.errors import InputError, SingularError
 from kic.kinematics.scaling import EPS, Scaling
-from kic.numerics.arrays import broadcast_batches, trailing
+from kic.numerics.arrays import broadcast_batches, as_array
 
 Tensors = tuple[np.ndarray, ...]
 
@@ -81,7 +81,7 @@ class Jet:
 
     def _motion(self, **given: Any) -> list[np.ndarray]:
         """Arguments of shape (..., M) whose batches go with the tensors'."""
-        arrays = {name: trailing(name, value, self.G.shape[-1]) for name, value in given.items()}
+        arrays = {name: as_array(name, value, self.G.shape[-1]) for name, value in given.items()}
         broadcast_batches(coefficients=self.batch, **{name: a.shape[:-1] for name, a in arrays.items()})
         return list(arrays.values())
 

@@ -17,7 +17,7 @@ from kic.description.motors import Motor
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, unknown
-from kic.kernels.layout import DISTANCE, OMEGA, PLANE_ANGLE, POINT, UNIT
+from kic.kernels.layout import DISTANCE, OMEGA, PLANE_ANGLE, POINT, COORDINATE
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree
@@ -115,7 +115,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         elif name in made.labels:
             picked = [made.labels.index(name)]
         else:
-            raise unknown("row", name, tree.drawing.name, made.labels)
+            raise unknown("row", name, tree.description.name, made.labels)
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
         chosen += [start + k for k in picked]
         labels += [made.labels[k] for k in picked]
@@ -154,7 +154,7 @@ def _part(tree: Tree, key: str) -> Part:
     name, _, group = key.partition(".")
     if name == GROUND:
         raise InputError(f"'{GROUND}' does not move; ask about a point, a body or a joint.")
-    part = tree.drawing.part(name)
+    part = tree.description.part(name)
     if group == "angle":
         return _angle(tree, part, key)
     if group == "omega" and isinstance(part, Body):
@@ -177,13 +177,13 @@ def _part(tree: Tree, key: str) -> Part:
 
 
 def _joint(tree: Tree, joint: Joint) -> Part:
-    if not joint.freedoms:
+    if not joint.dof:
         raise InputError(f"Joint '{joint.name}' is fixed; it has no motion.")
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in joint.components]
     values = [bool(tree.cols[n, 1] <= 1) for n in columns]
-    return Part([Item(UNIT, n) for n in columns], list(joint.components), values)
+    return Part([Item(COORDINATE, n) for n in columns], list(joint.components), values)
 
 
 def _body(tree: Tree, body: Body) -> Part:
@@ -208,7 +208,7 @@ def _angle(tree: Tree, part: object, key: str) -> Part:
         raise InputError(f"'{name}' is no body; only bodies of planar mechanisms have an `.angle`.")
     if normal is None:
         raise InputError(
-            f"'{tree.drawing.name}' is not planar, so '{name}' has no `.angle`. "
+            f"'{tree.description.name}' is not planar, so '{name}' has no `.angle`. "
             f"Ask for '{name}.wx', '{name}.wy', '{name}.wz'."
         )
     frame = tree.frame[name]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.numerics.arguments import integer
 from kic.numerics.arrays import as_numbers
 
@@ -239,7 +239,7 @@ def _take(name: str, given: Any, *rule: int | str, fit: str = "") -> np.ndarray:
     except ValueError:
         raise InputError(f"Expected `{name}` to be an array, got a ragged {type(given).__name__}.") from None
     if a.dtype.kind == "O" and as_numbers(a) is None:
-        raise InputError(f"`{name}` must hold numbers or symbols, got {shown(given)}.", name=name)
+        raise InputError(f"`{name}` must hold numbers or symbols, got {short_repr(given)}.", name=name)
     if a.dtype.kind not in "ifcO":  # bools multiply as "and", differences of unsigned numbers wrap around
         raise InputError(f"Expected `{name}` to hold signed, complex or object numbers, got {a.dtype}.")
     shape = a.shape[-len(rule) :]

@@ -60,7 +60,7 @@ def over_batch() -> Any:
     return run
 
 
-class Question:
+class KernelQuery:
     """What is asked of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
 
     Parameters
@@ -126,7 +126,7 @@ class Question:
         if found is None:
             if self.tree.scalar.kind == "c" and dtype.kind == "f":  # never drop a step
                 raise InputError(
-                    f"'{self.tree.drawing.name}' carries a complex step here, and was asked at a real state. "
+                    f"'{self.tree.description.name}' carries a complex step here, and was asked at a real state. "
                     "Make postures with its own at()."
                 )
             found = self._scalars[dtype] = self.numbers.astype(dtype)
@@ -190,7 +190,7 @@ class Table:
         return [T[:, cut].reshape(batch + shape) for cut, shape in self._cuts]
 
 
-class RowsTable(Table):
+class OutputTable(Table):
     """Values, G, H, D of rows with respect to so many coordinates."""
 
     def __init__(self, rows: Rows, order: int, columns: int) -> None:
@@ -203,12 +203,12 @@ class RowsTable(Table):
         return start + span.start * self.columns**k, (span.stop - span.start, *shape[1:])
 
 
-class RowsQuestion(Question):
+class OutputQuery(KernelQuery):
     """Values, G, H, D of rows in the tree's coordinates."""
 
     def __init__(self, tree: Tree, rows: Rows, order: int) -> None:
-        self.answer = RowsTable(rows, order, tree.size)
-        super().__init__(tree, rows=rows, asked=(order, rows.height, tree.size, 0), width=self.answer.width)
+        self.layout = OutputTable(rows, order, tree.size)
+        super().__init__(tree, rows=rows, asked=(order, rows.height, tree.size, 0), width=self.layout.width)
 
     def table(self, states: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Table (B, width) at states (B, nq)."""

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import Drawing
-from kic.errors import InputError, shown, unknown
+from kic.description.description import MechanismDescription
+from kic.errors import InputError, short_repr, unknown
 from kic.kernels.layout import PRISMATIC
 from kic.kinematics.tree import steps
 from kic.numerics.arrays import ordinary, reals
 
 
-def coordinate_units(drawing: Drawing) -> dict[str, str]:
+def coordinate_units(drawing: MechanismDescription) -> dict[str, str]:
     """Unit of each freedom of each joint: rad of those that turn, the unit of length of sliders."""
     return {
         joint.components[step.component]: drawing.units.length if step.kind == PRISMATIC else "rad"
@@ -23,14 +23,14 @@ def coordinate_units(drawing: Drawing) -> dict[str, str]:
     }
 
 
-def row_unit(drawing: Drawing, row: str) -> str:
+def row_unit(drawing: MechanismDescription, row: str) -> str:
     """Unit of a dependent."""
     if row.rpartition(".")[2] in ("wx", "wy", "wz", "angle", "s"):
         return "rad"
     return coordinate_units(drawing).get(row, drawing.units.length)
 
 
-def effort_unit(drawing: Drawing, row: str) -> str:
+def effort_unit(drawing: MechanismDescription, row: str) -> str:
     """Unit of an effort at a row: force times length of what turns, force of what slides.
 
     Examples
@@ -43,13 +43,13 @@ def effort_unit(drawing: Drawing, row: str) -> str:
     return f"{units.force} {units.length}" if row_unit(drawing, row) == "rad" else units.force
 
 
-def energy_unit(drawing: Drawing) -> str:
+def energy_unit(drawing: MechanismDescription) -> str:
     """Unit of energy: force times length, J of newton and metre."""
     force, length = drawing.units.force, drawing.units.length
     return "J" if (force, length) == ("N", "m") else f"{force} {length}"
 
 
-def motor_unit(drawing: Drawing, what: str) -> str:
+def motor_unit(drawing: MechanismDescription, what: str) -> str:
     """Unit of a motor's "torque", "current" or "voltage"; '' where it does not follow from the drawing's.
 
     Examples
@@ -76,7 +76,7 @@ def rate_unit(unit: str, time: str, order: int) -> str:
     return unit if order == 0 else f"{unit or '1'}/{time}{('', '²', '³')[order - 1]}"
 
 
-def row_scales(drawing: Drawing, rows: tuple[str, ...], length: Any) -> np.ndarray:
+def row_scales(drawing: MechanismDescription, rows: tuple[str, ...], length: Any) -> np.ndarray:
     """Factors (P,) that bring rows to one unit: `length` of angular ones, 1 of all others.
 
     Raises
@@ -94,11 +94,11 @@ def row_scales(drawing: Drawing, rows: tuple[str, ...], length: Any) -> np.ndarr
         return np.ones(len(rows))
     found = reals(length)
     if found is None or found.ndim or found <= 0:
-        raise InputError(f"Expected `length` to be a positive number, got {shown(length)}.")
+        raise InputError(f"Expected `length` to be a positive number, got {short_repr(length)}.")
     return np.where(np.array(units) == "rad", ordinary("length", found), 1.0)
 
 
-def coordinate_limits(drawing: Drawing, columns: tuple[str, ...], limits: Any, kind: str) -> np.ndarray:
+def coordinate_limits(drawing: MechanismDescription, columns: tuple[str, ...], limits: Any, kind: str) -> np.ndarray:
     """Limits (M,) of rates or efforts, by name or in order; 1 where none are given.
 
     Raises
@@ -127,7 +127,7 @@ def coordinate_limits(drawing: Drawing, columns: tuple[str, ...], limits: Any, k
     found = reals(limits)
     if found is None or found.shape != (len(columns),) or not (found > 0).all():
         raise InputError(
-            f"Expected `limits` to be positive numbers for {', '.join(columns)}, got {shown(limits)}."
+            f"Expected `limits` to be positive numbers for {', '.join(columns)}, got {short_repr(limits)}."
         )
     return ordinary("limits", found)
 

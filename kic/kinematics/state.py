@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import Drawing
+from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
-from kic.errors import InputError, shown, unknown
+from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import alone, broadcast_batches, numbers
+from kic.numerics.arrays import scalar_hint, broadcast_batches, numbers
 from kic.numerics.rotations import (
     as_pose_vector,
     as_rotation_vector,
@@ -21,7 +21,7 @@ from kic.numerics.rotations import (
 )
 
 
-def coordinates_of(drawing: Drawing, inputs: Any) -> np.ndarray:
+def coordinates_of(drawing: MechanismDescription, inputs: Any) -> np.ndarray:
     """Array (..., M) in the order of the coordinates, from an array, a dict of names, or None.
 
     Raises
@@ -30,19 +30,19 @@ def coordinates_of(drawing: Drawing, inputs: Any) -> np.ndarray:
         For a wrong shape, a missing or surplus coordinate, or something `at` can not use.
     """
     if inputs is None:
-        return drawn_coordinates(drawing)
+        return reference_coordinates(drawing)
     if isinstance(inputs, Mapping):
         return _from_names(drawing, inputs)
     return coordinate_array(drawing, "phi", inputs)
 
 
-def coordinate_array(drawing: Drawing, name: str, value: Any) -> np.ndarray:
+def coordinate_array(drawing: MechanismDescription, name: str, value: Any) -> np.ndarray:
     """An array (..., M) of all coordinates in order."""
     names = drawing.coordinate_names
     a = numbers(name, value)
     if a.ndim == 0 or a.shape[-1] != len(names):
         raise InputError(
-            f"Expected `{name}` to have shape (..., {len(names)}), got {a.shape}.{alone(a, len(names))} "
+            f"Expected `{name}` to have shape (..., {len(names)}), got {a.shape}.{scalar_hint(a, len(names))} "
             f"The coordinates of '{drawing.name}' are {', '.join(names) or 'none'}.",
             expected=(len(names),),
             got=a.shape,
@@ -50,7 +50,7 @@ def coordinate_array(drawing: Drawing, name: str, value: Any) -> np.ndarray:
     return a
 
 
-def only_coordinates(drawing: Drawing, inputs: Any) -> bool:
+def only_coordinates(drawing: MechanismDescription, inputs: Any) -> bool:
     """Whether inputs are an array, or name joints only: no position problem for an open chain."""
     if not isinstance(inputs, Mapping):
         return True
@@ -59,12 +59,12 @@ def only_coordinates(drawing: Drawing, inputs: Any) -> bool:
     return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
 
 
-def drawn_states(tree: Tree) -> np.ndarray:
+def reference_states(tree: Tree) -> np.ndarray:
     """State (1, S) of the drawing."""
     return columns_to_states(tree, tree.geometry[None, :, 12].copy())
 
 
-def drawn_coordinates(drawing: Drawing) -> np.ndarray:
+def reference_coordinates(drawing: MechanismDescription) -> np.ndarray:
     """Coordinates (M,) of the drawing."""
     drawn = {
         c: value
@@ -74,7 +74,7 @@ def drawn_coordinates(drawing: Drawing) -> np.ndarray:
     return np.array([drawn[name] for name in drawing.coordinate_names])
 
 
-def _from_names(drawing: Drawing, inputs: Mapping[Any, Any]) -> np.ndarray:
+def _from_names(drawing: MechanismDescription, inputs: Mapping[Any, Any]) -> np.ndarray:
     """Array (..., M) from a dict of joints, components or rotations."""
     names = drawing.coordinate_names
     given: dict[str, np.ndarray] = {}
@@ -99,22 +99,22 @@ def _from_names(drawing: Drawing, inputs: Mapping[Any, Any]) -> np.ndarray:
     return np.stack(columns, axis=-1) if columns else np.zeros((0,))
 
 
-def _entries(drawing: Drawing, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
+def _entries(drawing: MechanismDescription, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
     """Single coordinates of one entry of the dict."""
     if not isinstance(key, str):
-        raise InputError(f"Expected names of joints as keys, got {shown(key)}.")
+        raise InputError(f"Expected names of joints as keys, got {short_repr(key)}.")
     joints = {joint.name: joint for joint in drawing.joints}
     components = [c for joint in drawing.joints for c in joint.components]
-    if key in joints and not joints[key].freedoms:
+    if key in joints and not joints[key].dof:
         raise InputError(f"Joint '{key}' is fixed; it has no coordinate. Leave it out.", name=key)
-    if key in joints and joints[key].freedoms > 1:
+    if key in joints and joints[key].dof > 1:
         joint = joints[key]
         a = numbers(key, _several(joint, value))
-        if a.ndim == 0 or a.shape[-1] != joint.freedoms:
+        if a.ndim == 0 or a.shape[-1] != joint.dof:
             raise InputError(
-                f"Expected `{key}` to have shape (..., {joint.freedoms}) for a {joint.type} joint"
+                f"Expected `{key}` to have shape (..., {joint.dof}) for a {joint.type} joint"
                 f"{_REMARKS.get(joint.type, '')}, got {a.shape}.",
-                expected=(joint.freedoms,),
+                expected=(joint.dof,),
                 got=a.shape,
             )
         return [(c, a[..., k]) for k, c in enumerate(joint.components)]
@@ -126,7 +126,7 @@ def _entries(drawing: Drawing, key: Any, value: Any) -> list[tuple[str, np.ndarr
             f"'{key}' is a {kind} and can not be an input; at() takes joints, points, distances and angles.",
             name=key,
         )
-    several = [joint.name for joint in drawing.joints if joint.freedoms > 1]
+    several = [joint.name for joint in drawing.joints if joint.dof > 1]
     raise unknown("joint", key, drawing.name, [*components, *several])
 
 
@@ -184,7 +184,7 @@ def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
     return phi if tree.to_coordinates is None else phi[:, tree.to_coordinates]
 
 
-def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
+def integrate(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
     """States (B, S) moved by small steps (B, M) of the tree's own coordinates."""
     if not tree.balls:
         return states + step
@@ -201,7 +201,7 @@ def advance(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
     return moved
 
 
-def way(tree: Tree, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def difference(tree: Tree, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Steps (B, M) of the tree's own coordinates by which `advance` comes from states a to b (B, S)."""
     steps = np.zeros((len(a), tree.size))
     for n in range(tree.size):
@@ -214,7 +214,7 @@ def way(tree: Tree, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return steps
 
 
-def gaps(tree: Tree, a: np.ndarray, b: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def distance(tree: Tree, a: np.ndarray, b: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """How far states (B, S) are from one another, (B, M): turns, slides over a scale, balls as one turn."""
     gap = np.zeros((len(a), tree.size))
     for n in range(tree.size):

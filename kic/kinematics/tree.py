@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import Drawing, forest
+from kic.description.description import MechanismDescription, forest
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.kernels.layout import BALL, PRISMATIC, REVOLUTE
@@ -85,9 +85,9 @@ class Tree:
         Tables of the kernels (see `kic.kernels.layout`).
     """
 
-    def __init__(self, drawing: Drawing) -> None:
-        self.drawing = drawing
-        self.scalar = np.dtype(complex if drawing.stepped else float)
+    def __init__(self, drawing: MechanismDescription) -> None:
+        self.description = drawing
+        self.scalar = np.dtype(complex if drawing.has_complex_step else float)
         kept = self._span(drawing)
         self.cuts = tuple(joint for joint in drawing.joints if joint.name not in kept)
         self.frame: dict[str, int] = {GROUND: -1}
@@ -106,15 +106,15 @@ class Tree:
         self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
 
     @staticmethod
-    def _span(drawing: Drawing) -> frozenset[str]:
+    def _span(drawing: MechanismDescription) -> frozenset[str]:
         """Names of the joints of a spanning tree: coupled ones first, then wanted ones, then the stiffest."""
         wanted, coupled = {name.split(".")[0] for name in drawing.coordinates or ()}, drawing.coupled
         return forest(
-            sorted(drawing.joints, key=lambda j: (j.name not in coupled, j.name not in wanted, j.freedoms))
+            sorted(drawing.joints, key=lambda j: (j.name not in coupled, j.name not in wanted, j.dof))
         )
 
     @staticmethod
-    def _walk(drawing: Drawing, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
+    def _walk(drawing: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
         """Kept joints with parent and child body, parents first, else in the order of the coordinates."""
         rank = {name: i for i, name in enumerate(drawing.coordinate_names)}
         at: dict[str, list[tuple[int, int, Joint]]] = {}
@@ -202,15 +202,15 @@ class Tree:
     @cached_property
     def open(self) -> bool:
         """Whether nothing ties the columns: no loop, no coupling, no fixed distance, no contact."""
-        drawing = self.drawing
-        return not (self.cuts or drawing.couplings or drawing.rods or drawing.touching)
+        drawing = self.description
+        return not (self.cuts or drawing.couplings or drawing.fixed_distances or drawing.closed_contacts)
 
     @cached_property
     def to_coordinates(self) -> np.ndarray | None:
         """Column of each default coordinate; None where they are the columns as they stand, or not all."""
-        if not self.open or len(self.drawing.coordinate_names) != self.size:
+        if not self.open or len(self.description.coordinate_names) != self.size:
             return None
-        order = np.array([self.column[name] for name in self.drawing.coordinate_names], dtype=np.intp)
+        order = np.array([self.column[name] for name in self.description.coordinate_names], dtype=np.intp)
         return None if np.array_equal(order, np.arange(self.size)) else order
 
     def path(self, frame: int) -> list[int]:

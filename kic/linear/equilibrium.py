@@ -15,15 +15,15 @@ import numpy as np
 
 from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
-from kic.display import Sheet
-from kic.errors import InputError, PostureError, SingularError, unknown
-from kic.kinematics.state import advance
+from kic.display import Summary
+from kic.errors import InputError, ConfigurationError, SingularError, unknown
+from kic.kinematics.state import integrate
 from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import real_trailing
-from kic.position import beginning
-from kic.transfer.compiled_model import Model
+from kic.position import initial_states
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import ending
 
 
@@ -99,17 +99,17 @@ class Equilibrium:
 
     def words(self) -> list[str]:
         """Stability and every mode, in lines."""
-        return [self.stability, *(self.modes.words() if self.free else [])]
+        return [self.stability, *(self.modes.descriptions() if self.free else [])]
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled account, to print or to show."""
-        sheet = Sheet(f"{self.configuration.name}: equilibrium, {self.stability}")
+        sheet = Summary(f"{self.configuration.name}: equilibrium, {self.stability}")
         place = [float(self.configuration.value(c)) if self._valued(c) else np.nan for c in self.coordinates]
         table = np.stack([np.array(place), self.effort], axis=-1)
         sheet.matrix("coordinates", self.coordinates, ["value", "effort"], table)
         if self.held:
             sheet.say(f"held: {', '.join(self.held)}")
-        for line in self.modes.words() if self.free else []:
+        for line in self.modes.descriptions() if self.free else []:
             sheet.say(line)
         return sheet
 
@@ -117,10 +117,10 @@ class Equilibrium:
         return self.configuration._model.value_rows(name)[1]
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 # most steps of a search; the longest one, in radians or shares of the length
@@ -139,7 +139,7 @@ FALLS, CLIMBS = 3, 16
 
 
 def find_equilibrium(
-    model: Model,
+    model: CompiledModel,
     near: Configuration | None,
     effort: Any,
     held: str | Iterable[str],
@@ -149,8 +149,8 @@ def find_equilibrium(
     stable: bool,
 ) -> Equilibrium:
     """The equilibrium near a posture; see `Mechanism.find_equilibrium`."""
-    model.only_real("find_equilibrium()", "Ask the mechanism in real numbers.")
-    state, batch = beginning(model, near)
+    model.require_real("find_equilibrium()", "Ask the mechanism in real numbers.")
+    state, batch = initial_states(model, near)
     if batch:
         raise InputError(f"Expected `near` to be one posture, got a batch of shape {batch}.")
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
@@ -199,7 +199,7 @@ class _Search:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         names: tuple[str, ...],
         effort: Any,
         held: str | Iterable[str],
@@ -214,7 +214,7 @@ class _Search:
         self.held = names_of(held, "held")
         for name in self.held:
             if name not in labels:
-                raise unknown("coordinate", name, model.drawing.name, labels)
+                raise unknown("coordinate", name, model.description.name, labels)
         self.wanted = self._efforts(effort, labels)
         self._use(labels)
         self.size = self._size()
@@ -233,7 +233,7 @@ class _Search:
         if isinstance(given, Mapping):
             for name, value in given.items():
                 if name not in labels:
-                    raise unknown("coordinate", name, self.model.drawing.name, labels)
+                    raise unknown("coordinate", name, self.model.description.name, labels)
                 if name in self.held:
                     raise InputError(
                         f"'{name}' is held, where effort is found. Leave it out of `effort` or of `held`.",
@@ -255,11 +255,11 @@ class _Search:
         scale = model.transfer(self.asked).scale[: len(self.wanted)]
         size = float(model.masses.numbers[:, 0].sum() * np.linalg.norm(loads.gravity)) * L
         size += float(np.abs(self.wanted * scale).sum())
-        force, _ = loads.applied(self.applied, model.drawing.name)
+        force, _ = loads.applied(self.applied, model.description.name)
         for (_, moment, _), f in zip(loads.forces.tolist(), force, strict=True):
             size += float(np.linalg.norm(f)) * (1.0 if moment else L)
         size += float((loads.spring_numbers[:, 6] * L**2).sum())
-        for joint in model.drawing.joints:
+        for joint in model.description.joints:
             arm = L if joint.type == "prismatic" else 1.0
             size += float(sum(k * arm**2 for k in joint.stiffness))  # type: ignore
         return size
@@ -312,7 +312,7 @@ class _Search:
 
     def _in_good_coordinates(self, here: _Place) -> _Place:
         """The same place in other coordinates, where these have become poor."""
-        if self.held or self.model.direct:
+        if self.held or self.model.is_open_chain:
             return here
         c = here.configuration
         if independent_sets(self.model, c, self.labels, 1)[0].worst > POOR:
@@ -360,17 +360,17 @@ class _Search:
         delta[self.free] = step * self.scale
         try:
             return self._at(self._moved(c, delta))
-        except (PostureError, SingularError):
+        except (ConfigurationError, SingularError):
             return None
 
     def _moved(self, c: Configuration, delta: np.ndarray) -> Configuration:
         """The posture with coordinates changed so; turns of balls about their axes."""
         if self.transfer.holonomic:
             wanted = {x: c.value(x) + d for x, d in zip(self.labels, delta, strict=True)}
-            return self.model.drawing.at(wanted, near=c)  # type: ignore[attr-defined]
+            return self.model.description.at(wanted, near=c)  # type: ignore[attr-defined]
         tree, states = self.model.tree, c._states
         A = self.transfer.solve(states, 1).X[:, tree.size :].reshape(tree.size, len(delta))
-        states = advance(tree, states, (A @ delta)[None])
+        states = integrate(tree, states, (A @ delta)[None])
         if not tree.open:
             states = self._closed(c, states, delta)
         return Configuration(self.model, (), states)
@@ -385,12 +385,12 @@ class _Search:
         for _ in range(20):
             values, G = closure.rows(states)
             rows = np.concatenate([valued, t.independent(G[0])])
-            missing = closure.miss(goal, values)[0, rows]
+            missing = closure.residual(goal, values)[0, rows]
             if np.abs(missing).max(initial=0.0) <= closure.limit:
                 return states
             step = np.linalg.lstsq(G[0, rows], missing, rcond=None)[0]
-            states = advance(self.model.tree, states, (step * t.column_scale)[None])
-        raise PostureError(f"Loops of '{self.model.drawing.name}' did not close.")
+            states = integrate(self.model.tree, states, (step * t.column_scale)[None])
+        raise ConfigurationError(f"Loops of '{self.model.description.name}' did not close.")
 
     def _check_neutral(self, here: _Place) -> None:
         """Refuse an equilibrium that goes on: some freedom moves without any effort."""
@@ -403,7 +403,7 @@ class _Search:
         share = np.linalg.norm(V[loose], axis=0)
         names = [self.labels[n] for n, x in zip(self.free, share, strict=True) if x > 0.1 * share.max()]
         raise SingularError(
-            f"'{self.model.drawing.name}' is at rest here, but not here alone: {', '.join(names)} can move "
+            f"'{self.model.description.name}' is at rest here, but not here alone: {', '.join(names)} can move "
             f"without effort, to first order. Hold what is free (held={names[:1]!r}), or give it a spring.",
             free=tuple(names),
         )
@@ -420,7 +420,7 @@ class _Search:
         """Why no step leads further down from a posture."""
         names = [x for x in self.model.transfer(self.asked).labels if self.model.value_rows(x)[1]]
         place = ", ".join(f"{x} = {float(c.value(x)):.6g}" for x in names)
-        if self.model.direct:
+        if self.model.is_open_chain:
             return f"from {place} no step leads on"
         why = ending(self.model.closure(self.transfer.names), self.began._states, c._states)
         return f"it comes to {place}; {why}, and what rests only there is not told by linearization"
@@ -429,8 +429,8 @@ class _Search:
         """No equilibrium was found."""
         left = here.left / self.scale
         where = ", ".join(f"{self.labels[n]} {x:.3g}" for n, x in zip(self.free, left, strict=True) if x)
-        raise PostureError(
-            f"No equilibrium of '{self.model.drawing.name}' was found near the start: "
+        raise ConfigurationError(
+            f"No equilibrium of '{self.model.description.name}' was found near the start: "
             f"{why or self._stopped(here.configuration)}. Where the search ended, these efforts would still "
             f"be needed: {where}. Give them as `effort`, hold what drifts away with `held`, or start nearer "
             "with `near`.",

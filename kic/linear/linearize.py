@@ -10,25 +10,25 @@ import numpy as np
 
 from kic.actuation.motors import dry_friction, motor_shafts
 from kic.configuration import Configuration
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
 from kic.kernels.layout import DIRECTION, OMEGA, POINT
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
-from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.queries import OutputQuery
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, spread, surviving, trailing
-from kic.transfer.compiled_model import Model
-from kic.transfer.constraint_system import TransferQuestion
-from kic.transfer.coordinate_transfer import Transfer
+from kic.numerics.arrays import broadcast_batches, check_finite, scatter, map_valid_members, as_array
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.constraint_system import TransferQuery
+from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # numbers of a table that are in work at the same time
 _AT_ONCE = 2**22
 
 
-class Moving:
+class OutputDerivatives:
     """Rows to some order, at states, in the coordinates of a transfer or in the tree's own.
 
     Parameters
@@ -44,13 +44,13 @@ class Moving:
     """
 
     def __init__(
-        self, model: Model, transfer: Transfer | None, of: list[Item] | tuple[str, ...], order: int
+        self, model: CompiledModel, transfer: CoordinateTransfer | None, of: list[Item] | tuple[str, ...], order: int
     ) -> None:
         tree = model.tree
         self.rows: Rows = make_rows(tree, of) if isinstance(of, tuple) else plain_rows(tree, of)
         self._model, self._transfer = model, transfer
-        self._plain = RowsQuestion(tree, self.rows, order) if transfer is None else None
-        self._moved = None if transfer is None else TransferQuestion(transfer.system, order, self.rows, order)
+        self._plain = OutputQuery(tree, self.rows, order) if transfer is None else None
+        self._moved = None if transfer is None else TransferQuery(transfer.system, order, self.rows, order)
 
     @property
     def width(self) -> int:
@@ -62,7 +62,7 @@ class Moving:
         """Values (B, P), then G (B, P, M), and H and D as far as asked."""
         batch = (len(states),)
         if self._plain is not None:
-            values, *tensors = self._plain.answer.split(self._plain.table(states), batch)
+            values, *tensors = self._plain.layout.split(self._plain.table(states), batch)
             tensors = self._model.in_coordinates(tensors, range(1, len(tensors) + 1))
         else:
             assert self._transfer is not None  # for the type checker
@@ -90,7 +90,7 @@ class Stiffness:
         2 for mechanisms at rest, where no third order counts.
     """
 
-    def __init__(self, model: Model, transfer: Transfer | None, order: int) -> None:
+    def __init__(self, model: CompiledModel, transfer: CoordinateTransfer | None, order: int) -> None:
         tree, masses, loads = model.tree, model.masses, model.loads
         numbers = masses.numbers
         self._size = len(model.coordinates) if transfer is None else transfer.first
@@ -100,7 +100,7 @@ class Stiffness:
         frames = masses.frames.tolist()
         made = [Item(POINT, f, local_b=tuple(x)) for f, x in zip(frames, numbers[:, 1:4], strict=True)]
         made += [Item(OMEGA, frames[i]) for i in self._spinning]
-        self._bodies = Moving(model, transfer, made, order)
+        self._bodies = OutputDerivatives(model, transfer, made, order)
         m = numbers[self._spinning, 4:]
         self._inertia = m[:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
         # forces and moments on what moves; those that turn with a body also know its ω
@@ -117,14 +117,14 @@ class Stiffness:
         self._springs = loads.spring_numbers[:, 6:]
         for (a, b), x in zip(loads.springs.tolist(), loads.spring_numbers, strict=True):
             made += [Item(POINT, a, local_b=tuple(x[:3])), Item(POINT, b, local_b=tuple(x[3:6]))]
-        self._loaded = Moving(model, transfer, made, 2) if made else None
+        self._loaded = OutputDerivatives(model, transfer, made, 2) if made else None
         turned = [frames[i] for i in self._spinning]
         turned += [int(table[self._acting[i], 0]) for i in self._turning]
         # where the axes of those frames are; no matter of coordinates
         axes = [Item(DIRECTION, f, local_b=tuple(e)) for f in turned for e in np.eye(3)]
-        self._axes = RowsQuestion(tree, plain_rows(tree, axes), 1) if axes else None
-        laws = [j for j in model.drawing.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
-        self._joints = Moving(model, transfer, tuple(j.name for j in laws), 2) if laws else None
+        self._axes = OutputQuery(tree, plain_rows(tree, axes), 1) if axes else None
+        laws = [j for j in model.description.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
+        self._joints = OutputDerivatives(model, transfer, tuple(j.name for j in laws), 2) if laws else None
         self._laws = np.array(
             [x for j in laws for x in zip(j.stiffness, j.rest, j.damping, strict=True)]  # type: ignore[arg-type]
         ).reshape(-1, 3)
@@ -164,7 +164,7 @@ class Stiffness:
         count = len(states)
         axes = np.zeros((count, 0, 3, 3))
         if self._axes is not None:
-            found = self._axes.answer.split(self._axes.table(states), (count,))[0]
+            found = self._axes.layout.split(self._axes.table(states), (count,))[0]
             axes = np.swapaxes(found.reshape(count, -1, 3, 3), -1, -2)
         split = len(self._spinning)
         _, *tensors = self._bodies(states)
@@ -305,7 +305,7 @@ def gained(G: np.ndarray, change: np.ndarray) -> np.ndarray:
     return np.swapaxes(G.reshape(count, rows, size), -1, -2) @ change.reshape(count, rows, size)
 
 
-def commutator(model: Model, transfer: Transfer | None, states: np.ndarray, v: np.ndarray) -> np.ndarray:
+def commutator(model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, v: np.ndarray) -> np.ndarray:
     """What d(δq)/dt has beside δq̇, (B, M, M) that multiplies δq; zero in coordinates with values.
 
     For rates of turning δθ it is ω × (3-53, corrected): with q̇ = S φ̇ and δq = S δφ in the tree's coordinates,
@@ -322,10 +322,10 @@ def commutator(model: Model, transfer: Transfer | None, states: np.ndarray, v: n
     if transfer.holonomic:
         return out
     names = transfer.names
-    rows = Moving(model, None, names, 2)
+    rows = OutputDerivatives(model, None, names, 2)
     question = rows._plain
     assert question is not None  # for the type checker: the tree's own coordinates
-    _, S, H = question.answer.split(question.table(states), (len(states),))
+    _, S, H = question.layout.split(question.table(states), (len(states),))
     if rows.rows.select is not None:
         S, H = (T.take(rows.rows.select, axis=1) for T in (S, H))
     A = transfer.solve(states, 1).X[:, tree.size :].reshape(len(states), tree.size, size)
@@ -335,7 +335,7 @@ def commutator(model: Model, transfer: Transfer | None, states: np.ndarray, v: n
     return turned @ A
 
 
-def columns_of(model: Model, v: np.ndarray) -> np.ndarray:
+def columns_of(model: CompiledModel, v: np.ndarray) -> np.ndarray:
     """Rates (B, M) of an open chain in the order of its tree."""
     order = model.tree.to_coordinates
     if order is None:
@@ -355,7 +355,7 @@ def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.n
 
 
 def load_gains(
-    model: Model, transfer: Transfer | None, states: np.ndarray, names: Iterable[str]
+    model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, names: Iterable[str]
 ) -> dict[str, np.ndarray]:
     """What each component of a force or a moment gives every coordinate, (B, M, 3): ∂Tᴸ/∂f (2-227)."""
     tree, loads, made = model.tree, model.loads, {}
@@ -367,11 +367,11 @@ def load_gains(
             size = len(model.coordinates) if transfer is None else transfer.first
             made[name] = np.zeros((len(states), size, 3))
             continue
-        G = np.swapaxes(Moving(model, transfer, [place], 1)(states)[1], -1, -2)
+        G = np.swapaxes(OutputDerivatives(model, transfer, [place], 1)(states)[1], -1, -2)
         if body:  # the drawing's unit vectors, as the body carries them
             axes = [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
-            question = RowsQuestion(tree, plain_rows(tree, axes), 1)
-            found = question.answer.split(question.table(states), (len(states),))[0]
+            question = OutputQuery(tree, plain_rows(tree, axes), 1)
+            found = question.layout.split(question.table(states), (len(states),))[0]
             G = G @ np.swapaxes(found.reshape(-1, 3, 3), -1, -2)
         made[name] = G
     return made
@@ -444,7 +444,7 @@ class Linearization:
         self.qd, self.qdd = whole(qd, 1), whole(qdd, 1)
         self.I = whole(d.I, 2)
         self.inertia_error = None if d.inertia_error is None else whole(d.inertia_error, 1)
-        self.T = whole(d.effort(qd, qdd) + friction, 1)
+        self.T = whole(d.inverse_dynamics(qd, qdd) + friction, 1)
         self.K_inertia, self.K_load = whole(stiffness[0], 2), whole(stiffness[1], 2)
         symmetric = d.P + np.swapaxes(d.P, -1, -2)
         self.C_inertia = whole(np.einsum("...kab,...a->...kb", symmetric, qd), 2)
@@ -466,7 +466,7 @@ class Linearization:
         """Shape of the batch."""
         return self.T.shape[:-1]
 
-    def effort(self, dq: Any = None, dqd: Any = None, dqdd: Any = None) -> np.ndarray:
+    def inverse_dynamics(self, dq: Any = None, dqd: Any = None, dqdd: Any = None) -> np.ndarray:
         """Change of the efforts for small deviations: δT = K δq + C δq̇ + I* δq̈ (eq 2-201).
 
         Parameters
@@ -493,7 +493,7 @@ class Linearization:
         total = np.zeros_like(self.T)
         for name, given, by in (("dq", dq, self.K), ("dqd", dqd, self.C), ("dqdd", dqdd, self.I)):
             if given is not None:
-                x = trailing(name, given, M)
+                x = as_array(name, given, M)
                 broadcast_batches(linearization=self.batch, **{name: x.shape[:-1]})
                 total = total + np.einsum("...kn,...n->...k", by, x)
         return total
@@ -522,9 +522,9 @@ class Linearization:
         >>> lin.rate([1.0, 0.0]).round(3)
         array([2.667, 0.833])
         """
-        return self.effort(self.qd, self.qdd, qddd)
+        return self.inverse_dynamics(self.qd, self.qdd, qddd)
 
-    def acceleration(self, dq: Any = None, dqd: Any = None, effort: Any = None) -> np.ndarray:
+    def forward_dynamics(self, dq: Any = None, dqd: Any = None, effort: Any = None) -> np.ndarray:
         """Change of the accelerations: δq̈ = I*⁻¹ (δT − K δq − C δq̇).
 
         Parameters
@@ -549,10 +549,10 @@ class Linearization:
         array([-0.01258,  0.01678])
         """
         M = len(self.coordinates)
-        net = -self.effort(dq, dqd)
+        net = -self.inverse_dynamics(dq, dqd)
         if effort is not None:
-            net = net + trailing("effort", effort, M)
-        return self.still.acceleration(np.zeros(M), net)
+            net = net + as_array("effort", effort, M)
+        return self.still.forward_dynamics(np.zeros(M), net)
 
     @property
     def still(self) -> Dynamics:
@@ -623,10 +623,10 @@ class Linearization:
         self.still._check_regular()
         return Modes(self.coordinates, self.I, self.C, self.K, self.commutator, self.time)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables, to print or to show."""
         names = self.coordinates
-        sheet = Sheet(f"linearization in {', '.join(names)}: δT = K δq + C δq̇ + I* δq̈")
+        sheet = Summary(f"linearization in {', '.join(names)}: δT = K δq + C δq̇ + I* δq̈")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -648,10 +648,10 @@ class Linearization:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def linearize(
@@ -675,17 +675,17 @@ def linearize(
         raise InputError("Expected `qdd` or `effort` of the nominal motion, got both. Leave one out.")
     d = configuration.dynamics(wrt, applied, failures)
     M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
-    v = np.zeros(M) if qd is None else trailing("qd", qd, M)
+    v = np.zeros(M) if qd is None else as_array("qd", qd, M)
     shafts = motor_shafts(configuration, 3, wrt, failures) if flag("motors", motors) else None
     if shafts is not None:
-        d = d + model.train.dynamics(shafts)
+        d = d + model.drive_train.dynamics(shafts)
         friction = dry_friction(configuration, shafts, v)
     if effort is not None:
-        a = d.acceleration(v, trailing("effort", effort, M) - friction)
+        a = d.forward_dynamics(v, as_array("effort", effort, M) - friction)
     else:
-        a = np.zeros(M) if qdd is None else trailing("qdd", qdd, M)
+        a = np.zeros(M) if qdd is None else as_array("qdd", qdd, M)
     batch = broadcast_batches(posture=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
-    transfer = model.asked(wrt)
+    transfer = model.transfer_for(wrt)
     force, _ = model.loads.applied(applied, configuration.name)
     count = prod(batch)
 
@@ -705,13 +705,13 @@ def linearize(
         parts = question(states[some], moving[0][some], moving[1][some], own)
         return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
 
-    good, parts = surviving(np.broadcast_to(configuration.ok, batch), failures, answer)
+    good, parts = map_valid_members(np.broadcast_to(configuration.ok, batch), failures, answer)
     check_finite("Stiffness", configuration.name, parts)
-    full = spread(parts, good).reshape(*batch, 3, M, M)
+    full = scatter(parts, good).reshape(*batch, 3, M, M)
     full[~good] = np.nan
     stiffness = full[..., 0, :, :], full[..., 1, :, :]
     if shafts is not None:
-        rotors = model.train.stiffness(shafts, v, a)
+        rotors = model.drive_train.stiffness(shafts, v, a)
         stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
-    time = model.drawing.units.time
+    time = model.description.units.time
     return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, time)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.display import Sheet, member
+from kic.display import Summary, member
 
 # a real part this small beside the largest eigenvalue can not be told from none: what drifts has twofold
 # eigenvalues, known to the root of the rounding
@@ -112,7 +112,7 @@ class Modes:
         top = self.eigenvalues.real.max(axis=-1, initial=-np.inf)
         return np.where(np.abs(top) <= NONE * size, 0.0, top)
 
-    def words(self, index: tuple[int, ...] = ()) -> list[str]:
+    def descriptions(self, index: tuple[int, ...] = ()) -> list[str]:
         """Every mode of a member in a line: how it moves, and which coordinates."""
         values, shapes = self.eigenvalues[index], self.shapes[index]
         most = float(np.abs(values).max(initial=0.0))
@@ -127,15 +127,15 @@ class Modes:
                     )
         return list(dict.fromkeys(lines))
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables and words, to print or to show."""
-        sheet = Sheet(f"modes of {', '.join(self.coordinates)}")
+        sheet = Summary(f"modes of {', '.join(self.coordinates)}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
         if index is None:
             return sheet
-        for line in self.words(index):
+        for line in self.descriptions(index):
             sheet.say(line)
         numbers = [f"mode {k + 1}" for k in range(len(self.coordinates))]
         if np.isfinite(self.natural[index]).any():
@@ -153,10 +153,10 @@ class Modes:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def _scaled(vectors: np.ndarray) -> np.ndarray:

@@ -10,19 +10,19 @@ import numpy as np
 
 from kic.actuation.motors import motor_shafts
 from kic.configuration import Configuration
-from kic.display import Sheet, member
-from kic.dynamics.drive_train import Train
+from kic.display import Summary, member
+from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.jets import invert
 from kic.linear.linearize import Linearization, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
-from kic.numerics.arrays import broadcast_batches, one_batch, spread, surviving
-from kic.numerics.optional import needed
+from kic.numerics.arrays import broadcast_batches, one_batch, scatter, map_valid_members
+from kic.numerics.optional import import_optional
 
 
 @dataclass
-class Plant:
+class StateSpaceBuilder:
     """What a state space is made of.
 
     Attributes
@@ -39,7 +39,7 @@ class Plant:
 
     lin: Linearization
     loads: dict[str, np.ndarray] = field(default_factory=dict)
-    train: Train | None = None
+    train: DriveTrain | None = None
     shafts: Coefficients | None = None
     reduced: bool = False
 
@@ -462,7 +462,7 @@ class StateSpace:
             For a batch.
         """
         self._single("to_control()")
-        control = needed("control", "control", "to_control() needs python-control")
+        control = import_optional("control", "control", "to_control() needs python-control")
         names = {kind: _plain_names(getattr(self, kind)) for kind in ("states", "inputs", "outputs")}
         return control.ss(self.A, self.B, self.C, self.D, 0 if self.dt is None else self.dt, **names)
 
@@ -472,10 +472,10 @@ class StateSpace:
                 f"{question} hands over one model; this is a batch of shape {self.batch}. Ask one posture."
             )
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables, to print or to show."""
         when = "ẋ = A x + B u" if self.dt is None else f"every {self.dt:g} in time, x' = A x + B u"
-        sheet = Sheet(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
+        sheet = Summary(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -490,10 +490,10 @@ class StateSpace:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def _plain_names(names: Iterable[str]) -> list[str]:
@@ -525,8 +525,8 @@ def state_space(
     See `Configuration.state_space`.
     """
     model = configuration._model
-    model.only_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
-    count = bool(model.drawing.motors) if motors is None else flag("motors", motors)
+    model.require_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
+    count = bool(model.description.motors) if motors is None else flag("motors", motors)
     reduced = flag("reduced", reduced)
     lin = configuration.linearize(qd, qdd, wrt, effort, applied, failures, count)
     shafts = motor_shafts(configuration, 2, wrt, failures) if count else None
@@ -534,10 +534,10 @@ def state_space(
         named = shafts.rows if shafts is not None else lin.coordinates
     else:
         named = names_of(inputs, "inputs")
-    plant = Plant(
+    plant = StateSpaceBuilder(
         lin,
         _load_gains(configuration, named, wrt, failures, lin.batch),
-        model.train if count else None,
+        model.drive_train if count else None,
         shafts,
         reduced,
     )
@@ -556,20 +556,20 @@ def _load_gains(
     asked = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
     if not asked:
         return {}
-    transfer = model.asked(wrt)
+    transfer = model.transfer_for(wrt)
 
     def answer(some: Any) -> np.ndarray:
         return np.stack([*load_gains(model, transfer, configuration._states[some], asked).values()], axis=1)
 
-    good, parts = surviving(configuration.ok, failures, answer)
-    full = spread(parts, good).reshape(*configuration.batch, *parts.shape[1:])
+    good, parts = map_valid_members(configuration.ok, failures, answer)
+    full = scatter(parts, good).reshape(*configuration.batch, *parts.shape[1:])
     return {
         name: np.broadcast_to(full[..., k, :, :], (*batch, *full.shape[-2:])) for k, name in enumerate(asked)
     }
 
 
 def _output_rows(
-    configuration: Configuration, outputs: Any, plant: Plant, wrt: Any, failures: Literal["raise", "mask"]
+    configuration: Configuration, outputs: Any, plant: StateSpaceBuilder, wrt: Any, failures: Literal["raise", "mask"]
 ) -> list[tuple[str, np.ndarray]]:
     """Outputs by name with their rows; those of currents are empty."""
     lin, X = plant.lin, len(plant.states)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, OutOfRangeError, shown
+from kic.errors import InputError, OutOfRangeError, short_repr
 from kic.numerics.arrays import reals
 
 
@@ -31,7 +31,7 @@ def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
             names = (of,)
     for name in names:
         if type(name) is not str and not isinstance(name, str):
-            raise InputError(f"Expected names in `{argument}`, got {shown(name)}.", name=argument)
+            raise InputError(f"Expected names in `{argument}`, got {short_repr(name)}.", name=argument)
     if len(names) < least:
         raise InputError(f"Expected at least one name in `{argument}`, got none.", name=argument)
     return names
@@ -53,7 +53,7 @@ def flag(name: str, value: Any) -> bool:
         return bool(value)
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
         return bool(value)
-    raise InputError(f"`{name}` must be True or False, got {shown(value)}.", name=name)
+    raise InputError(f"`{name}` must be True or False, got {short_repr(value)}.", name=name)
 
 
 def choice(name: str, value: Any, among: Iterable[str]) -> str:
@@ -62,7 +62,7 @@ def choice(name: str, value: Any, among: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in words:
         *most, last = map(repr, words)
         listed = f"{', '.join(most)} or {last}" if most else last
-        raise InputError(f"`{name}` must be {listed}, got {shown(value)}.", name=name, candidates=words)
+        raise InputError(f"`{name}` must be {listed}, got {short_repr(value)}.", name=name, candidates=words)
     return str(value)
 
 
@@ -71,7 +71,7 @@ def integer(name: str, value: Any, least: int, most: int | None = None) -> int:
     number = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
     if not number or value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(f"`{name}` must be an integer {bounds}, got {shown(value)}.", name=name)
+        raise InputError(f"`{name}` must be an integer {bounds}, got {short_repr(value)}.", name=name)
     return int(value)
 
 
@@ -80,21 +80,21 @@ def positive(name: str, value: Any, zero: bool = False) -> float:
     a = reals(value)
     if a is None or a.shape != () or a.dtype != np.float64 or a < 0 or (not zero and a == 0):
         bound = "a finite number of at least 0" if zero else "a positive finite number"
-        raise InputError(f"`{name}` must be {bound}, got {shown(value)}.", name=name)
+        raise InputError(f"`{name}` must be {bound}, got {short_repr(value)}.", name=name)
     return float(a)
 
 
 def mapping(name: str, value: Any, of: str) -> dict[str, Any]:
     """Return a dict whose keys are names."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"`{name}` must be a dict of {of}, got {shown(value)}.", name=name)
+        raise InputError(f"`{name}` must be a dict of {of}, got {short_repr(value)}.", name=name)
     return dict(value)
 
 
 def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
     """Return an object of a class of kic."""
     if not isinstance(value, kind):
-        said = f"`{name}` must be a {kind.__name__}, got {shown(value)}. {remedy}".rstrip()
+        said = f"`{name}` must be a {kind.__name__}, got {short_repr(value)}. {remedy}".rstrip()
         raise InputError(said, name=name)
     return value
 
@@ -110,6 +110,6 @@ def item(items: tuple[Any, ...], k: Any) -> Any:
     try:
         return items[k if isinstance(k, slice) else operator.index(k)]
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"The index must be an integer or a slice, got {shown(k)}.") from None
+        raise InputError(f"The index must be an integer or a slice, got {short_repr(k)}.") from None
     except IndexError:
-        raise OutOfRangeError(f"The index must be less than {len(items)}, got {shown(k)}.") from None
+        raise OutOfRangeError(f"The index must be less than {len(items)}, got {short_repr(k)}.") from None

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, MemberError, placed, shown
+from kic.errors import InputError, MemberError, batch_indices, short_repr
 
-_EXACT = {int, float, Fraction, Decimal}
+EXACT_INTEGER_MAX = {int, float, Fraction, Decimal}
 # third powers of such numbers, times ordinary ones, are still finite
 LARGEST = 1e90
 # whether a description may carry complex steps, as it does while a sensitivity is asked
@@ -39,7 +39,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
     """
     a = as_numbers(value)
     if a is None:
-        raise InputError(f"Expected `{name}` to be an array of numbers, got {shown(value)}.", name=name)
+        raise InputError(f"Expected `{name}` to be an array of numbers, got {short_repr(value)}.", name=name)
     return a
 
 
@@ -47,7 +47,7 @@ def as_numbers(value: Any) -> np.ndarray | None:
     """The same, or None instead of an error."""
     try:
         a = np.asarray(value)
-        if a.dtype.kind == "O" and {type(x) for x in a.flat} <= _EXACT:
+        if a.dtype.kind == "O" and {type(x) for x in a.flat} <= EXACT_INTEGER_MAX:
             a = a.astype(np.float64)  # fractions and large integers are numbers, not symbols
     except (ValueError, TypeError, OverflowError, RuntimeError):  # ragged, endless, or its own refusal
         return None
@@ -90,15 +90,15 @@ def stepping() -> Iterator[None]:
         _STEPPING.reset(token)
 
 
-def carries_step(value: Any) -> bool:
+def has_complex_step(value: Any) -> bool:
     """Whether a number, or one in nested tuples, is complex."""
-    return any(map(carries_step, value)) if isinstance(value, tuple) else isinstance(value, complex)
+    return any(map(has_complex_step, value)) if isinstance(value, tuple) else isinstance(value, complex)
 
 
-def without_step(value: Any) -> Any:
+def strip_complex_step(value: Any) -> Any:
     """A number, or those in nested tuples, without imaginary parts; anything else as it is."""
     if isinstance(value, tuple):
-        return tuple(map(without_step, value))
+        return tuple(map(strip_complex_step, value))
     return value.real if isinstance(value, complex) else value
 
 
@@ -108,7 +108,7 @@ def step_vanishes(x: Any, *of: Any) -> bool:
     return bool(left <= _SHARE * whole)
 
 
-def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndarray:
+def as_array(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndarray:
     """An array whose last axes have the given lengths; whatever stands in front is batch.
 
     Raises
@@ -125,7 +125,7 @@ def trailing(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
     if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
         wanted = ", ".join(["...", *map(str, shape)])
         raise InputError(
-            f"Expected `{name}` to have shape ({wanted}), got {a.shape}.{alone(a, *shape)}",
+            f"Expected `{name}` to have shape ({wanted}), got {a.shape}.{scalar_hint(a, *shape)}",
             expected=shape,
             got=a.shape,
         )
@@ -180,7 +180,7 @@ def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None
 
 def real_trailing(name: str, value: Any, *shape: int) -> np.ndarray:
     """Return the array of `trailing`; complex numbers and symbols raise `InputError`."""
-    a = trailing(name, value, *shape)
+    a = as_array(name, value, *shape)
     if a.dtype != np.float64:
         raise InputError(f"`{name}` must be real numbers, got {a.dtype}.", name=name)
     return a
@@ -204,12 +204,12 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     d = real_trailing(name, a, *shape)
     largest = np.abs(d).max(axis=-1, keepdims=True, initial=0.0)
     if not largest.all():
-        raise InputError(f"`{name}` must have a length other than zero, got {shown(value)}.", name=name)
+        raise InputError(f"`{name}` must have a length other than zero, got {short_repr(value)}.", name=name)
     d = d / largest  # so that squares of tiny numbers do not vanish
     return d / np.sqrt((d**2).sum(axis=-1, keepdims=True))
 
 
-def alone(a: np.ndarray, *shape: int) -> str:
+def scalar_hint(a: np.ndarray, *shape: int) -> str:
     """The remedy where one number came alone for a vector of one; elsewhere nothing.
 
     Examples
@@ -264,17 +264,17 @@ def check_order(order: Any) -> int:
     """An order of coefficients."""
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool | np.timedelta64)
     if not whole or order not in (1, 2, 3):
-        raise InputError(f"Expected `order` to be 1, 2 or 3, got {shown(order)}.")
+        raise InputError(f"Expected `order` to be 1, 2 or 3, got {short_repr(order)}.")
     return int(order)
 
 
 def check_failures(failures: Any) -> None:
     """What becomes of members that fail, or an error."""
     if not isinstance(failures, str) or failures not in ("raise", "mask"):
-        raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {shown(failures)}.")
+        raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {short_repr(failures)}.")
 
 
-def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
+def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
     """An answer for the members of a batch that have one, and which these are.
 
     Parameters
@@ -291,7 +291,7 @@ def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tu
     while True:
         try:
             members = np.flatnonzero(good)
-            with placed(members, good.shape):
+            with batch_indices(members, good.shape):
                 # all of them as they stand, without a copy
                 return good, answer(slice(None) if len(members) == good.size else members)
         except MemberError as error:
@@ -302,7 +302,7 @@ def surviving(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tu
                 good[index] = False
 
 
-def spread(part: np.ndarray, good: np.ndarray) -> np.ndarray:
+def scatter(part: np.ndarray, good: np.ndarray) -> np.ndarray:
     """Answers (n, …) of the members that have one, among NaN for all others (B, …)."""
     if good.all():
         return part

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from kic.errors import SingularError
-from kic.numerics.optional import needed
+from kic.numerics.optional import import_optional
 
 # a margin no larger than this, in a program of numbers of order one, can not be told from none
-BRINK = 1e-7
+MAX_CONE_TIGHTENING = 1e-7
 # margins that are computed are at least this, beside the largest number, so that rounding can not undo them
 FLOOR = 1e-14
 # equalities hold to this, or can not hold
-EQUAL = 1e-9
+EQUALITY_TOL = 1e-9
 # asked of the solver, one after the other until it can
 TOLERANCES = 1e-12, 1e-10, 1e-8
 
@@ -72,7 +72,7 @@ def independent(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not E.size:
         return e, np.zeros((0, len(e)))
     U, sigma, _ = np.linalg.svd(E, full_matrices=False)
-    kept = sigma > EQUAL * sigma[0]
+    kept = sigma > EQUALITY_TOL * sigma[0]
     T = U[:, kept].T / sigma[kept, None]
     return e - U[:, kept] @ (U[:, kept].T @ e), T
 
@@ -138,7 +138,7 @@ def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def solver() -> Any:
     """Clarabel, or what to install."""
-    return needed("clarabel", "solver", "Friction cones in space and least squares need the solver Clarabel")
+    return import_optional("clarabel", "solver", "Friction cones in space and least squares need the solver Clarabel")
 
 
 @dataclass(frozen=True)
@@ -204,9 +204,9 @@ def best(p: Program) -> np.ndarray:
         floor = FLOOR * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
         if worst >= floor:
             return x
-        if more == BRINK:
+        if more == MAX_CONE_TIGHTENING:
             break
-        more = min(BRINK, 4 * more + 4 * (floor - worst))
+        more = min(MAX_CONE_TIGHTENING, 4 * more + 4 * (floor - worst))
     raise SingularError(
         f"The solver's answer leaves its limits by {-worst:.1e} of the load, which is more than rounding.",
         margin=worst,

@@ -10,7 +10,7 @@ import numpy as np
 EVEN = 8.0
 
 
-class Course:
+class HermiteInterpolant:
     """A motion between moments.
 
     In every interval it is of fifth degree, from the two moments beside. Where that errs more than two of

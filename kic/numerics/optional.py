@@ -6,10 +6,10 @@ import importlib
 import os
 from typing import Any
 
-from kic.errors import InputError, MissingExtraError, shown
+from kic.errors import InputError, MissingExtraError, short_repr
 
 
-def needed(module: str, extra: str, purpose: str) -> Any:
+def import_optional(module: str, extra: str, purpose: str) -> Any:
     """A module of an extra.
 
     Parameters
@@ -44,5 +44,5 @@ def needed(module: str, extra: str, purpose: str) -> Any:
         if not (module.startswith("matplotlib") and backend):
             raise
         raise InputError(
-            f"MPLBACKEND must name a backend of Matplotlib, got {shown(backend)}. Correct or unset it."
+            f"MPLBACKEND must name a backend of Matplotlib, got {short_repr(backend)}. Correct or unset it."
         ) from error

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Sheet, member
-from kic.errors import InputError, SingularError, shown
+from kic.display import Summary, member
+from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scales import coordinate_limits, row_scales
-from kic.numerics.arrays import broadcast_batches, check_failures, directions, numbers, trailing
-from kic.transfer.compiled_model import Model
+from kic.numerics.arrays import broadcast_batches, check_failures, directions, numbers, as_array
+from kic.transfer.compiled_model import CompiledModel
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
 # what each is, in its sheet
@@ -226,7 +226,7 @@ class Ellipsoid:
         InputError
             For another shape or entries that are not finite.
         """
-        x = trailing("x", x, len(self.task))
+        x = as_array("x", x, len(self.task))
         broadcast_batches(ellipsoid=self.batch, x=x.shape[:-1])
         return self._level(x - self.center)
 
@@ -283,9 +283,9 @@ class Ellipsoid:
         shares = np.where(flat, np.where(y == 0, 0.0, np.inf), y / np.where(flat, 1.0, self.semi_axes))
         return (shares**2).sum(axis=-1)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables, to print or to show."""
-        sheet = Sheet(f"{self.kind} ellipsoid of {', '.join(self.task)}")
+        sheet = Summary(f"{self.kind} ellipsoid of {', '.join(self.task)}")
         sheet.say(KINDS[self.kind])
         index, remark = member(self.batch)
         if remark:
@@ -318,10 +318,10 @@ class Ellipsoid:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def _over(x: np.ndarray) -> np.ndarray:
@@ -426,7 +426,7 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
     G = numbers("G", G)
     if G.ndim < 2:
         raise InputError(f"Expected `G` to have shape (..., P, M), got {G.shape}.")
-    H = trailing("H", H, *G.shape[-2:], G.shape[-1], finite=False)
+    H = as_array("H", H, *G.shape[-2:], G.shape[-1], finite=False)
     if not G.dtype == H.dtype == np.float64:
         raise InputError(f"Expected G and H of real numbers, got {G.dtype} and {H.dtype}.")
     broadcast_batches(G=G.shape[:-2], H=H.shape[:-3])
@@ -436,7 +436,7 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
 
 def make_ellipsoid(
     posture: Any,
-    model: Model,
+    model: CompiledModel,
     kind: Kind,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
@@ -448,10 +448,10 @@ def make_ellipsoid(
 ) -> Ellipsoid:
     """An ellipsoid at a `Configuration`; see its method."""
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"Expected `kind` to be one of {', '.join(KINDS)}, got {shown(kind)}.")
+        raise InputError(f"Expected `kind` to be one of {', '.join(KINDS)}, got {short_repr(kind)}.")
     check_failures(failures)
     if not isinstance(load, bool):
-        raise InputError(f"Expected `load` to be True or False, got {shown(load)}.")
+        raise InputError(f"Expected `load` to be True or False, got {short_repr(load)}.")
     if kind != "acceleration" and (qd is not None or not load):
         raise InputError(
             f"`qd` and `load` shift the center of 'acceleration'; that of '{kind}' is 0. Leave them out."
@@ -462,10 +462,10 @@ def make_ellipsoid(
         )
     _check_real(posture)
     u = posture.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
-    S = row_scales(model.drawing, u.rows, length)
+    S = row_scales(model.description, u.rows, length)
     R = np.ones(len(u.columns))
     if kind != "inertia":
-        R = coordinate_limits(model.drawing, u.columns, limits, kind)
+        R = coordinate_limits(model.description, u.columns, limits, kind)
     image, center = u.G, np.zeros(u.G.shape[:-1])
     assert u.scaling is not None  # for the type checker: these are of a mechanism
     error = ERROR_FACTOR * u.scaling.errors()
@@ -499,7 +499,7 @@ def make_ellipsoid(
 
 def gradient_at(
     posture: Any,
-    model: Model,
+    model: CompiledModel,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
     limits: Any,
@@ -510,15 +510,15 @@ def gradient_at(
     check_failures(failures)
     _check_real(posture)
     u = posture.coefficients(of, order=2, wrt=wrt, failures=failures)
-    S = row_scales(model.drawing, u.rows, length)
-    R = coordinate_limits(model.drawing, u.columns, limits, "velocity")
+    S = row_scales(model.description, u.rows, length)
+    R = coordinate_limits(model.description, u.columns, limits, "velocity")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
     flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
     gradient = np.where(flat[..., None], np.nan, gradient)
     lost = np.isfinite(u.G).all(axis=(-1, -2)) & np.isnan(gradient).any(axis=-1)
     if failures == "raise" and lost.any():
         raise SingularError(
-            f"The manipulability of {', '.join(u.rows)} of '{model.drawing.name}' is 0 here, where it has an "
+            f"The manipulability of {', '.join(u.rows)} of '{model.description.name}' is 0 here, where it has an "
             "edge and no gradient. Name fewer rows, or move away from the posture.",
             failed=[tuple(index) for index in np.argwhere(lost).tolist()],
         )

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
 from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, directions, spread, surviving, trailing
-from kic.operational_space.weighting import LEAST_SHARE, Weighting, softness
-from kic.transfer.compiled_model import Model
+from kic.numerics.arrays import broadcast_batches, check_finite, directions, scatter, map_valid_members, as_array
+from kic.operational_space.weighting import LEAST_SHARE, Weighting, task_scaling
+from kic.transfer.compiled_model import CompiledModel
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
     from kic.evaluator import Results
-    from kic.transfer.compiled_model import Model
+    from kic.transfer.compiled_model import CompiledModel
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TaskTables:
 
 
 def task_tables(
-    model: Model,
+    model: CompiledModel,
     task: str | Iterable[str],
     order: int,
     dynamics: bool | Literal["inertia"],
@@ -68,13 +68,13 @@ def task_tables(
     P = len(rows.labels)
     if P > M:
         raise InputError(
-            f"'{model.drawing.name}' has {M} freedoms, but the task has {P} rows: "
+            f"'{model.description.name}' has {M} freedoms, but the task has {P} rows: "
             f"{', '.join(rows.labels)}. Name at most as many as there are freedoms.",
             rows=P,
             freedoms=M,
         )
     picked = np.arange(rows.height) if rows.select is None else rows.select
-    columns = model.tree.to_coordinates if wrt is None and model.direct else None
+    columns = model.tree.to_coordinates if wrt is None and model.is_open_chain else None
     places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
     # of dynamics that are not asked for no place is read
     places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
@@ -242,13 +242,13 @@ class OperationalSpace:
 
     def _matched(self, **given: tuple[Any, int]) -> list[np.ndarray]:
         """Arguments (..., n) whose batches go with this."""
-        arrays = [trailing(name, value, size) for name, (value, size) in given.items()]
+        arrays = [as_array(name, value, size) for name, (value, size) in given.items()]
         broadcast_batches(space=self.batch, **{k: a.shape[:-1] for k, a in zip(given, arrays, strict=True)})
         return arrays
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables, to print or to show."""
-        sheet = Sheet(f"operational space of {', '.join(self.task)}")
+        sheet = Summary(f"operational space of {', '.join(self.task)}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -262,13 +262,13 @@ class OperationalSpace:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
-class OperationalEvaluator:
+class OperationalSpaceEvaluator:
     """Operational space for hot loops; made by `Mechanism.prepare_operational_space`.
 
     Call it with a state (..., S), as `Configuration.state` has it, and with ``out=`` earlier results of the
@@ -285,7 +285,7 @@ class OperationalEvaluator:
     """
 
     def __init__(
-        self, model: Model, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
+        self, model: CompiledModel, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
     ) -> None:
         tables = task_tables(model, task, 2, True, wrt)
         self._model, self._evaluator, self._rows = model, tables.evaluator, tables.rows
@@ -293,7 +293,7 @@ class OperationalEvaluator:
         self.task, self.coordinates = tuple(tables.rows.labels), tables.evaluator.coordinates
         P, M = len(self.task), len(self.coordinates)
         least = Weighting("minimum kinetic energy", "consistent", None, M)
-        self._soft = softness(model, tables.rows, least, wrt, M)[0]
+        self._soft = task_scaling(model, tables.rows, least, wrt, M)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
         self._answer = Table([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 
@@ -338,7 +338,7 @@ class OperationalEvaluator:
         self._fill(out._work)
         self._model.check_distances(self._rows, out._work[1], None)
         self._model.check_springs(out.p, None)
-        check_finite("Operational-space dynamics", self._model.drawing.name, out._work[-1])
+        check_finite("Operational-space dynamics", self._model.description.name, out._work[-1])
         return out._work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:
@@ -382,7 +382,7 @@ class OperationalEvaluator:
             return
         least = float(np.nan_to_num(shares[bad]).min())
         raise SingularError(
-            f"The task {', '.join(self.task)} of '{self._model.drawing.name}' is singular here: its rows "
+            f"The task {', '.join(self.task)} of '{self._model.description.name}' is singular here: its rows "
             "depend on one another, or do not move, or some motion moves no mass (a pivot keeps "
             f"{least:.1e} of its own). Name fewer rows, or move away from the posture.",
             share=least,
@@ -400,8 +400,8 @@ def operational_space(
 
     See `Configuration.operational_space`.
     """
-    f = OperationalEvaluator(configuration._model, task, wrt)
-    good, table = surviving(
+    f = OperationalSpaceEvaluator(configuration._model, task, wrt)
+    good, table = map_valid_members(
         configuration.ok, failures, lambda members: f.table(configuration._states[members])
     )
-    return f.results(spread(table, good), configuration.batch)
+    return f.results(scatter(table, good), configuration.batch)

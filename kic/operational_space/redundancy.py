@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet, member
+from kic.display import Summary, member
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, SingularError, shown
+from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.kinematics.scaling import EPS
-from kic.kinematics.state import advance
+from kic.kinematics.state import integrate
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, spread, surviving, trailing
+from kic.numerics.arrays import broadcast_batches, check_finite, scatter, map_valid_members, as_array
 from kic.operational_space.operational_space import check_inertia, task_tables
 from kic.operational_space.secondary_objectives import Aim
 from kic.operational_space.weighting import (
@@ -31,18 +31,18 @@ from kic.operational_space.weighting import (
     RightInverse,
     Weight,
     Weighting,
-    softness,
+    task_scaling,
 )
 
 if TYPE_CHECKING:
-    from kic.transfer.compiled_model import Model
+    from kic.transfer.compiled_model import CompiledModel
 
 
 # what a result that was made for a hot loop says instead
 _HOT = "A prepared evaluator answers {}; ask Configuration.resolve for this."
 
 
-class Resolution:
+class RedundancyResolution:
     """Rates, accelerations and jerks of M coordinates for a task of P ≤ M rows; see `Configuration.resolve`.
 
     Attributes
@@ -114,7 +114,7 @@ class Resolution:
                 raise InputError("Efforts need accelerations; give `udd`, that of the task.")
             if self._model is None:
                 raise InputError("This evaluator was prepared without efforts; set effort=True.")
-            self._effort = self._model().effort(self._known(self.qd), self._known(self.qdd))
+            self._effort = self._model().inverse_dynamics(self._known(self.qd), self._known(self.qdd))
             self._effort = np.where(np.isnan(self.qd), np.nan, self._effort)
         return self._effort
 
@@ -171,9 +171,9 @@ class Resolution:
         stay = Coefficients.identity(self.coordinates, quasi=() if model.holonomic else self.coordinates)
         return model.transfer(self.coefficients, left=stay)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled tables, to print or to show."""
-        sheet = Sheet(f"{', '.join(self.coordinates)} for the task {', '.join(self.task)}")
+        sheet = Summary(f"{', '.join(self.coordinates)} for the task {', '.join(self.task)}")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
@@ -192,10 +192,10 @@ class Resolution:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 # rough cost of one posture (microseconds), by which a batch is given to threads
@@ -203,7 +203,7 @@ _COST = 3.0
 _ndarray, _REAL = np.ndarray, np.dtype(np.float64)
 
 
-class ResolutionEvaluator:
+class RedundancyEvaluator:
     """Resolution of redundancy for hot loops; made by `Mechanism.prepare_resolve`.
 
     Call it with a state (..., S), as `Configuration.state` has it, the motion of the task, and with ``out=``
@@ -227,7 +227,7 @@ class ResolutionEvaluator:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         task: str | Iterable[str],
         weight: Weight = "minimum norm",
         law: Law = "consistent",
@@ -238,9 +238,9 @@ class ResolutionEvaluator:
     ) -> None:
         inertia = isinstance(weight, str) and weight == "minimum kinetic energy"
         if type(order) is not int or order not in (1, 2):
-            raise InputError(f"Expected `order` to be 1 or 2, got {shown(order)}.")
+            raise InputError(f"Expected `order` to be 1 or 2, got {short_repr(order)}.")
         if not isinstance(effort, bool):
-            raise InputError(f"Expected `effort` to be True or False, got {shown(effort)}.")
+            raise InputError(f"Expected `effort` to be True or False, got {short_repr(effort)}.")
         self._effort, self._order = effort, order
         if effort and order < 2:
             raise InputError("Efforts need accelerations; prepare order 2.")
@@ -252,10 +252,10 @@ class ResolutionEvaluator:
         P, M = len(self.task), len(self.coordinates)
         self.weighting = Weighting(weight, law, damping, M)
         if self.weighting.largest:
-            model.only_real("Damping", "It is measured by the size of the drawing. Leave `damping` out.")
+            model.require_real("Damping", "It is measured by the size of the drawing. Leave `damping` out.")
         asked = [order, self.weighting.metric, self.weighting.consistent]
         self._asked = np.array([*asked, False, self._effort]), np.array([*asked, True, self._effort])
-        self.soft = softness(model, tables.rows, self.weighting, wrt, M)
+        self.soft = task_scaling(model, tables.rows, self.weighting, wrt, M)
         given = self.weighting.metric == GIVEN_METRIC
         self._matrix = self.weighting.matrix.reshape(prod(self.weighting.batch), M * M if given else 0)
         self._numbers = np.empty((len(self.soft), 2 + P))
@@ -272,10 +272,10 @@ class ResolutionEvaluator:
         udd: Any = None,
         secondary: Any = None,
         secondary_rate: Any = None,
-        out: Resolution | None = None,
+        out: RedundancyResolution | None = None,
         check: bool = False,
         qd: Any = None,
-    ) -> Resolution:
+    ) -> RedundancyResolution:
         """Resolve at a state.
 
         Parameters
@@ -310,7 +310,7 @@ class ResolutionEvaluator:
         """
         if out is None:
             out = self._room(self._evaluator(state, check=check))
-        elif type(out) is Resolution and out._of is self:
+        elif type(out) is RedundancyResolution and out._of is self:
             self._evaluator(state, out=out._results, check=check)
         else:
             raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
@@ -349,7 +349,7 @@ class ResolutionEvaluator:
 
     def _put(self, name: str, value: Any, place: np.ndarray) -> None:
         """Write an argument (..., n) where it belongs, over the whole batch."""
-        a = trailing(name, value, place.shape[-1], finite=False)
+        a = as_array(name, value, place.shape[-1], finite=False)
         batch = place.shape[:-1]
         if broadcast_batches(state=batch, **{name: a.shape[:-1]}) != batch:
             raise InputError(
@@ -375,17 +375,17 @@ class ResolutionEvaluator:
         if self.weighting.metric == INERTIA_METRIC or self._effort:
             self._model.check_springs(out._work[3], None)
         for quantity, part in zip(("Coefficients", "I*, P* or loads"), out._work[2:4], strict=True):
-            check_finite(quantity, self._model.drawing.name, part)
+            check_finite(quantity, self._model.description.name, part)
         return out._work[-1]
 
-    def results(self, table: np.ndarray, batch: tuple[int, ...]) -> Resolution:
+    def results(self, table: np.ndarray, batch: tuple[int, ...]) -> RedundancyResolution:
         """Results for a batch whose table is this."""
         parts: list[Any] = self._answer.split(table, batch)
         if self._order < 2:
             parts[1] = parts[4] = None
         if not self._effort:
             parts[6] = None
-        return Resolution(self.task, self.coordinates, parts)
+        return RedundancyResolution(self.task, self.coordinates, parts)
 
     def motion(self, arrays: Iterable[Any], count: int, dtype: np.dtype) -> np.ndarray:
         """u̇ ü z ż (B, n) side by side; zero where there is none."""
@@ -395,7 +395,7 @@ class ResolutionEvaluator:
                 M[:, start : start + size] = a
         return M
 
-    def _room(self, results: Any, members: Any = slice(None)) -> Resolution:
+    def _room(self, results: Any, members: Any = slice(None)) -> RedundancyResolution:
         """Results to be filled from those of the rows and the dynamics."""
         T, K, batch = results._rows, results._model, results._batch
         if T.dtype.kind == "O":
@@ -453,7 +453,7 @@ class ResolutionEvaluator:
         bad = np.flatnonzero(known & (massless | dependent))
         if not bad.size:
             return
-        name = self._model.drawing.name
+        name = self._model.description.name
         if massless[bad].any():
             bad = np.flatnonzero(known & massless)
             least = float(np.nan_to_num(quality[bad, 0]).min())
@@ -491,15 +491,15 @@ def resolve(
     damping: Damping,
     wrt: str | Iterable[str] | None,
     failures: str,
-) -> Resolution:
+) -> RedundancyResolution:
     """The motion of the coordinates for that of a task; see `Configuration.resolve`."""
     names = names_of(task, "task")
     order = 1 + (motion["udd"] is not None)
-    f = ResolutionEvaluator(c._model, names, weight, law, damping, wrt, order=order)
+    f = RedundancyEvaluator(c._model, names, weight, law, damping, wrt, order=order)
     P, M = len(f.task), len(f.coordinates)
     _check(motion, f.weighting.consistent)
     sizes = {"ud": P, "udd": P, "uddd": P, "qd": M}
-    given = {k: trailing(k, v, sizes[k]) for k, v in motion.items() if v is not None}
+    given = {k: as_array(k, v, sizes[k]) for k, v in motion.items() if v is not None}
     for name, a in given.items():
         if a.dtype.kind == "O":
             raise InputError(f"Expected `{name}` to be numbers, got symbols.")
@@ -508,7 +508,7 @@ def resolve(
     shape = broadcast_batches(posture=c.batch, weight=f.weighting.batch, **shapes, **aim.batches)
     if f.weighting.batch and f.weighting.batch != shape:
         whole = np.broadcast_to(f.weighting.matrix, (*shape, M, M))
-        f = ResolutionEvaluator(c._model, names, whole, law, damping, wrt, order=order)
+        f = RedundancyEvaluator(c._model, names, whole, law, damping, wrt, order=order)
     c = spread_out(c, shape)
     case = _Case(
         c, f, names, wrt, aim, {k: np.broadcast_to(a, (*shape, a.shape[-1])) for k, a in given.items()}
@@ -524,10 +524,10 @@ def resolve(
             found["jerk"] = part.jerk(table)
         return table
 
-    good, table = surviving(c.ok, failures, answer)
-    out = f.results(spread(table, good), shape)
+    good, table = map_valid_members(c.ok, failures, answer)
+    out = f.results(scatter(table, good), shape)
     if "uddd" in given:
-        out.qddd = spread(found["jerk"], good).reshape(*shape, M)
+        out.qddd = scatter(found["jerk"], good).reshape(*shape, M)
     out._map = lambda: law_coefficients(c, f, names, wrt, good, out.damping)
     out._model = lambda: c.dynamics(wrt, failures="mask" if failures == "mask" else "raise")
     return out
@@ -580,7 +580,7 @@ class _Case:
     def __init__(
         self,
         c: Any,
-        f: ResolutionEvaluator,
+        f: RedundancyEvaluator,
         names: tuple[str, ...],
         wrt: Any,
         aim: Aim,
@@ -637,7 +637,7 @@ class _Case:
             raise InputError(
                 "A `secondary` callable is derived by a complex step; the posture holds one already."
             )
-        moved = advance(c._model.tree, c._states.astype(complex), 1j * STEP * tree_rates(c, qd, self.wrt))
+        moved = integrate(c._model.tree, c._states.astype(complex), 1j * STEP * tree_rates(c, qd, self.wrt))
         return c._beside(c.batch, moved), STEP
 
     def jerk(self, table: np.ndarray) -> np.ndarray:
@@ -667,7 +667,7 @@ def _as(states: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def law_coefficients(
-    c: Any, f: ResolutionEvaluator, names: tuple[str, ...], wrt: Any, good: np.ndarray, damping: np.ndarray
+    c: Any, f: RedundancyEvaluator, names: tuple[str, ...], wrt: Any, good: np.ndarray, damping: np.ndarray
 ) -> Coefficients:
     """G and H of the coordinates with respect to the task, where there are answers; see `Resolution`."""
     P, M, batch = len(f.task), len(f.coordinates), c.batch

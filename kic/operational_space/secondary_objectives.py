@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, SingularError, shown
+from kic.errors import InputError, SingularError, short_repr
 from kic.numerics.arguments import mapping, names_of
 from kic.numerics.arrays import numbers, ordinary, reals
 from kic.operational_space.ellipsoids import manipulability
@@ -29,7 +29,7 @@ class Objective(ABC):
     def __init__(self, gain: Any = 1.0) -> None:
         found = reals(gain)
         if found is None or found.ndim:
-            raise InputError(f"Expected `gain` to be a number, got {shown(gain)}.")
+            raise InputError(f"Expected `gain` to be a number, got {short_repr(gain)}.")
         self.gain = float(ordinary("gain", found))
 
     @abstractmethod
@@ -50,7 +50,7 @@ class _OfRows(Objective):
         super().__init__(gain)
         if not isinstance(rows, Mapping) or not rows:
             raise InputError(
-                f"Expected `{self._argument}` to be a dict of rows such as 'joint1', got {shown(rows)}."
+                f"Expected `{self._argument}` to be a dict of rows such as 'joint1', got {short_repr(rows)}."
             )
         self.names = names_of(rows, self._argument)
         self._rest = np.zeros(len(rows))
@@ -118,7 +118,7 @@ class JointLimits(_OfRows):
         for name, pair in zip(limits, pairs, strict=True):
             if pair is None or pair.shape != (2,) or not pair[0] < pair[1]:
                 raise InputError(
-                    f"Expected limits of '{name}' to be (lower, upper), finite, got {shown(limits[name])}."
+                    f"Expected limits of '{name}' to be (lower, upper), finite, got {short_repr(limits[name])}."
                 )
         a = np.array(pairs)
         self._rest = a.mean(axis=1)
@@ -128,13 +128,13 @@ class JointLimits(_OfRows):
             if name not in self.names or found is None or found.ndim or found < 0:
                 raise InputError(
                     f"Expected `weights` to be numbers, none negative, of rows that have limits; got "
-                    f"{shown(name)}: {shown(value)}."
+                    f"{short_repr(name)}: {short_repr(value)}."
                 )
             w[self.names.index(name)] = found
         self._stiffness = w / np.ptp(a, axis=1) ** 2 / len(a)
 
 
-class PreferredPosture(_OfRows):
+class PreferredConfiguration(_OfRows):
     """Draw rows towards values: lessens h = ½ Σ (x − x₀)².
 
     Parameters
@@ -165,7 +165,7 @@ class PreferredPosture(_OfRows):
         for k, (name, value) in enumerate(values.items()):
             found = reals(value)
             if found is None or found.ndim:
-                raise InputError(f"Expected a number for '{name}' in `values`, got {shown(value)}.")
+                raise InputError(f"Expected a number for '{name}' in `values`, got {short_repr(value)}.")
             self._rest[k] = found
 
 
@@ -299,11 +299,11 @@ def _numbers(value: Any, size: int) -> np.ndarray:
     if a.ndim == 0 or a.shape[-1] != size or a.dtype.kind == "O":
         raise InputError(
             f"Expected `secondary` to be rates (..., {size}), kic.JointLimits, kic.Manipulability, "
-            f"kic.PreferredPosture, a callable, or a list of these; got {shown(value)}.",
+            f"kic.PreferredPosture, a callable, or a list of these; got {short_repr(value)}.",
             got=a.shape,
         )
     if not np.isfinite(a).all():
-        raise InputError(f"Expected `secondary` to be finite, got {shown(value)}.")
+        raise InputError(f"Expected `secondary` to be finite, got {short_repr(value)}.")
     return a
 
 

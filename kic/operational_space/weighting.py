@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.kernels.layout import WANT_INERTIA
 from kic.kinematics.outputs import Rows
 from kic.numerics.arguments import choice
-from kic.numerics.arrays import ordinary, reals, trailing
-from kic.transfer.compiled_model import Model
+from kic.numerics.arrays import ordinary, reals, as_array
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, row_scales
 
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
@@ -63,7 +63,7 @@ class Weighting:
 
 def _metric(weight: Any, size: int) -> np.ndarray:
     """A weight (..., M, M) that is symmetric and positive definite, or an error."""
-    Q = trailing("weight", weight, size, size)
+    Q = as_array("weight", weight, size, size)
     if Q.dtype != _REAL:
         raise InputError(f"Expected `weight` to be real numbers, got {Q.dtype}.")
     diagonal = np.einsum("...nn->...n", Q)
@@ -95,7 +95,7 @@ def _damping(damping: Any) -> tuple[float, float]:
     if a is None or a.shape not in ((), (2,)) or not (a > 0).all():
         raise InputError(
             "Expected `damping` to be a positive number λ, or two: the largest λ and the manipulability "
-            f"below which it grows; got {shown(damping)}.",
+            f"below which it grows; got {short_repr(damping)}.",
             damping=damping,
         )
     ordinary("damping", a)
@@ -186,8 +186,8 @@ class RightInverse:
         return np.where(ratio.real < 1, -2 * largest * (1 - ratio) * slope / near, 0.0)
 
 
-def softness(
-    model: Model, rows: Rows, weighting: Weighting, wrt: str | Iterable[str] | None, size: int
+def task_scaling(
+    model: CompiledModel, rows: Rows, weighting: Weighting, wrt: str | Iterable[str] | None, size: int
 ) -> np.ndarray:
     """What 1 stands for in each row of G Q⁻¹Gᵀ: its units, over a mean of the weight's diagonal.
 
@@ -215,9 +215,9 @@ def softness(
     lengths = column_scales(tree, model.length)
     if weighting.metric == INERTIA_METRIC:
         question = model.dynamics(WANT_INERTIA)
-        I = question.model.split(question.table(model.drawn, np.empty((1, 0, 3))), ())[0].real
+        I = question.model.split(question.table(model.reference_state, np.empty((1, 0, 3))), ())[0].real
         return task[None] / np.mean(np.einsum("nn->n", I) * lengths**2)
-    transfer = model.asked(wrt)
+    transfer = model.transfer_for(wrt)
     if transfer is not None:
         columns = transfer.scale[: transfer.first]
     else:

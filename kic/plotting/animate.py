@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import FileError, InputError, MissingExtraError, shown
+from kic.errors import FileError, InputError, MissingExtraError, short_repr
 from kic.io.files import atomic_write
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import reals
-from kic.numerics.optional import needed
+from kic.numerics.optional import import_optional
 from kic.numerics.progress import Bar
 from kic.plotting.arrows import path
 from kic.plotting.canvas import NEEDED, Canvas, settle
@@ -90,7 +90,7 @@ class Animation:
             For mp4 where the program ffmpeg is not found.
         """
         target, kind = checked(file, FORMATS, "An animation", dpi)
-        writers = needed("matplotlib.animation", "plot", NEEDED)
+        writers = import_optional("matplotlib.animation", "plot", NEEDED)
         if kind == "mp4" and not writers.FFMpegWriter.isAvailable():
             raise MissingExtraError(
                 "An mp4 needs the program ffmpeg, which was not found. Install it with your system's "
@@ -232,12 +232,12 @@ def animate(
     >>> film = kic.animate(turn, trace="tip")
     >>> film.save("four-bar.gif")  # doctest: +SKIP
     """
-    needed("matplotlib", "plot", NEEDED)
+    import_optional("matplotlib", "plot", NEEDED)
     if not isinstance(fps, int | float | np.number) or fps not in RATES:
-        raise InputError(f"Expected `fps` to be one of {', '.join(map(str, RATES))}, got {shown(fps)}.")
+        raise InputError(f"Expected `fps` to be one of {', '.join(map(str, RATES))}, got {short_repr(fps)}.")
     pace = reals(speed)
     if pace is None or pace.ndim or not pace > 0:
-        raise InputError(f"Expected `speed` to be a positive number, got {shown(speed)}.")
+        raise InputError(f"Expected `speed` to be a positive number, got {short_repr(speed)}.")
     frames, t = _frames(motion, fps, float(pace))
     scene = Scene(frames, view, most=_MOST)
     for name in (traced := names_of(trace, "trace")):
@@ -252,7 +252,7 @@ def _frames(motion: Any, fps: float, speed: float) -> tuple[Configuration, np.nd
     if not isinstance(moving, Configuration):
         raise InputError(
             "animate() needs a run of simulate(), a trajectory on a mechanism, or a batch of postures, got "
-            f"{shown(motion)}."
+            f"{short_repr(motion)}."
         )
     if len(moving.batch) != 1:
         raise InputError(f"animate() needs postures (F,) in a row, got a batch {moving.batch}.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.numerics.arrays import LARGEST, reals
 from kic.plotting.symbols import Colour, Shape, circle, head, rgba
 from kic.plotting.view import View
@@ -101,7 +101,7 @@ def positive(scale: float | None) -> float | None:
         return None
     a = reals(scale)
     if a is None or a.ndim or not 1 / LARGEST <= a <= LARGEST:
-        raise InputError(f"Expected `scale` to be a positive length, got {shown(scale)}.")
+        raise InputError(f"Expected `scale` to be a positive length, got {short_repr(scale)}.")
     return float(a)
 
 

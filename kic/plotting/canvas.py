@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.numerics.optional import needed
+from kic.numerics.optional import import_optional
 from kic.plotting.arrows import arrow
 from kic.plotting.figures import COLUMN, INK, new_figure, plain, style
 from kic.plotting.symbols import LINE, Shape, extent, rgba
@@ -105,8 +105,8 @@ class Canvas:
         """Shapes in their order."""
         if not shapes:
             return
-        Path = needed("matplotlib.path", "plot", NEEDED).Path
-        PathCollection = needed("matplotlib.collections", "plot", NEEDED).PathCollection
+        Path = import_optional("matplotlib.path", "plot", NEEDED).Path
+        PathCollection = import_optional("matplotlib.collections", "plot", NEEDED).PathCollection
         none = (0.0, 0.0, 0.0, 0.0)
         with style():
             made = PathCollection(
@@ -128,7 +128,7 @@ class Canvas:
         """Words at a place; with a halo they are legible on lines."""
         given = {"ha": "center", "va": "center", "color": INK, "fontsize": SMALL, **how}
         if halo:
-            effects = needed("matplotlib.patheffects", "plot", NEEDED)
+            effects = import_optional("matplotlib.patheffects", "plot", NEEDED)
             given["path_effects"] = [effects.withStroke(linewidth=1.4, foreground="white", alpha=0.8)]
         with style():
             self.made.append(self.axes.text(*at, plain(words), **given))
@@ -183,9 +183,9 @@ class Canvas:
 def measure(words: str, size: float, italic: bool = False) -> np.ndarray:
     """Width and height of words in points; lines are all of one height."""
     with style():
-        font = needed("matplotlib.font_manager", "plot", NEEDED)
+        font = import_optional("matplotlib.font_manager", "plot", NEEDED)
         prop = font.FontProperties(size=size, style="italic" if italic else "normal")
-        textpath = needed("matplotlib.textpath", "plot", NEEDED)
+        textpath = import_optional("matplotlib.textpath", "plot", NEEDED)
         box = textpath.TextPath((0, 0), plain(words), prop=prop).get_extents()
     return np.array([box.width + 1.5, 1.15 * size])
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import form
@@ -18,7 +18,7 @@ from kic.operational_space.ellipsoids import Ellipsoid
 from kic.plotting.arrows import Oval, Vectors, path, positive, scales_of
 from kic.plotting.canvas import Canvas, settle
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part
-from kic.plotting.labels import Ink, labels_of, led, place
+from kic.plotting.labels import OccupancyGrid, labels_of, led, place
 from kic.plotting.scene import Scene, check_row
 from kic.plotting.sketch import Mark
 from kic.plotting.symbols import FINE, Shape, rgba
@@ -136,7 +136,7 @@ class MechanismPicture(Picture):
             return self._applied(scale)
         if not isinstance(of, (JointForces, Wrench)):
             raise InputError(
-                f"forces() needs joint_forces() of this posture, or one of them, got {shown(of)}."
+                f"forces() needs joint_forces() of this posture, or one of them, got {short_repr(of)}."
             )
         view = self._scene.view
         found = [of] if isinstance(of, Wrench) else [of[name] for name in of]
@@ -174,7 +174,7 @@ class MechanismPicture(Picture):
             For other rows, another batch, or an ellipsoid that has no bound.
         """
         if not isinstance(ellipsoid, Ellipsoid):
-            raise InputError(f"ellipsoid() needs what Configuration.ellipsoid gives, got {shown(ellipsoid)}.")
+            raise InputError(f"ellipsoid() needs what Configuration.ellipsoid gives, got {short_repr(ellipsoid)}.")
         owners = {row.rpartition(".")[0] for row in ellipsoid.task}
         letters = [row.rpartition(".")[2] for row in ellipsoid.task]
         if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
@@ -226,8 +226,8 @@ class MechanismPicture(Picture):
             Of one posture, a batch with several axes, or another mechanism's.
         """
         c = self._scene.configuration if along is None else along
-        if not isinstance(c, Configuration) or c._model.drawing != self._scene.drawing:
-            raise InputError(f"trace() needs postures of '{self._scene.drawing.name}', got {shown(along)}.")
+        if not isinstance(c, Configuration) or c._model.description != self._scene.drawing:
+            raise InputError(f"trace() needs postures of '{self._scene.drawing.name}', got {short_repr(along)}.")
         check_row(c.batch)
         for name in self._named(of):
             self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
@@ -342,7 +342,7 @@ class MechanismPicture(Picture):
         labels = labels_of(self._marks, view, self._size, pt)
         low = np.array([canvas.left * pt + 2, canvas.foot * pt + 10])
         high = np.array([canvas.right * pt - 2, canvas.top * pt - 2])
-        middles = place(labels, Ink(self.shapes, pt, low, high), low, high)
+        middles = place(labels, OccupancyGrid(self.shapes, pt, low, high), low, high)
         for label, middle in zip(labels, middles, strict=True):
             line = led(middle, label)
             if line is not None:
@@ -395,7 +395,7 @@ def draw(
     >>> picture.save("four-bar.svg")  # doctest: +SKIP
     """
     if not isinstance(configuration, Configuration):
-        raise InputError(f"draw() needs a posture, such as mechanism.at([...]), got {shown(configuration)}.")
+        raise InputError(f"draw() needs a posture, such as mechanism.at([...]), got {short_repr(configuration)}.")
     names = flag("names", names)
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.io.files import atomic_write
 from kic.numerics.arrays import reals
-from kic.numerics.optional import needed
+from kic.numerics.optional import import_optional
 
 # Okabe and Ito's colours, told apart by all eyes; ink first
 INK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
@@ -41,14 +41,14 @@ STYLE = {
 
 def matplotlib_part(name: str) -> Any:
     """A module of Matplotlib, such as "figure", imported when first needed."""
-    return needed(f"matplotlib.{name}", "plot", "Pictures need Matplotlib")
+    return import_optional(f"matplotlib.{name}", "plot", "Pictures need Matplotlib")
 
 
 @contextmanager
 def style() -> Iterator[Any]:
     """Matplotlib in kic's style, the user's settings back afterwards; hands over the module."""
-    matplotlib = needed("matplotlib", "plot", "Pictures need Matplotlib")
-    cycler = needed("cycler", "plot", "Pictures need Matplotlib").cycler
+    matplotlib = import_optional("matplotlib", "plot", "Pictures need Matplotlib")
+    cycler = import_optional("cycler", "plot", "Pictures need Matplotlib").cycler
     colours = cycler(color=[BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK])
     with matplotlib.rc_context({**STYLE, "axes.prop_cycle": colours}):
         yield matplotlib
@@ -88,7 +88,7 @@ def inches(width: Any) -> float:
     a = reals(width)
     if a is None or a.ndim or not LEAST <= a <= MOST:
         raise InputError(
-            f"Expected `width` to be a number of inches from {LEAST:g} to {MOST:g}, got {shown(width)}."
+            f"Expected `width` to be a number of inches from {LEAST:g} to {MOST:g}, got {short_repr(width)}."
         )
     return float(a)
 
@@ -105,7 +105,7 @@ def checked(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> 
         )
     a = reals(dpi)
     if a is None or a.ndim or not 0 < a <= FINEST:
-        raise InputError(f"Expected `dpi` to be dots an inch, at most {FINEST}, got {shown(dpi)}.")
+        raise InputError(f"Expected `dpi` to be dots an inch, at most {FINEST}, got {short_repr(dpi)}.")
     return path, kind
 
 

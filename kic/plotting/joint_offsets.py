@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 
 _ROTARY = ("revolute", "universal", "spherical", "cylindrical")
 # joints that share a place are set apart by so many radii along their axes
@@ -51,8 +51,8 @@ class Sites:
         Sliding pairs.
     """
 
-    def __init__(self, model: Model, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
-        self.drawing, self.size, self.down = model.drawing, size, down
+    def __init__(self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
+        self.drawing, self.size, self.down = model.description, size, down
         joints = self.drawing.joints
         self.axes = {j.name: unit_of(j.axis) for j in joints if j.axis is not None}
         self.places = {

@@ -93,7 +93,7 @@ def _beside(mark: Mark, p: np.ndarray) -> np.ndarray:
     return np.concatenate([middle, (p[: len(ends)] + ends) / 2])
 
 
-class Ink:
+class OccupancyGrid:
     """How much of a drawing lies where, on squares of a point.
 
     Parameters
@@ -157,7 +157,7 @@ def led(middle: np.ndarray, label: Label) -> np.ndarray | None:
     return None if gaps[k] <= label.radius + LED else np.stack([middle + reach[k], label.at[k]])
 
 
-def place(labels: list[Label], ink: Ink, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+def place(labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
     """Middles (2,) of names, in points: near, off the ink, within the corners, and never over one another.
 
     Parameters

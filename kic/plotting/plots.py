@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import Drawing
+from kic.description.description import MechanismDescription
 from kic.errors import InputError
 from kic.kinematics.scales import effort_unit, rate_unit, row_unit
 from kic.plotting.figures import COLUMN, INK, Picture, inches, labelled, new_figure, plain, style
@@ -219,7 +219,7 @@ CONSTANT_RTOL = 1e-12
 
 
 def motion_panels(
-    drawing: Drawing, names: Sequence[str], values: np.ndarray, order: int = 0, what: str = ""
+    drawing: MechanismDescription, names: Sequence[str], values: np.ndarray, order: int = 0, what: str = ""
 ) -> list[Panel]:
     """Values (T, n) of rows, or their derivatives in time: a panel for each unit.
 
@@ -240,12 +240,12 @@ def motion_panels(
     return by_unit(what or ORDERS[order], units, names, values)
 
 
-def effort_panels(drawing: Drawing, names: Sequence[str], efforts: np.ndarray) -> list[Panel]:
+def effort_panels(drawing: MechanismDescription, names: Sequence[str], efforts: np.ndarray) -> list[Panel]:
     """Efforts (T, n) at rows: a panel for each unit."""
     return by_unit("effort", [effort_unit(drawing, name) for name in names], names, efforts)
 
 
-def part_panels(drawing: Drawing, configuration: Any, names: Sequence[str], which: Any = ...) -> list[Panel]:
+def part_panels(drawing: MechanismDescription, configuration: Any, names: Sequence[str], which: Any = ...) -> list[Panel]:
     """Values of points, joints, distances or rows at postures, of which an index takes (T,): some panels.
 
     Names of single rows come first, a panel for each unit; then each part with several. Rows of a part that

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.description.description import Drawing
+from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
 from kic.errors import InputError
 from kic.plotting.joint_offsets import Sites
@@ -49,7 +49,7 @@ def check_row(batch: tuple[int, ...]) -> None:
         )
 
 
-def ordered(drawing: Drawing) -> dict[str, int]:
+def ordered(drawing: MechanismDescription) -> dict[str, int]:
     """Numbers of bodies that rise as they are listed, and by which neighbours get different tints."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]
     near: dict[str, set[str]] = {name: set() for name in names}
@@ -89,7 +89,7 @@ class Scene:
     def __init__(self, configuration: Configuration, view: ViewName | None, most: int = FAN) -> None:
         self.configuration = configuration
         self.model = configuration._model
-        self.model.only_real("A drawing", "Draw the posture without it.")
+        self.model.require_real("A drawing", "Draw the posture without it.")
         states = configuration._states
         if states.dtype != np.float64:
             raise InputError(f"draw() needs real numbers; this posture holds {states.dtype}.")
@@ -100,7 +100,7 @@ class Scene:
         self.members = good[
             np.unique(np.linspace(0, len(good) - 1, min(len(good), most)).round().astype(int))
         ]
-        self.drawing = self.model.drawing
+        self.drawing = self.model.description
         # indexing copies: kernels want the members one behind the other
         self.few = Configuration(self.model, (len(self.members),), states[self.members])
         self.where = self._displacements()

@@ -16,7 +16,7 @@ from kic.description.parts import Distance, Joint, Spring
 from kic.description.validation import GROUND
 from kic.plotting.joint_offsets import Sites, unit_of
 from kic.plotting.link_shapes import End, distinct, links
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 
 _SLIDING = ("guide", "telescope")
 # the marks of joints that couplings may tie
@@ -132,8 +132,8 @@ class Sketch:
         What each body has to hold together.
     """
 
-    def __init__(self, model: Model, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
-        self.drawing, self.size, self.normal = model.drawing, size, normal
+    def __init__(self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
+        self.drawing, self.size, self.normal = model.description, size, normal
         self.sites = Sites(model, size, normal, down)
         self.points = {p.name: p for p in self.drawing.points}
         closed = not model.tree.open

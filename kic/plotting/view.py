@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.numerics.arrays import reals
 
 # azimuth and elevation in degrees, as of a camera that stands so around the vertical
@@ -94,7 +94,7 @@ def view_of(
         pair = reals(asked)
         if pair is None or pair.shape != (2,) or not np.isfinite(pair).all():
             raise InputError(
-                f"Expected `view` to be (azimuth, elevation), two numbers in degrees, got {shown(asked)}."
+                f"Expected `view` to be (azimuth, elevation), two numbers in degrees, got {short_repr(asked)}."
             )
         angles = float(pair[0]), float(pair[1])
     view = _seen_from(angles, vertical)

@@ -167,7 +167,7 @@ def report_page(
 
 def _mechanism(configuration: Configuration) -> Mechanism:
     """What the posture is one of."""
-    drawing = configuration._model.drawing
+    drawing = configuration._model.description
     assert isinstance(drawing, Mechanism)  # for the type checker: only mechanisms make postures
     return drawing
 

@@ -13,7 +13,7 @@ from kic.description import contacts, couplings
 from kic.description.motors import list_motors
 from kic.description.parts import Distance, Joint, Point
 from kic.description.validation import GROUND
-from kic.display import BAR, ROUNDOFF, Sheet, column, largest_of
+from kic.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.kinematics.coefficients import Coefficients
@@ -87,7 +87,7 @@ class Account:
         self,
         mechanism: Mechanism,
         configuration: Configuration,
-        sheet: Sheet,
+        sheet: Summary,
         wrt: list[str] | None = None,
     ) -> None:
         self.mechanism = mechanism
@@ -112,7 +112,7 @@ class Account:
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, _known(column(angles)), strict=True))
         owner = {c: joint for joint in joints for c in joint.components}
-        owner = {c: owner[c] for c in names} | {j.name: j for j in joints if not j.freedoms}
+        owner = {c: owner[c] for c in names} | {j.name: j for j in joints if not j.dof}
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
         cells = [
             [shown.get(c, ""), degrees.get(c, ""), joint.type, " – ".join(joint.bodies)]
@@ -167,8 +167,8 @@ class Account:
                 for x, d in zip(lengths, distances, strict=True)
             ]
             self.sheet.texts("distances", [d.name for d in distances], [f"length ({unit})", "between"], cells)
-        contacts.tell(self.sheet, self.mechanism.contacts)
-        couplings.tell(self.sheet, self.mechanism.terms)
+        contacts.add_contacts(self.sheet, self.mechanism.contacts)
+        couplings.add_couplings(self.sheet, self.mechanism.terms)
         list_motors(self.sheet, self.mechanism.motors)
 
     def _what(self, name: str) -> str:
@@ -268,7 +268,7 @@ def report(
     of: str | Sequence[str] = (),
     order: int = 1,
     wrt: str | Iterable[str] | None = None,
-) -> Sheet:
+) -> Summary:
     """Account of a mechanism in a posture: parts, places, coefficients, dynamics.
 
     Parameters
@@ -307,7 +307,7 @@ def report(
     horn-two-link – Horn's planar two-link arm of equal thin sticks
     """
     chosen = _chosen(configuration, wrt)
-    sheet = Sheet(f"{mechanism.name} – {mechanism.title}" if mechanism.title else mechanism.name)
+    sheet = Summary(f"{mechanism.name} – {mechanism.title}" if mechanism.title else mechanism.name)
     for prose in (mechanism.about, mechanism.drawing and f"Drawn: {mechanism.drawing}"):
         if prose:
             sheet.say("\n" + " ".join(prose.split()))
@@ -378,8 +378,8 @@ def report_data(
         "title": mechanism.title,
         "units": {key: getattr(mechanism.units, key) for key in ("length", "mass", "time", "force")}
         | {"angle": "rad"},
-        "freedoms": mechanism.freedoms,
-        "mobility": mechanism.mobility().text(),
+        "freedoms": mechanism.dof,
+        "mobility": mechanism.mobility().summary(),
         "coordinates": list(configuration.coordinates),
         "coordinate_units": [units[c] for c in configuration.coordinates],
         "phi": plain(coordinate_values(configuration)),
@@ -404,7 +404,7 @@ def report_data(
 def summary(mechanism: Mechanism) -> str:
     """How many freedoms and parts there are, in a sentence."""
     at_most = "at most " if mechanism.mobility().finite is None else ""
-    counts = [at_most + _count(mechanism.freedoms, "freedom")]
+    counts = [at_most + _count(mechanism.dof, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
     for kind in ("points", "couplings", "rods", "contacts", "motors"):
         if parts := getattr(mechanism, kind):

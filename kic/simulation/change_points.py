@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kic.errors import InputError, PostureError, SingularError
+from kic.errors import InputError, ConfigurationError, SingularError
 from kic.evaluator import Results
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Branch:
         state = self._chart.walked(x, start, near)[0]
         if state is None:
             names = ", ".join(self._chart.names)
-            raise PostureError(f"its loops do not close in {names} beside a change point", values=x.copy())
+            raise ConfigurationError(f"its loops do not close in {names} beside a change point", values=x.copy())
         return state
 
     def _at(self, place: float, offset: np.ndarray | float = 0.0) -> np.ndarray:
@@ -196,7 +196,7 @@ class Branch:
         slopes = (self._zero - roots) / step
         along = float(slopes @ self._direction)
         if not abs(along - 1) < 0.5:
-            raise PostureError("its loops are singular along a curve that the motion does not cross")
+            raise ConfigurationError("its loops are singular along a curve that the motion does not cross")
         return slopes / along
 
     def _error(self) -> float:
@@ -292,7 +292,7 @@ def _branch(chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray) ->
             branch = None if line is None else Branch(chart, center, d, line)
             if branch is None or not branch.error <= ERROR_MAX or not branch.meets():
                 continue
-        except (PostureError, SingularError, InputError):
+        except (ConfigurationError, SingularError, InputError):
             continue
         if best is None or branch.error < best.error:
             best = branch

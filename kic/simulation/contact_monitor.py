@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.dynamics.drive_train import Train
-from kic.dynamics.friction import SMALL, pressing_of, remarks
+from kic.dynamics.drive_train import DriveTrain
+from kic.dynamics.friction import SMALL, contact_force_check, remarks
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
 from kic.kernels.layout import PRISMATIC
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import crossings
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import RANK_SHARE
 from kic.transfer.input_selection import null_space, ranking
 
@@ -28,7 +28,7 @@ from kic.transfer.input_selection import null_space, ranking
 _LOOKS = np.array([1 / 3, 2 / 3, 1.0])
 
 
-class Watch:
+class ContactMonitor:
     """Watches over the closed contacts of a mechanism.
 
     Parameters
@@ -39,12 +39,12 @@ class Watch:
         The user's coordinates, at which efforts act.
     """
 
-    def __init__(self, model: Model, names: tuple[str, ...]) -> None:
-        touching = model.drawing.touching
+    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+        touching = model.description.closed_contacts
         self._model, self._names = model, names
-        self._pressing = pressing_of(touching)
+        self._pressing = contact_force_check(touching)
         self._rows = tuple(row for contact in touching for row in contact.rows)
-        self._opened = model.opened(tuple(contact.name for contact in touching))
+        self._opened = model.with_open_contacts(tuple(contact.name for contact in touching))
         self._open: tuple[str, ...] = ()
         self._evaluators: Any = None
         # the last moment that was looked at
@@ -116,7 +116,7 @@ class Watch:
         load = V[:rank].T @ ((U[:, :rank].T @ needed) / s[:rank])
         return load, V[rank:].T, max(size, float(np.abs(load).max(initial=0.0))) or 1.0
 
-    def _motors(self, train: Train, closed: Any, opened: Any, now: dict[str, Any]) -> np.ndarray:
+    def _motors(self, train: DriveTrain, closed: Any, opened: Any, now: dict[str, Any]) -> np.ndarray:
         """What motors give the coordinates of the open mechanism, less what their rotors and damping take."""
         v, a = now["v"], now["a"]
         G, H = (np.concatenate([getattr(closed[joint], x) for joint in train.joints]) for x in "GH")
@@ -147,6 +147,6 @@ class Watch:
         if tree.open:
             return tree.columns
         closing = self._opened.closure(()).rows(state[None])[1][0]
-        null = null_space(closing, self._opened.freedoms)
+        null = null_space(closing, self._opened.dof)
         picks = ranking(null[None], tree.cols[:, 1] <= PRISMATIC, 1).picks[0]
         return tuple(tree.columns[n] for n in picks)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.errors import InputError, SingularError, shown
+from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
 from kic.mechanism import Mechanism
@@ -176,11 +176,11 @@ def computed_voltage(
     True
     """
     rows = _Rows(mechanism, trajectory, wrt, 2, dynamics=True)
-    train = mechanism._model.train
+    train = mechanism._model.drive_train
     geared = mechanism.prepare(train.joints, 2, wrt=wrt)
     p, d, r = rows.gain("kp", kp), rows.gain("kd", kd), reals(gain)
     if r is None or r.shape != () or r < 0:
-        raise InputError(f"Expected `gain` to be a number of at least 0, got {shown(gain)}.")
+        raise InputError(f"Expected `gain` to be a number of at least 0, got {short_repr(gain)}.")
 
     def voltage(t: Any, state: Any, qd: Any, current: Any = None) -> np.ndarray:
         v, joints = np.asarray(qd), geared(np.asarray(state))
@@ -378,7 +378,7 @@ class _Rows:
         if a is None or a.shape not in ((), (size,), (size, size)):
             raise InputError(
                 f"Expected `{name}` to be a number, ({size},) or ({size}, {size}) numbers, got "
-                f"{shown(value)}."
+                f"{short_repr(value)}."
             )
         return a if a.ndim == 2 else np.diag(np.broadcast_to(a, size))
 

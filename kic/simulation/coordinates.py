@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.dynamics.drive_train import Train
-from kic.errors import PostureError, SingularError
-from kic.evaluator import Closer, Evaluator
+from kic.dynamics.drive_train import DriveTrain
+from kic.errors import ConfigurationError, SingularError
+from kic.evaluator import PositionSolver, Evaluator
 from kic.kernels.layout import PRISMATIC
-from kic.kinematics.state import advance, gaps, phi_of
+from kic.kinematics.state import integrate, distance, phi_of
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
-from kic.simulation.motion import NONE, Motion, Now
+from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import Motoring
 from kic.transfer.input_selection import null_space
 
@@ -86,7 +86,7 @@ class Chart:
         model = motion.model
         self.motion, self.names = motion, names
         self.near, self.q = near.copy(), q.copy()
-        self.whole = model.direct and names == model.coordinates
+        self.whole = model.is_open_chain and names == model.coordinates
         self._tree = model.tree
         self.own = names == motion.names
         self._wrt = None if self.whole else names
@@ -96,7 +96,7 @@ class Chart:
             asked, order = tuple(dict.fromkeys((*asked, *self._motors.rows))), 2
         self.evaluator = Evaluator(model, asked, order, True, self._wrt)
         self._results: Any = None
-        self._close = None if self.whole else Closer(model, names)
+        self._close = None if self.whole else PositionSolver(model, names)
         self._closure = model.closure(names)
         self.careful = False
         # rows that serve in closing, where those of the drawing do not
@@ -120,7 +120,7 @@ class Chart:
         self.start = np.zeros(0) if self.whole else self._values(near)
 
     @property
-    def train(self) -> Train | None:
+    def train(self) -> DriveTrain | None:
         """Motors that are driven by voltages, if there are any."""
         return self.motion.train
 
@@ -204,17 +204,17 @@ class Chart:
 
     def stepped(self, step: np.ndarray) -> np.ndarray:
         """Return the state (S,) beside the anchor after a scaled step (columns,) of the tree."""
-        return advance(self._tree, self.near[None], (step * self._closure.transfer.column_scale)[None])[0]
+        return integrate(self._tree, self.near[None], (step * self._closure.transfer.column_scale)[None])[0]
 
     def closed_near(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
         """Return the closed state (S,) at coordinates by Newton's method from a near state, or None."""
-        states, arrived = self._closure.arrive(state[None], x[None], self._choice)
+        states, arrived = self._closure.newton_local(state[None], x[None], self._choice)
         return states[0] if arrived[0] else None
 
     def apart(self, a: np.ndarray, b: np.ndarray) -> float:
         """Return the largest scaled difference between two states (S,)."""
         scale = self._closure.transfer.column_scale
-        return float(gaps(self._tree, a[None], b[None], scale).max(initial=0.0))
+        return float(distance(self._tree, a[None], b[None], scale).max(initial=0.0))
 
     def seek_branch(self, direction: np.ndarray) -> bool:
         """Take the smooth branch through a change point ahead, if there is one; return True if so."""
@@ -297,7 +297,7 @@ class Chart:
             self._choice = choice
             state, way = self.walked(x, self.start, self.near)
         if state is None and way and not self.careful:
-            raise PostureError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
+            raise ConfigurationError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
         return self._close(x, self.near) if state is None else state
 
     @property
@@ -329,7 +329,7 @@ class Chart:
                 return None if closure.flipped(state)[0] else state[0]
             if not size <= max(NEWTON_CONTRACTION * before, limit):
                 return None
-            state = advance(tree, state, (step / columns * column_scale)[None])
+            state = integrate(tree, state, (step / columns * column_scale)[None])
         return None
 
     def walked(self, x: np.ndarray, start: np.ndarray, near: np.ndarray) -> tuple[np.ndarray | None, float]:
@@ -338,7 +338,7 @@ class Chart:
         while part >= _LEAST_PART:
             share = min(1.0, done + part)
             target = (start + share * (x - start))[None]
-            there, arrived = self._closure.arrive(state, target, self._choice)
+            there, arrived = self._closure.newton_local(state, target, self._choice)
             if not arrived[0]:
                 part /= 2
             elif share == 1.0:
@@ -353,7 +353,7 @@ class Chart:
         if values is not None and self._close is not None:
             try:
                 self._close(values, self.near)
-            except PostureError as closer:
+            except ConfigurationError as closer:
                 error = closer
         return str(error).rstrip(".")
 
@@ -397,7 +397,7 @@ class Chart:
             raise SingularError(_ENDLESS)
         return rate
 
-    def seen(self, t: float, y: np.ndarray) -> Now:
+    def seen(self, t: float, y: np.ndarray) -> Snapshot:
         """What efforts and events see of the unknowns."""
         x, state, v, r = self.parts(t, y)
         now = self._users(r, x, state, v, y)[0]
@@ -463,7 +463,7 @@ class Chart:
 
     def _users(
         self, r: Any, x: np.ndarray, state: np.ndarray, v: np.ndarray, y: np.ndarray
-    ) -> tuple[Now, Any]:
+    ) -> tuple[Snapshot, Any]:
         """What the user sees, and the G of the user's coordinates unless they are the chart's."""
         motion = self.motion
         current = NONE if self._motors is None else self._motors.known(y[self._currents])
@@ -471,12 +471,12 @@ class Chart:
             G = np.concatenate([r[name].G for name in motion.names])
             q = np.concatenate([r[name].value for name in motion.names])
             turns = np.round((self.q - q) / (2 * np.pi))
-            return Now(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state, current), G
+            return Snapshot(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state, current), G
         # of a chart of their own the coordinates are unknowns; balls have rotation vectors
         q = phi_of(self._tree, state[None])[0] if self.whole else x
-        return Now(q, v, state, current), None
+        return Snapshot(q, v, state, current), None
 
-    def _driven(self, t: float, r: Any, now: Now, G: Any, v: np.ndarray) -> Driven:
+    def _driven(self, t: float, r: Any, now: Snapshot, G: Any, v: np.ndarray) -> Driven:
         """What drives the motion: efforts, motors, and what prescribed motions take."""
         motion, held, free = self.motion, self.held, self.free
         effort = motion.efforts(t, now)
@@ -508,7 +508,7 @@ class Chart:
         _, a, failed = self._cholesky(I, net)
         if failed:
             raise SingularError(
-                f"I* of '{self.motion.model.drawing.name}' in {', '.join(self.names)} has no inverse: some "
+                f"I* of '{self.motion.model.description.name}' in {', '.join(self.names)} has no inverse: some "
                 "motion moves no mass. Give every body that moves mass and inertia.",
                 coordinates=self.names,
             )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, SimulationError, shown
+from kic.errors import InputError, SimulationError, short_repr
 from kic.numerics.arrays import as_numbers
-from kic.simulation.motion import Now
+from kic.simulation.motion import Snapshot
 
 # samples next to the ends of a step, which show a turn of an event there
 _EDGES = (1e-3, 1 - 1e-3)
@@ -37,7 +37,7 @@ _AT_ZERO = 1e-6
 _ROUNDING = 1e-9
 _ACCURACY = 4 * float(np.finfo(float).eps)
 
-Event = Callable[[float, Now], Any]
+Event = Callable[[float, Snapshot], Any]
 
 
 class Limit:
@@ -61,11 +61,11 @@ class Limit:
         self.k, self.bound, self.way = k, bound, way
         self.__name__ = f"the {'upper' if way > 0 else 'lower'} limit of {name}"
 
-    def __call__(self, t: float, now: Now) -> float:
+    def __call__(self, t: float, now: Snapshot) -> float:
         """How far the motion is beyond it."""
         return self.way * float(now.q[self.k] - self.bound)
 
-    def check(self, now: Now) -> None:
+    def check(self, now: Snapshot) -> None:
         """Refuse a start beyond it."""
         if self(0.0, now) > _ROUNDING * max(1.0, abs(self.bound)):
             raise InputError(
@@ -88,7 +88,7 @@ class Events:
         # how often steps had to be divided in halves to resolve each event, for the next step
         self._levels = [0] * len(self.all)
 
-    def check(self, now: Now) -> None:
+    def check(self, now: Snapshot) -> None:
         """Refuse a start beyond a limit."""
         for event in self.all:
             if isinstance(event, Limit):
@@ -158,7 +158,7 @@ class Events:
         return sorted({*times, *edges})
 
     def within(
-        self, seen: Callable[[float], Now], begin: float, end: float, first: bool
+        self, seen: Callable[[float], Snapshot], begin: float, end: float, first: bool
     ) -> list[tuple[float, int]]:
         """Zeros within a step, in order: when, and which; none after one that stops the run.
 
@@ -174,9 +174,9 @@ class Events:
         first : bool
             Whether it is the first of the run.
         """
-        hits, moments = [], dict[float, Now]()
+        hits, moments = [], dict[float, Snapshot]()
 
-        def at(t: float) -> Now:
+        def at(t: float) -> Snapshot:
             if t not in moments:
                 moments[t] = seen(t)
             return moments[t]
@@ -215,20 +215,20 @@ def _predicted(times: Sequence[float], values: Sequence[float], k: int, t: float
     return p[0]
 
 
-def _value(event: Event, t: float, now: Now) -> float:
+def _value(event: Event, t: float, now: Snapshot) -> float:
     """What an event is, checked."""
     got = event(t, now.handed())
     a = as_numbers(got)
     if a is None or a.dtype != np.float64 or a.size != 1:
         raise InputError(
             f"Expected the event '{getattr(event, '__name__', event)}' to return a real number, got "
-            f"{shown(got)} at t = {t:.9g}.",
+            f"{short_repr(got)} at t = {t:.9g}.",
             time=t,
         )
     if np.isnan(a).any():
         raise SimulationError(
             f"The event '{getattr(event, '__name__', event)}' returned nan at t = {t:.9g}, where q = "
-            f"{shown(now.q.tolist())} and qd = {shown(now.qd.tolist())}. Events must be numbers.",
+            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. Events must be numbers.",
             time=t,
             q=now.q,
             qd=now.qd,

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import PostureError, SimulationError, SingularError
+from kic.errors import ConfigurationError, SimulationError, SingularError
 from kic.kernels.layout import PRISMATIC
 from kic.mechanism import Mechanism
 from kic.numerics.progress import Bar
-from kic.simulation.contact_monitor import Watch
+from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import Events, crossings
 from kic.simulation.motion import NONE, Motion
 from kic.simulation.result import Simulation
-from kic.transfer.input_selection import GOOD, least, null_space, ranking
+from kic.transfer.input_selection import GOOD, min_singular_value, null_space, ranking
 
 
-class Moments:
+class SampleRecorder:
     """What is kept at each of the times wanted, chart by chart."""
 
     def __init__(self) -> None:
@@ -63,17 +63,17 @@ class Moments:
 
 
 # a chart is left where its coordinates move less than this share of what they moved when it was chosen
-WORN = 0.3
+CHART_SWITCH_RATIO = 0.3
 # and for one that moves so much more
-BETTER = 1.5
+CHART_MIN_GAIN = 1.5
 # a step that leads to no posture is tried again so much shorter, down to this share of the run
 SHORTER, SHORTEST = 0.1, 1e-13
 # the first such step where none came before it, as a share of the run
-CAREFUL = 1e-3
+FIRST_RETRY_STEP = 1e-3
 # so many of them, and loops are closed by all means
-FAILS = 2
+RETRIES_MAX = 2
 # prescribed coordinates are at a dead centre if they move less than GOOD, or than this where steps fail
-DEAD = 0.03
+DEAD_CENTRE_TOL = 0.03
 # what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
 # many tolerances
 HONEST, TOLERANCES = 1e-2, 100.0
@@ -124,7 +124,7 @@ class Start:
     current: np.ndarray = field(default_factory=lambda: NONE)
 
 
-class Run:
+class Integration:
     """One run: a chart, an integrator, and what was found at the times wanted."""
 
     def __init__(
@@ -136,12 +136,12 @@ class Run:
         events: Events,
         settings: Settings,
         bar: Bar,
-        watch: Watch | None,
+        watch: ContactMonitor | None,
     ) -> None:
         self.mechanism, self.motion, self.times = mechanism, motion, times
         self.start, self.events, self.settings, self.bar = start, events, settings, bar
         self.watch = watch
-        self.moments, self.found = Moments(), list[tuple[float, int]]()
+        self.moments, self.found = SampleRecorder(), list[tuple[float, int]]()
         self.steps, self.charts, self.next = 0, 1, 0
         self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
         rest = np.concatenate([start.current, np.zeros(self.chart.accounts)])
@@ -208,7 +208,7 @@ class Run:
         while self.next < len(self.times):
             try:
                 solver, worth = self._solver(), self._worth()
-            except (PostureError, SingularError) as error:
+            except (ConfigurationError, SingularError) as error:
                 self._again(error, None)
                 continue
             while self.next < len(self.times):
@@ -218,7 +218,7 @@ class Run:
                         self.size = solver.t - self.t
                         break
                     why = self._took(solver)
-                except (PostureError, SingularError) as error:
+                except (ConfigurationError, SingularError) as error:
                     self._again(error, solver)
                     break
                 if why:
@@ -229,8 +229,8 @@ class Run:
                 if (
                     worth is not None
                     and now is not None
-                    and now < WORN * worth
-                    and self._change(BETTER * now)
+                    and now < CHART_SWITCH_RATIO * worth
+                    and self._change(CHART_MIN_GAIN * now)
                 ):
                     self.size = getattr(solver, "h_abs", None)
                     break
@@ -245,7 +245,7 @@ class Run:
         if worth is None:
             return
         if worth < GOOD:
-            self._change(BETTER * worth, self.start.rates)
+            self._change(CHART_MIN_GAIN * worth, self.start.rates)
         elif not self.motion.model.closure(self.chart.names).compiled:
             self._change(GOOD, self.start.rates)
 
@@ -299,16 +299,16 @@ class Run:
         self.failed = self.t, fails + 1 if when == self.t else 1
         first, worth = when != self.t, self._worth()
         if first and self._seek_branch(*self._heading()):
-            self.size = getattr(solver, "h_abs", None) or CAREFUL * span
+            self.size = getattr(solver, "h_abs", None) or FIRST_RETRY_STEP * span
             return
-        if first and worth is not None and self._change(BETTER * worth):
+        if first and worth is not None and self._change(CHART_MIN_GAIN * worth):
             self.size = None
             return
-        size = getattr(solver, "h_abs", None) or (CAREFUL * span if first else self.size) or CAREFUL * span
+        size = getattr(solver, "h_abs", None) or (FIRST_RETRY_STEP * span if first else self.size) or FIRST_RETRY_STEP * span
         self.size = SHORTER * size
-        if fails >= FAILS:
-            self._check_prescribed(DEAD)
-        self.chart.careful = self.chart.careful or fails >= FAILS
+        if fails >= RETRIES_MAX:
+            self._check_prescribed(DEAD_CENTRE_TOL)
+        self.chart.careful = self.chart.careful or fails >= RETRIES_MAX
         if self.size < SHORTEST * span:
             # remedies of at() are none here
             why = self.chart.reason(error).split(" Give `near=`")[0].split(" Move off this posture")[0]
@@ -328,7 +328,7 @@ class Run:
         closure = self.motion.model.closure(chart.names)
         G = closure.rows(chart.near[None])[1][0]
         first = closure.transfer.first
-        if least(G[chart.held] @ null_space(G[first:], chart.size)) > least_worth:
+        if min_singular_value(G[chart.held] @ null_space(G[first:], chart.size)) > least_worth:
             return
         names = ", ".join(chart.names[k] for k in chart.held)
         raise SimulationError(
@@ -341,7 +341,7 @@ class Run:
 
     def _lost(self, why: str) -> str:
         """What happened, and where the last good state is."""
-        name = self.motion.model.drawing.name
+        name = self.motion.model.description.name
         return f"'{name}' stops after t = {self.t:.9g}: {why}. The run up to there is kept as `simulation`."
 
     def _took(self, solver: Any) -> str:
@@ -388,7 +388,7 @@ class Run:
         v = self.y[chart.places : chart.places + chart.size]
         if v.any():
             return (v,)
-        with suppress(PostureError, SingularError):
+        with suppress(ConfigurationError, SingularError):
             return (chart(self.t, self.y)[chart.places : chart.places + chart.size],)
         return ()
 
@@ -508,7 +508,7 @@ class Run:
         if self.chart.whole or not self.chart.free.size or self.chart.branch is not None:
             return None
         J, null = self._drives()
-        return float(least(J @ null))
+        return float(min_singular_value(J @ null))
 
     def _drives(self) -> tuple[np.ndarray, np.ndarray]:
         """Scaled rows of the chart that may be others, and the motions at its anchor that all else leaves."""

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, SimulationError, shown
+from kic.errors import InputError, SimulationError, short_repr
 from kic.numerics.arrays import as_numbers, reals
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 
 # currents where there are no voltages
 NONE = np.zeros(0)
 
 
 @dataclass(frozen=True)
-class Now:
+class Snapshot:
     """A moment of a motion, as efforts, voltages and events see it.
 
     Attributes
@@ -36,12 +36,12 @@ class Now:
     state: np.ndarray
     current: np.ndarray = field(default_factory=lambda: NONE)
 
-    def handed(self) -> Now:
+    def handed(self) -> Snapshot:
         """A copy for a function of the user's: whatever it writes there changes nothing of the run."""
-        return Now(self.q.copy(), self.qd.copy(), self.state.copy(), self.current.copy())
+        return Snapshot(self.q.copy(), self.qd.copy(), self.state.copy(), self.current.copy())
 
 
-Effort = Callable[[float, Now], Any]
+Effort = Callable[[float, Snapshot], Any]
 # a start may differ by this share from where a prescribed motion begins
 _SAME = 1e-6
 
@@ -70,18 +70,18 @@ class Motion:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         names: tuple[str, ...],
         effort: Effort | None,
         prescribed: dict[str, Any],
         voltage: Effort | None = None,
     ) -> None:
         self.model, self.names, self.effort, self.prescribed = model, names, effort, prescribed
-        self.voltage, self.train = voltage, None if voltage is None else model.train
+        self.voltage, self.train = voltage, None if voltage is None else model.drive_train
         if self.train is not None and self.train.friction.any():
             dry = [name for name, f in zip(self.train.names, self.train.friction, strict=True) if f]
             raise InputError(
-                f"Motors of '{model.drawing.name}' have dry friction ({', '.join(dry)}), under which shafts "
+                f"Motors of '{model.description.name}' have dry friction ({', '.join(dry)}), under which shafts "
                 "stick and slip: that jumps, and is not integrated. Draw them without `friction`; a smooth "
                 "one, such as -f·tanh(q̇/v), may be given by `effort`.",
                 motors=tuple(dry),
@@ -91,13 +91,13 @@ class Motion:
             [n for n in range(len(names)) if n not in set(self.held.tolist())], dtype=np.intp
         )
 
-    def efforts(self, t: float, now: Now) -> np.ndarray:
+    def efforts(self, t: float, now: Snapshot) -> np.ndarray:
         """Efforts (M,) at a moment, checked."""
         if self.effort is None:
             return np.zeros(len(self.names))
         return _checked("effort", self.effort(t, now.handed()), self.names, t, now)
 
-    def voltages(self, t: float, now: Now) -> np.ndarray:
+    def voltages(self, t: float, now: Snapshot) -> np.ndarray:
         """Voltages (K,) of the motors at a moment, of plain sources their torques, checked."""
         assert self.voltage is not None  # for the type checker
         assert self.train is not None
@@ -113,7 +113,7 @@ class Motion:
             if a is None or a.size != 3:
                 raise SimulationError(
                     f"The motion prescribed for '{name}' must return value, rate and acceleration, three "
-                    f"finite numbers; got {shown(got)} at t = {t:.9g}.",
+                    f"finite numbers; got {short_repr(got)} at t = {t:.9g}.",
                     time=t,
                 )
             rows.append(a.reshape(3))
@@ -143,7 +143,7 @@ class Motion:
         return rates
 
 
-def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Now) -> np.ndarray:
+def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Snapshot) -> np.ndarray:
     """What a function of the user's returned, or an error that says what, when and where."""
     a = as_numbers(got)
     if a is None or a.dtype != np.float64 or a.shape != (len(names),):
@@ -157,7 +157,7 @@ def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Now) ->
         n = int(np.flatnonzero(~np.isfinite(a))[0])
         raise SimulationError(
             f"`{what}(t, now)` returned {a[n]} for '{names[n]}' at t = {t:.9g}, where q = "
-            f"{shown(now.q.tolist())} and qd = {shown(now.qd.tolist())}. {what.capitalize()}s must be "
+            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. {what.capitalize()}s must be "
             "finite.",
             time=t,
             q=now.q,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kic.dynamics.drive_train import Train
-from kic.simulation.motion import Motion, Now
+from kic.dynamics.drive_train import DriveTrain
+from kic.simulation.motion import Motion, Snapshot
 
 
 @dataclass(frozen=True)
-class Shafts:
+class ShaftKinematics:
     """Shafts at a moment.
 
     Attributes
@@ -29,7 +29,7 @@ class Shafts:
 
 
 @dataclass(frozen=True)
-class Flow:
+class MotorState:
     """What flows in the motors at a moment, (K,) each: NaN where a plain source of torque has none.
 
     Attributes
@@ -68,21 +68,21 @@ class Motoring:
         Motors whose current is an unknown.
     """
 
-    def __init__(self, motion: Motion, train: Train, names: tuple[str, ...]) -> None:
+    def __init__(self, motion: Motion, train: DriveTrain, names: tuple[str, ...]) -> None:
         self._motion, self.train, self.slow = motion, train, train.slow
         self.rows = () if set(train.joints) <= set(names) else train.joints
         self._fixed = np.zeros((len(train.names), len(names)))
         if not self.rows:
             self._fixed[:, [names.index(joint) for joint in train.joints]] = train.ratios
 
-    def shafts(self, r: Any, v: np.ndarray) -> Shafts:
+    def shafts(self, r: Any, v: np.ndarray) -> ShaftKinematics:
         """Shafts for rates (M,), from results in the coordinates."""
         if not self.rows:
-            return Shafts(self._fixed, self._fixed @ v, np.zeros(len(self._fixed)))
+            return ShaftKinematics(self._fixed, self._fixed @ v, np.zeros(len(self._fixed)))
         ratios = self.train.ratios
         N = ratios @ np.concatenate([r[name].G for name in self.rows])
         turned = np.concatenate([r[name].H for name in self.rows])
-        return Shafts(N, N @ v, ratios @ ((turned @ v) @ v))
+        return ShaftKinematics(N, N @ v, ratios @ ((turned @ v) @ v))
 
     def known(self, unknowns: np.ndarray) -> np.ndarray:
         """Currents (K,) as far as they are unknowns of the integrator; NaN elsewhere."""
@@ -90,7 +90,7 @@ class Motoring:
         current[self.slow] = unknowns
         return current
 
-    def flow(self, t: float, now: Now, shafts: Shafts) -> Flow:
+    def flow(self, t: float, now: Snapshot, shafts: ShaftKinematics) -> MotorState:
         """What flows at a moment: L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236)."""
         train, slow = self.train, self.slow
         given = self._motion.voltages(t, now)
@@ -106,9 +106,9 @@ class Motoring:
         lost = (train.speed_constant - train.torque_constant) * shafts.speed
         heat = np.where(train.electrical, (train.resistance * current + lost) * current, 0.0)
         voltage = np.where(train.electrical, given, np.nan)
-        return Flow(torque, voltage, current, rate, float(taken.sum()), float(heat.sum()))
+        return MotorState(torque, voltage, current, rate, float(taken.sum()), float(heat.sum()))
 
-    def scale(self, shafts: Shafts, inertia: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    def scale(self, shafts: ShaftKinematics, inertia: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """What is one in each current that is an unknown: it gives some motion a unit acceleration.
 
         Parameters

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet
-from kic.errors import InputError, KicError, ModelFileError, shown, unknown
+from kic.display import Summary
+from kic.errors import InputError, KicError, ModelFileError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
 from kic.kinematics.scales import energy_unit, motor_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
-from kic.numerics.interpolation import Course
+from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
 from kic.simulation.coordinates import ACCOUNTS, state_rates, state_scale
 from kic.simulation.motors import between
 from kic.simulation.run_file import FORMAT, digest_of, read_run
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -81,7 +81,7 @@ def potential_energy(c: Configuration) -> np.ndarray:
     Weights count from the origin of the drawing, springs from where they are free. Forces and moments of the
     model have none; dampers neither.
     """
-    drawing = c._model.drawing
+    drawing = c._model.description
     U = np.zeros(c.batch)
     g = np.array(drawing.gravity)
     for body in drawing.bodies:
@@ -219,7 +219,7 @@ class Simulation:
         self.steps, self.charts, self.change_points = steps, charts, change_points
 
     @property
-    def _model(self) -> Model:
+    def _model(self) -> CompiledModel:
         return self.mechanism._model
 
     @property
@@ -248,7 +248,7 @@ class Simulation:
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
         work, loads, lost = accounts[:ACCOUNTS]
         if self.motors:
-            motors[:2], motors[2] = accounts[ACCOUNTS:], self._model.train.stored(self.current)
+            motors[:2], motors[2] = accounts[ACCOUNTS:], self._model.drive_train.stored(self.current)
         applied = loads + potential - potential[:1]
         return Energy(self._arrays["kinetic"], potential, work, applied, lost, *motors)
 
@@ -293,7 +293,7 @@ class Simulation:
         """
         allowed = reals(tolerance)
         if allowed is None or allowed.shape or not allowed > 0:
-            raise InputError(f"Expected `tolerance` to be a positive number, got {shown(tolerance)}.")
+            raise InputError(f"Expected `tolerance` to be a positive number, got {short_repr(tolerance)}.")
         times, when, k = self._placed(t)
         if len(self.t) == 1 or not len(when):
             return Configuration(self._model, times.shape, self.state[k])
@@ -329,7 +329,7 @@ class Simulation:
         times = reals(t)
         if times is None or ((times < self.t[0]) | (times > self.t[-1])).any():
             raise InputError(
-                f"Expected times from {self.t[0]:g} to {self.t[-1]:g}, those of the run, got {shown(t)}."
+                f"Expected times from {self.t[0]:g} to {self.t[-1]:g}, those of the run, got {short_repr(t)}."
             )
         when = times.reshape(-1)
         k = np.searchsorted(self.t, when, side="right") - 1
@@ -337,7 +337,7 @@ class Simulation:
 
     def _between(self, when: np.ndarray, k: np.ndarray, tolerance: float) -> np.ndarray:
         """Interpolated states, if they err little enough."""
-        found, off = Course(self.t, self.state, *self._slopes()).at(when, k)
+        found, off = HermiteInterpolant(self.t, self.state, *self._slopes()).at(when, k)
         scale = state_scale(self._model.tree, self._model.closure(()).transfer.column_scale)
         inside = (when > self.t[k]) & (when < self.t[k + 1])
         rough = inside & ~(off <= tolerance * scale).all(axis=1)
@@ -499,9 +499,9 @@ class Simulation:
         """
         return plot_run(self, names, width)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Account of the run, to print or to show."""
-        sheet = Sheet(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} moments")
+        sheet = Summary(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} moments")
         if self.stopped:
             sheet.say(self.stopped)
         several = f" in {self.charts} sets of coordinates" if self.charts > 1 else ""
@@ -532,7 +532,7 @@ class Simulation:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()

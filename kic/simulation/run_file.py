@@ -218,7 +218,7 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
         raise _RunFileError(f"its loops miss by {residual:.1e}, so that it is not a run of its mechanism")
     transfer = model.transfer(names)
     scale = transfer.scale[: transfer.first]
-    own = model.direct and names == model.coordinates
+    own = model.is_open_chain and names == model.coordinates
     off = arrays["q"] - (phi_of(tree, states) if own else model.values(names, states))
     # angles of cut joints are known but for full turns
     off = np.where(transfer.chosen.turns, off - 2 * np.pi * np.round(off / (2 * np.pi)), off)

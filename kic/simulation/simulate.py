@@ -9,20 +9,20 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, shown, unknown
+from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, integer, names_of
-from kic.numerics.arrays import as_numbers, reals, trailing
+from kic.numerics.arrays import as_numbers, reals, as_array
 from kic.numerics.progress import Bar
-from kic.simulation.contact_monitor import Watch
+from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.controllers import Control
 from kic.simulation.events import Event, Events, Limit
-from kic.simulation.integration import Run, Settings, Start
+from kic.simulation.integration import Integration, Settings, Start
 from kic.simulation.motion import Effort, Motion
 from kic.simulation.result import Simulation
 from kic.trajectory.trajectory import Trajectory
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # times at which results are wanted where only an end is given
@@ -160,23 +160,23 @@ def simulate(
     ((1001, 1), True)
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
+        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(names)
     _check_integrable(model, names)
     if not isinstance(progress, bool | np.bool_ | None):
-        raise InputError(f"`progress` must be True, False or None, got {shown(progress)}.")
+        raise InputError(f"`progress` must be True, False or None, got {short_repr(progress)}.")
     before = start if isinstance(start, Simulation) else None
     led = _prescribed(prescribed, model, names)
-    motors = tuple(motor.name for motor in model.drawing.motors)
+    motors = tuple(motor.name for motor in model.description.motors)
     motion = Motion(
         model, names, _inputs("effort", effort, names, names), led, _inputs("voltage", voltage, motors, names)
     )
     times = _times(t, before)
     begun = _begun(mechanism, start, qd, names)
     rates = motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
-    run = Run(
+    run = Integration(
         mechanism,
         motion,
         times,
@@ -192,7 +192,7 @@ def simulate(
 def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
     """How to integrate, checked."""
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {shown(method)}.")
+        raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {short_repr(method)}.")
     # work and energy begin at zero, where only `atol` counts
     for name, value, lowest, highest in (
         ("rtol", rtol, FINEST, LOOSEST),
@@ -201,7 +201,7 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
         a = reals(value)
         if a is None or a.ndim or not lowest <= a < highest:
             raise InputError(
-                f"`{name}` must be a number from {lowest:.2g} to below {highest:g}, got {shown(value)}. "
+                f"`{name}` must be a number from {lowest:.2g} to below {highest:g}, got {short_repr(value)}. "
                 "Give 1e-9, or 1e-4 for a rough run.",
                 name=name,
             )
@@ -209,21 +209,21 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
     return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1), stop)
 
 
-def _watch(contacts: Any, model: Model, names: tuple[str, ...]) -> Watch | None:
+def _watch(contacts: Any, model: CompiledModel, names: tuple[str, ...]) -> ContactMonitor | None:
     """The watch over contacts, where there are some that may come off or slip."""
     if contacts not in ("stop", "hold") or not isinstance(contacts, str):
-        raise InputError(f"Expected `contacts` to be 'stop' or 'hold', got {shown(contacts)}.")
-    some = any(contact.type != "pinned" for contact in model.drawing.touching)
-    return Watch(model, names) if some and contacts == "stop" else None
+        raise InputError(f"Expected `contacts` to be 'stop' or 'hold', got {short_repr(contacts)}.")
+    some = any(contact.type != "pinned" for contact in model.description.closed_contacts)
+    return ContactMonitor(model, names) if some and contacts == "stop" else None
 
 
-def _check_integrable(model: Model, names: tuple[str, ...]) -> None:
+def _check_integrable(model: CompiledModel, names: tuple[str, ...]) -> None:
     """Refuse coordinates without values, but for those of balls that an open chain has of its own."""
     bare = [name for name in names if not model.value_rows(name)[1]]
-    if bare and not (model.direct and names == model.coordinates):
-        own = f" The mechanism's own serve: {', '.join(model.coordinates)}." if model.direct else ""
+    if bare and not (model.is_open_chain and names == model.coordinates):
+        own = f" The mechanism's own serve: {', '.join(model.coordinates)}." if model.is_open_chain else ""
         raise InputError(
-            f"{', '.join(bare)} of '{model.drawing.name}' have rates but no values, so that a run can not be "
+            f"{', '.join(bare)} of '{model.description.name}' have rates but no values, so that a run can not be "
             f"told in them. Take coordinates `wrt` that have values.{own}",
             names=tuple(bare),
         )
@@ -240,20 +240,20 @@ def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) ->
                 "`qd` was given with an earlier run, which ends with rates of its own. Leave it out."
             )
         return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
-    if not isinstance(start, Configuration) or start._model.drawing != mechanism:
-        raise InputError(f"Expected `start` to be a posture of '{mechanism.name}', got {shown(start)}.")
+    if not isinstance(start, Configuration) or start._model.description != mechanism:
+        raise InputError(f"Expected `start` to be a posture of '{mechanism.name}', got {short_repr(start)}.")
     if start.batch or not start.ok.all():
         got = f"a batch {start.batch}" if start.batch else "one that failed"
         raise InputError(f"Expected `start` to be one posture, got {got}.")
     if start.state.dtype != np.float64:
         raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
     model.closure(names).check(start.state[None])
-    rates = np.zeros(len(names)) if qd is None else trailing("qd", qd, len(names), finite=False)
+    rates = np.zeros(len(names)) if qd is None else as_array("qd", qd, len(names), finite=False)
     if rates.dtype != object and not np.isfinite(rates).all():
-        trailing("qd", qd, len(names))  # raises; huge rates end the run instead
+        as_array("qd", qd, len(names))  # raises; huge rates end the run instead
     if rates.ndim != 1 or rates.dtype != np.float64:
-        raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {shown(qd)}.")
-    direct = model.direct and names == model.coordinates
+        raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {short_repr(qd)}.")
+    direct = model.is_open_chain and names == model.coordinates
     q = phi_of(model.tree, start.state[None]) if direct else model.values(names, start.state[None])
     return Start(start.state, q[0], rates)
 
@@ -266,10 +266,10 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
         return np.linspace(begin, float(a), MOMENTS)
     if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
         raise InputError(
-            f"Expected `t` to be increasing times, two at least, or an end after {begin:g}; got {shown(t)}."
+            f"Expected `t` to be increasing times, two at least, or an end after {begin:g}; got {short_repr(t)}."
         )
     if a[-1] - a[0] < SHORTEST_RUN:
-        raise InputError(f"`t` must span {SHORTEST_RUN:g} at least, got {shown(t)}. Take a longer time.")
+        raise InputError(f"`t` must span {SHORTEST_RUN:g} at least, got {short_repr(t)}. Take a longer time.")
     if before is not None and a[0] != begin:
         raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
     return a
@@ -285,7 +285,7 @@ def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[st
     if a is None or a.shape != (len(names),):
         raise InputError(
             f"Expected `{what}` to be a function of (t, now) or {len(names)} finite numbers, one for each "
-            f"of {', '.join(names) or 'no motors'}; got {shown(given)}."
+            f"of {', '.join(names) or 'no motors'}; got {short_repr(given)}."
         )
     return lambda t, now: a
 
@@ -320,27 +320,27 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
     ):
         raise InputError(
             f"Expected `current` to be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
-            f"finite where there is inductance; got {shown(current)}."
+            f"finite where there is inductance; got {short_repr(current)}."
         )
     return a[train.slow]
 
 
-def _prescribed(given: Any, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
+def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dict[str, Any]:
     if given is None:
         return {}
     if isinstance(given, Trajectory):
-        given = given.courses(names)
+        given = given.sampled(names)
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
         raise InputError(
             "Expected `prescribed` to be a dict of coordinate to function of t, or a Trajectory, got "
-            f"{shown(given)}."
+            f"{short_repr(given)}."
         )
     for name in given:
         _check_valued("prescribed", name, model, names)
     return dict(given)
 
 
-def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) -> None:
+def _check_valued(what: str, name: Any, model: CompiledModel, names: tuple[str, ...]) -> None:
     """Refuse what is no coordinate of the motion, or one that has no value."""
     if name not in names:
         raise unknown("coordinate", name, "the motion", names)
@@ -355,22 +355,22 @@ def _check_valued(what: str, name: Any, model: Model, names: tuple[str, ...]) ->
 def _events(events: Any) -> list[Event]:
     several = [events] if callable(events) else entries(events)
     if not all(map(callable, several)):
-        raise InputError(f"Expected `events` to be functions of (t, now), got {shown(events)}.")
+        raise InputError(f"Expected `events` to be functions of (t, now), got {short_repr(events)}.")
     return several
 
 
-def _limits(limits: Any, model: Model, names: tuple[str, ...]) -> list[Event]:
+def _limits(limits: Any, model: CompiledModel, names: tuple[str, ...]) -> list[Event]:
     """Limits of coordinates as events that stop the run; infinite ones are none."""
     if limits is not None and not isinstance(limits, Mapping):
         raise InputError(
-            f"Expected `limits` to be a dict of coordinate to (lower, upper), got {shown(limits)}."
+            f"Expected `limits` to be a dict of coordinate to (lower, upper), got {short_repr(limits)}."
         )
     stops: list[Event] = []
     for name, pair in (limits or {}).items():
         _check_valued("limits", name, model, names)
         a = as_numbers(pair)
         if a is None or a.dtype != np.float64 or a.shape != (2,) or not a[0] < a[1]:
-            raise InputError(f"Expected `limits` of '{name}' to be (lower, upper), got {shown(pair)}.")
+            raise InputError(f"Expected `limits` of '{name}' to be (lower, upper), got {short_repr(pair)}.")
         k = names.index(name)
         stops += [Limit(name, k, float(x), way) for x, way in zip(a, (-1, 1), strict=True) if np.isfinite(x)]
     return stops

@@ -8,13 +8,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 
 # what is known of a job is asked for so often (s), that an interrupt is heard while others work
-LOOK = 0.5
+POLL_S = 0.5
 
 
-class Crew:
+class ParallelMap:
     """An executor, or nobody but this process, with what all jobs share.
 
     Parameters
@@ -52,7 +52,7 @@ class Crew:
                 call = (_unpacked, what, self._shared) if self._packed else (what, self._shared)
                 open_[self.executor.submit(*call, *job)] = k
             while open_:
-                done, _ = wait(open_, timeout=LOOK, return_when=FIRST_COMPLETED)
+                done, _ = wait(open_, timeout=POLL_S, return_when=FIRST_COMPLETED)
                 for future in sorted(done, key=open_.__getitem__):
                     yield open_.pop(future), future.result()
         finally:
@@ -73,7 +73,7 @@ def packed(shared: Any) -> bytes:
     except Exception as error:
         raise InputError(
             "What an executor's processes are to answer must be importable there, and "
-            f"{shown(shared.answers)} can not be pickled ({error}). Write it as a function at the top of a "
+            f"{short_repr(shared.answers)} can not be pickled ({error}). Write it as a function at the top of a "
             "module, take one of kic.answers, or leave `executor` out; threads take anything."
         ) from None
 

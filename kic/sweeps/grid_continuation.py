@@ -15,12 +15,12 @@ import numpy as np
 
 from kic.analysis.assemblies import ROUND_OFF, beyond_limits
 from kic.configuration import Configuration
-from kic.errors import PostureError
-from kic.position import beginning
+from kic.errors import ConfigurationError
+from kic.position import initial_states
 from kic.sweeps.grid import Grid
 from kic.transfer.closure import Closure
-from kic.transfer.compiled_model import Model
-from kic.transfer.continuation import lead
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.continuation import continue_to
 from kic.transfer.targets import Targets
 
 # leads members (B, S) to targets (B, P), by one step alone or all the way: states (B, S), and why some failed
@@ -29,16 +29,16 @@ Lead = Callable[[np.ndarray, np.ndarray, bool], tuple[np.ndarray, list[str]]]
 FIRST, MORE = 1, 8
 
 
-def led(closure: Closure, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
+def continue_cell(closure: Closure, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
     """Closed states (B, S) at targets (B, P), and the reasons of those that failed."""
     if step:
-        states, arrived = closure.arrive(start, target)
+        states, arrived = closure.newton_local(start, target)
         return states, ["" if there else "not in one step" for there in arrived]
-    outcome = lead(closure, start, target)
+    outcome = continue_to(closure, start, target)
     return outcome.states, outcome.reasons
 
 
-class Spread:
+class GridContinuation:
     """Closed postures of a grid's cells, as far as they are known.
 
     Attributes
@@ -51,7 +51,7 @@ class Spread:
 
     def __init__(
         self,
-        model: Model,
+        model: CompiledModel,
         grid: Grid,
         targets: Targets,
         limits: Mapping[str, tuple[float, float]],
@@ -128,7 +128,7 @@ class Spread:
 
     def _first(self, near: Configuration | None, lead: Lead) -> int:
         """The cell from which all others are reached: the nearest to the start that can be."""
-        start, _ = beginning(self.model, near)
+        start, _ = initial_states(self.model, near)
         here = Configuration(self.model, (), start.reshape(1, -1))
         order = self.grid.by_distance({name: float(here.value(name)) for name in self.grid.axes})
         order = order[self._able[order]]
@@ -148,8 +148,8 @@ class Spread:
                     self.reasons[cell] = ""
                 return int(cells[reached[0]])
         why = next((self.reasons[k] for k in order[:1]), next(iter(self.reasons)))
-        raise PostureError(
-            f"'{self.model.drawing.name}' reaches no cell of this grid from its start; to the nearest one "
+        raise ConfigurationError(
+            f"'{self.model.description.name}' reaches no cell of this grid from its start; to the nearest one "
             f"{why}. Give `near` a posture within the grid, or other axes.",
             failed=[tuple(map(int, np.unravel_index(k, self.grid.shape))) for k in range(self.grid.size)],
             reasons=list(self.reasons),

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.description.description import Drawing
-from kic.errors import InputError, shown, unknown
+from kic.description.description import MechanismDescription
+from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.scales import coordinate_limits, effort_unit, row_scales, row_unit
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import directions
@@ -23,7 +23,7 @@ Names = str | Iterable[str]
 
 
 @dataclass(frozen=True, eq=False)
-class Ready:
+class Metric:
     """An answer that knows what it is; made by the functions of `kic.answers`.
 
     Attributes
@@ -51,12 +51,12 @@ class Ready:
         """The answer (...) at postures."""
         return self.question(c, **self.arguments)
 
-    def unit(self, drawing: Drawing) -> str:
+    def unit(self, drawing: MechanismDescription) -> str:
         """Its unit; '' for none."""
         return self.measure(drawing, **self.arguments)
 
 
-def value(row: str) -> Ready:
+def value(row: str) -> Metric:
     """Value of a coordinate, of a row of a point, or of a distance.
 
     Parameters
@@ -64,12 +64,12 @@ def value(row: str) -> Ready:
     row : str
         Such as "tip.x"; a bare name of one as an answer of `kic.sweep` means this.
     """
-    return Ready(row, _value, {"row": row}, _unit_of_value)
+    return Metric(row, _value, {"row": row}, _unit_of_value)
 
 
-def conditioning(
+def inverse_condition_number(
     *of: str, wrt: Names | None = None, limits: Any = None, length: float | None = None
-) -> Ready:
+) -> Metric:
     """Inverse condition number of a task's G: shortest by longest semi-axis of its velocity ellipsoid.
 
     1 where the task moves equally well in all directions, 0 where it is singular.
@@ -90,12 +90,12 @@ def conditioning(
     """
     rows, given = _rows("conditioning", of), _given(wrt)
     arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
-    return Ready("conditioning", _conditioning, arguments, _no_unit, {"outputs": rows, "inputs": given})
+    return Metric("conditioning", _conditioning, arguments, _no_unit, {"outputs": rows, "inputs": given})
 
 
 def manipulability(
     *of: str, wrt: Names | None = None, limits: Any = None, length: float | None = None
-) -> Ready:
+) -> Metric:
     """Yoshikawa's manipulability √det(G Gᵀ) of a task, 0 where it is singular.
 
     Parameters
@@ -114,12 +114,12 @@ def manipulability(
     """
     rows, given = _rows("manipulability", of), _given(wrt)
     arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
-    return Ready(
+    return Metric(
         "manipulability", _manipulability, arguments, _unit_of_product, {"outputs": rows, "inputs": given}
     )
 
 
-def transfer(*inputs: str) -> Ready:
+def transmission(*inputs: str) -> Metric:
     """How well inputs drive the mechanism, between 0, where the transfer to them is singular, and 1.
 
     The smallest singular value of the inputs' rows, each on its own scale, on the motions that the closure
@@ -137,10 +137,10 @@ def transfer(*inputs: str) -> Ready:
     (2,)
     """
     given = tuple(inputs) or None
-    return Ready("transfer", _gap, {"inputs": given, "kinds": ("inputs",)}, _no_unit, {"inputs": given})
+    return Metric("transfer", _gap, {"inputs": given, "kinds": ("inputs",)}, _no_unit, {"inputs": given})
 
 
-def gap(inputs: Names | None = None, outputs: Names | None = None) -> Ready:
+def min_singular_value(inputs: Names | None = None, outputs: Names | None = None) -> Metric:
     """How far all is from singular: the least singular value of inputs, outputs and closure, 0 at the worst.
 
     Parameters
@@ -153,10 +153,10 @@ def gap(inputs: Names | None = None, outputs: Names | None = None) -> Ready:
     if wanted:
         singular["outputs"] = wanted
     arguments = {"inputs": given, "outputs": wanted, "kinds": None}
-    return Ready("singular value gap", _gap, arguments, _no_unit, singular)
+    return Metric("singular value gap", _gap, arguments, _no_unit, singular)
 
 
-def inertia(coordinate: str, wrt: Names | None = None) -> Ready:
+def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
     """Effective inertia of a coordinate, the others at rest: its entry on the diagonal of I*.
 
     Parameters
@@ -175,10 +175,10 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Ready:
     given = _given(wrt)
     coordinate = _coordinate(coordinate)
     arguments = {"coordinate": coordinate, "wrt": given}
-    return Ready(f"inertia of {coordinate}", _inertia, arguments, _unit_of_inertia, {"inputs": given})
+    return Metric(f"inertia of {coordinate}", _inertia, arguments, _unit_of_inertia, {"inputs": given})
 
 
-def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Ready:
+def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
     """Effective mass of a task along a direction: what a force in it has to accelerate, all else free.
 
     Parameters
@@ -199,10 +199,10 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Ready:
     """
     rows, given = _rows("mass", of), _given(wrt)
     arguments = {"of": rows, "direction": _direction("mass", rows, direction), "wrt": given}
-    return Ready("effective mass", _mass, arguments, _unit_of_mass, {"outputs": rows, "inputs": given})
+    return Metric("effective mass", _mass, arguments, _unit_of_mass, {"outputs": rows, "inputs": given})
 
 
-def holding(coordinate: str | None = None, wrt: Names | None = None) -> Ready:
+def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Metric:
     """Effort that holds the mechanism at rest, against gravity, springs and applied forces.
 
     Parameters
@@ -221,7 +221,7 @@ def holding(coordinate: str | None = None, wrt: Names | None = None) -> Ready:
     given = _given(wrt)
     at = None if coordinate is None else _coordinate(coordinate)
     name = f"holding effort of {at}" if at is not None else "largest holding effort"
-    return Ready(name, _holding, {"coordinate": at, "wrt": given}, _unit_of_effort, {"inputs": given})
+    return Metric(name, _holding, {"coordinate": at, "wrt": given}, _unit_of_effort, {"inputs": given})
 
 
 def force(
@@ -231,7 +231,7 @@ def force(
     wrt: Names | None = None,
     length: float | None = None,
     load: bool = True,
-) -> Ready:
+) -> Metric:
     """Force margin: the largest force of a task that the actuators can press with, beside holding the load.
 
     With the holding efforts h and the limits L, force f along the unit vector d takes h + Gᵀ d f, and f is
@@ -264,7 +264,7 @@ def force(
         "of": rows, "limits": limits, "direction": along, "wrt": given, "length": length,
         "load": flag("load", load),
     }  # fmt: skip
-    return Ready("force margin", _force, arguments, _unit_of_force, {"inputs": given})
+    return Metric("force margin", _force, arguments, _unit_of_force, {"inputs": given})
 
 
 def _value(c: Configuration, row: str) -> np.ndarray:
@@ -300,7 +300,7 @@ def _mass(c: Configuration, of: Any, direction: Any, wrt: Any) -> np.ndarray:
 def _holding(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
     d = c.dynamics(wrt)
     if coordinate is None:
-        coordinate_limits(c._model.drawing, d.coordinates, None, "force")  # of one unit, or it refuses
+        coordinate_limits(c._model.description, d.coordinates, None, "force")  # of one unit, or it refuses
         return np.abs(d.load).max(axis=-1)
     return -d.load[..., _place(c, coordinate, d.coordinates)]
 
@@ -308,7 +308,7 @@ def _holding(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
 def _force(
     c: Configuration, of: Any, limits: Any, direction: Any, wrt: Any, length: Any, load: bool
 ) -> np.ndarray:
-    drawing = c._model.drawing
+    drawing = c._model.description
     u = c.coefficients(of, order=1, wrt=wrt)
     L = coordinate_limits(drawing, u.columns, limits, "force")
     G = row_scales(drawing, u.rows, length)[:, None] * u.G
@@ -326,15 +326,15 @@ def _force(
     return np.where((high >= low) & np.isfinite(room).all(axis=-1), high, np.nan)
 
 
-def _no_unit(drawing: Drawing, **arguments: Any) -> str:
+def _no_unit(drawing: MechanismDescription, **arguments: Any) -> str:
     return ""
 
 
-def _unit_of_value(drawing: Drawing, row: str) -> str:
+def _unit_of_value(drawing: MechanismDescription, row: str) -> str:
     return row_unit(drawing, row)
 
 
-def _unit_of_product(drawing: Drawing, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any) -> str:
+def _unit_of_product(drawing: MechanismDescription, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any) -> str:
     columns = drawing.coordinate_names if wrt is None else wrt
     units = {row_unit(drawing, name) for name in columns}
     if limits is not None or units != {"rad"} or any(row_unit(drawing, row) == "rad" for row in of):
@@ -344,21 +344,21 @@ def _unit_of_product(drawing: Drawing, of: tuple[str, ...], limits: Any, wrt: An
     return "" if power is None else f"{drawing.units.length}{power}"
 
 
-def _unit_of_inertia(drawing: Drawing, coordinate: str, **rest: Any) -> str:
+def _unit_of_inertia(drawing: MechanismDescription, coordinate: str, **rest: Any) -> str:
     turns = row_unit(drawing, coordinate) == "rad"
     return f"{drawing.units.mass} {drawing.units.length}²" if turns else drawing.units.mass
 
 
-def _unit_of_mass(drawing: Drawing, of: tuple[str, ...], **rest: Any) -> str:
+def _unit_of_mass(drawing: MechanismDescription, of: tuple[str, ...], **rest: Any) -> str:
     return _unit_of_inertia(drawing, of[0])
 
 
-def _unit_of_effort(drawing: Drawing, coordinate: str | None, wrt: Any) -> str:
+def _unit_of_effort(drawing: MechanismDescription, coordinate: str | None, wrt: Any) -> str:
     names = (coordinate,) if coordinate else wrt or drawing.coordinate_names
     return effort_unit(drawing, names[0])
 
 
-def _unit_of_force(drawing: Drawing, of: tuple[str, ...], length: Any, **rest: Any) -> str:
+def _unit_of_force(drawing: MechanismDescription, of: tuple[str, ...], length: Any, **rest: Any) -> str:
     return effort_unit(drawing, of[0]) if length is None else drawing.units.force
 
 
@@ -387,7 +387,7 @@ def _direction(what: str, rows: tuple[str, ...], direction: Any) -> list[float]:
 def _coordinate(name: Any) -> str:
     names = names_of(name, "coordinate", least=1)
     if len(names) > 1:
-        raise InputError(f"`coordinate` must be one name, got {shown(names)}.", name="coordinate")
+        raise InputError(f"`coordinate` must be one name, got {short_repr(names)}.", name="coordinate")
     return names[0]
 
 
@@ -398,6 +398,6 @@ def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> i
 
 
 # what makes an answer, and is none itself
-MAKERS = (value, conditioning, manipulability, transfer, gap, inertia, mass, holding, force)
+MAKERS = (value, inverse_condition_number, manipulability, transmission, min_singular_value, inertia, mass, static_effort, force)
 # what may be asked by its name alone
-BY_NAME: dict[str, Callable[[], Ready]] = {"transfer": transfer, "gap": gap, "holding": holding}
+BY_NAME: dict[str, Callable[[], Metric]] = {"transfer": transmission, "gap": min_singular_value, "holding": static_effort}

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, MemberError, shown
+from kic.errors import InputError, MemberError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import as_numbers
-from kic.sweeps.grid_continuation import led
-from kic.sweeps.metrics import Ready
+from kic.sweeps.grid_continuation import continue_cell
+from kic.sweeps.metrics import Metric
 from kic.transfer.closure import Closure
-from kic.transfer.targets import Held
+from kic.transfer.targets import PoseTarget
 
 
-class Answered(NamedTuple):
+class CellResult(NamedTuple):
     """What some postures answered.
 
     Attributes
@@ -41,7 +41,7 @@ class Answered(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Desk:
+class SweepProblem:
     """A mechanism and questions.
 
     Attributes
@@ -56,7 +56,7 @@ class Desk:
 
     mechanism: Mechanism
     names: tuple[str, ...]
-    held: tuple[Held, ...]
+    held: tuple[PoseTarget, ...]
     answers: Mapping[str, Callable[[Configuration], Any]]
 
     @cached_property
@@ -65,9 +65,9 @@ class Desk:
 
     def lead(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
         """See `led`."""
-        return led(self._closure, start, target, step)
+        return continue_cell(self._closure, start, target, step)
 
-    def answer(self, states: np.ndarray) -> Answered:
+    def answer(self, states: np.ndarray) -> CellResult:
         """What closed states (n, S) answer."""
         values: dict[tuple[str, str], np.ndarray] = {}
         sides: dict[tuple[str, str], np.ndarray] = {}
@@ -79,13 +79,13 @@ class Desk:
                 raise InputError(f"Two answers of the sweep are called '{twice[0]}'. Call one otherwise.")
             values |= {(name, key): value for key, value in found.items()}
             reasons = [a or b for a, b in zip(reasons, refused, strict=True)]
-            if isinstance(question, Ready):
+            if isinstance(question, Metric):
                 for kind, rows in question.singular.items():
                     rows = self.mechanism.coordinate_names if rows is None else rows
                     side = self._side(rows, states)
                     if side is not None:
                         sides[name, f"{kind} {', '.join(rows)}"] = side
-        return Answered(values, sides, reasons)
+        return CellResult(values, sides, reasons)
 
     def _asked(
         self, name: str, question: Callable[[Configuration], Any], states: np.ndarray
@@ -113,7 +113,7 @@ class Desk:
             if a is None or a.dtype != np.float64 or a.shape[:1] != good.shape:
                 raise InputError(
                     f"Expected the answer '{key}' of a sweep to be real numbers, one for each of "
-                    f"{len(good)} postures that it got, got {shown(value)}. A sweep asks batches: write the "
+                    f"{len(good)} postures that it got, got {short_repr(value)}. A sweep asks batches: write the "
                     "answer with c.value(), c.coefficients() and so on, whose batch axis comes first."
                 )
             whole = np.full((len(states), *a.shape[1:]), np.nan)
@@ -148,11 +148,11 @@ class Desk:
         return side
 
 
-def lead_cells(desk: Desk, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
+def lead_cells(desk: SweepProblem, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
     """`Desk.lead`, as a function that can be sent."""
     return desk.lead(start, target, step)
 
 
-def answer_cells(desk: Desk, states: np.ndarray) -> Answered:
+def answer_cells(desk: SweepProblem, states: np.ndarray) -> CellResult:
     """`Desk.answer`, as a function that can be sent."""
     return desk.answer(states)

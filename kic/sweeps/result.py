@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import ROUNDOFF, Sheet
-from kic.errors import InputError, shown, unknown
+from kic.display import ROUNDOFF, Summary
+from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.scales import row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer
@@ -175,7 +175,7 @@ class Sweep:
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
         """Index of what is shown, and the cut in words."""
         if at is not None and not isinstance(at, Mapping):
-            raise InputError(f"Expected `at` to be a dict of axes to values, got {shown(at)}.")
+            raise InputError(f"Expected `at` to be a dict of axes to values, got {short_repr(at)}.")
         for axis in at or {}:
             if axis not in self.axes:
                 raise unknown("axis", axis, "the sweep", self.axes)
@@ -190,16 +190,16 @@ class Sweep:
             if cut is None or cut.ndim or not low <= cut <= high:
                 raise InputError(
                     f"Expected `at` of '{axis}' to be a number from {low:g} to {high:g}, got "
-                    f"{shown((at or {})[axis])}."
+                    f"{short_repr((at or {})[axis])}."
                 )
             where.append(int(np.argmin(np.abs(values - cut))))
             said.append(f"{axis} = {values[where[-1]]:.4g} {row_unit(self.mechanism, axis)}")
         return tuple(where), ", ".join(said)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Account of the sweep, to print or to show."""
         grid = " × ".join(f"{axis} ({len(values)})" for axis, values in self.axes.items())
-        sheet = Sheet(f"{self.mechanism.name}: {grid}")
+        sheet = Summary(f"{self.mechanism.name}: {grid}")
         if self.stopped:
             sheet.say(self.stopped)
         reached = self.reached
@@ -223,10 +223,10 @@ class Sweep:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def _bounds(bounds: Any) -> tuple[float, float] | None:
@@ -235,5 +235,5 @@ def _bounds(bounds: Any) -> tuple[float, float] | None:
         return None
     a = reals(bounds)
     if a is None or a.shape != (2,) or not a[0] < a[1]:
-        raise InputError(f"Expected `bounds` to be (lower, upper), got {shown(bounds)}.")
+        raise InputError(f"Expected `bounds` to be (lower, upper), got {short_repr(bounds)}.")
     return float(a[0]), float(a[1])

@@ -12,17 +12,17 @@ import numpy as np
 
 from kic.analysis.assemblies import limits_of
 from kic.configuration import Configuration
-from kic.errors import InputError, shown, unknown
+from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import only_coordinates
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, integer
 from kic.numerics.progress import Bar
-from kic.position import beginning
-from kic.sweeps.executor import Crew
+from kic.position import initial_states
+from kic.sweeps.executor import ParallelMap
 from kic.sweeps.grid import Grid, make_grid
-from kic.sweeps.grid_continuation import Spread
-from kic.sweeps.metrics import BY_NAME, MAKERS, Ready, value
-from kic.sweeps.problem import Answered, Desk, answer_cells, lead_cells
+from kic.sweeps.grid_continuation import GridContinuation
+from kic.sweeps.metrics import BY_NAME, MAKERS, Metric, value
+from kic.sweeps.problem import CellResult, SweepProblem, answer_cells, lead_cells
 from kic.sweeps.result import Sweep
 
 CHUNK = 1024
@@ -111,37 +111,37 @@ def sweep(
     True
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
+        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
     model = mechanism._model
-    model.only_real("sweep()", "Sweep the mechanism with plain numbers.")
+    model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
     answers = _answers(answer)
     size = _chunk(chunk)
-    _, batch = beginning(model, near)
+    _, batch = initial_states(model, near)
     if batch:
         first = ", ".join("0" for _ in batch)
         raise InputError(f"Expected `near` to be one posture, got a batch {batch}. Take one: near[{first}].")
     if units is not None and not isinstance(units, Mapping):
-        raise InputError(f"Expected `units` to be a dict of answers to units, got {shown(units)}.")
+        raise InputError(f"Expected `units` to be a dict of answers to units, got {short_repr(units)}.")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
-            f"Expected `executor` to be a concurrent.futures.Executor, got {shown(executor)}. Of Dask it is "
+            f"Expected `executor` to be a concurrent.futures.Executor, got {short_repr(executor)}. Of Dask it is "
             "client.get_executor()."
         )
     targets = model.targets(cells.inputs())
-    spread = Spread(model, cells, targets, limits_of(model, limits))
+    spread = GridContinuation(model, cells, targets, limits_of(model, limits))
     # a fresh drawing goes out, without all that this one remembers
-    desk = Desk(replace(mechanism), targets.names, targets.held, answers)
+    desk = SweepProblem(replace(mechanism), targets.names, targets.held, answers)
     if executor is None:
         desk = replace(desk, mechanism=mechanism)
-    job = _Job(spread, Crew(desk, executor, size), Bar(progress))
-    told = {**{n: a.unit(mechanism) for n, a in answers.items() if isinstance(a, Ready)}, **(units or {})}
+    job = _Job(spread, ParallelMap(desk, executor, size), Bar(progress))
+    told = {**{n: a.unit(mechanism) for n, a in answers.items() if isinstance(a, Metric)}, **(units or {})}
 
     def made(stopped: str = "") -> Sweep:
         return job.made(mechanism, cells, list(answers), told, stopped)
 
     try:
-        job.go(near, model.direct and only_coordinates(mechanism, grid), mechanism, cells)
+        job.go(near, model.is_open_chain and only_coordinates(mechanism, grid), mechanism, cells)
     except KeyboardInterrupt:
         if not spread.ok.any():
             raise
@@ -164,10 +164,10 @@ def sweep(
 class _Job:
     """A sweep under way."""
 
-    def __init__(self, spread: Spread, crew: Crew, bar: Bar) -> None:
+    def __init__(self, spread: GridContinuation, crew: ParallelMap, bar: Bar) -> None:
         self.spread, self.crew, self.bar = spread, crew, bar
         self.asked = np.zeros(len(spread.reasons), dtype=bool)
-        self.parts: list[tuple[np.ndarray, Answered]] = []
+        self.parts: list[tuple[np.ndarray, CellResult]] = []
 
     def go(self, near: Configuration | None, direct: bool, mechanism: Mechanism, cells: Grid) -> None:
         """Close the cells, then ask them."""
@@ -239,7 +239,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
         found = {}
         for one in several:
             question = _question(one)
-            name = question.name if isinstance(question, Ready) else getattr(question, "__name__", UNNAMED)
+            name = question.name if isinstance(question, Metric) else getattr(question, "__name__", UNNAMED)
             name = UNNAMED if name == "<lambda>" else name
             if name in found:
                 raise InputError(f"Two answers of the sweep are called '{name}'. Name them in a dict.")
@@ -257,7 +257,7 @@ def _question(one: Any) -> Callable[..., Any]:
     if not callable(one):
         raise InputError(
             "Expected `answer` to be a function of a Configuration, one of kic.answers, or a name; got "
-            f"{shown(one)}."
+            f"{short_repr(one)}."
         )
     return one
 

@@ -24,27 +24,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.numerics import polynomials as piecewise
 from kic.numerics.arguments import choice
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory import profiles
-from kic.trajectory.orientation import Turning, Turns, rotation
-from kic.trajectory.path_constraints import Along, Rows
-from kic.trajectory.splines import hermite, through
+from kic.trajectory.orientation import OrientationTrajectory, RotationSegments, rotation
+from kic.trajectory.path_constraints import PathSamples, PathConstraints
+from kic.trajectory.splines import hermite, spline
 from kic.trajectory.time_optimal import TimeOptimal, fastest
 from kic.trajectory.time_scaling import uniform
-from kic.trajectory.trajectory import Course, Motion, Naming, Trajectory, naming, positive
+from kic.trajectory.trajectory import SampledMotion, Motion, Naming, Trajectory, naming, positive
 
 __all__ = [
-    "Along",
-    "Course",
+    "PathSamples",
+    "SampledMotion",
     "Motion",
-    "Rows",
+    "PathConstraints",
     "TimeOptimal",
     "Trajectory",
-    "Turning",
-    "Turns",
+    "OrientationTrajectory",
+    "RotationSegments",
     "concatenate",
     "fastest",
     "hermite",
@@ -53,7 +53,7 @@ __all__ = [
     "rotation",
     "s_curve",
     "septic",
-    "through",
+    "spline",
     "trapezoid",
     "uniform",
 ]
@@ -315,7 +315,7 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     """
     given = list(parts) if np.iterable(parts) else []
     if not given or not all(isinstance(part, Trajectory) for part in given):
-        raise InputError(f"Expected trajectories to concatenate, got {shown(given or parts)}.")
+        raise InputError(f"Expected trajectories to concatenate, got {short_repr(given or parts)}.")
     first = given[0]
     for k, (one, next_one) in enumerate(pairwise(given)):
         if next_one.naming != first.naming:

@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.numerics.rotations import product
-from kic.trajectory.splines import centripetal, through
+from kic.trajectory.splines import centripetal, spline
 from kic.trajectory.trajectory import Trajectory, positive
 
 # neighbours closer to a half turn than this may be joined by either of two ways
@@ -24,7 +24,7 @@ _HALF_TURN = 1e-6
 _SHORT, _LOOKS = 0.2, 33
 
 
-class Turns(NamedTuple):
+class RotationSegments(NamedTuple):
     """Orientations and what they change by: ``rotation, w, wd, wdd = turning(t)``.
 
     A SciPy `Rotation`, and angular velocities, accelerations and jerks (..., 3) in world axes.
@@ -37,7 +37,7 @@ class Turns(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Turning:
+class OrientationTrajectory:
     """Orientations in time; made by `rotation`. Immutable; call it with times.
 
     Attributes
@@ -61,7 +61,7 @@ class Turning:
         """Instants (K + 1,) where its polynomials meet."""
         return self.trajectory.knots
 
-    def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> Turns:
+    def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> RotationSegments:
         """Orientations, angular velocities, accelerations and jerks at times.
 
         Parameters
@@ -81,12 +81,12 @@ class Turning:
         """
         motion = self.trajectory(t, beyond)
         if motion.q.dtype.kind == "c" or motion.q.ndim > 2:
-            raise InputError(f"Expected real times of shape () or (T,), got {shown(t)}.")
+            raise InputError(f"Expected real times of shape () or (T,), got {short_repr(t)}.")
         from scipy.spatial.transform import Rotation
 
         p = self._quaternions(motion)
         w, wd, wdd = turned(p)
-        return Turns(Rotation.from_quat(p[0], scalar_first=True), w, wd, wdd)
+        return RotationSegments(Rotation.from_quat(p[0], scalar_first=True), w, wd, wdd)
 
     def _quaternions(self, motion: Any) -> list[np.ndarray]:
         """Quaternions (..., 4) and three derivatives."""
@@ -103,15 +103,15 @@ class Turning:
             (hddd - hd**3) * ahead - 3 * hd * hdd * along,
         ]
 
-    def scaled(self, factor: float) -> Turning:
+    def scaled(self, factor: float) -> OrientationTrajectory:
         """The same turns in so many times the time."""
         return replace(self, trajectory=self.trajectory.scaled(factor))
 
-    def lasting(self, duration: float) -> Turning:
+    def lasting(self, duration: float) -> OrientationTrajectory:
         """The same turns in another time."""
         return replace(self, trajectory=self.trajectory.lasting(duration))
 
-    def reversed(self) -> Turning:
+    def reversed(self) -> OrientationTrajectory:
         """The same turns back."""
         return replace(self, trajectory=self.trajectory.reversed())
 
@@ -143,7 +143,7 @@ def rotation(
     degree: Literal[3, 5, 7] = 5,
     ends: Literal["rest", "free"] = "rest",
     stops: bool | Iterable[int] = False,
-) -> Turning:
+) -> OrientationTrajectory:
     """Orientations in time: the shortest turn between two, or smoothly through several.
 
     Between two orientations the body turns about one axis, by an angle that is a polynomial of the degree.
@@ -179,7 +179,7 @@ def rotation(
     ([0.0, 0.0, 0.9375], [0.0, 0.0, 0.5])
     """
     if not hasattr(rotations, "as_quat") or getattr(rotations, "single", False) or len(rotations) < 2:
-        raise InputError(f"Expected a SciPy Rotation of 2 orientations at least, got {shown(rotations)}.")
+        raise InputError(f"Expected a SciPy Rotation of 2 orientations at least, got {short_repr(rotations)}.")
     q = rotations.as_quat(scalar_first=True)
     if q.ndim != 2:
         raise InputError(f"Expected a SciPy Rotation of shape (K,), got {q.shape[:-1]}.")
@@ -195,14 +195,14 @@ def rotation(
     if len(q) == 2:
         # the quaternion a quarter of a circle ahead, which is half a turn
         at = positive("duration", duration) * np.arange(2.0) if times is None else times
-        half = through([[0.0], [angles[0] / 2]], at, 1.0, degree, ends, stops)
+        half = spline([[0.0], [angles[0] / 2]], at, 1.0, degree, ends, stops)
         axis = (rotations[1] * rotations[0].inv()).as_rotvec() / (angles[0] or 1.0)
-        return Turning(half, np.stack([q[0], product(np.append(0.0, axis), q[0])]))
+        return OrientationTrajectory(half, np.stack([q[0], product(np.append(0.0, axis), q[0])]))
     # of both signs, those on the same side
     flips = np.where(np.einsum("ki,ki->k", q[1:], q[:-1]) < 0, -1.0, 1.0)
     q = q * np.cumprod(np.append(1.0, flips))[:, None]
     when = centripetal(angles, positive("duration", duration)) if times is None else times
-    whole = through(q, when, 1.0, degree, ends, stops)
+    whole = spline(q, when, 1.0, degree, ends, stops)
     share = np.linspace(0.0, 1.0, _LOOKS)[:, None]
     knots = whole.knots
     size = np.linalg.norm(whole((knots[:-1] + share * np.diff(knots)).ravel(order="F")).q, axis=1)
@@ -214,4 +214,4 @@ def rotation(
             "stops.",
             size=float(size.min()),
         )
-    return Turning(whole, None)
+    return OrientationTrajectory(whole, None)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.dynamics.drive_train import Train
-from kic.errors import InputError, shown
+from kic.dynamics.drive_train import DriveTrain
+from kic.errors import InputError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries
@@ -27,7 +27,7 @@ _CORNER = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PathConstraints:
     """Limits lower ≤ A s̈ + B ṡ² + C ṡ + D ≤ upper at both ends of each interval of a path.
 
     Attributes
@@ -50,7 +50,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Along:
+class PathSamples:
     """A path cut into intervals, and a mechanism on it: what rows of limits are made of.
 
     Attributes
@@ -78,24 +78,24 @@ class Along:
         """What is known at the ends (L + 1, ...) at the start and the end of each interval (L, 2, ...)."""
         return np.stack([a[:-1], a[1:]], axis=1)
 
-    def velocity(self, limits: Any) -> Rows:
+    def velocity(self, limits: Any) -> PathConstraints:
         """Rows q′ ṡ."""
         lower, upper = self.naming.bounds("velocity", limits)
-        return Rows(self._words("velocity", self.naming), C=self.first, lower=lower, upper=upper)
+        return PathConstraints(self._words("velocity", self.naming), C=self.first, lower=lower, upper=upper)
 
-    def acceleration(self, limits: Any) -> Rows:
+    def acceleration(self, limits: Any) -> PathConstraints:
         """Rows q′ s̈ + q″ ṡ²."""
         lower, upper = self.naming.bounds("acceleration", limits)
         words = self._words("acceleration", self.naming)
-        return Rows(words, self.first, self.second, lower=lower, upper=upper)
+        return PathConstraints(words, self.first, self.second, lower=lower, upper=upper)
 
-    def effort(self, limits: Any, actuators: str | Iterable[str] | None = None) -> Rows:
+    def effort(self, limits: Any, actuators: str | Iterable[str] | None = None) -> PathConstraints:
         """Rows of efforts at the coordinates, or at actuators; see `terms`."""
         names, *terms = self.terms(actuators)
         of = self.naming if actuators is None else Naming(names, (0,) * len(names), len(names))
         lower, upper = of.bounds("effort", limits, rest=False)
         A, B, C, D = terms
-        return Rows(self._words("effort", of), A, B, C, D, lower, upper)
+        return PathConstraints(self._words("effort", of), A, B, C, D, lower, upper)
 
     def terms(
         self, actuators: str | Iterable[str] | None = None
@@ -125,7 +125,7 @@ class Along:
         return tuple(f"{what} of {label}" for label in of.labels)
 
 
-def along(path: Trajectory, mechanism: Mechanism | None, near: Configuration | None, s: np.ndarray) -> Along:
+def sample_path(path: Trajectory, mechanism: Mechanism | None, near: Configuration | None, s: np.ndarray) -> PathSamples:
     """A path cut at s (L + 1,), its knots among them, with a mechanism on it."""
     pieces: Piecewise = path.pieces.refined(s)
     first, second = (np.stack(pieces.limits(k), axis=1) for k in (1, 2))
@@ -139,16 +139,16 @@ def along(path: Trajectory, mechanism: Mechanism | None, near: Configuration | N
         )
     of = named(path, mechanism)
     if mechanism is None:
-        return Along(s, first, second, None, path.names or None, of)
+        return PathSamples(s, first, second, None, path.names or None, of)
     course = path.on(mechanism, s, near)
-    return Along(s, first, second, course.configuration, course.wrt, of)
+    return PathSamples(s, first, second, course.configuration, course.wrt, of)
 
 
 def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     """Names of the coordinates; where the path has none, those of the mechanism."""
     of = path.naming
     if mechanism is not None and not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {shown(mechanism)}.")
+        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
     if of.names or mechanism is None:
         return of
     names = mechanism.coordinate_names
@@ -160,17 +160,17 @@ def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     return Naming(names, (0,) * of.size, of.size)
 
 
-Hook = Callable[[Along], Rows]
+ConstraintFactory = Callable[[PathSamples], PathConstraints]
 
 
 def gathered(
-    of: Along,
+    of: PathSamples,
     velocity: Any = None,
     acceleration: Any = None,
     effort: Any = None,
     actuators: str | Iterable[str] | None = None,
-    rows: Hook | Iterable[Hook] = (),
-) -> Rows:
+    rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
+) -> PathConstraints:
     """All limits as one set of rows, checked and with full shapes; those without any limit are left out."""
     made = []
     if velocity is not None:
@@ -181,7 +181,7 @@ def gathered(
         made.append(of.effort(effort, actuators))
     elif actuators is not None:
         raise InputError("`actuators` were named without limits of `effort`.")
-    made += [_checked(hook, of) for hook in hooks_of(rows)]
+    made += [_checked(hook, of) for hook in constraint_factories(rows)]
     shape = len(of.s) - 1, 2
     names = tuple(name for one in made for name in one.names)
     parts = [
@@ -194,32 +194,32 @@ def gathered(
     ]
     held = (np.isfinite(parts[4]) | np.isfinite(parts[5])).any(axis=(0, 1))
     kept = tuple(name for name, there in zip(names, held, strict=True) if there)
-    return Rows(kept, *(part[:, :, held] for part in parts))
+    return PathConstraints(kept, *(part[:, :, held] for part in parts))
 
 
-def hooks_of(rows: Any) -> list[Any]:
+def constraint_factories(rows: Any) -> list[Any]:
     """Functions of further limits, one or several; None is none."""
     if rows is None or callable(rows):
         return [] if rows is None else [rows]
     return entries(rows)
 
 
-def _checked(hook: Any, of: Along) -> Rows:
+def _checked(hook: Any, of: PathSamples) -> PathConstraints:
     """Rows that a function of the user's makes of a path."""
     if not callable(hook):
         raise InputError(
-            f"Expected `rows` to be functions that take an Along and return Rows, got {shown(hook)}."
+            f"Expected `rows` to be functions that take an Along and return Rows, got {short_repr(hook)}."
         )
     made = hook(of)
-    if not isinstance(made, Rows):
-        raise InputError(f"Expected a function in `rows` to return Rows, got {shown(made)}.")
+    if not isinstance(made, PathConstraints):
+        raise InputError(f"Expected a function in `rows` to return Rows, got {short_repr(made)}.")
     shape = len(of.s) - 1, 2, len(made.names)
     for key in ("A", "B", "C", "D", "lower", "upper"):
         a = as_numbers(getattr(made, key))
         if a is None or a.dtype != np.float64 or not _fits(a, shape, finite=key in "ABCD"):
             raise InputError(
                 f"Expected `{key}` of the rows {', '.join(made.names)} to be numbers that broadcast to "
-                f"{shape}, got {shown(getattr(made, key)) if a is None else a.shape}.",
+                f"{shape}, got {short_repr(getattr(made, key)) if a is None else a.shape}.",
                 key=key,
             )
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
@@ -236,7 +236,7 @@ def _fits(a: np.ndarray, shape: tuple[int, ...], finite: bool) -> bool:
     return fits and bool(np.isfinite(a).all() if finite else not np.isnan(a).any())
 
 
-def impossible(rows: Rows, s: np.ndarray, letter: str) -> str | None:
+def impossible(rows: PathConstraints, s: np.ndarray, letter: str) -> str | None:
     """What says that a row fails at rest already: which, where and by how much; None if all can rest."""
     beyond = np.maximum(rows.D - rows.upper, rows.lower - rows.D)
     if not (beyond > 0).any():
@@ -254,7 +254,7 @@ _SPEEDS = np.array([0.5, 1.0, 1.5, 2.0])
 _ROUNDED, _NONE = 1e-7, 1e-12
 
 
-def voltage_rows(mechanism: Mechanism | None, limits: Any) -> Hook:
+def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
     """Rows of voltages of motors without inductance, for `fastest`.
 
     V = R τ/k_t + k_e u̇, of which the torque takes what efforts, rotors, damping and friction do.
@@ -269,7 +269,7 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> Hook:
             motors=tuple(slow),
         )
 
-    def rows(of: Along) -> Rows:
+    def rows(of: PathSamples) -> PathConstraints:
         c = of.configuration
         assert c is not None  # for the type checker: there is a mechanism
         joints = c.coefficients(train.joints, order=2, wrt=of.wrt)
@@ -290,7 +290,7 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> Hook:
         # dry friction is against the motion, which goes forth
         held = train.drop(train.dry(shafts, of.first) / train.torque_constant, still)
         A, B, C, D = (np.where(train.electrical, V, 0.0) for V in (*found[:3], found[3] + held))
-        return Rows(tuple(f"voltage of {name}" for name in train.names), A, B, C, D, lower, upper)
+        return PathConstraints(tuple(f"voltage of {name}" for name in train.names), A, B, C, D, lower, upper)
 
     return rows
 
@@ -307,7 +307,7 @@ def voltage_room(
     At both sides of each instant, as accelerations and jerks may jump there.
     """
     train, lower, upper = _limited(mechanism, limits)
-    of = along(trajectory, mechanism, near, t)
+    of = sample_path(trajectory, mechanism, near, t)
     assert of.configuration is not None  # for the type checker: there is a mechanism
     c = of.configuration
     ends = Configuration(c._model, (len(t) - 1, 2), of.both(c.state).reshape(-1, c.state.shape[-1]))
@@ -397,11 +397,11 @@ def shared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.stack([low, high], axis=1)[low <= high]
 
 
-def _limited(mechanism: Mechanism | None, limits: Any) -> tuple[Train, np.ndarray, np.ndarray]:
+def _limited(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrain, np.ndarray, np.ndarray]:
     """The motors, and limits (K,) of their voltages."""
     if mechanism is None:
         raise InputError("Voltages need a mechanism with motors: give the one that goes along.")
-    train = mechanism._model.train
+    train = mechanism._model.drive_train
     of = Naming(train.names, (0,) * len(train.names), len(train.names))
     lower, upper = of.bounds("voltage", limits, rest=False)
     plain = ~train.electrical & (np.isfinite(lower) | np.isfinite(upper))

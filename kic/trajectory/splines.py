@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.numerics import polynomials as piecewise
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import reals
@@ -57,7 +57,7 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     return Trajectory(piecewise.hermite(knots, np.array([q, *derivatives])), of)
 
 
-def through(
+def spline(
     points: Any,
     times: Any = None,
     duration: float = 1.0,
@@ -106,7 +106,7 @@ def through(
     of, q = _points(points)
     wanted = reals(degree)
     if wanted is None or wanted.ndim or wanted not in (3, 5, 7):
-        raise InputError(f"`degree` must be 3, 5 or 7, got {shown(degree)}.", name="degree")
+        raise InputError(f"`degree` must be 3, 5 or 7, got {short_repr(degree)}.", name="degree")
     choice("ends", ends, ("rest", "free"))
     knots = _spread(q, positive("duration", duration)) if times is None else _knots(times, len(q))
     at = [0, *_stops(stops, len(q)), len(q) - 1]
@@ -161,7 +161,7 @@ def _knots(times: Any, count: int) -> np.ndarray:
     a = reals(times)
     if a is None or a.shape != (count,):
         raise InputError(
-            f"Expected `times` to be {count} finite numbers, one for each point, got {shown(times)}."
+            f"Expected `times` to be {count} finite numbers, one for each point, got {short_repr(times)}."
         )
     if a[0] != 0 or (np.diff(a) <= 0).any():
         wrong = int(np.argmax(np.diff(a) <= 0))
@@ -197,5 +197,5 @@ def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
     # a list of True and False would be taken for points 1 and 0
     a = reals(list(stops)) if np.iterable(stops) else None
     if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
-        raise InputError(f"Expected `stops` to be points from 0 to {count - 1}, got {shown(stops)}.")
+        raise InputError(f"Expected `stops` to be points from 0 to {count - 1}, got {short_repr(stops)}.")
     return sorted({int(k) % count for k in a} - {0, count - 1})

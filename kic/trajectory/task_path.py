@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from kic.description.parts import Body
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.numerics.arrays import broadcast_batches, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.targets import reference_of
 
@@ -133,27 +133,27 @@ class TaskPath:
         What each row is measured by: a characteristic length, or 1.
     """
 
-    def __init__(self, model: Model, path: Any, t: np.ndarray) -> None:
+    def __init__(self, model: CompiledModel, path: Any, t: np.ndarray) -> None:
         # a trajectory, which is made on a higher floor, says what it is by name
         if hasattr(path, "courses"):
-            path = path.courses(model.drawing.coordinate_names)
+            path = path.courses(model.description.coordinate_names)
         if not isinstance(path, Mapping) or not path:
             raise InputError(
                 f"Expected `path` to be a Trajectory, or a dict of rows or bodies, each with its course, got "
-                f"{shown(path)}."
+                f"{short_repr(path)}."
             )
         self._model = model
         self._entries: list[_Entry] = []
         names: list[str] = []
         for name, course in path.items():
             if not isinstance(name, str):
-                raise InputError(f"Expected names of rows as keys of `path`, got {shown(name)}.")
+                raise InputError(f"Expected names of rows as keys of `path`, got {short_repr(name)}.")
             entry = _Entry(model, name, course, t)
             self._entries.append(entry)
             names += entry.names
         self.names = tuple(names)
         self.batch = broadcast_batches(**{e.name: e.batch for e in self._entries})
-        rows = model.rows(self.names, 1).answer.rows
+        rows = model.rows(self.names, 1).layout.rows
         scale = row_scales(model.tree, list(rows.source), model.length)
         self.scale = scale if rows.select is None else scale[rows.select]
 
@@ -175,11 +175,11 @@ class TaskPath:
             if value.shape[-1]:
                 there = self._model.values(e.valued, states)[:, : value.shape[-1]]
                 apart = _spread(value, shape) - there
-                rows = self._model.rows(e.valued, 1).answer.rows
+                rows = self._model.rows(e.valued, 1).layout.rows
                 missing.append(apart if turn is not None else rows.shortest(apart))
             if turn is not None:
                 question = self._model.pose(e.name)
-                p = question.answer.split(question.table(states), (len(states),))[0].reshape(-1, 4, 3)
+                p = question.layout.split(question.table(states), (len(states),))[0].reshape(-1, 4, 3)
                 # rows of p are the turned unit vectors: p is the transpose of the rotation
                 missing.append(vector_from_matrix(turn @ p[:, 1:]))
             parts.append(np.concatenate(missing, axis=-1))
@@ -197,10 +197,10 @@ def _spread(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 class _Entry:
     """The course of one name."""
 
-    def __init__(self, model: Model, name: str, course: Any, t: np.ndarray) -> None:
+    def __init__(self, model: CompiledModel, name: str, course: Any, t: np.ndarray) -> None:
         self.name = name
         self._last: tuple[float, Sample] | None = None
-        body = isinstance(model.drawing.parts.get(name), Body)
+        body = isinstance(model.description.parts.get(name), Body)
         given = course(float(t[0])) if callable(course) and not _is_pose(course) else course
         first = given[0] if isinstance(given, tuple) and given else given
         self.names: tuple[str, ...] = (name,)
@@ -229,7 +229,7 @@ class _Entry:
         self._made = self._valued(course, t)
         self.batch = self._made(float(t[0]))[0].shape[:-1]
         if isinstance(given, tuple) and self._states(given):
-            check_rates(name, model.rows((name,), 1).answer.rows.labels, self._made, t)
+            check_rates(name, model.rows((name,), 1).layout.rows.labels, self._made, t)
 
     def sample(self, time: float) -> Sample:
         """Value, turn, rate, acceleration at a time; the last is remembered."""
@@ -245,7 +245,7 @@ class _Entry:
         if a.ndim == 0 or a.shape[-1] != size or a.dtype != np.float64 or not np.isfinite(a).all():
             raise InputError(
                 f"Expected the {what} of '{self.name}' to be finite real numbers of shape (..., {size}), got "
-                f"{shown(value)}."
+                f"{short_repr(value)}."
             )
         return a
 
@@ -258,7 +258,7 @@ class _Entry:
             if a is None or a.ndim < 2 or a.shape[0] != len(t) or a.shape[-1] != size:
                 raise InputError(
                     f"Expected the course of '{self.name}' to be a function of time, or finite samples of "
-                    f"shape ({len(t)}, ..., {size}), one for each time; got {shown(course)}."
+                    f"shape ({len(t)}, ..., {size}), one for each time; got {short_repr(course)}."
                 )
             from scipy.interpolate import make_interp_spline
 
@@ -303,7 +303,7 @@ class _Entry:
                 if not isinstance(found, tuple) or not 2 <= len(found) <= 4 or not _is_pose(found[0]):
                     raise InputError(
                         f"Expected the function of '{self.name}' to return (pose, rate) or (pose, rate, "
-                        f"acceleration), its rates as rows {', '.join(self.names)}; got {shown(found)}."
+                        f"acceleration), its rates as rows {', '.join(self.names)}; got {short_repr(found)}."
                     )
                 pose = found[0]
                 rotation = pose.rotation if self.whole else pose

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet
-from kic.errors import InputError, shown
+from kic.display import Summary
+from kic.errors import InputError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import reals
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory.path_constraints import (
-    Along,
-    Hook,
-    Rows,
-    along,
+    PathSamples,
+    ConstraintFactory,
+    PathConstraints,
+    sample_path,
     gathered,
-    hooks_of,
+    constraint_factories,
     impossible,
     voltage_rows,
 )
@@ -93,9 +93,9 @@ class TimeOptimal:
         """The limit that holds the motion back on each of the L intervals: the one with the least slack."""
         return tuple(self.names[n] for n in np.argmin(self.slack.min(axis=1), axis=1).tolist())
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled account of what holds the motion back, to print or to show."""
-        sheet = Sheet(
+        sheet = Summary(
             f"the fastest way: duration {self.trajectory.duration:.6g}, {len(self.acceleration)} intervals, "
             f"limits exceeded by {max(0.0, -float(self.slack.min())):.1e} of themselves at their ends, "
             f"{self.excess:.1e} between"
@@ -107,10 +107,10 @@ class TimeOptimal:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def fastest(
@@ -120,7 +120,7 @@ def fastest(
     acceleration: Any = None,
     effort: Any = None,
     actuators: str | Iterable[str] | None = None,
-    rows: Hook | Iterable[Hook] = (),
+    rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
     near: Configuration | None = None,
     start_speed: float = 0.0,
     end_speed: float = 0.0,
@@ -179,9 +179,9 @@ def fastest(
     check_way(path)
     ends = [_speed("start_speed", start_speed), _speed("end_speed", end_speed)]
     s = grid_of(path, grid, clustered=True)
-    of = along(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
+    of = sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
     _check_moves(of)
-    hooks = hooks_of(rows)
+    hooks = constraint_factories(rows)
     if voltage is not None:
         hooks.append(voltage_rows(mechanism, voltage))
     limits, middle = _parted(gathered(of, velocity, acceleration, effort, actuators, hooks))
@@ -213,15 +213,15 @@ def fastest(
     return found
 
 
-def _parted(rows: Rows) -> tuple[Rows, Rows]:
+def _parted(rows: PathConstraints) -> tuple[PathConstraints, PathConstraints]:
     """Rows over halves of intervals as those at the ends of the whole ones, and those in their middles."""
     parts = [np.asarray(a) for a in (rows.A, rows.B, rows.C, rows.D, rows.lower, rows.upper)]
     ends = [np.stack([a[::2, 0], a[1::2, 1]], axis=1) for a in parts]
     middles = [np.stack([a[::2, 1], a[1::2, 0]], axis=1) for a in parts]
-    return Rows(rows.names, *ends), Rows(rows.names, *middles)
+    return PathConstraints(rows.names, *ends), PathConstraints(rows.names, *middles)
 
 
-def _values(rows: Rows, speed: np.ndarray, u: np.ndarray) -> np.ndarray:
+def _values(rows: PathConstraints, speed: np.ndarray, u: np.ndarray) -> np.ndarray:
     """What is limited (L, 2, R) for speeds (L, 2) or (L, 1) and accelerations (L,)."""
     v = speed[:, :, None]
     values: np.ndarray = rows.A * u[:, None, None] + rows.B * v**2 + rows.C * v + rows.D
@@ -238,11 +238,11 @@ def _slack(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
 def _speed(key: str, value: Any) -> float:
     a = reals(value)
     if a is None or a.shape != () or a < 0:
-        raise InputError(f"Expected `{key}` to be a number of at least 0, got {shown(value)}.", key=key)
+        raise InputError(f"Expected `{key}` to be a number of at least 0, got {short_repr(value)}.", key=key)
     return float(a)
 
 
-def _check_moves(of: Along) -> None:
+def _check_moves(of: PathSamples) -> None:
     """Refuse a path that stands still somewhere: its parameter says nothing of the way there."""
     size = np.abs(of.first).max(axis=(0, 1), initial=0.0)
     if not size.any():
@@ -260,7 +260,7 @@ def _check_moves(of: Along) -> None:
 class _Phase:
     """Rows of limits over the plane of s and ṡ."""
 
-    def __init__(self, s: np.ndarray, rows: Rows, end: float) -> None:
+    def __init__(self, s: np.ndarray, rows: PathConstraints, end: float) -> None:
         self.s, self.step, self.rows, self.end = s, np.diff(s), rows, end
         self.lower, self.upper = rows.lower.copy(), rows.upper.copy()
         # limits of the speed alone are met at the start of the next interval
@@ -389,7 +389,7 @@ class _Phase:
             ranges=ranges,
         )
 
-    def _at(self, interval: slice) -> Rows:
+    def _at(self, interval: slice) -> PathConstraints:
         r = self.rows
         parts = (np.asarray(a)[interval] for a in (r.A, r.B, r.C, r.D, r.lower, r.upper))
-        return Rows(r.names, *parts)
+        return PathConstraints(r.names, *parts)

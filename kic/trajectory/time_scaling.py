@@ -13,15 +13,15 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.display import ROUNDOFF
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.polynomials import allowed
 from kic.trajectory.path_constraints import (
-    Hook,
-    Rows,
-    along,
+    ConstraintFactory,
+    PathConstraints,
+    sample_path,
     gathered,
-    hooks_of,
+    constraint_factories,
     impossible,
     named,
     shared,
@@ -38,7 +38,7 @@ def uniform(
     jerk: Any = None,
     effort: Any = None,
     actuators: str | Iterable[str] | None = None,
-    rows: Hook | Iterable[Hook] = (),
+    rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
     near: Configuration | None = None,
     samples: int = 201,
     voltage: Any = None,
@@ -95,11 +95,11 @@ def uniform(
             share = _share(trajectory.extremes(order), of.bounds(key, limits))
             top = min(top, share ** (-1 / order) if share else np.inf)
     s = grid_of(trajectory, samples, clustered=False)
-    made = Rows(())
+    made = PathConstraints(())
     room = np.array([[0.0, np.inf]])
-    hooks = hooks_of(rows)
+    hooks = constraint_factories(rows)
     if effort is not None or actuators is not None or hooks:
-        made = gathered(along(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks)
+        made = gathered(sample_path(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks)
         room = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
     if voltage is not None:
         room = shared(room, voltage_room(trajectory, mechanism, near, s, voltage))
@@ -119,7 +119,7 @@ def uniform(
     return trajectory.scaled(1 / fastest)
 
 
-def _quadratics(made: Rows) -> list[list[np.ndarray]]:
+def _quadratics(made: PathConstraints) -> list[list[np.ndarray]]:
     """Coefficients of upper − (B r² + C r + D) and of (B r² + C r + D) − lower, where there are limits."""
     found = []
     for sign, limit in ((-1.0, made.upper), (1.0, made.lower)):
@@ -140,7 +140,7 @@ def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.nd
 def check_way(trajectory: Any) -> None:
     """A trajectory that takes time, or an error."""
     if not isinstance(trajectory, Trajectory):
-        raise InputError(f"Expected a Trajectory, got {shown(trajectory)}.")
+        raise InputError(f"Expected a Trajectory, got {short_repr(trajectory)}.")
     if not trajectory.duration:
         raise InputError("A trajectory of a single instant has no time to scale: it goes nowhere.")
 
@@ -148,7 +148,7 @@ def check_way(trajectory: Any) -> None:
 def grid_of(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
     """Ends (L + 1,) of intervals of a path, all of its knots among them; `clustered` at its two ends."""
     if not isinstance(count, int | np.integer) or isinstance(count, bool | np.timedelta64) or count < 3:
-        raise InputError(f"Expected a grid of at least 3 points, got {shown(count)}.")
+        raise InputError(f"Expected a grid of at least 3 points, got {short_repr(count)}.")
     share = np.linspace(0.0, 1.0, int(count))
     base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)
     knots = path.pieces.knots

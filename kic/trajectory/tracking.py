@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet, member
-from kic.errors import InputError, PostureError, SingularError, shown
-from kic.kinematics.state import advance, way
+from kic.display import Summary, member
+from kic.errors import InputError, ConfigurationError, SingularError, short_repr
+from kic.kinematics.state import integrate, difference
 from kic.numerics.arrays import broadcast_batches, reals
-from kic.operational_space.redundancy import ResolutionEvaluator, resolve, tree_rates
+from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import Aim
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import draw_plots, motion_panels, one_line, part_panels
-from kic.position import beginning
+from kic.position import initial_states
 from kic.trajectory.task_path import TaskPath
-from kic.transfer.compiled_model import Model
+from kic.transfer.compiled_model import CompiledModel
 
 # rows at which a posture counts as put on the path, of their scale; and how near rounding lets it come
 MET, ENOUGH = 1e-11, 1e-14
@@ -32,7 +32,7 @@ MOST_STEPS = 400
 _STEP = 1e-40
 
 
-class Following:
+class TrackingResult:
     """A path that was followed: postures, rates, and what was missed; made by `Mechanism.follow`.
 
     Attributes
@@ -112,7 +112,7 @@ class Following:
         """
         found = reals(period)
         if found is None or found.ndim or not found > 0:
-            raise InputError(f"Expected `period` to be a positive time, got {shown(period)}.")
+            raise InputError(f"Expected `period` to be a positive time, got {short_repr(period)}.")
         cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
         times = self.t[0] + found * np.arange(cycles + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
@@ -124,7 +124,7 @@ class Following:
         tree = self.configuration._model.tree
         states = self.configuration.state[places]
         size = states.shape[-1]
-        moved = way(tree, states[:-1].reshape(-1, size), states[1:].reshape(-1, size))
+        moved = difference(tree, states[:-1].reshape(-1, size), states[1:].reshape(-1, size))
         if tree.to_coordinates is not None:
             moved = moved[:, tree.to_coordinates]
         return moved.reshape(cycles, *self.batch[1:], tree.size)
@@ -152,7 +152,7 @@ class Following:
             Without Matplotlib.
         """
         c, which = self.configuration, (slice(None), *one_line(self.batch[1:], member))
-        drawing = c._model.drawing
+        drawing = c._model.description
         # turns have no values: their rows are seen in the error alone
         valued = [row for row in self.task if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
         panels = part_panels(drawing, c, valued, which)
@@ -161,9 +161,9 @@ class Following:
         panels += motion_panels(drawing, self.coordinates, self.qd[which], 1)
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled account, to print or to show."""
-        sheet = Sheet(
+        sheet = Summary(
             f"{', '.join(self.task)} followed from t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} times"
         )
         if 0 in self.batch:
@@ -179,21 +179,21 @@ class Following:
             sheet.say(remark)
         if index is not None:
             c = self.configuration
-            names = c.coordinates if c._model.direct else c._model.tree.columns
+            names = c.coordinates if c._model.is_open_chain else c._model.tree.columns
             phi = np.moveaxis(self.phi, 0, -2)[index]
             ends = np.stack([phi[0], phi[-1], phi[-1] - phi[0], np.ptp(phi, axis=0)], axis=-1)
             sheet.matrix("coordinates", names, ["start", "end", "end − start", "range"], ends)
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def follow(
-    model: Model,
+    model: CompiledModel,
     path: Any,
     t: Any,
     near: Configuration | None,
@@ -204,21 +204,21 @@ def follow(
     exact: bool,
     wrt: str | Iterable[str] | None,
     tolerance: float,
-) -> Following:
+) -> TrackingResult:
     """Follow a path; see `Mechanism.follow`."""
-    model.only_real("Following a path", "Ask resolve() at postures made by at().")
+    model.require_real("Following a path", "Ask resolve() at postures made by at().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
-        raise InputError(f"Expected `t` to be two times or more, each later than the last, got {shown(t)}.")
+        raise InputError(f"Expected `t` to be two times or more, each later than the last, got {short_repr(t)}.")
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
-        raise InputError(f"Expected `gain` to be a number (1/time), not negative, got {shown(gain)}.")
+        raise InputError(f"Expected `gain` to be a number (1/time), not negative, got {short_repr(gain)}.")
     if not isinstance(exact, bool):
-        raise InputError(f"Expected `exact` to be True or False, got {shown(exact)}.")
+        raise InputError(f"Expected `exact` to be True or False, got {short_repr(exact)}.")
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
-        raise InputError(f"Expected `tolerance` to be between 1e-13 and 1e-3, got {shown(tolerance)}.")
+        raise InputError(f"Expected `tolerance` to be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     course = TaskPath(model, path, times)
-    start, around = beginning(model, near)
+    start, around = initial_states(model, near)
     runner = _Runner(model, course, weight, secondary, damping, wrt)
     shape = broadcast_batches(
         near=around, path=course.batch, weight=runner.f.weighting.batch, **runner.aim.batches
@@ -251,18 +251,18 @@ def follow(
         motion["udd"] = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
     law: Law = "consistent"
     r = resolve(c, course.names, motion, weight, law, secondary, damping, wrt, "raise")
-    return Following(times, c, r.task, r.coordinates, (r.qd, r.qdd), error, r.damping)
+    return TrackingResult(times, c, r.task, r.coordinates, (r.qd, r.qdd), error, r.damping)
 
 
 class _Runner:
     """The law of rates with what it is asked of, between two times and at one."""
 
     def __init__(
-        self, model: Model, course: TaskPath, weight: Weight, secondary: Any, damping: Damping, wrt: Any
+        self, model: CompiledModel, course: TaskPath, weight: Weight, secondary: Any, damping: Damping, wrt: Any
     ) -> None:
         self.model, self.course, self.weight, self.wrt = model, course, weight, wrt
         self.damping, self.secondary = damping, secondary
-        self.f = ResolutionEvaluator(model, course.names, weight, "consistent", damping, wrt, order=1)
+        self.f = RedundancyEvaluator(model, course.names, weight, "consistent", damping, wrt, order=1)
         self.aim = Aim(secondary, len(self.f.coordinates))
         if self.aim.varies:
             raise InputError(
@@ -281,7 +281,7 @@ class _Runner:
         if self.f.weighting.batch and self.f.weighting.batch != shape:
             M = len(self.f.coordinates)
             whole = np.broadcast_to(self.f.weighting.matrix, (*shape, M, M))
-            self.f = ResolutionEvaluator(
+            self.f = RedundancyEvaluator(
                 self.model, self.course.names, whole, "consistent", self.damping, self.wrt, order=1
             )
 
@@ -315,7 +315,7 @@ class _Runner:
                 raise SingularError(f"At t = {time:g}: {error.message}", **error.numbers) from error
             if not tree.balls:
                 return rates.ravel()
-            return advance(tree, here.astype(complex), 1j * _STEP * rates).imag.ravel() / _STEP
+            return integrate(tree, here.astype(complex), 1j * _STEP * rates).imag.ravel() / _STEP
 
         solver = DOP853(slope, start, states.ravel(), end, rtol=tolerance, atol=tolerance * 1e-2)
         said: str | None = "its steps become too short."
@@ -324,7 +324,7 @@ class _Runner:
             if solver.status != "running":
                 break
         if solver.status != "finished":
-            raise PostureError(
+            raise ConfigurationError(
                 f"The path can not be followed beyond t = {solver.t:g}: {said} The task may be near a "
                 "singular posture there; give `damping`, another secondary objective, or more times.",
                 time=float(solver.t),
@@ -336,11 +336,11 @@ class _Runner:
         if self.closure is None or not len(states):
             return states
         states, left = self.closure.newton(states, self.closure.goal(np.zeros((len(states), 0))))
-        why = self.closure.judge(states, left)
+        why = self.closure.failure_reasons(states, left)
         if any(why):
             k = next(k for k, one in enumerate(why) if one)
-            raise PostureError(
-                f"Loops of '{self.model.drawing.name}' do not close{self._which(k)} at t = {time:g}: "
+            raise ConfigurationError(
+                f"Loops of '{self.model.description.name}' do not close{self._which(k)} at t = {time:g}: "
                 f"{why[k]}. Give more times, or begin nearer to the path.",
                 time=time,
             )
@@ -363,7 +363,7 @@ class _Runner:
             # no turn of more than half a radian at once
             large = np.abs(step / self.model.transfer(()).column_scale).max(axis=1, initial=0.0)
             step = step * (share / np.maximum(1.0, 2 * large))[:, None]
-            tried = self._closed(advance(tree, states, step), time)
+            tried = self._closed(integrate(tree, states, step), time)
             missing = course.error(tried, time, self.shape)
             now = np.abs(missing / scale).max(axis=1, initial=0.0)
             better = going & (now < left)
@@ -375,8 +375,8 @@ class _Runner:
         lost = np.where(damped, 0.0, left)
         if (lost > MET).any():
             k = int(np.argmax(lost))
-            raise PostureError(
-                f"'{self.model.drawing.name}' does not reach its path{self._which(k)} at t = {time:g}: "
+            raise ConfigurationError(
+                f"'{self.model.description.name}' does not reach its path{self._which(k)} at t = {time:g}: "
                 f"{left[k]:.1e} left, of its length or in radians, where no step brings it closer. Begin "
                 "nearer to the path with `near`, give more times, or `damping`, which says what it misses.",
                 time=time,
@@ -391,4 +391,4 @@ class _Runner:
 
 def _unit(tree: Any, states: np.ndarray) -> np.ndarray:
     """States with the quaternions of balls brought to unit length."""
-    return advance(tree, states, np.zeros((len(states), tree.size))) if tree.balls else states
+    return integrate(tree, states, np.zeros((len(states), tree.size))) if tree.balls else states

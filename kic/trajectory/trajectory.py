@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Sheet
-from kic.dynamics.drive_train import Drive
-from kic.errors import InputError, shown, unknown
+from kic.display import Summary
+from kic.dynamics.drive_train import MotorDemand
+from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.scales import rate_unit, row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
-from kic.numerics.arrays import as_numbers, numbers, reals, trailing
+from kic.numerics.arrays import as_numbers, numbers, reals, as_array
 from kic.numerics.polynomials import Piecewise
 from kic.plotting.figures import Picture
 from kic.plotting.plots import ORDERS, by_unit, draw_plots, motion_panels
@@ -78,7 +78,7 @@ class Naming:
         if self.names:
             raise InputError(
                 f"Expected `{key}` by name, as the others, {{{', '.join(map(repr, self.names))}}}, got "
-                f"{shown(value)}."
+                f"{short_repr(value)}."
             )
         return _finite(key, value, (*front, self.size))
 
@@ -114,14 +114,14 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
     """Names and widths of what is given first: a dict of values of a rank, or of rank + 1; or an array."""
     if isinstance(value, Mapping):
         if not value or not all(isinstance(name, str) for name in value):
-            raise InputError(f"Expected `{key}` to give coordinates by name, got {shown(value)}.")
+            raise InputError(f"Expected `{key}` to give coordinates by name, got {short_repr(value)}.")
         widths = []
         for name, given in value.items():
             a = as_numbers(given)
             if a is None or a.ndim not in (rank, rank + 1) or 0 in a.shape:
                 shapes = ("a number", "a list of numbers") if rank == 0 else ("(K,)", "(K, w) numbers")
                 raise InputError(
-                    f"Expected `{key}[{name!r}]` to be {shapes[0]} or {shapes[1]}, got {shown(given)}."
+                    f"Expected `{key}[{name!r}]` to be {shapes[0]} or {shapes[1]}, got {short_repr(given)}."
                 )
             widths.append(0 if a.ndim == rank else a.shape[-1])
         return Naming(tuple(value), tuple(widths), sum(max(w, 1) for w in widths))
@@ -129,7 +129,7 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
     if a is None or a.ndim != rank + 1 or 0 in a.shape:
         shape = "(M,)" if rank == 0 else "(K, M)"
         raise InputError(
-            f"Expected `{key}` to be numbers {shape}, or a dict of them by name, got {shown(value)}.", key=key
+            f"Expected `{key}` to be numbers {shape}, or a dict of them by name, got {short_repr(value)}.", key=key
         )
     return Naming((), (), a.shape[-1])
 
@@ -139,7 +139,7 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     if a is None or a.shape != shape or a.dtype != np.float64:
         raise InputError(
             f"Expected `{key}` to be finite numbers of shape {shape}, got "
-            f"{shown(value) if a is None else a.shape}.",
+            f"{short_repr(value) if a is None else a.shape}.",
             key=key,
         )
     return a
@@ -151,14 +151,14 @@ def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.n
     if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
         raise InputError(
             f"Expected `{key}` to be a number, ({size},) numbers, or (2, {size}) lower and upper ones, got "
-            f"{shown(value)}.",
+            f"{short_repr(value)}.",
             key=key,
         )
     lower, upper = a if a.shape == (2, size) else (-np.broadcast_to(a, size), np.broadcast_to(a, size))
     if not (lower < upper).all() or (rest and not ((lower <= 0) & (upper >= 0)).all()):
         raise InputError(
             f"Expected limits of `{key}` to be positive, or a lower one below an upper one"
-            f"{' with 0 between them' if rest else ''}, got {shown(value)}.",
+            f"{' with 0 between them' if rest else ''}, got {short_repr(value)}.",
             key=key,
         )
     return lower, upper
@@ -174,7 +174,7 @@ class Motion(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Course:
+class SampledMotion:
     """A mechanism on its way along a trajectory; made by `Trajectory.on`.
 
     Attributes
@@ -239,11 +239,11 @@ class Course:
         [19.62, 4.905]
         """
         if actuators is None:
-            return self.configuration.dynamics(wrt=self.wrt).effort(self.motion.qd, self.motion.qdd)
+            return self.configuration.dynamics(wrt=self.wrt).inverse_dynamics(self.motion.qd, self.motion.qdd)
         moved = self.of(actuators)
-        return self.configuration.dynamics(wrt=actuators).effort(moved.qd, moved.qdd)
+        return self.configuration.dynamics(wrt=actuators).inverse_dynamics(moved.qd, moved.qdd)
 
-    def drive(self) -> Drive:
+    def drive(self) -> MotorDemand:
         """What the motors do: speeds, torques, currents and voltages (T, K) of each (eqs 2-238 to 2-240).
 
         Raises
@@ -277,7 +277,7 @@ class Course:
         Picture
             Its ``axes`` are a tuple, one for each panel.
         """
-        drawing = self.configuration._model.drawing
+        drawing = self.configuration._model.description
         names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names")
         rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
         panels = [
@@ -394,7 +394,7 @@ class Trajectory:
     def _times(self, t: Any) -> np.ndarray:
         times = numbers("t", t)
         if times.dtype == object or not np.isfinite(times).all():
-            raise InputError(f"Expected times to be finite numbers, got {shown(t)}.")
+            raise InputError(f"Expected times to be finite numbers, got {short_repr(t)}.")
         return times
 
     def _moments(self, t: Any) -> np.ndarray:
@@ -408,7 +408,7 @@ class Trajectory:
 
     def inputs(self, q: Any) -> Any:
         """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
-        return self.naming.inputs(trailing("q", q, self.size, finite=False))
+        return self.naming.inputs(as_array("q", q, self.size, finite=False))
 
     @property
     def rests(self) -> bool:
@@ -417,7 +417,7 @@ class Trajectory:
         size = np.abs(self.extremes(1)).max(axis=0)
         return bool((np.abs([rates[0][0], rates[1][-1]]) <= _ROUNDED * size).all())
 
-    def courses(self, names: Iterable[str] | None = None) -> dict[str, Callable[[Any], Motion]]:
+    def sampled(self, names: Iterable[str] | None = None) -> dict[str, Callable[[Any], Motion]]:
         """The same by name, as functions of time: what `Mechanism.follow` and `kic.simulate` make of it.
 
         Parameters
@@ -459,7 +459,7 @@ class Trajectory:
 
         return {name: course(name) for name in of.names}
 
-    def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> Course:
+    def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> SampledMotion:
         """What a mechanism does on the way: its postures, and all that can be asked of them.
 
         Parameters
@@ -495,7 +495,7 @@ class Trajectory:
         times = self._moments(t)
         motion = self(times)
         where = mechanism.path(self.inputs(motion.q), near=near)
-        course = Course(times, where, motion, self.names or None)
+        course = SampledMotion(times, where, motion, self.names or None)
         wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=course.wrt).quasi
         if wrong:
             raise InputError(
@@ -597,7 +597,7 @@ class Trajectory:
             return [""] * self.size
         instance("mechanism", mechanism, Mechanism)
         names = self.names or mechanism.coordinate_names
-        rows = [row for name in names for row in mechanism._model.rows(name, 1).answer.rows.labels]
+        rows = [row for name in names for row in mechanism._model.rows(name, 1).layout.rows.labels]
         if len(rows) != self.size:
             raise InputError(
                 f"This trajectory has {self.size} coordinates, and '{mechanism.name}' has {len(rows)} rows "
@@ -605,9 +605,9 @@ class Trajectory:
             )
         return [row_unit(mechanism, row) for row in rows]
 
-    def sheet(self) -> Sheet:
+    def summary(self) -> Summary:
         """Labelled account of its ends and extremes, to print or to show."""
-        sheet = Sheet(
+        sheet = Summary(
             f"trajectory of {', '.join(self.naming.labels)}: duration {self.duration:.5g}, "
             f"{len(self.pieces.coefficients)} polynomials of degree {self.pieces.coefficients.shape[1] - 1}"
         )
@@ -619,10 +619,10 @@ class Trajectory:
         return sheet
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.summary().html()
 
 
 def _order(order: Any) -> int:
@@ -635,5 +635,5 @@ def positive(name: str, value: Any, what: str = "a positive number") -> float:
     a = reals(value)
     if a is None or a.shape != () or not _SHORTEST <= a <= _LONGEST:
         span = f" from {_SHORTEST:g} to {_LONGEST:g}" if a is not None and a.shape == () and a > 0 else ""
-        raise InputError(f"Expected `{name}` to be {what}{span}, got {shown(value)}.", name=name)
+        raise InputError(f"Expected `{name}` to be {what}{span}, got {short_repr(value)}.", name=name)
     return float(a)

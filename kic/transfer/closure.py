@@ -17,16 +17,16 @@ from kic.errors import InputError
 from kic.kernels.layout import DISTANCE, PRISMATIC
 from kic.kinematics.closure_rows import facing_items
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import RowsQuestion
-from kic.kinematics.state import advance, gaps
+from kic.kinematics.queries import OutputQuery
+from kic.kinematics.state import integrate, distance
 from kic.transfer.constraint_system import moving
-from kic.transfer.coordinate_transfer import TRIES, Transfer
+from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
 STEPS = 50
 # residual, relative to the characteristic length, at which a posture counts as closed
-CLOSED = 1e-12
+CLOSURE_RTOL = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
-DRIFT = 1e-9
+DRIFT_RTOL = 1e-9
 # error of interpolation at the ends and the middle of an interval (as in kernels.closing), with a margin for
 # goals that turn
 CUBIC = 0.0081 * 2.25
@@ -46,19 +46,19 @@ class Closure:
         first of the nine rows of their orientation.
     """
 
-    def __init__(self, transfer: Transfer, held: tuple[tuple[str, int, int], ...] = ()) -> None:
+    def __init__(self, transfer: CoordinateTransfer, held: tuple[tuple[str, int, int], ...] = ()) -> None:
         self.transfer = transfer
         self.held = held
         self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
-        tied: list[Joint | Contact] = [*tree.cuts, *tree.drawing.touching]
+        tied: list[Joint | Contact] = [*tree.cuts, *tree.description.closed_contacts]
         facing = [(item, joint.name) for joint in tied for item in facing_items(tree, joint)]
-        self._facing_of = [tree.drawing.said(name) for _, name in facing]
+        self._facing_of = [tree.description.describe(name) for _, name in facing]
         self._facing = (
-            RowsQuestion(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
+            OutputQuery(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
         )
         # a loop much smaller than the mechanism closes no better than its places are known
-        self.limit = max(CLOSED, _DIGITS * transfer.length / transfer.system.smallest)
+        self.limit = max(CLOSURE_RTOL, _DIGITS * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, 1] != PRISMATIC
         self._round = [
             k
@@ -85,7 +85,7 @@ class Closure:
         t = self.transfer
         return not (self._round or self.held or t.tolerance or t.choice is None)
 
-    def arrive(
+    def newton_local(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return closed states (B, S) at targets that are near, and a mask (B,) of those that arrived.
@@ -109,12 +109,12 @@ class Closure:
         """
         if not self.compiled:
             return start.copy(), np.zeros(len(start))
-        return self.transfer.arrive(start, target, choice, tries)
+        return self.transfer.newton_local(start, target, choice, tries)
 
-    def find(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def newton_global(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
         states, residual = self.newton(start, self.goal(target))
-        return states, residual * self.transfer.length, self.judge(states, residual)
+        return states, residual * self.transfer.length, self.failure_reasons(states, residual)
 
     def proved(
         self, states: np.ndarray, steps: np.ndarray, values: np.ndarray, G: np.ndarray, left: np.ndarray
@@ -205,7 +205,7 @@ class Closure:
         t, states = self.transfer, states[known].real
         values, G = self.rows(states)
         missing = np.abs(values[:, t.first :])
-        open_ = missing.max(axis=1, initial=0.0) > max(DRIFT, self.limit, t.tolerance)
+        open_ = missing.max(axis=1, initial=0.0) > max(DRIFT_RTOL, self.limit, t.tolerance)
         flipped = np.array([bool(why) for why in self.flipped(states)], dtype=bool)
         if open_.any() or flipped.any():
             first = int(np.argmax(open_ | flipped))
@@ -215,10 +215,10 @@ class Closure:
             why = (
                 self.flipped(states[[first]])[0]
                 if flipped[first]
-                else (f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT:g} is allowed)")
+                else (f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT_RTOL:g} is allowed)")
             )
             raise InputError(
-                f"Expected a closed state of '{t.tree.drawing.name}'{which}, but {why}. Close it with at(), "
+                f"Expected a closed state of '{t.tree.description.name}'{which}, but {why}. Close it with at(), "
                 "give states as Configuration.state has them, or integrate more finely.",
                 failed=known[open_ | flipped].tolist(),
                 joint=joint,
@@ -243,7 +243,7 @@ class Closure:
         values, G = self.rows(states)
         kept = self._kept(G)
         G = G * kept[:, :, None]
-        error = self.miss(goal, values) * kept
+        error = self.residual(goal, values) * kept
         left = np.linalg.norm(error, axis=1)
         going = np.ones(len(states), dtype=bool)
         for _ in range(STEPS):
@@ -261,10 +261,10 @@ class Closure:
                 todo = active[~moved]
                 if not todo.size:
                     break
-                tried = advance(tree, states[todo], damping * step[~moved] * t.column_scale)
+                tried = integrate(tree, states[todo], damping * step[~moved] * t.column_scale)
                 v, g = self.rows(tried)
                 g = g * kept[todo, :, None]
-                e = self.miss(goal[todo], v) * kept[todo]
+                e = self.residual(goal[todo], v) * kept[todo]
                 n = np.linalg.norm(e, axis=1)
                 better = n < left[todo]
                 k = todo[better]
@@ -279,7 +279,7 @@ class Closure:
             # where no step brings it closer none will later
             going[active[~moved]] = False
             if within is not None:
-                off = gaps(tree, began[active], states[active], t.column_scale).max(axis=1, initial=0.0)
+                off = distance(tree, began[active], states[active], t.column_scale).max(axis=1, initial=0.0)
                 going[active] &= off <= within[active]
         if t.tolerance:
             others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
@@ -297,13 +297,13 @@ class Closure:
             kept[b, t.independent(G[b])] = 1
         return kept
 
-    def miss(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def residual(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
         """What is left to the goal; angles of cut joints are known but for full turns."""
         error = goal - values
         error[:, self._round] = np.remainder(error[:, self._round] + np.pi, 2 * np.pi) - np.pi
         return error
 
-    def judge(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
+    def failure_reasons(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
         """Why members are not closed; '' for those that are."""
         reasons = [
             "" if left <= self.limit else self._left(states[b], left) for b, left in enumerate(residual)
@@ -347,7 +347,7 @@ class Closure:
         """Which joint of each member is closed the wrong way round; '' for none."""
         if self._facing is None or not len(states):
             return [""] * len(states)
-        values = self._facing.answer.split(self._facing.table(states), (len(states),))[0]
+        values = self._facing.layout.split(self._facing.table(states), (len(states),))[0]
         worst = np.argmin(values, axis=1)
         return [
             f"{self._facing_of[k]} closed the wrong way round: its two axes oppose each other"

@@ -13,28 +13,28 @@ from functools import cached_property
 import numpy as np
 
 from kic.errors import InputError, SingularError
-from kic.kernels.layout import GEAR, PRISMATIC
+from kic.kernels.layout import LINEAR_TERM, PRISMATIC
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.state import advance
+from kic.kinematics.state import integrate
 from kic.transfer.closure import condition
-from kic.transfer.constraint_system import NEVER_MIND, Answer, TransferQuestion, closure_rows
-from kic.transfer.coordinate_transfer import Transfer
+from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL, TransferResult, TransferQuery, closure_rows
+from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # Newton is exact to first order after one step; the others refine what was rounded
 _REFINEMENTS = 3
 _EPS = float(np.finfo(float).eps)
 
 
-class SteppedTransfer(Transfer):
+class ComplexStepTransfer(CoordinateTransfer):
     """A transfer of a drawing that carries a complex step; it answers only what closes with the step, too."""
 
     def answer(
         self,
-        question: TransferQuestion,
+        question: TransferQuery,
         states: np.ndarray,
         applied: np.ndarray | None = None,
-        out: Answer | None = None,
-    ) -> Answer:
+        out: TransferResult | None = None,
+    ) -> TransferResult:
         """Answers of a question at states (B, S), every member looked at; see `Transfer.answer`.
 
         Raises
@@ -68,7 +68,7 @@ class SteppedTransfer(Transfer):
         for _ in range(_REFINEMENTS):
             missing = (goal / self.scale - values).imag
             step = np.linalg.solve(R, np.swapaxes(Q, 1, 2) @ missing[..., None])[..., 0]
-            states, moved = advance(self.tree, states, 1j * step * self.column_scale), moved + step
+            states, moved = integrate(self.tree, states, 1j * step * self.column_scale), moved + step
             values = self._scaled(states)[0]
         size = np.abs(moved).max(axis=1, initial=0.0) + np.abs((goal / self.scale).imag).max(
             axis=1, initial=0.0
@@ -86,7 +86,7 @@ class SteppedTransfer(Transfer):
         """The largest step in what is drawn, lengths as shares of the smallest loop: steps may cancel."""
         geometry, vectors = self.tree.geometry.imag, self.system.rows.vectors.imag
         units = self.system.item_scale
-        gears = np.array([item.kind == GEAR for item in self.system.rows.source], dtype=bool)
+        gears = np.array([item.kind == LINEAR_TERM for item in self.system.rows.source], dtype=bool)
         parts = [
             geometry[:, :3] / self.system.smallest,
             geometry[:, 3:12],
@@ -97,16 +97,16 @@ class SteppedTransfer(Transfer):
         ]
         return max(float(np.abs(part).max(initial=0.0)) for part in parts)
 
-    def _conditions(self, order: int) -> TransferQuestion:
+    def _conditions(self, order: int) -> TransferQuery:
         """The question for all closure rows, used or not, in the chosen coordinates."""
         found = self._asked.get(order)
         if found is None:
             rows = plain_rows(self.tree, closure_rows(self.tree)[0])
-            found = self._asked[order] = TransferQuestion(self.system, order, rows, order, keep=True)
+            found = self._asked[order] = TransferQuery(self.system, order, rows, order, keep=True)
         return found
 
     @cached_property
-    def _asked(self) -> dict[int, TransferQuestion]:
+    def _asked(self) -> dict[int, TransferQuery]:
         return {}
 
     def _certify(self, states: np.ndarray, order: int) -> None:
@@ -151,7 +151,7 @@ class SteppedTransfer(Transfer):
         """Dimensions that contradict one another have no derivatives; masses of such a drawing do."""
         if self._floor and self.tolerance and self.system.left_out:
             raise InputError(
-                f"'{self.tree.drawing.name}' has closure_tolerance = {self.tolerance:g} for rounded "
+                f"'{self.tree.description.name}' has closure_tolerance = {self.tolerance:g} for rounded "
                 "dimensions, which contradict one another: there is no derivative with respect to one of "
                 "them. Draw it exactly, and leave closure_tolerance out.",
                 closure_tolerance=self.tolerance,
@@ -161,7 +161,7 @@ class SteppedTransfer(Transfer):
         self, left: np.ndarray, size: np.ndarray, worst: np.ndarray, order: int, members: np.ndarray
     ) -> None:
         """Refuse steps (B, …, P) left in rows that are more than rounding of steps of a size (B,)."""
-        allowed = np.maximum(NEVER_MIND, 1e3 * _EPS * worst) * size
+        allowed = np.maximum(REDUNDANT_ROW_ATOL, 1e3 * _EPS * worst) * size
         most = np.abs(left).max(axis=tuple(range(1, left.ndim)), initial=0.0)
         bad = np.flatnonzero(~(most <= allowed))
         if not bad.size:
@@ -171,14 +171,14 @@ class SteppedTransfer(Transfer):
         owner = self.owners[max(row - left.shape[-1] + len(self.owners), 0)]
         if not self.system.left_out:
             raise InputError(
-                f"Expected a posture of '{self.tree.drawing.name}' that closes with the step which its "
+                f"Expected a posture of '{self.tree.description.name}' that closes with the step which its "
                 f"drawing carries, but '{owner}' misses it. Take postures from its own at().",
                 joint=owner,
                 failed=members[bad].tolist(),
             )
         where = f"at order {order} in the coordinates" if order else "in value"
         raise SingularError(
-            f"Loops of '{self.tree.drawing.name}' contradict each other as soon as this dimension changes: "
+            f"Loops of '{self.tree.description.name}' contradict each other as soon as this dimension changes: "
             f"conditions of '{owner}' that are redundant in this shape fail to first order in the change "
             f"({where}), so that it would be rigid. Change dimensions together so that the special shape of "
             "an overconstrained linkage stays, or draw it so that nothing is redundant.",

@@ -18,7 +18,7 @@ UNITS = 100
 _EPS = float(np.finfo(float).eps)
 
 
-def loss(
+def error_amplification(
     closing: np.ndarray, A: np.ndarray, curvature: Callable[[np.ndarray], np.ndarray], order: int
 ) -> float:
     """Largest relative error that rounding may bring to an order, at one posture.

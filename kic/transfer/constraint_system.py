@@ -15,7 +15,7 @@ from kic.kernels.layout import (
     ALLOWED,
     COLUMN_SCALE,
     DISTANCE,
-    GEAR,
+    LINEAR_TERM,
     LEVER,
     LOWER,
     NONE,
@@ -24,22 +24,22 @@ from kic.kernels.layout import (
     POINT,
     PRISMATIC,
     QUALITY_WIDTH,
-    REACH,
+    DOT2,
     SCALE,
-    SPIN,
-    UNIT,
+    RELATIVE_OMEGA,
+    COORDINATE,
     WANT_CURVATURE,
 )
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
-from kic.kinematics.queries import Question, RowsTable, kernel, over_batch
+from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
 from kic.kinematics.tree import Tree
 
 # a redundant closure row may miss by this much whatever the condition
-NEVER_MIND = 1e-9
+REDUNDANT_ROW_ATOL = 1e-9
 # rows of these are lengths
-_LONG = (POINT, DISTANCE, REACH)
+_LONG = (POINT, DISTANCE, DOT2)
 # one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
 SMALL, SMALLEST = 0.1, 1e-7
 # an order of elimination prefers zeros to size within this share
@@ -57,14 +57,14 @@ def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, fl
 
     Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
     """
-    drawing = tree.drawing
+    drawing = tree.description
     made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
     made += [(coupling.name, coupling_items(tree, coupling.name)) for coupling in drawing.couplings]
     rods = [distance for distance in drawing.distances if distance.fixed]
     made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
-    made += [(contact.name, contact_items(tree, contact)) for contact in drawing.touching]
+    made += [(contact.name, contact_items(tree, contact)) for contact in drawing.closed_contacts]
     owners = [name for name, items in made for item in items for _ in range(item.height)]
-    offsets = tuple((owners.index(rod.name), -drawing.rods[rod.name]) for rod in rods)
+    offsets = tuple((owners.index(rod.name), -drawing.fixed_distances[rod.name]) for rod in rods)
     return [item for _, items in made for item in items], owners, offsets
 
 
@@ -82,9 +82,9 @@ def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.nd
     terms: list[float] = []  # of the row of a coupling, as large as the largest
     for item, size in zip(items, sizes, strict=True):
         scale = float(size) if item.kind in _LONG else 1.0
-        if item.kind == UNIT:
+        if item.kind == COORDINATE:
             scale = float(columns[item.frame_b])
-        if item.kind == GEAR:
+        if item.kind == LINEAR_TERM:
             terms.append(abs(item.extra[0]) * columns[item.frame_b])
             scale = max(terms)
             terms = terms if item.goes_on else []
@@ -137,7 +137,7 @@ def lever_arm(tree: Tree, item: Item) -> float:
 
     The k-th derivative of its rows along x is at most this times ‖x‖₁ᵏ, over the columns that move it.
     """
-    if item.kind in (UNIT, GEAR, PLANE_ANGLE):
+    if item.kind in (COORDINATE, LINEAR_TERM, PLANE_ANGLE):
         return 0.0
     if item.kind not in _LONG:
         return 1.0
@@ -146,13 +146,13 @@ def lever_arm(tree: Tree, item: Item) -> float:
     ends = [tree.world_point(item.frame_b, item.local_b)]
     ends += [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
     ways = [[*side, end] for side, end in zip(sides, ends, strict=False)]
-    if item.kind == REACH and len(ways) > 1:
+    if item.kind == DOT2 and len(ways) > 1:
         # its direction turns with frame A: along the links from one end to the other
         ways = [[*ways[1][::-1], *ways[0]]]
     return max(float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways)
 
 
-class System:
+class ConstraintSystem:
     """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
 
     Attributes
@@ -250,7 +250,7 @@ class System:
 
 
 @dataclass
-class Answer:
+class TransferResult:
     """What the kernel wrote for a batch: tables of the tree's coordinates, of rows and of the dynamics."""
 
     X: np.ndarray
@@ -258,13 +258,13 @@ class Answer:
     K: np.ndarray
     quality: np.ndarray
 
-    def members(self, some: slice) -> Answer:
+    def members(self, some: slice) -> TransferResult:
         """The part of some members."""
         X = self.X[some] if len(self.X) else self.X
-        return Answer(X, self.T[some], self.K[some], self.quality[some])
+        return TransferResult(X, self.T[some], self.K[some], self.quality[some])
 
 
-class TransferQuestion(Question):
+class TransferQuery(KernelQuery):
     """What is asked in the coordinates of a system: φ itself to some order, rows, I*, P* and loads.
 
     Parameters
@@ -283,7 +283,7 @@ class TransferQuestion(Question):
 
     def __init__(
         self,
-        system: System,
+        system: ConstraintSystem,
         order: int,
         rows: Rows | None = None,
         asked: int = 0,
@@ -294,7 +294,7 @@ class TransferQuestion(Question):
     ) -> None:
         size, own = 1 if want & WANT_CURVATURE else system.first, system.rows
         self.system, self.order, self.keep = system, order, keep
-        self.answer = None if rows is None else RowsTable(rows, asked, size)
+        self.answer = None if rows is None else OutputTable(rows, asked, size)
         self.model = ModelTable(size, want)
         height = 0 if rows is None else rows.height
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
@@ -304,7 +304,7 @@ class TransferQuestion(Question):
         vectors[: len(own.items), LEVER] = system.levers
         last = np.zeros((system.tree.size + 1, 5))
         lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
-        self.allowed = max(NEVER_MIND, 10 * system.tolerance)
+        self.allowed = max(REDUNDANT_ROW_ATOL, 10 * system.tolerance)
         last[:-1, COLUMN_SCALE], last[-1, ALLOWED] = system.column_scale, self.allowed
         if masses is not None:  # in the order of their frames
             order_of = np.argsort(masses.frames, kind="stable")
@@ -332,17 +332,17 @@ class TransferQuestion(Question):
         """Numbers of φ to its order."""
         return self.system.tree.size * sum(self.system.first**k for k in range(self.order + 1))
 
-    def blank(self, count: int, dtype: np.dtype) -> Answer:
+    def blank(self, count: int, dtype: np.dtype) -> TransferResult:
         """Room for the answers of a batch."""
         kept = count if self.keep else 0
-        return Answer(
+        return TransferResult(
             np.empty((kept, self.x_width), dtype),
             np.empty((count, self.width), dtype),
             np.empty((count, self.model.width), dtype),
             np.empty((count, QUALITY_WIDTH)),
         )
 
-    def arrive(
+    def newton_local(
         self,
         states: np.ndarray,
         goal: np.ndarray,
@@ -364,7 +364,7 @@ class TransferQuestion(Question):
         over_batch()(work, len(states), _START + _PER_COLUMN * size)
 
     def arguments(
-        self, out: Answer, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
+        self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
     ) -> tuple[Any, ...]:
         """What the kernel is called with: questions, states, scratch of this one call, and answers."""
         dtype = states.dtype
@@ -372,7 +372,7 @@ class TransferQuestion(Question):
         questions = self.plan, self.numbers_in(dtype), states, applied, choice
         return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
 
-    def run_into(self, out: Answer, states: np.ndarray, applied: np.ndarray, choice: np.ndarray) -> int:
+    def run_into(self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray) -> int:
         """Fill a batch's answers; returns how many members need a second look."""
         count, entry = len(states), kernel("transfer")
         applied = np.require(applied, states.dtype, ["C", "A", "W"])
@@ -393,21 +393,21 @@ class TransferQuestion(Question):
 def _ordered(tree: Tree, rows: Rows | None) -> bool:
     """Whether rows have a second order that depends on which coordinate differentiates first, beyond ω."""
     return rows is not None and any(
-        item.kind == SPIN
+        item.kind == RELATIVE_OMEGA
         or (item.kind == OMEGA and item.frame_a != NONE)
-        or (item.kind == UNIT and tree.cols[item.frame_b, 1] > PRISMATIC)
+        or (item.kind == COORDINATE and tree.cols[item.frame_b, 1] > PRISMATIC)
         for item in rows.source
     )
 
 
-def system_question(system: System) -> TransferQuestion:
+def system_query(system: ConstraintSystem) -> TransferQuery:
     """The question for values and first order of a system's own rows in the tree's coordinates."""
-    return TransferQuestion(system, 1)
+    return TransferQuery(system, 1)
 
 
-def curvature_question(system: System) -> TransferQuestion:
+def curvature_query(system: ConstraintSystem) -> TransferQuery:
     """The question for H(φ', φ') of a system's own rows along one direction of the tree's coordinates."""
-    question = TransferQuestion(system, 2, want=WANT_CURVATURE)
+    question = TransferQuery(system, 2, want=WANT_CURVATURE)
     question.width = system.rows.height
     return question
 
@@ -417,7 +417,7 @@ def no_forces(count: int = 1) -> np.ndarray:
     return np.zeros((count, 0, 3))
 
 
-def values_and_rates(question: TransferQuestion, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def values_and_rates(question: TransferQuery, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
     system = question.system
     height, size = system.rows.height, system.tree.size
@@ -428,7 +428,7 @@ def values_and_rates(question: TransferQuestion, states: np.ndarray) -> tuple[np
     return values[:, system.picked], G[:, system.picked]
 
 
-def curvature(question: TransferQuestion, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+def curvature(question: TransferQuery, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """H(φ', φ') (B, P) of a system's picked rows, along rates φ' (B, M) of the tree's coordinates."""
     out = question.blank(len(states), states.dtype)
     out.X = np.require(rates, states.dtype, ["C", "A", "W"])

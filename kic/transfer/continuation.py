@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.kinematics.state import advance, gaps, way
+from kic.kinematics.state import integrate, distance, difference
 from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_matrix
 from kic.transfer.closure import Closure, condition
 from kic.transfer.coordinate_transfer import WORST_CONDITION
@@ -40,13 +40,13 @@ SAME = 8 * float(np.finfo(float).eps)
 # above this condition a posture counts as singular: a double root is known to half the digits only
 SINGULAR = 1e5
 # so many leaps at most
-LEAPS = 10_000
+STEPS_MAX = 10_000
 # the shortest leap, as a share of the whole way
-LEAST = 1e-11
+STEP_MIN = 1e-11
 # why a member failed, where nobody asks
-UNTOLD = "its way ended before"
+NO_REASON = "its way ended before"
 # a condition by which a stop is called a dead centre: it was approached as far as the shortest leap goes
-DEAD = 100.0
+DEAD_CENTRE_FACTOR = 100.0
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Outcome:
     share: np.ndarray
 
 
-def lead(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool = True) -> Outcome:
+def continue_to(closure: Closure, start: np.ndarray, target: np.ndarray, want_reasons: bool = True) -> Outcome:
     """Lead closed states (B, S) to the chosen rows' targets (B, P), on their branch.
 
     Unless they are to be `told`, reasons of members that failed are not looked for, and all the same.
@@ -81,7 +81,7 @@ def lead(closure: Closure, start: np.ndarray, target: np.ndarray, told: bool = T
         states[far[same]], share[far[same]] = start[far[same]], 1.0
         far = far[~same]
     if far.size:
-        rest = _lead_far(closure, start[far], target[far], states[far], share[far], told)
+        rest = _lead_far(closure, start[far], target[far], states[far], share[far], want_reasons)
         states[far], share[far] = rest.states, rest.share
         for b, why in zip(far, rest.reasons, strict=True):
             reasons[b] = why
@@ -96,7 +96,7 @@ def _there(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarr
     """
     t = closure.transfer
     (values, G), goal = closure.rows(states), closure.goal(target)
-    left = np.abs(closure.miss(goal, values))
+    left = np.abs(closure.residual(goal, values))
     same = (left[:, : t.first] <= SAME * np.maximum(1.0, np.abs(values[:, : t.first]))).all(axis=1)
     same &= left[:, t.first :].max(axis=1, initial=0.0) <= max(closure.limit, t.tolerance)
     for b in np.flatnonzero(same):
@@ -130,11 +130,11 @@ def _lead_far(
     # compiled steps may have come nearer to a dead centre than leaps may start
     going = regular & ((worst < REGULAR) | (share > 0))
     fresh = np.ones(len(start), dtype=bool)
-    for _ in range(LEAPS):
+    for _ in range(STEPS_MAX):
         k = np.flatnonzero(going)
         if not k.size:
             break
-        leap = _Leap(closure, states[k], values[k], G[k], goal[k])
+        leap = _PredictorStep(closure, states[k], values[k], G[k], goal[k])
         part = np.minimum(leap.longest(), step[k] / (1 - share[k]))
         # near a dead centre the rest is tried at once, from each state that was proved: it may be the end
         whole = fresh[k] & (worst[k] > SINGULAR / 10)
@@ -149,7 +149,7 @@ def _lead_far(
         good[good] = [not why for why in closure.flipped(found[good])]
         dead = (part == 1) & (worse > SINGULAR)
         if dead.any():
-            good &= ~dead | (gaps(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0) <= CLOSE)
+            good &= ~dead | (distance(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0) <= CLOSE)
         # from a singular posture no side can be told: a way that only touches one could change over
         good &= dead | (worse <= SINGULAR)
         some = np.flatnonzero(good & ~dead)
@@ -161,20 +161,20 @@ def _lead_far(
         share[done] = np.where(part[good] == 1, 1.0, share[done] + gone[good])
         fresh[k] = good
         step[k] = np.where(good, 2 * gone, np.where(whole, step[k], gone / 2))
-        going[k] = (share[k] < 1) & (step[k] >= LEAST)
+        going[k] = (share[k] < 1) & (step[k] >= STEP_MIN)
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
         here, way = slice(b, b + 1), float(share[b])
         if not told:
-            reasons[b] = UNTOLD
+            reasons[b] = NO_REASON
         elif going[b]:
-            reasons[b] = f"its way is too long: {LEAPS} leaps led to {100 * way:.3g} % of it"
+            reasons[b] = f"its way is too long: {STEPS_MAX} leaps led to {100 * way:.3g} % of it"
         else:
             reasons[b] = _why(closure, start[here], states[here], goal[here], way, bool(regular[b]))
     return Outcome(states, reasons, share)
 
 
-class _Leap:
+class _PredictorStep:
     """The way of a batch from where it is to its goal, predicted to second order.
 
     Parameters
@@ -195,7 +195,7 @@ class _Leap:
         # w(τ) is straight, but for orientations, which turn about one axis; closure rows are zero at once
         self.here = values.copy()
         self.here[:, t.first :] = 0.0
-        self.way = closure.miss(goal, self.here)
+        self.way = closure.residual(goal, self.here)
         speed, bend = self.way.copy(), np.zeros_like(self.way)
         self.about = [_turn_between(values[:, k : k + 9], goal[:, k : k + 9]) for k in closure.turns]
         for k, about in zip(closure.turns, self.about, strict=True):
@@ -228,7 +228,7 @@ class _Leap:
         """States (B, S) after a part (B,) of the way."""
         t = self.closure.transfer
         step = part[:, None] * self.first + part[:, None] ** 2 / 2 * self.second
-        return advance(t.tree, self.states, step * t.column_scale)
+        return integrate(t.tree, self.states, step * t.column_scale)
 
     def aim(self, part: np.ndarray) -> np.ndarray:
         """Wanted values (B, P) after a part of the way."""
@@ -250,12 +250,12 @@ class _Leap:
         with a node in the middle, and each is tested as the chords of `kernels.closing` are.
         """
         closure, t, count = self.closure, self.closure.transfer, len(some)
-        own = _Leap.__new__(_Leap)
+        own = _PredictorStep.__new__(_PredictorStep)
         own.closure, own.states, own.goal = closure, self.states[some], self.goal[some]
         own.here, own.way = self.here[some], self.way[some]
         own.about = [about[some] for about in self.about]
         own.first, own.second = self.first[some], self.second[some]
-        off = way(t.tree, predicted, found) / t.column_scale
+        off = difference(t.tree, predicted, found) / t.column_scale
         longest = float(np.abs(part[:, None] * own.first).max(initial=0.0))
         chords = min(CHORDS, 1 + int(longest / CHORD))
         nodes, aims = [own.states], [own.here]
@@ -265,11 +265,11 @@ class _Leap:
             at = tau * part
             step = at[:, None] * own.first + at[:, None] ** 2 / 2 * own.second + tau**3 * off
             steps.append(step)
-            nodes.append(advance(t.tree, own.states, step * t.column_scale) if tau < 1 else found)
+            nodes.append(integrate(t.tree, own.states, step * t.column_scale) if tau < 1 else found)
             aims.append(own.aim(at))
         all_states = np.stack(nodes, axis=1)
         values, G = closure.rows(all_states.reshape(-1, all_states.shape[-1]))
-        left = closure.miss(np.stack(aims, axis=1).reshape(values.shape), values)
+        left = closure.residual(np.stack(aims, axis=1).reshape(values.shape), values)
         shape = count, 2 * chords + 1
         return closure.proved(
             all_states, np.stack(steps, axis=1), values.reshape(*shape, -1), G.reshape(*shape, *G.shape[1:]),
@@ -288,7 +288,7 @@ def _why(
 ) -> str:
     """Why one member did not come to its goal, and how far it got."""
     tried, residual = closure.newton(reached, goal)
-    elsewhere = closure.judge(tried, residual)[0]
+    elsewhere = closure.failure_reasons(tried, residual)[0]
     if "wrong way" in elsewhere:
         return elsewhere
     if not regular:
@@ -307,10 +307,10 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
     before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
     rank = len(t.independent(before))
     loops = np.linalg.svd(here[0, t.first :], compute_uv=False)[:rank]
-    if rank and loops[-1] * DEAD < loops[0]:
+    if rank and loops[-1] * DEAD_CENTRE_FACTOR < loops[0]:
         return "there several motions of its loops meet"
     worst = condition(here)[0]
-    if worst > DEAD:
+    if worst > DEAD_CENTRE_FACTOR:
         return f"a dead centre, where its inputs drive it no further (condition {worst:.0e})"
     return "no step leads on from there"
 
@@ -323,7 +323,7 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     return (
         f"its inputs depend on one another where it starts (condition {condition(G[None])[0]:.0e}, at most "
         f"{REGULAR:.0e} can be followed), and lead nowhere from there: while they stand still, "
-        f"{closure.transfer.loose(G)} can move. {closure.transfer.remark()}".rstrip(". ")
+        f"{closure.transfer.unconstrained_coordinates(G)} can move. {closure.transfer.remark()}".rstrip(". ")
     )
 
 
@@ -331,7 +331,7 @@ def _reading(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
     """Values of the chosen rows at one posture, beside those wanted."""
     t = closure.transfer
     values = closure.rows(states)[0]
-    missing = closure.miss(goal, values)[0] * t.scale
+    missing = closure.residual(goal, values)[0] * t.scale
     said = [
         f"{name} = {values[0, k] * t.scale[k]:.6g} (asked {goal[0, k] * t.scale[k]:.6g})"
         for k, name in enumerate(t.labels)

@@ -19,19 +19,19 @@ from kic.errors import InputError, SingularError
 from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows
-from kic.kinematics.state import drawn_states
+from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
-from kic.transfer.conditioning import UNITS, loss
+from kic.transfer.conditioning import UNITS, error_amplification
 from kic.transfer.constraint_system import (
-    NEVER_MIND,
-    Answer,
-    System,
-    TransferQuestion,
+    REDUNDANT_ROW_ATOL,
+    TransferResult,
+    ConstraintSystem,
+    TransferQuery,
     curvature,
-    curvature_question,
+    curvature_query,
     elimination_order,
     no_forces,
-    system_question,
+    system_query,
     values_and_rates,
 )
 
@@ -46,7 +46,7 @@ TRIES = 100
 _EPS = float(np.finfo(float).eps)
 
 
-class Transfer:
+class CoordinateTransfer:
     """From a tree to the coordinates of some names, for any posture of the mechanism.
 
     Parameters
@@ -73,7 +73,7 @@ class Transfer:
     ) -> None:
         self.tree = tree
         self.names = names
-        self.system = System(tree, names, length, tolerance, held)
+        self.system = ConstraintSystem(tree, names, length, tolerance, held)
         self.length, self.tolerance = length, tolerance
         self.labels = self.system.chosen.labels
         self.first = self.system.first
@@ -101,14 +101,14 @@ class Transfer:
         return self.system.holonomic
 
     @cached_property
-    def _own(self) -> TransferQuestion:
-        return system_question(self.system)
+    def _own(self) -> TransferQuery:
+        return system_query(self.system)
 
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (B, P) of the chosen rows and then all closure rows, and their G^w (B, P, M), unscaled."""
         return values_and_rates(self._own, states)
 
-    def arrive(
+    def newton_local(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
     ) -> tuple[np.ndarray, np.ndarray]:
         """Track closed states (B, S) to targets (B, P), in steps that are proved to stay on their branch.
@@ -124,7 +124,7 @@ class Transfer:
         goal = np.empty((len(start), len(rest)))
         goal[:], goal[:, aims] = rest, target + drawn
         states, share = start.copy(), np.empty(len(start))
-        self._own.arrive(states, goal, self.choice if choice is None else choice, share, tries)
+        self._own.newton_local(states, goal, self.choice if choice is None else choice, share, tries)
         return states, share
 
     @cached_property
@@ -134,28 +134,28 @@ class Transfer:
         return aims, goal, goal[aims]
 
     @cached_property
-    def _bent(self) -> TransferQuestion:
-        return curvature_question(self.system)
+    def _bent(self) -> TransferQuery:
+        return curvature_query(self.system)
 
     def curvature(self, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """H(φ', φ') (B, P) of the chosen rows and then all closure rows along rates φ' (B, M), unscaled."""
         return curvature(self._bent, states, rates)
 
     @cached_property
-    def _only(self) -> dict[int, TransferQuestion]:
+    def _only(self) -> dict[int, TransferQuery]:
         return {}
 
-    def solve(self, states: np.ndarray, order: int) -> Answer:
+    def solve(self, states: np.ndarray, order: int) -> TransferResult:
         """A, B, C of the tree's coordinates at states (B, S), as far as asked; see `answer`."""
         question = self._only.get(order)
         if question is None:
-            question = self._only[order] = TransferQuestion(self.system, order, keep=True)
+            question = self._only[order] = TransferQuery(self.system, order, keep=True)
         return self.answer(question, states)
 
     @cached_property
     def choice(self) -> np.ndarray | None:
         """Rows and order of elimination that serve wherever they are regular: those of the drawing."""
-        return self.choice_at(drawn_states(self.tree))
+        return self.choice_at(reference_states(self.tree))
 
     def choice_at(self, state: np.ndarray) -> np.ndarray | None:
         """Those of a closed state (1, S); None where its closure conditions depend on one another."""
@@ -224,11 +224,11 @@ class Transfer:
 
     def answer(
         self,
-        question: TransferQuestion,
+        question: TransferQuery,
         states: np.ndarray,
         applied: np.ndarray | None = None,
-        out: Answer | None = None,
-    ) -> Answer:
+        out: TransferResult | None = None,
+    ) -> TransferResult:
         """Answers of a question at states (B, S), every member looked at.
 
         Raises
@@ -256,10 +256,10 @@ class Transfer:
 
     def _second_look(
         self,
-        question: TransferQuestion,
+        question: TransferQuery,
         states: np.ndarray,
         applied: np.ndarray,
-        out: Answer,
+        out: TransferResult,
         members: np.ndarray,
     ) -> None:
         """Members near a singular posture: rows chosen for each, what is lost judged by condition."""
@@ -308,7 +308,7 @@ class Transfer:
             if freedoms < self.first:
                 self._refuse_contradiction(scaled, freedoms, member)
             raise SingularError(
-                f"Closure conditions of '{self.tree.drawing.name}' depend on one another at this posture: it "
+                f"Closure conditions of '{self.tree.description.name}' depend on one another at this posture: it "
                 f"has {freedoms} freedoms here, and {self.first} coordinates were named: "
                 f"{', '.join(self.labels)}. Move off this posture, where several motions meet.",
                 freedoms=freedoms,
@@ -324,7 +324,7 @@ class Transfer:
         shares = self.shares(scaled)[0]
         least = float(shares[self.count(shares) - 1])
         raise SingularError(
-            f"Loops of '{self.tree.drawing.name}' contradict each other here: they leave {freedoms} freedoms "
+            f"Loops of '{self.tree.description.name}' contradict each other here: they leave {freedoms} freedoms "
             f"to first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The weakest "
             f"condition counts {least:.1e} of the strongest, closure_tolerance is {self.tolerance:g}. Mend "
             "the dimensions or the state, or give a larger closure_tolerance if they are rounded.",
@@ -348,11 +348,11 @@ class Transfer:
                 return self.curvature(here, rates * self.column_scale)[:, rows].real / self.scale[rows]
 
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
-            lost[k] = loss(taken[k, size:], A, bend, order)
+            lost[k] = error_amplification(taken[k, size:], A, bend, order)
         if lost.max() > DIGITS_LOST:
             worst = int(np.argmax(lost))
             raise SingularError(
-                f"Loops of '{self.tree.drawing.name}' are nearly singular here (condition "
+                f"Loops of '{self.tree.description.name}' are nearly singular here (condition "
                 f"{condition[worst]:.0e} of the closure alone): order {order} may be wrong by "
                 f"{lost[worst]:.0e} of itself. Move off this posture, where several motions meet, or ask for "
                 "a lower order.",
@@ -367,11 +367,11 @@ class Transfer:
         worst = quality[:, LEFT : LEFT + order]
         large = np.maximum(quality[:, LARGEST : LARGEST + order], 1.0)
         allowed = large * (1e3 * _EPS * condition + 10 * self.tolerance)[:, None]
-        bad = np.argwhere(~(worst <= np.maximum(allowed, NEVER_MIND)))
+        bad = np.argwhere(~(worst <= np.maximum(allowed, REDUNDANT_ROW_ATOL)))
         if bad.size:
             b, k = bad[0]
             raise SingularError(
-                f"Loops of '{self.tree.drawing.name}' contradict each other here: closure rows that should "
+                f"Loops of '{self.tree.description.name}' contradict each other here: closure rows that should "
                 f"follow from the others miss by {worst[b, k]:.1e} (condition {condition[b]:.1e}). Mend the "
                 "dimensions or the state, or give closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
@@ -400,15 +400,15 @@ class Transfer:
         if not failed.size:
             return
         worst = int(failed[0])
-        others = self.possible(scaled[worst])
+        others = self.admissible_inputs(scaled[worst])
         hint = f" {self.remark()}".rstrip()
         hint += f" Possible here: {'; '.join(others)}." if others else ""
         several = "members" if failed.size > 1 else "member"
         few = ", ".join(map(str, members[failed[:4]])) + (", …" if failed.size > 4 else "")
         which = f" ({several} {few} of {count})" if count > 1 else ""
         raise SingularError(
-            f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.drawing.name}' here{which} "
-            f"(condition {condition[worst]:.0e}): while they stand still, {self.loose(scaled[worst])} can "
+            f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.description.name}' here{which} "
+            f"(condition {condition[worst]:.0e}): while they stand still, {self.unconstrained_coordinates(scaled[worst])} can "
             f"move.{hint}",
             condition=float(condition[worst]),
             coordinates=self.labels,
@@ -416,14 +416,14 @@ class Transfer:
             failed=members[failed].tolist(),
         )
 
-    def loose(self, scaled: np.ndarray) -> str:
+    def unconstrained_coordinates(self, scaled: np.ndarray) -> str:
         """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""
-        from kic.transfer.input_selection import loose
+        from kic.transfer.input_selection import unconstrained_coordinates
 
-        return loose(self.tree, scaled, RANK_SHARE)
+        return unconstrained_coordinates(self.tree, scaled, RANK_SHARE)
 
-    def possible(self, scaled: np.ndarray) -> list[str]:
+    def admissible_inputs(self, scaled: np.ndarray) -> list[str]:
         """Sets of the tree's coordinates that can drive the mechanism, from scaled G (P, M)."""
-        from kic.transfer.input_selection import possible
+        from kic.transfer.input_selection import admissible_inputs
 
-        return possible(self.tree, scaled[self.independent(scaled)].real)
+        return admissible_inputs(self.tree, scaled[self.independent(scaled)].real)

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from kic.description.contacts import Contact
-from kic.description.description import Drawing
+from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Joint, as_matrix
 from kic.description.validation import GROUND
 from kic.dynamics.mass_tables import pack_loads, pack_masses
-from kic.dynamics.queries import DynamicsQuestion
+from kic.dynamics.queries import DynamicsQuery
 from kic.errors import InertiaError
-from kic.kernels.layout import DIRECTION, OMEGA, POINT, REACH, SPIN, WANT_LOADS
+from kic.kernels.layout import DIRECTION, OMEGA, POINT, DOT2, RELATIVE_OMEGA, WANT_LOADS
 from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import RowsQuestion
+from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
@@ -58,7 +58,7 @@ def spot(body: Body) -> tuple[float, float, float]:
     return body.com or body.at or (0.0, 0.0, 0.0)
 
 
-def cut_everywhere(drawing: Drawing) -> Drawing:
+def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
     """The same drawing with a free joint for each body, which the tree keeps, so that it cuts all others.
 
     Nothing else ties them: couplings are left out, distances may change, and contacts are open.
@@ -81,9 +81,9 @@ def cut_everywhere(drawing: Drawing) -> Drawing:
     )
 
 
-def with_still_bodies(chain: Tree) -> Drawing:
+def with_still_bodies(chain: Tree) -> MechanismDescription:
     """The drawing, where what stands still needs a mass, for its weight, but no inertia."""
-    drawing = chain.drawing
+    drawing = chain.description
     still = [body.name for body in drawing.bodies if chain.frame[body.name] < 0]
     bare = [body.name for body in drawing.bodies if body.name in still and body.mass is None]
     if bare:
@@ -102,12 +102,12 @@ def with_still_bodies(chain: Tree) -> Drawing:
 def freedom_items(tree: Tree, joint: Joint) -> list[Item]:
     """Rates of a joint's coordinates, one row each, where the joint is cut."""
     if joint.type != "free":
-        return cut_joint_part(tree, joint).items[: joint.freedoms] if joint.freedoms else []
+        return cut_joint_part(tree, joint).items[: joint.dof] if joint.dof else []
     # a free joint closes no loop, and is no cut joint elsewhere
     a, b = (tree.frame[body] for body in joint.bodies)
     here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
     axes = [tuple(tree.local_vector(a, e)) for e in np.eye(3)]
-    return [Item(REACH, b, a, there, here, u) for u in axes] + [Item(SPIN, b, a, extra=u) for u in axes]
+    return [Item(DOT2, b, a, there, here, u) for u in axes] + [Item(RELATIVE_OMEGA, b, a, extra=u) for u in axes]
 
 
 def _point(tree: Tree, frame: int, at: Any) -> Item:
@@ -115,9 +115,9 @@ def _point(tree: Tree, frame: int, at: Any) -> Item:
     return Item(POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
 
-def _table(question: RowsQuestion, states: np.ndarray) -> list[np.ndarray]:
+def _table(question: OutputQuery, states: np.ndarray) -> list[np.ndarray]:
     """Values and coefficients of rows at states (B, S)."""
-    return question.answer.split(question.table(states), (len(states),))
+    return question.layout.split(question.table(states), (len(states),))
 
 
 def _vectors(a: np.ndarray) -> np.ndarray:
@@ -168,12 +168,12 @@ class FreeBodies:
         self.chain = chain
         self.tree = Tree(cut_everywhere(drawing))
         self.loads = pack_loads(self.tree)
-        self.loading = DynamicsQuestion(self.tree, pack_masses(self.tree), self.loads, WANT_LOADS)
+        self.loading = DynamicsQuery(self.tree, pack_masses(self.tree), self.loads, WANT_LOADS)
         self._make_bodies(drawing)
         self._make_joints(drawing, length)
         self.size = max((len(self.owner) + len(self.ties)) * self.tree.size, self._moving.width)
 
-    def _make_bodies(self, drawing: Drawing) -> None:
+    def _make_bodies(self, drawing: MechanismDescription) -> None:
         bodies = drawing.bodies
         self._number = {body.name: i for i, body in enumerate(bodies)}
         self._drawn = np.array([spot(body) for body in bodies])
@@ -191,11 +191,11 @@ class FreeBodies:
         ]  # fmt: skip
         carried = [_point(chain, chain.frame[point.body], point.at) for point in lumps]
         turnings = [Item(OMEGA, frame) for frame in frames]
-        self._places = RowsQuestion(chain, plain_rows(chain, [*centres, *axes, *carried]), 1)
-        self._moving = RowsQuestion(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
+        self._places = OutputQuery(chain, plain_rows(chain, [*centres, *axes, *carried]), 1)
+        self._moving = OutputQuery(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
 
-    def _make_joints(self, drawing: Drawing, length: float) -> None:
-        tree, touching = self.tree, drawing.touching
+    def _make_joints(self, drawing: MechanismDescription, length: float) -> None:
+        tree, touching = self.tree, drawing.closed_contacts
         self.joints: tuple[Joint | Contact, ...] = (*drawing.joints, *touching)
         # columns of each body's six coordinates, and their units
         last = np.array([tree.frame[body.name] for body in drawing.bodies])
@@ -218,7 +218,7 @@ class FreeBodies:
         self._carrier = np.where([isinstance(joint, Contact) for joint in self.joints], first, second)
         self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in self.joints])
 
-    def _make_ties(self, drawing: Drawing, length: float) -> None:
+    def _make_ties(self, drawing: MechanismDescription, length: float) -> None:
         rods = [distance for distance in drawing.distances if distance.fixed]
         self.ties = (*(coupling.name for coupling in drawing.couplings), *(rod.name for rod in rods))
         self.on_freedoms = np.zeros((len(self.freedoms), len(self.ties)))
@@ -229,11 +229,11 @@ class FreeBodies:
         self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
         self._rods = self._rows([[distance_item(self.tree, rod)] for rod in rods], length)[0]
 
-    def _rows(self, made: list[list[Item]], length: float) -> tuple[RowsQuestion, np.ndarray, np.ndarray]:
+    def _rows(self, made: list[list[Item]], length: float) -> tuple[OutputQuery, np.ndarray, np.ndarray]:
         """Rows of the items of each joint, what they are divided by, and whose they are."""
         items = [item for of_joint in made for item in of_joint]
         counts = [sum(item.height for item in of_joint) for of_joint in made]
-        question = RowsQuestion(self.tree, plain_rows(self.tree, items), 1)
+        question = OutputQuery(self.tree, plain_rows(self.tree, items), 1)
         return question, row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
 
     def places(self, states: np.ndarray) -> Places:
@@ -291,14 +291,14 @@ class FreeBodies:
         """Columns of the tree as (…, N, 6): what belongs to each body's velocity and turning."""
         return G[..., self._columns].reshape(*G.shape[:-1], len(self._drawn), 6)
 
-    def first_order(self, question: RowsQuestion, places: Places) -> np.ndarray:
+    def first_order(self, question: OutputQuery, places: Places) -> np.ndarray:
         """G (B, R, N, 6) of rows: forces and moments on the bodies of a unit load at each."""
         return self.by_body(_table(question, places.states)[1])
 
     def ties_first_order(self, places: Places, left: np.ndarray) -> np.ndarray:
         """G (B, K, N, 6) of couplings and fixed distances, given that of the freedoms (B, F, N, 6)."""
         coupled = np.einsum("fk,bfnc->bknc", self.on_freedoms, left)
-        count = len(self.ties) - self._rods.answer.rows.height
+        count = len(self.ties) - self._rods.layout.rows.height
         return np.concatenate([coupled[:, :count], self.first_order(self._rods, places)], axis=1)
 
     def wrenches(self, G: np.ndarray, owner: np.ndarray, places: Places) -> np.ndarray:

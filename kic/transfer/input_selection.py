@@ -32,7 +32,7 @@ TIED = 9
 _BLOCK = 1_000_000
 
 
-def loose(tree: Tree, scaled: np.ndarray, share: float) -> str:
+def unconstrained_coordinates(tree: Tree, scaled: np.ndarray, share: float) -> str:
     """Names of the tree's coordinates that move most where rows give way, from scaled G (P, M)."""
     _, sigma, V = np.linalg.svd(scaled.real)
     slack = max(1, V.shape[0] - int((sigma > share * sigma.max(initial=0.0)).sum()))
@@ -50,7 +50,7 @@ def null_space(closing: np.ndarray, freedoms: int) -> np.ndarray:
     return np.swapaxes(V[..., size - freedoms :, :], -1, -2)
 
 
-def least(rows: np.ndarray, of: int | None = None) -> np.ndarray:
+def min_singular_value(rows: np.ndarray, of: int | None = None) -> np.ndarray:
     """The least (...) that rows (..., P, f) move while the mechanism moves by one.
 
     It is the smallest singular value, of a rank P or f, or of the largest so many that are asked for.
@@ -127,7 +127,7 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
 def _measures(J: np.ndarray, picks: np.ndarray) -> np.ndarray:
     """The least (K, B) that sets of rows (K, f) move."""
     block = max(1, _BLOCK // max(1, len(J) * picks.shape[1] ** 2))
-    parts = [least(J[:, picks[k : k + block]]).T for k in range(0, len(picks), block)]
+    parts = [min_singular_value(J[:, picks[k : k + block]]).T for k in range(0, len(picks), block)]
     return np.concatenate(parts) if parts else np.zeros((0, len(J)))
 
 
@@ -176,7 +176,7 @@ def _pivots(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]]) -> tuple[in
     return tuple(sorted(pick))
 
 
-def possible(tree: Tree, closing: np.ndarray) -> list[str]:
+def admissible_inputs(tree: Tree, closing: np.ndarray) -> list[str]:
     """Sets of the tree's coordinates that can drive the mechanism at one posture, three at most.
 
     The mechanism's own come first if they can; then the best. `closing` are independent closure rows (R, M).
@@ -190,8 +190,8 @@ def possible(tree: Tree, closing: np.ndarray) -> list[str]:
     def named(pick: Sequence[int] | np.ndarray) -> str:
         return ", ".join(tree.columns[n] for n in pick)
 
-    own = [tree.column[name] for name in tree.drawing.coordinate_names if name in tree.column]
-    first = [named(own)] if len(own) == mobility and least(null[own]) > GOOD else []
+    own = [tree.column[name] for name in tree.description.coordinate_names if name in tree.column]
+    first = [named(own)] if len(own) == mobility and min_singular_value(null[own]) > GOOD else []
     found = ranking(null[None], tree.cols[:, 1] <= PRISMATIC, 3)
     others = [named(pick) for pick, x in zip(found.picks, found.measures[:, 0], strict=True) if x > GOOD]
     return [*first, *(names for names in others if names not in first)][:3]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.parts import Body, Distance
-from kic.errors import InputError, shown
+from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, POINT, PRISMATIC
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
@@ -18,11 +18,11 @@ from kic.numerics.arrays import LARGEST, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
 # how far a given pose may stand out of the plane in which its body moves, relative to the length
-FLAT = 1e-10
+PLANARITY_TOL = 1e-10
 
 
 @dataclass(frozen=True)
-class Held:
+class PoseTarget:
     """A body whose pose is given, or its orientation alone."""
 
     body: str
@@ -56,26 +56,26 @@ class Targets:
     """
 
     names: tuple[str, ...]
-    held: tuple[Held, ...]
+    held: tuple[PoseTarget, ...]
     values: np.ndarray
     batch: tuple[int, ...]
     impossible: np.ndarray
 
 
 @dataclass(frozen=True)
-class Aims:
+class BatchTargets:
     """What the members of a batch were to have: `values` (B, P) of rows and of poses, as in `Targets`."""
 
     names: tuple[str, ...]
-    held: tuple[Held, ...]
+    held: tuple[PoseTarget, ...]
     values: np.ndarray
 
-    def take(self, some: np.ndarray) -> Aims:
+    def take(self, some: np.ndarray) -> BatchTargets:
         """Those of some members (n,)."""
-        return Aims(self.names, self.held, self.values[some])
+        return BatchTargets(self.names, self.held, self.values[some])
 
 
-def pose_items(tree: Tree, held: Held) -> list[Item]:
+def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
     """Rows of a body's place: one point of it, if the whole pose counts, and the drawing's unit vectors.
 
     The nine components of the unit vectors say three things; like redundant closure rows they agree.
@@ -90,13 +90,13 @@ def pose_items(tree: Tree, held: Held) -> list[Item]:
 
 def reference_of(tree: Tree, name: str) -> np.ndarray:
     """The point of a body that stands for its place: its reference, else what is drawn at the origin."""
-    body = tree.drawing.part(name, "bodies")
+    body = tree.description.part(name, "bodies")
     assert isinstance(body, Body)  # for the type checker: `part` looked among bodies only
     return np.array(body.reference or (0.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
-class Room:
+class MotionSubspace:
     """The motions that bodies can have at most: in space, about one direction, in a plane, or sliding.
 
     Attributes
@@ -113,25 +113,25 @@ class Room:
     moves: int
     normal: np.ndarray | None
 
-    def count(self, held: Held) -> int:
+    def count(self, held: PoseTarget) -> int:
         """As how many inputs a body's pose or orientation counts."""
         return self.turns + (self.moves if held.whole else 0)
 
 
-def room_of(tree: Tree) -> Room:
+def motion_subspace(tree: Tree) -> MotionSubspace:
     """What the joints of a tree leave to its bodies: a group of motions that holds them all."""
     if tree.balls:
-        return Room(3, 3, None)
+        return MotionSubspace(3, 3, None)
     slides = tree.cols[:, 1] == PRISMATIC
     axes = np.array([a[:, 2] for a in tree.zero_axes]).reshape(-1, 3)
     turning = axes[~slides]
     if not len(turning):
-        return Room(0, 3, None)
+        return MotionSubspace(0, 3, None)
     normal = turning[0]
     if np.abs(np.cross(turning, normal)).max() > 1e-12:
-        return Room(3, 3, None)
+        return MotionSubspace(3, 3, None)
     flat = np.abs(axes[slides] @ normal).max(initial=0.0) < 1e-12
-    return Room(1, 2 if flat else 3, normal)
+    return MotionSubspace(1, 2 if flat else 3, normal)
 
 
 def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: float, inputs: Any) -> Targets:
@@ -144,22 +144,22 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     InputError, UnknownNameError
         For a wrong shape, or something that has no value.
     """
-    drawing = tree.drawing
+    drawing = tree.description
     if not isinstance(inputs, Mapping):
         a = coordinate_array(drawing, "inputs", inputs)
         inputs = {name: a[..., k] for k, name in enumerate(drawing.coordinate_names)}
-    room = room_of(tree)
+    room = motion_subspace(tree)
     names: list[str] = []
-    held: list[Held] = []
+    held: list[PoseTarget] = []
     named: list[np.ndarray] = []
     placed: list[np.ndarray] = []
     reasons: list[np.ndarray] = []
     batches: dict[str, tuple[int, ...]] = {}
     for key, value in inputs.items():
         if not isinstance(key, str):
-            raise InputError(f"Expected names of rows as keys, got {shown(key)}.")
+            raise InputError(f"Expected names of rows as keys, got {short_repr(key)}.")
         if isinstance(drawing.parts.get(key), Body) and hasattr(value, "as_matrix"):
-            one = Held(key, whole=hasattr(value, "translation"))
+            one = PoseTarget(key, whole=hasattr(value, "translation"))
             rotation = value.rotation if one.whole else value
             reference = reference_of(tree, key)
             place = displaced(value, reference) if one.whole else None
@@ -228,7 +228,7 @@ def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
     return why
 
 
-def _out_of_room(room: Room, body: str, R: np.ndarray, move: np.ndarray | None, length: float) -> np.ndarray:
+def _out_of_room(room: MotionSubspace, body: str, R: np.ndarray, move: np.ndarray | None, length: float) -> np.ndarray:
     """Why a body can not have a pose: it turns about one direction, or moves in a plane, only."""
     tilt = np.zeros(R.shape[:-2])
     if room.turns == 0:
@@ -239,9 +239,9 @@ def _out_of_room(room: Room, body: str, R: np.ndarray, move: np.ndarray | None, 
     if move is not None and room.normal is not None and room.moves == 2:
         rise = np.abs(move @ room.normal)
     why = np.full(tilt.shape, "", dtype=object)
-    for index in np.argwhere((tilt > FLAT) | (rise > FLAT * length)):
+    for index in np.argwhere((tilt > PLANARITY_TOL) | (rise > PLANARITY_TOL * length)):
         k = tuple(index)
-        if tilt[k] > FLAT:
+        if tilt[k] > PLANARITY_TOL:
             free = "does not turn" if room.turns == 0 else f"turns about {_direction(room)} only"
             why[k] = f"'{body}' {free}, and the pose asked for tilts it by {tilt[k]:.2g} rad"
         else:
@@ -252,6 +252,6 @@ def _out_of_room(room: Room, body: str, R: np.ndarray, move: np.ndarray | None, 
     return why
 
 
-def _direction(room: Room) -> str:
+def _direction(room: MotionSubspace) -> str:
     assert room.normal is not None  # for the type checker
     return "(" + ", ".join(f"{x:.3g}" for x in room.normal + 0.0) + ")"

@@ -203,7 +203,7 @@ def check_accelerations(mechanism: kic.Mechanism, peer: ClosedPeer, c: kic.Confi
     """Accelerations of the whole tree that efforts give in a moving posture, beside the peer's."""
     rng = np.random.default_rng(0)
     qd, effort = rng.normal(size=(2, len(c.coordinates)))
-    v, a = peer.motion(c, qd, c.dynamics().acceleration(qd, effort))
+    v, a = peer.motion(c, qd, c.dynamics().forward_dynamics(qd, effort))
     return check(1e-11, acceleration=(a, np.array(peer.raw(peer.q(c), v, peer.tau(effort)))))
 
 

@@ -162,6 +162,6 @@ def check_acceleration(peer: ExudynPeer) -> float:
     """
     c = peer.start
     co = c.coefficients(peer.point.name, order=2)
-    qdd = c.dynamics().acceleration(peer.qd, np.zeros_like(peer.qd))
+    qdd = c.dynamics().forward_dynamics(peer.qd, np.zeros_like(peer.qd))
     ours = co.G @ qdd + np.einsum("pmn,m,n->p", co.H, peer.qd, peer.qd)
     return check(1e-8 if peer.qd.any() else 1e-12, acceleration=(peer.acceleration(), ours))["acceleration"]

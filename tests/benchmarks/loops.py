@@ -107,14 +107,14 @@ class Loop:
     def closing(self) -> dict[str, Work]:
         """Closing one posture that is a step away."""
         at, near, target = self.mechanism.at, self.near, self.place + STEP
-        close, state = self.mechanism.prepare_at(), self.near.state
+        close, state = self.mechanism.prepare_position(), self.near.state
         return {"prepare_at": lambda: close(target, state), "at(near=…)": lambda: at(target, near=near)}
 
     def closing_batch(self, count: int) -> dict[str, Work]:
         """Closing a batch, each member from its own near posture."""
         at, inputs = self.mechanism.at, self.inputs + self.moves(count)
         near = at(inputs, near=self.mechanism.at())
-        close, states = self.mechanism.prepare_at(), near.state
+        close, states = self.mechanism.prepare_position(), near.state
         return {
             "prepare_at, batch": lambda: close(inputs + STEP, states),
             "at(near=…), batch": lambda: at(inputs + STEP, near=near),

@@ -374,5 +374,5 @@ def check_dynamics(mechanism: kic.Mechanism, peer: PinocchioPeer, phi: np.ndarra
         I=(d.I, peer.inertia(phi)),
         P=(power, peer.velocity_effort(phi, qd)),
         load=(d.load, peer.load(phi)),
-        effort=(d.effort(qd, qdd), peer.effort(phi, qd, qdd)),
+        effort=(d.inverse_dynamics(qd, qdd), peer.effort(phi, qd, qdd)),
     )
