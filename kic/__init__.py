@@ -7,7 +7,7 @@ resulting `Configuration`:
     m = kic.load("puma560")
     c = m.at([0.0, 0.5, -2.2, 0.7, 0.8, -0.4])
     c.coefficients("tool").H                 # ∂²tool/∂q²
-    c.dynamics().effort(qd, qdd)             # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
+    c.dynamics().inverse_dynamics(qd, qdd)             # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
 The classic arms in closed form, Lee's split dynamics and counted operations are in `kic.classics`.
 
@@ -31,7 +31,7 @@ T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
 G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
 Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
 p, J̄    load, consistent inverse of it      (..., P), (..., M, P)    (4-70)
-q̇, λ    for a task (`Resolution`)           (..., M), (..., P)       (4-68) to (4-75)
+q̇, λ    for a task (`RedundancyResolution`)           (..., M), (..., P)       (4-68) to (4-75)
 ======  ==================================  =======================  =================
 
 The differentiating index comes first::
@@ -58,6 +58,7 @@ from typing import TYPE_CHECKING, Any
 # what type checkers and editors see; at run time a name is loaded when it is first used, see `_HOME`
 # ruff: noqa: F401
 if TYPE_CHECKING:
+    from kic import trajectory
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
     from kic.analysis.assemblies import Assemblies
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from kic.dynamics.drive_train import MotorDemand
     from kic.dynamics.dynamics import Dynamics
     from kic.errors import (
+        ConfigurationError,
         FileError,
         InertiaError,
         InputError,
@@ -82,12 +84,11 @@ if TYPE_CHECKING:
         MissingExtraError,
         ModelError,
         ModelFileError,
-        ConfigurationError,
         SimulationError,
         SingularError,
         UnknownNameError,
     )
-    from kic.evaluator import PositionSolver, Evaluator
+    from kic.evaluator import Evaluator, PositionSolver
     from kic.grasp.contacts import ContactSet, contact_frames, grasp_map
     from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
     from kic.grasp.grasp import Grasp, GraspMotion
@@ -104,8 +105,8 @@ if TYPE_CHECKING:
     from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
     from kic.operational_space.ellipsoids import Ellipsoid
-    from kic.operational_space.operational_space import OperationalSpaceEvaluator, OperationalSpace
-    from kic.operational_space.redundancy import RedundancyResolution, RedundancyEvaluator
+    from kic.operational_space.operational_space import OperationalSpace, OperationalSpaceEvaluator
+    from kic.operational_space.redundancy import RedundancyEvaluator, RedundancyResolution
     from kic.operational_space.secondary_objectives import JointLimits, Manipulability, PreferredConfiguration
     from kic.plotting.animate import Animation, animate
     from kic.plotting.draw import MechanismPicture, draw
@@ -113,10 +114,9 @@ if TYPE_CHECKING:
     from kic.simulation import controllers
     from kic.simulation.result import Energy, Simulation
     from kic.simulation.simulate import simulate
-    from kic.sweeps import metrics as answers
+    from kic.sweeps import metrics
     from kic.sweeps.result import Sweep
     from kic.sweeps.sweep import sweep
-    from kic.trajectory import builders as trajectories
     from kic.trajectory.tracking import TrackingResult
 
 __version__ = "0.1.0"
@@ -126,9 +126,9 @@ _HOME = {
     "Animation": "plotting.animate",
     "Assemblies": "analysis.assemblies",
     "Body": "description.parts",
-    "Closer": "evaluator",
     "Coefficients": "kinematics.coefficients",
     "Configuration": "configuration",
+    "ConfigurationError": "errors",
     "Contact": "description.contacts",
     "ContactSet": "grasp.contacts",
     "Contributions": "dynamics.contributions",
@@ -136,14 +136,12 @@ _HOME = {
     "DHRow": "io.dh",
     "Distance": "description.parts",
     "Distribution": "actuation.distribution",
-    "Drive": "dynamics.drive_train",
     "Dynamics": "dynamics.dynamics",
     "Ellipsoid": "operational_space.ellipsoids",
     "Energy": "simulation.result",
     "Equilibrium": "linear.equilibrium",
     "Evaluator": "evaluator",
     "FileError": "errors",
-    "Following": "trajectory.tracking",
     "Force": "description.parts",
     "Grasp": "grasp.grasp",
     "GraspClosure": "grasp.force_closure",
@@ -170,13 +168,14 @@ _HOME = {
     "Modes": "linear.modes",
     "Moment": "description.parts",
     "Motor": "description.motors",
-    "OperationalEvaluator": "operational_space.operational_space",
+    "MotorDemand": "dynamics.drive_train",
     "OperationalSpace": "operational_space.operational_space",
+    "OperationalSpaceEvaluator": "operational_space.operational_space",
     "Point": "description.parts",
-    "PostureError": "errors",
-    "PreferredPosture": "operational_space.secondary_objectives",
-    "Resolution": "operational_space.redundancy",
-    "ResolutionEvaluator": "operational_space.redundancy",
+    "PositionSolver": "evaluator",
+    "PreferredConfiguration": "operational_space.secondary_objectives",
+    "RedundancyEvaluator": "operational_space.redundancy",
+    "RedundancyResolution": "operational_space.redundancy",
     "Simulation": "simulation.result",
     "SimulationError": "errors",
     "SingularError": "errors",
@@ -185,11 +184,11 @@ _HOME = {
     "Spring": "description.parts",
     "StateSpace": "linear.state_space",
     "Sweep": "sweeps.result",
+    "TrackingResult": "trajectory.tracking",
     "Units": "description.parts",
     "UnknownNameError": "errors",
     "Wrench": "joint_forces.joint_forces",
     "animate": "plotting.animate",
-    "answers": "sweeps.metrics",
     "contact_frames": "grasp.contacts",
     "controllers": "simulation.controllers",
     "draw": "plotting.draw",
@@ -200,6 +199,7 @@ _HOME = {
     "grip_forces": "grasp.grip",
     "largest_load": "grasp.grip",
     "load": "io.toml",
+    "metrics": "sweeps.metrics",
     "model_names": "io.library",
     "products": "kinematics.products",
     "report_page": "report.page",
@@ -208,7 +208,7 @@ _HOME = {
     "sensitivity": "analysis.sensitivity",
     "simulate": "simulation.simulate",
     "sweep": "sweeps.sweep",
-    "trajectories": "trajectory.builders",
+    "trajectory": "trajectory",
 }
 __all__ = list(_HOME)
 

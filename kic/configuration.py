@@ -22,8 +22,8 @@ from kic.numerics.arrays import (
     broadcast_batches,
     check_finite,
     check_order,
-    scatter,
     map_valid_members,
+    scatter,
 )
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -666,7 +666,7 @@ class Configuration:
         Parameters
         ----------
         effort : (..., M) array_like
-            Generalized effort T_u at the coordinates, such as `Dynamics.effort` gives.
+            Generalized effort T_u at the coordinates, such as `Dynamics.inverse_dynamics` gives.
         actuators : str or list of str
             Rows where efforts act: joints, cut ones included, distances, rows of points or bodies; A of them.
         criterion : str or (A,) or (..., A, A) array_like
@@ -704,7 +704,7 @@ class Configuration:
         --------
         >>> import kic
         >>> c = kic.load("walking-machine").at()
-        >>> weight = c.dynamics().effort([0, 0, 0], [0, 0, 0])
+        >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
         >>> c.distribute(weight, motors).effort.round(2).tolist()
         [6.67, -5.88, -11.51, 4.04]
@@ -977,7 +977,7 @@ class Configuration:
         law : {"consistent", "instantaneous"}
             The law of accelerations.
         secondary : optional
-            What the null space is for: `JointLimits`, `Manipulability`, `PreferredPosture`; rates z (..., M),
+            What the null space is for: `JointLimits`, `Manipulability`, `PreferredConfiguration`; rates z (..., M),
             or (z, ż) or (z, ż, z̈), zero where left out; a callable that takes a configuration of any batch
             and returns z; or a list of these, whose sum counts. Where accelerations are asked, a callable is
             derived by its complex step, and must pass complex numbers on.

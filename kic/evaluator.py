@@ -15,7 +15,7 @@ from kic.kernels.layout import QUALITY_WIDTH, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.queries import OutputTable, Table, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, check_order, numbers, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite, check_order, numbers
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import TransferResult
@@ -276,7 +276,9 @@ class Evaluator:
         # springs and dampers in cut joints are added to what the kernel gives
         self._cut_laws = transfer is not None and bool(want & WANT_LOADS) and bool(model.cut_joint_loads)
         # a state of another shape than this one takes the longer way
-        hot = not model.has_complex_step and (transfer is None or (transfer.choice is not None and not self._cut_laws))
+        hot = not model.has_complex_step and (
+            transfer is None or (transfer.choice is not None and not self._cut_laws)
+        )
         self._one = (self._size,) if hot else None
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
@@ -492,7 +494,7 @@ class Evaluator:
 
 
 class PositionSolver:
-    """Closes postures for values of the same inputs, each from a state near by; made by `prepare_at`.
+    """Closes postures for values of the same inputs, each from a state near by; made by `prepare_position`.
 
     Call it with values (..., P) of the inputs' rows and a closed state (..., S); it returns the closed state
     (..., S) that has these values. It may be called from many threads at once.
@@ -507,14 +509,14 @@ class PositionSolver:
     >>> import kic
     >>> m = kic.load("five-bar")
     >>> c = m.at()
-    >>> close = m.prepare_at(["A", "E"])
+    >>> close = m.prepare_position(["A", "E"])
     >>> state = close([c.value("A") + 0.01, c.value("E")], c.state)
     >>> bool(abs(m.prepare(of=["A"])(state).A.value[0] - c.value("A") - 0.01) < 1e-15)
     True
     """
 
     def __init__(self, model: CompiledModel, inputs: str | Iterable[str] | None) -> None:
-        model.require_real("prepare_at()", "Ask at() for the posture.")
+        model.require_real("prepare_position()", "Ask at() for the posture.")
         self._model = model
         self._names = model.coordinates if inputs is None else names_of(inputs, "inputs")
         for name in self._names:
@@ -548,7 +550,7 @@ class PositionSolver:
         ------
         InputError
             For arrays of another shape or kind.
-        PostureError
+        ConfigurationError
             As `Mechanism.at`, which is asked wherever Newton's method is not certain of its branch.
         """
         if isinstance(near, Configuration):
@@ -569,7 +571,9 @@ class PositionSolver:
         if not arrived.all():
             as_array("near", near, self._sizes[1])
             inputs = {name: values[..., k] for k, name in enumerate(self.inputs)}
-            return solve_position(self._model, inputs, Configuration(self._model, batch, start.copy()), "raise").state
+            return solve_position(
+                self._model, inputs, Configuration(self._model, batch, start.copy()), "raise"
+            ).state
         return states.reshape(*batch, self._sizes[1])
 
     def _real(self, name: str, value: Any, which: int) -> np.ndarray:

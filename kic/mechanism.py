@@ -17,11 +17,11 @@ from kic.description.description import MechanismDescription
 from kic.description.motors import list_motors
 from kic.description.validation import STRICT
 from kic.display import Summary
-from kic.errors import InputError, ConfigurationError
+from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import check_failures
-from kic.position import solve_path, initial_states, solve_position, real_configuration
+from kic.position import initial_states, real_configuration, solve_path, solve_position
 from kic.transfer.compiled_model import CompiledModel
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Mechanism(MechanismDescription):
         ------
         InputError
             For a wrong shape, or coordinates that are missing, surplus or of another kind.
-        PostureError
+        ConfigurationError
             For members that fail or do not close; it carries which (`failed`), why (`reasons`), the rest
             (`configuration`), and how far they came: the `share` of the way, and the postures `reached`.
 
@@ -201,7 +201,7 @@ class Mechanism(MechanismDescription):
         ------
         InputError
             As `at`; also for inputs without a batch.
-        PostureError
+        ConfigurationError
             For paths that stop; it carries what that of `at` does.
 
         Examples
@@ -216,7 +216,12 @@ class Mechanism(MechanismDescription):
         True
         """
         check_failures(failures)
-        if self._model.is_open_chain and near is None and only_coordinates(self, inputs) and inputs is not None:
+        if (
+            self._model.is_open_chain
+            and near is None
+            and only_coordinates(self, inputs)
+            and inputs is not None
+        ):
             return self.at(inputs, failures=failures)
         return solve_path(self._model, inputs, near, failures)
 
@@ -256,7 +261,7 @@ class Mechanism(MechanismDescription):
         ------
         InputError, UnknownNameError
             As `at`; also for limits that are none.
-        PostureError
+        ConfigurationError
             If none was found, at no member; it carries how near they came (`left`, in length), or how far
             `beyond` limits.
 
@@ -265,7 +270,7 @@ class Mechanism(MechanismDescription):
         >>> import kic
         >>> m = kic.load("four-bar")
         >>> found = m.assemblies({"A": 1.2})
-        >>> len(found.hits), found.value("A").tolist()
+        >>> len(found.counts), found.value("A").tolist()
         (2, [1.2, 1.2])
 
         The two elbows on the way to the limit of reach and beyond:
@@ -295,19 +300,19 @@ class Mechanism(MechanismDescription):
 
         Rates q̇ of `Configuration.resolve` are integrated (Dormand and Prince's method of order 8), loops kept
         closed. At every time of `t` the posture is put on the path, so that the task does not drift; the
-        coordinates may, see `Following.drift`. Step by step, in a control loop, `prepare_resolve` gives the
+        coordinates may, see `TrackingResult.drift`. Step by step, in a control loop, `prepare_resolve` gives the
         same rates.
 
         Parameters
         ----------
         path : Trajectory, or dict of str to callable or array_like
-            The task: a trajectory of `kic.trajectories` in its rows; or by rows with a value ("flange",
+            The task: a trajectory of `kic.trajectory` in its rows; or by rows with a value ("flange",
             "tip.x") or bodies, and their course: a trajectory, a function of time that returns values,
             (values, rates) or (values, rates, accelerations), or samples (n, ..., P) at the times, between
             which a spline of fifth degree goes. A function that returns values alone is derived by a complex
             step, and must pass complex times on; rates that are returned must be those of the values. Of a
             body, a SciPy `RigidTransform` or `Rotation` of n members, its displacement from the drawing; a
-            function that returns one with its rates; or a turn made by `kic.trajectories.rotation`.
+            function that returns one with its rates; or a turn made by `kic.trajectory.rotation`.
         t : (n,) array_like
             Times.
         near : Configuration, optional
@@ -335,7 +340,7 @@ class Mechanism(MechanismDescription):
             stated rates contradict its values.
         SingularError
             Where the task is singular on the way and it is not damped; it says when.
-        PostureError
+        ConfigurationError
             If the path is out of reach; it carries the `time`.
 
         Examples
@@ -430,7 +435,9 @@ class Mechanism(MechanismDescription):
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
         model = self._model.real
-        state, batch = initial_states(model, real_configuration(self._model, at) if self._model.has_complex_step else at, "at")
+        state, batch = initial_states(
+            model, real_configuration(self._model, at) if self._model.has_complex_step else at, "at"
+        )
         if batch:
             raise InputError(f"Expected `at` to be one posture, got a batch {batch}. Ask in a loop.")
         return model.mobility if at is None else model.mobility_at(state[None])
@@ -520,7 +527,7 @@ class Mechanism(MechanismDescription):
         ------
         UnknownNameError, InputError, InertiaError
             For names that are not there, efforts of another shape, a batch, or missing masses.
-        PostureError
+        ConfigurationError
             If none was found; it carries the efforts that were `left`, and the posture `reached`.
         SingularError
             If a freedom can move without effort, so that there are more beside it; it carries what is `free`.
@@ -597,7 +604,7 @@ class Mechanism(MechanismDescription):
 
         Returns
         -------
-        OperationalEvaluator
+        OperationalSpaceEvaluator
             Call it with a state (..., S); see `Configuration.state`.
 
         Raises
@@ -632,7 +639,7 @@ class Mechanism(MechanismDescription):
 
         Returns
         -------
-        ResolutionEvaluator
+        RedundancyEvaluator
             Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
 
         Raises
@@ -661,7 +668,9 @@ class Mechanism(MechanismDescription):
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:
             rods = [[f"{length:.5g}"] for length in self.fixed_distances.values()]
-            sheet.texts("fixed distances", list(self.fixed_distances), [f"length ({self.units.length})"], rods)
+            sheet.texts(
+                "fixed distances", list(self.fixed_distances), [f"length ({self.units.length})"], rods
+            )
         list_motors(sheet, self.motors)
         return sheet
 

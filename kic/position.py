@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, ConfigurationError, batch_indices, short_repr
+from kic.errors import ConfigurationError, InputError, batch_indices, short_repr
 from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
@@ -17,7 +17,9 @@ from kic.transfer.continuation import continue_to
 from kic.transfer.targets import BatchTargets, Targets
 
 
-def solve_position(model: CompiledModel, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
+def solve_position(
+    model: CompiledModel, inputs: Any, near: Configuration | None, failures: str
+) -> Configuration:
     """Postures led from the drawing, or from those `near`, to the values of the inputs."""
     targets = model.targets(inputs)
     if model.has_complex_step:
@@ -101,7 +103,9 @@ def real_configuration(model: CompiledModel, near: Configuration | None) -> Conf
     return Configuration(real, near.batch, np.ascontiguousarray(near._states.real), near._ok)
 
 
-def follow_complex_step(model: CompiledModel, targets: Targets, values: np.ndarray, found: Configuration) -> Configuration:
+def follow_complex_step(
+    model: CompiledModel, targets: Targets, values: np.ndarray, found: Configuration
+) -> Configuration:
     """Postures that were found for real numbers, with the step that the drawing and the values give them."""
     from kic.transfer.complex_step import ComplexStepTransfer
 

@@ -103,7 +103,7 @@ PIECES = (
         "workspace",
         "A map of how well a five-bar's drives hold its tip, with the curve where they do not",
         "x, y = np.linspace(0, 40, 81), np.linspace(-10, 30, 81); "
-        'kic.sweep(kic.load("five-bar"), {"tip.x": x, "tip.y": y}, "transfer").plot()',
+        'kic.sweep(kic.load("five-bar"), {"tip.x": x, "tip.y": y}, "transmission").plot()',
     ),
     Piece(
         "run",

@@ -41,6 +41,7 @@ def by_step(c: Configuration, v: np.ndarray, a: np.ndarray, wrt=None, **more) ->
     """∂T/∂q (..., M, M) by complex steps of the effort, rates and accelerations kept."""
     A = motion(c, wrt)
     parts = [
-        np.imag(moved(c, A[:, :, k]).dynamics(wrt=wrt, **more).inverse_dynamics(v, a)) / STEP for k in range(A.shape[2])
+        np.imag(moved(c, A[:, :, k]).dynamics(wrt=wrt, **more).inverse_dynamics(v, a)) / STEP
+        for k in range(A.shape[2])
     ]
     return np.stack(parts, axis=-1)

@@ -26,8 +26,8 @@ RESULTS = {
     "Animation", "Assemblies", "Closer", "Configuration", "Contributions", "Distribution", "Drive",
     "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "Following", "Grasp", "GraspClosure", "GraspMotion",
     "GripForces", "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",
-    "MechanismPicture", "Modes", "OperationalEvaluator", "OperationalSpace", "Resolution",
-    "ResolutionEvaluator", "Simulation", "Singularities", "Singularity", "StateSpace", "Sweep", "Wrench",
+    "MechanismPicture", "Modes", "OperationalSpaceEvaluator", "OperationalSpace", "Resolution",
+    "RedundancyEvaluator", "Simulation", "Singularities", "Singularity", "StateSpace", "Sweep", "Wrench",
 }  # fmt: skip
 # writes files, or is a page for a browser
 SKIPPED = {"save", "report_page", "schema", "model_names"}
@@ -305,7 +305,7 @@ def context(name: str) -> dict[str, Any]:
     inputs = {n: float(c.value(n)) for n in m.coordinate_names}
     near = [inputs[n] for n in m.coordinate_names]
     goal = [x + 0.02 for x in near]
-    line = kic.trajectories.line(dict(inputs), dict(zip(inputs, goal, strict=True)))
+    line = kic.trajectory.line(dict(inputs), dict(zip(inputs, goal, strict=True)))
     return {
         "mechanism": m, "configuration": c, "of": [row], "task": [row], "wrt": list(m.coordinate_names),
         "order": 1, "qd": one, "qdd": one, "qddd": zero, "effort": one, "dq": zero, "dqd": zero,
@@ -320,7 +320,7 @@ def context(name: str) -> dict[str, Any]:
         "inner": c.coefficients(m.coordinate_names, 2), "other": c.dynamics(), "others": (),
         "members": np.zeros(1, int),
         "grid": {**inputs, m.coordinate_names[0]: [float(q), float(q) + 0.01]},
-        "answer": kic.answers.value(row), "kp": 1.0, "kd": 1.0, "ka": 1.0, "rates": one, "beyond": "hold",
+        "answer": kic.metrics.value(row), "kp": 1.0, "kd": 1.0, "ka": 1.0, "rates": one, "beyond": "hold",
         "weight": "minimum norm", "law": "consistent", "starts": 2, "seed": 1, "max_steps": 50,
         "progress": False, "count": 2, "among": [*m.coordinate_names], "outputs": [row],
         "split": "minimum norm", "dt": 0.01, "method": "DOP853", "rtol": 1e-6, "atol": 1e-6,
@@ -341,7 +341,7 @@ def subjects() -> tuple[Subject, ...]:
     """Every public callable, on several mechanisms."""
     found: list[Subject] = []
     add = found.append
-    T = kic.trajectories
+    T = kic.trajectory
     for name in NAMES:
         v = context(name)
         m, c = v["mechanism"], v["configuration"]
@@ -377,9 +377,9 @@ def subjects() -> tuple[Subject, ...]:
         found += methods(m.prepare_at(), f"{name}: Closer", {**v, "near": c.state})
         found += methods(c.ellipsoid("velocity", of), f"{name}: Ellipsoid", v)
         found += methods(c.operational_space(of), f"{name}: OperationalSpace", v)
-        found += methods(m.prepare_operational_space(of), f"{name}: OperationalEvaluator", v)
+        found += methods(m.prepare_operational_space(of), f"{name}: OperationalSpaceEvaluator", v)
         found += methods(c.resolve(of, [0.1]), f"{name}: Resolution", v)
-        found += methods(m.prepare_resolve(of), f"{name}: ResolutionEvaluator", v)
+        found += methods(m.prepare_resolve(of), f"{name}: RedundancyEvaluator", v)
         forces = c.joint_forces()
         found += methods(forces, f"{name}: JointForces", v)
         found += methods(forces[m.joints[0].name], f"{name}: Wrench", {**v, "direction": [0, 0, 1.0]})
@@ -450,7 +450,7 @@ def subjects() -> tuple[Subject, ...]:
         ):
             given = {**v, "inputs": coordinates if f == "gap" else [of[0]]}
             found.append(
-                Subject(f"{name}: answers.{f}", getattr(kic.answers, f), given, m, after=lambda r, c=c: r(c))
+                Subject(f"{name}: answers.{f}", getattr(kic.metrics, f), given, m, after=lambda r, c=c: r(c))
             )
         for f in kic.controllers.__all__:
             found.append(
@@ -479,7 +479,7 @@ def subjects() -> tuple[Subject, ...]:
             "gain": 1.0,
             "weights": dict.fromkeys(coordinates, 1.0),
         }
-        for f in ("PreferredPosture", "JointLimits", "Manipulability"):
+        for f in ("PreferredConfiguration", "JointLimits", "Manipulability"):
             found.append(
                 Subject(
                     f"{name}: {f}",
@@ -606,7 +606,7 @@ def parts() -> Iterator[Subject]:
 
 def paths() -> Iterator[Subject]:
     """Trajectories without a mechanism."""
-    T = kic.trajectories
+    T = kic.trajectory
     for label, start, end in (
         ("arrays", [0.0, 1.0], [1.0, 2.0]),
         ("names", {"A": 0.0, "B": 1.0}, {"A": 1.0, "B": 2.0}),

@@ -548,7 +548,9 @@ def test_identities_hold_in_the_coordinates_of_the_hand(kinds) -> None:
         # the same motion, the same power, and the same efforts: T_q = Aᵀ T_φ
         v, a = inverse.velocity(qd), inverse.acceleration(qd, qdd)
         tree = c.dynamics()
-        assert mismatch(d.inverse_dynamics(qd, qdd), inverse.G.T @ tree.inverse_dynamics(v, a)) < 10 * tolerance
+        assert (
+            mismatch(d.inverse_dynamics(qd, qdd), inverse.G.T @ tree.inverse_dynamics(v, a)) < 10 * tolerance
+        )
         assert mismatch(d.forward_dynamics(qd, d.inverse_dynamics(qd, qdd)), qdd) < 1e-7
         assert d.kinetic_energy(qd) == pytest.approx(tree.kinetic_energy(v), rel=10 * tolerance)
         # and there and back again

@@ -73,7 +73,7 @@ def test_a_run_is_shown_in_its_time(bars) -> None:
 
 
 def test_a_course_shows_its_nearest_moments(bars) -> None:
-    from kic.trajectory import builders as trajectories
+    from kic import trajectory as trajectories
 
     way = trajectories.quintic({"A": 1.0}, {"A": 1.5}, 1.0)
     course = way.on(bars, np.linspace(0, 1, 31))

@@ -246,7 +246,7 @@ def test_places_of_a_body_among_postures() -> None:
     assert len({*zip(number.tolist(), found.places(leg).tolist(), strict=True)}) > count
     text = found.summary("platform").text()
     assert f"{count} places of 'platform'" in text
-    assert ".sheet('platform')" in str(found)
+    assert ".summary('platform')" in str(found)
     with pytest.raises(kic.UnknownNameError, match="No body 'eye'"):
         found.places("eye")
     one = found[3]

@@ -16,7 +16,9 @@ FOUR = kic.load("four-bar")
 
 def check(m: kic.Mechanism, found: kic.Assemblies, inputs: dict) -> None:
     """Every posture has the inputs and is closed; those of one member are distinct; the rest is masked."""
-    assert found.ok.shape == found.counts.shape == found.singular.shape == found.continued.shape == found.batch
+    assert (
+        found.ok.shape == found.counts.shape == found.singular.shape == found.continued.shape == found.batch
+    )
     assert (found.counts > 0).tolist() == found.ok.tolist()
     assert not (found.continued & ~found.ok).any()
     assert not (found.singular & ~found.ok).any()
@@ -165,7 +167,9 @@ def test_limits_of_each_member() -> None:
     assert turned.ok.all()
     assert (turned.value("shoulder") >= 5).all()
     assert turned.continued[:, 1:].all()
-    with pytest.raises(kic.ConfigurationError, match=r"but none within `limits`: .* 'elbow' by 0\.89") as caught:
+    with pytest.raises(
+        kic.ConfigurationError, match=r"but none within `limits`: .* 'elbow' by 0\.89"
+    ) as caught:
         TWO.assemblies({"tip.x": x, "tip.y": 0.0}, limits={"elbow": (-0.01, 0.01)})
     assert caught.value.failed == [(0,), (1,), (2,)]
 

@@ -286,7 +286,10 @@ def test_random_revolute_arms(n: int) -> None:
         assert np.abs(arm.H_tran(qd) - expected["H_tran"]).max() < 1e-13 * n * magnitude
         assert np.abs(arm.H_rot(qd) - expected["H_rot"]).max() < 1e-13 * n * magnitude
         assert relative_error(arm.G, expected["G"]) < 1e-12
-        assert relative_error(arm.inverse_dynamics(qd, qdd), m.at(q).dynamics().inverse_dynamics(qd, qdd)) < 1e-12
+        assert (
+            relative_error(arm.inverse_dynamics(qd, qdd), m.at(q).dynamics().inverse_dynamics(qd, qdd))
+            < 1e-12
+        )
 
 
 HAND = ["hand.x", "hand.y", "hand.z", "link6.wx", "link6.wy", "link6.wz"]

@@ -81,7 +81,9 @@ def test_reference_cases(name: str, k: int) -> None:
     check(d.load, out["literal_wrong"]["gravity_torque_printed_sign"])
     if "tau1_with_printed_2_delta3_l2_s23" in out["literal_wrong"]:
         more = 2 * leg.M3 * leg.d3 * (leg.l2 - leg.l3) * np.sin(q[1] + q[2]) * qd[1] * qd[2]
-        check(d.inverse_dynamics(qd, qdd)[0] + more, out["literal_wrong"]["tau1_with_printed_2_delta3_l2_s23"])
+        check(
+            d.inverse_dynamics(qd, qdd)[0] + more, out["literal_wrong"]["tau1_with_printed_2_delta3_l2_s23"]
+        )
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
@@ -109,7 +111,11 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
     P = contributions.P_linear + contributions.P_angular
     assert mismatch(bodies.P, (P + np.swapaxes(P, -1, -2)) / 2) < 1e-12
     assert (
-        mismatch(bodies.inverse_dynamics(qd[..., None, :], qdd[..., None, :]).sum(axis=-2), d.inverse_dynamics(qd, qdd)) < 1e-12
+        mismatch(
+            bodies.inverse_dynamics(qd[..., None, :], qdd[..., None, :]).sum(axis=-2),
+            d.inverse_dynamics(qd, qdd),
+        )
+        < 1e-12
     )
     energies = bodies.kinetic_energy(qd[..., None, :])
     assert mismatch(energies.sum(axis=-1), general.kinetic_energy(qd)) < 1e-12
@@ -268,7 +274,11 @@ def test_column_height_and_energy_of_thin_rods() -> None:
         other = replace(leg, H=height)
         np.testing.assert_array_equal(leg.dynamics(q).I, other.dynamics(q).I)
         assert (
-            same(other.mechanism().at(q).dynamics().inverse_dynamics(qd, qdd), leg.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
+            same(
+                other.mechanism().at(q).dynamics().inverse_dynamics(qd, qdd),
+                leg.dynamics(q).inverse_dynamics(qd, qdd),
+            )
+            < 1e-12
         )
     speeds = [(leg.point_coefficients(q, s=s).velocity(qd) ** 2).sum() for s in (0.0, leg.l3 / 2, leg.l3)]
     c, b, a = np.polyfit([0.0, leg.l3 / 2, leg.l3], speeds, 2)
@@ -292,7 +302,10 @@ def test_model_files_equal_the_mechanism(model: str, more: dict) -> None:
         np.testing.assert_allclose(shipped.inertia, made.inertia, rtol=1e-14)
         np.testing.assert_allclose(shipped.com, made.com, rtol=1e-14)
     q, qd, qdd = motion(np.random.default_rng(0), (4,))
-    assert mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), leg.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
+    assert (
+        mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), leg.dynamics(q).inverse_dynamics(qd, qdd))
+        < 1e-12
+    )
     assert mismatch(m.at(q).value("tip"), leg.point_coefficients(q).values) < 1e-12
     if not more:  # statement of the model file
         reach = m.at(q).coefficients("reach", order=1).G

@@ -145,7 +145,9 @@ def test_nothing_depends_on_joint_3() -> None:
     q, qd, qdd = motion(rng)
     other = q + np.array([0.0, 0.0, 1.3])
     np.testing.assert_array_equal(ARM.dynamics(q).I, ARM.dynamics(other).I)
-    np.testing.assert_array_equal(ARM.dynamics(q).inverse_dynamics(qd, qdd), ARM.dynamics(other).inverse_dynamics(qd, qdd))
+    np.testing.assert_array_equal(
+        ARM.dynamics(q).inverse_dynamics(qd, qdd), ARM.dynamics(other).inverse_dynamics(qd, qdd)
+    )
     assert ARM.dynamics(q).inverse_dynamics(qd, qdd)[2] == pytest.approx(0.1 * qdd.sum())
 
 
@@ -209,7 +211,10 @@ def test_model_file_equals_the_mechanism() -> None:
     assert m.points == mechanism.points
     assert m.gravity == mechanism.gravity
     q, qd, qdd = motion(np.random.default_rng(0), (3,))
-    assert mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), ARM.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
+    assert (
+        mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), ARM.dynamics(q).inverse_dynamics(qd, qdd))
+        < 1e-12
+    )
 
 
 def test_symbolic_joint_angles() -> None:

@@ -365,7 +365,9 @@ def test_mobility(name):
         assert told[key] == getattr(account, key), key
     assert told["tree_coordinates"] == account.coordinates
     assert told["shares"] == account.shares.tolist()
-    assert [one["coordinates"] for one in told["idle"]] == [list(one.coordinates) for one in account.passive_freedoms]
+    assert [one["coordinates"] for one in told["idle"]] == [
+        list(one.coordinates) for one in account.passive_freedoms
+    ]
     text = run("mobility", "--help")
     for key in told:
         assert key in text
@@ -698,7 +700,9 @@ def test_errors_name_options(tmp_path):
     falls = run("linearize", str(tmp_path / "drop.toml"), "--equilibrium", code=1)
     assert "start nearer with --at." in falls
     assert "Give them as `effort`" in falls  # linearize has no such option
-    with pytest.raises(kic.ConfigurationError, match=r"Give `near=` a posture .*, or look with assemblies\(\)\.$"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"Give `near=` a posture .*, or look with assemblies\(\)\.$"
+    ):
         kic.load("four-bar").at({"tip.x": 20.0})
 
 

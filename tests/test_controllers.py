@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 import kic
 from kic.simulation import controllers
-from kic.trajectory import builders as tr
+from kic import trajectory as tr
 
 # mechanism, where it is, rows that are led, coordinates of q̇ and efforts
 CASES = {

@@ -256,7 +256,9 @@ def test_an_arm_with_its_elbow_driven_by_a_belt_from_the_base() -> None:
     # the belt does no work of its own: motors give what the arm's joints and the pulley take
     given = d.inverse_dynamics(qd, qdd) @ qd
     rates, acc = chosen.G @ qd, chosen.G @ qdd
-    assert given == pytest.approx(e.dynamics().inverse_dynamics(rates, acc) @ rates + 0.2 * qdd[1] * qd[1], abs=1e-12)
+    assert given == pytest.approx(
+        e.dynamics().inverse_dynamics(rates, acc) @ rates + 0.2 * qdd[1] * qd[1], abs=1e-12
+    )
 
 
 def test_differential_wrist() -> None:

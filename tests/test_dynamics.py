@@ -180,7 +180,9 @@ def test_power_balance() -> None:
         qd, qdd = rng.normal(size=(2, len(c.coordinates)))
         gradient = derivative(c, lambda x, qd=qd: x.dynamics().kinetic_energy(qd))
         power = gradient @ qd + qd @ d.I @ qdd
-        assert d.inverse_dynamics(qd, qdd) @ qd == pytest.approx(power + qd @ d.damping @ qd - d.load @ qd, rel=1e-12)
+        assert d.inverse_dynamics(qd, qdd) @ qd == pytest.approx(
+            power + qd @ d.damping @ qd - d.load @ qd, rel=1e-12
+        )
 
 
 def test_jerk_along_a_motion() -> None:

@@ -29,7 +29,8 @@ def test_a_hanging_linkage(name: str) -> None:
     assert found.stability == "stable"
     c = found.configuration
     assert (
-        np.abs(c.dynamics().inverse_dynamics([0.0], [0.0])).max() < 1e-9 * np.abs(m.at().dynamics().load).max() + 1e-12
+        np.abs(c.dynamics().inverse_dynamics([0.0], [0.0])).max()
+        < 1e-9 * np.abs(m.at().dynamics().load).max() + 1e-12
     )
     assert found.left < 1e-12
     q = float(c.value(found.coordinates[0]))
@@ -235,7 +236,9 @@ def test_what_is_refused() -> None:
     with pytest.raises(kic.SingularError, match="A, E can move without effort"):
         kic.load("five-bar").find_equilibrium()  # no gravity: it rests anywhere
     two = kic.load("horn-two-link")
-    with pytest.raises(kic.ConfigurationError, match=r"No equilibrium of 'horn-two-link' was found near") as lost:
+    with pytest.raises(
+        kic.ConfigurationError, match=r"No equilibrium of 'horn-two-link' was found near"
+    ) as lost:
         two.find_equilibrium(effort={"shoulder": 50.0})
     assert lost.value.left.shape == (2,)
     assert abs(lost.value.left[0]) > 1

@@ -209,7 +209,8 @@ def test_a_cut_joint_goes_all_the_way_round() -> None:
     assert mismatch(f.configuration.coefficients("A").velocity(f.qd), np.ones((41, 1))) < 1e-11
     assert np.abs(f.configuration.value("C")[-1] - c.value("C")) < 1e-12
     there = [
-        kic.PreferredConfiguration({"A": home + 0.2 + turns * TURN}).rates(c, None, ()) for turns in (-1, 0, 2)
+        kic.PreferredConfiguration({"A": home + 0.2 + turns * TURN}).rates(c, None, ())
+        for turns in (-1, 0, 2)
     ]
     for z in there:
         assert mismatch(z, 0.2 * c.coefficients("A").G[0]) < 1e-12
@@ -319,7 +320,9 @@ def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPat
     given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}
     panda.follow(**given)
     monkeypatch.setattr(following, "MOST_STEPS", 2)
-    with pytest.raises(kic.ConfigurationError, match=r"can not be followed beyond t = 0\.\d+: its steps") as caught:
+    with pytest.raises(
+        kic.ConfigurationError, match=r"can not be followed beyond t = 0\.\d+: its steps"
+    ) as caught:
         panda.follow(**given)
     assert 0 < caught.value.time < 3
 
@@ -342,7 +345,9 @@ def test_a_start_that_is_far(panda: kic.Mechanism) -> None:
     assert np.abs(f.error).max() < 1e-12
     far = np.broadcast_to(goal, (2, 20, 3)).copy()
     far[:, 3] += 2.0
-    with pytest.raises(kic.ConfigurationError, match=r"does not reach its path in member \[3\] at t = 0") as caught:
+    with pytest.raises(
+        kic.ConfigurationError, match=r"does not reach its path in member \[3\] at t = 0"
+    ) as caught:
         panda.follow({"flange": far}, [0.0, 1.0], near=c)
     assert caught.value.left > 1.0
 
@@ -397,7 +402,7 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
 def test_a_trajectory_is_followed_as_it_is(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     home = np.array(c.value("flange"))
-    way = kic.trajectories.quintic({"flange": home}, {"flange": home + np.array([0.05, -0.03, 0.02])}, 1.0)
+    way = kic.trajectory.quintic({"flange": home}, {"flange": home + np.array([0.05, -0.03, 0.02])}, 1.0)
     t = np.linspace(0, 1, 4)
     f = panda.follow(way, t, near=c)
     assert mismatch(f.configuration.value("flange"), way(t).q) < 1e-12
@@ -405,7 +410,7 @@ def test_a_trajectory_is_followed_as_it_is(panda: kic.Mechanism) -> None:
     assert mismatch(rows.velocity(f.qd), way(t).qd) < 1e-10
     assert mismatch(rows.acceleration(f.qd, f.qdd), way(t).qdd) < 1e-9
     parts = {
-        f"flange.{x}": kic.trajectories.quintic([a], [b], 1.0)
+        f"flange.{x}": kic.trajectory.quintic([a], [b], 1.0)
         for x, a, b in zip("xyz", home, way(1.0).q, strict=True)
     }
     again = panda.follow(parts, t, near=c)
@@ -416,17 +421,17 @@ def test_a_trajectory_is_followed_as_it_is(panda: kic.Mechanism) -> None:
     five = kic.load("five-bar")
     here = five.at()
     q = np.array([here.value(x) for x in here.coordinates])
-    bare = five.follow(kic.trajectories.quintic(q, q + 0.1, 1.0), [0.0, 0.4, 1.0], near=here)
+    bare = five.follow(kic.trajectory.quintic(q, q + 0.1, 1.0), [0.0, 0.4, 1.0], near=here)
     assert (
         mismatch(
-            bare.configuration.value("A"), kic.trajectories.quintic(q, q + 0.1, 1.0)([0.0, 0.4, 1.0]).q[:, 0]
+            bare.configuration.value("A"), kic.trajectory.quintic(q, q + 0.1, 1.0)([0.0, 0.4, 1.0]).q[:, 0]
         )
         < 1e-12
     )
     with pytest.raises(kic.InputError, match="1 coordinates without names, for 7"):
-        panda.follow(kic.trajectories.line([0.0], [1.0]), t)
+        panda.follow(kic.trajectory.line([0.0], [1.0]), t)
     with pytest.raises(kic.InputError, match="from 0 to 1, the duration"):
-        panda.follow(kic.trajectories.line({"flange": home}, {"flange": home + 0.01}), [0.0, 1.5], near=c)
+        panda.follow(kic.trajectory.line({"flange": home}, {"flange": home + 0.01}), [0.0, 1.5], near=c)
 
 
 def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
@@ -464,7 +469,7 @@ def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
         before, after = (wrong["flange"](e.time + s)[("values", "rates").index(below)] for s in (-h, h))
         assert np.abs((after - before) / (2 * h) - e.found).min() < 1e-7
     # a kink of the rate is no contradiction: the values are those of a trapezoid
-    edge = kic.trajectories.trapezoid(home, home + np.array([0.1, 0.0, 0.0]), 0.1, 0.2)
+    edge = kic.trajectory.trapezoid(home, home + np.array([0.1, 0.0, 0.0]), 0.1, 0.2)
     f = panda.follow({"flange": lambda x: edge(x)[:2]}, np.linspace(0, edge.duration, 5), near=c)
     assert np.abs(f.error).max() < 1e-12
     # what stands still but for rounding, or for the noise of a calculation, is not refused either

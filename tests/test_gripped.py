@@ -10,7 +10,7 @@ from sampling import mismatch
 from scipy.spatial.transform import RigidTransform
 
 import kic
-from kic.trajectory import builders as trajectories
+from kic import trajectory as trajectories
 
 HAND = kic.load("three-finger-hand")
 

@@ -141,7 +141,9 @@ def test_every_coordinate_set_has_one_of_it() -> None:
         kic.SingularError, match=r"they stand still, spin can move\. 'coupler' spins .* crank, spin"
     ):
         c.coefficients("flag", wrt=["crank", "rocker"])
-    with pytest.raises(kic.ConfigurationError, match=r"spin can move\. 'coupler' spins .* ball\.1, ball\.2\. Give"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"spin can move\. 'coupler' spins .* ball\.1, ball\.2\. Give"
+    ):
         m.at({"crank": 1.0, "rocker": 0.0})
     # another failure of the coordinates is not blamed on it
     five = kic.load("five-bar")

@@ -14,7 +14,7 @@ from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.numerics.arrays import broadcast_batches, numbers, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, numbers
 from kic.numerics.rotations import quaternion_from_vector, vector_from_quaternion
 
 BATCHES = [(), (1,), (3, 1, 2), (0,), (2, 0)]

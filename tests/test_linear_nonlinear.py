@@ -12,7 +12,7 @@ from scipy.linalg import expm
 from scipy.signal import lsim
 
 import kic
-from kic.trajectory import builders as tr
+from kic import trajectory as tr
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-12}
 SIZES = np.array([3e-2, 1e-2, 3e-3])

@@ -189,7 +189,9 @@ def test_a_path_of_a_closed_mechanism() -> None:
     # the rate of the effort along the motion is that of the effort in time
     jerk = rng.normal(size=(50, 1))
     h = 1j * STEP
-    later = moved(c, np.einsum("bna,ba->bn", motion(c), v)).dynamics().inverse_dynamics(v + h * a, a + h * jerk)
+    later = (
+        moved(c, np.einsum("bna,ba->bn", motion(c), v)).dynamics().inverse_dynamics(v + h * a, a + h * jerk)
+    )
     assert mismatch(lin.rate(jerk), later.imag / STEP) < TOLERANCE
 
 

@@ -21,8 +21,8 @@ FIVE = kic.load("five-bar")
 def joints() -> kic.Sweep:
     grid = {"shoulder": np.linspace(-1, 1, 5), "elbow": np.linspace(-1, 2, 13)}
     asked = {
-        "w": kic.answers.manipulability("tip.x", "tip.y"),
-        "mass": kic.answers.mass("tip.x", "tip.y", direction=[1, 0]),
+        "w": kic.metrics.manipulability("tip.x", "tip.y"),
+        "mass": kic.metrics.mass("tip.x", "tip.y", direction=[1, 0]),
         "tip": lambda c: c.value("tip"),
     }
     return kic.sweep(ARM, grid, asked)
@@ -31,7 +31,9 @@ def joints() -> kic.Sweep:
 @pytest.fixture(scope="module")
 def plane() -> kic.Sweep:
     grid = {"tip.x": np.linspace(-2.2, 2.2, 12), "tip.y": np.linspace(-2.2, 2.2, 14)}
-    return kic.sweep(ARM, grid, kic.answers.inverse_condition_number("tip.x", "tip.y"), near=ARM.at([0.3, 1.0]))
+    return kic.sweep(
+        ARM, grid, kic.metrics.inverse_condition_number("tip.x", "tip.y"), near=ARM.at([0.3, 1.0])
+    )
 
 
 def legend(picture) -> list[str]:
@@ -66,7 +68,7 @@ def test_the_singular_curve_is_where_the_determinant_vanishes(joints: kic.Sweep)
 
 def test_cells_without_value_are_dotted(joints: kic.Sweep) -> None:
     grid = {"shoulder": [-0.5, 0.5], "elbow": [-1.0, 0.0, 1.0]}
-    s = kic.sweep(ARM, grid, kic.answers.mass("tip.x", "tip.y", direction=[1, 0]))
+    s = kic.sweep(ARM, grid, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0]))
     picture = s.plot()
     assert "no value" in legend(picture)
     dots = picture.axes.get_lines()[0].get_xydata()
@@ -104,7 +106,7 @@ def test_one_axis_is_a_line(plane: kic.Sweep, joints: kic.Sweep) -> None:
 def test_a_cut_through_three_axes() -> None:
     m = kic.load("horn-three-link")
     a, b, c = m.coordinate_names
-    s = kic.sweep(m, {a: [0.0, 0.5], b: [0.1, 0.2, 0.3], c: [0.3, 0.4]}, "holding")
+    s = kic.sweep(m, {a: [0.0, 0.5], b: [0.1, 0.2, 0.3], c: [0.3, 0.4]}, "static_effort")
     with pytest.raises(kic.InputError, match=f"shows one or two axes, and 3 are left.*at={{'{a}'"):
         s.plot()
     picture = s.plot(at={b: 0.21})
@@ -138,7 +140,7 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
     with pytest.raises(kic.InputError, match="Expected `at` to be a dict of axes to values, got 3"):
         joints.plot("w", at=3)
     none = kic.sweep(
-        ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.answers.mass("tip.x", "tip.y", direction=[1, 0])
+        ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
     )
     with pytest.raises(kic.InputError, match="no value in any cell"):
         none.plot()
@@ -252,7 +254,7 @@ def test_events_are_marked() -> None:
 
 
 def test_trajectories_and_courses() -> None:
-    path = kic.trajectories.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
+    path = kic.trajectory.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
     t = np.linspace(0, 0.5, 401)
     plain, known = path.plot(), path.plot(kic.load("four-bar"))
     assert [a.get_ylabel() for a in plain.axes] == ["value", "rate", "acceleration", "jerk"]
@@ -269,7 +271,7 @@ def test_trajectories_and_courses() -> None:
     assert picture.axes[2].get_ylabel() == "acceleration (m/s²)"
     assert list(lines(course.plot().axes[0])) == ["A"]
     with pytest.raises(kic.InputError, match="has 1 coordinates, and 'horn-two-link' has 3 rows of tip"):
-        kic.trajectories.line({"tip": [0.0]}, {"tip": [1.0]}, duration=1.0).plot(ARM)
+        kic.trajectory.line({"tip": [0.0]}, {"tip": [1.0]}, duration=1.0).plot(ARM)
 
 
 def test_paths_that_were_followed() -> None:

@@ -118,7 +118,8 @@ def test_redundant_conditions_that_are_shared() -> None:
     f = again.mobility()
     assert (f.dof, f.redundant) == (1, 4)
     assert (
-        "4 of them redundant (3 of joint 'D', 1 among those of coupling 'mesh', coupling 'again')" in f.summary()
+        "4 of them redundant (3 of joint 'D', 1 among those of coupling 'mesh', coupling 'again')"
+        in f.summary()
     )
 
 
@@ -243,7 +244,8 @@ def test_parallel_rods_one_of_them_superfluous() -> None:
     f = m.mobility()
     assert (f.dof, f.redundant, f.regular) == (1, 2, True)
     assert (
-        "2 of them redundant (2 among those of distance 'rod0', distance 'rod1', distance 'rod2')" in f.summary()
+        "2 of them redundant (2 among those of distance 'rod0', distance 'rod1', distance 'rod2')"
+        in f.summary()
     )
 
 
@@ -313,7 +315,9 @@ def test_conditions_that_are_rounding_alone(unit: float) -> None:
     assert (other.dof, other.redundant, other.regular) == (3, 3, True)
     assert not other.shares.any()
     assert (
-        [idle.bodies for idle in other.passive_freedoms] == [idle.bodies for idle in one.passive_freedoms] == [("plate",), ("sled",)]
+        [idle.bodies for idle in other.passive_freedoms]
+        == [idle.bodies for idle in one.passive_freedoms]
+        == [("plate",), ("sled",)]
     )
     assert other.summary().split(". ")[0] == one.summary().split(". ")[0]
     there, here = tilted.at([0.3, 0.2, 0.1 * unit]), upright.at([0.3, 0.2, 0.1])

@@ -9,7 +9,7 @@ import pytest
 from scipy.interpolate import make_interp_spline
 
 import kic
-from kic.trajectory import builders as tr
+from kic import trajectory as tr
 
 PUMA = kic.load("puma560-motors")
 CIRCUIT = {"resistance": 0.8, "torque_constant": 0.03, "inductance": 2e-3}

@@ -138,7 +138,9 @@ def test_plain_sources_of_torque() -> None:
     assert np.isnan(drive.voltage[0])
     assert drive.power == pytest.approx([20 * drive.torque[0], drive.voltage[1] * drive.current[1]])
     # at rest dry friction is taken as none
-    assert c.drive([0, 0], [0, 0]).torque[0] == pytest.approx(c.dynamics().inverse_dynamics([0, 0], [0, 0])[0] / 20)
+    assert c.drive([0, 0], [0, 0]).torque[0] == pytest.approx(
+        c.dynamics().inverse_dynamics([0, 0], [0, 0])[0] / 20
+    )
     page = str(drive)
     assert "current" in page
     assert "<table>" in drive._repr_html_()

@@ -54,7 +54,7 @@ KNOWN = {
     "matched None": lambda: ARM.at().coefficients("tip").matched(None),
     "renamed None": lambda: ARM.at().coefficients("tip").renamed(None),
     "identity None": lambda: kic.Coefficients.identity(None),
-    "line to no names": lambda: kic.trajectories.line([1, 2], {}),
+    "line to no names": lambda: kic.trajectory.line([1, 2], {}),
     "tolerance of 10": lambda: kic.simulate(BAR, BAR.at(), 0.02, rtol=10),
     "flag of an array": lambda: ARM.at().dynamics(motors=np.zeros(2)),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
@@ -85,8 +85,8 @@ def test_names_and_units_are_drawn_letter_by_letter() -> None:
     pictures = [
         plot,
         kic.draw(m.at(), names=True),
-        kic.trajectories.line({"_A": 0.9}, {"_A": 1.0}).plot(m, 3),
-        kic.sweep(m, move, "holding", progress=False).plot(),
+        kic.trajectory.line({"_A": 0.9}, {"_A": 1.0}).plot(m, 3),
+        kic.sweep(m, move, "static_effort", progress=False).plot(),
         kic.draw(m.at()).velocity([1.0]),
     ]
     for picture in pictures:

@@ -126,7 +126,9 @@ def test_a_page_is_whole_and_stands_alone(mechanism: kic.Mechanism, of: str | li
     assert page.links[: len(sections)] == [f"#{mark}" for mark in sections]
     assert sections[0] == "drawing"
     assert sections[-1] == "model-file"
-    assert ("mobility" in sections) == bool(mechanism.cuts or mechanism.fixed_distances or mechanism.couplings)
+    assert ("mobility" in sections) == bool(
+        mechanism.cuts or mechanism.fixed_distances or mechanism.couplings
+    )
 
 
 @pytest.mark.slow

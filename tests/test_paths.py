@@ -71,7 +71,9 @@ def test_a_crank_that_does_not_go_round_stops_at_its_dead_centre(sides: tuple[fl
     # coupler and rocker in line
     limit = np.arccos((crank**2 + ground**2 - (coupler + rocker) ** 2) / (2 * crank * ground))
     wanted = np.linspace(np.pi / 2, np.pi, 40)
-    with pytest.raises(kic.ConfigurationError, match=r"member \d+, led from member \d+: .*a dead centre") as caught:
+    with pytest.raises(
+        kic.ConfigurationError, match=r"member \d+, led from member \d+: .*a dead centre"
+    ) as caught:
         m.path({"A": wanted})
     first = caught.value.failed[0][0]
     assert wanted[first - 1] < limit < wanted[first]

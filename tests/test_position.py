@@ -175,7 +175,9 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
     phi = np.array([0.4, 0.9, -0.3, 0.2])
     pose = scara.at(phi).pose("d")
     assert np.abs(scara.at({"d": pose}, near=scara.at(phi + 0.1)).phi - phi).max() < 1e-13
-    with pytest.raises(kic.ConfigurationError, match=r"'d' turns about \(0, 0, 1\) only, .* tilts it by 0\.1 rad"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"'d' turns about \(0, 0, 1\) only, .* tilts it by 0\.1 rad"
+    ):
         scara.at({"d": transform(np.zeros(3), np.array([0.1, 0, 0]))})
     # a gantry does not turn at all
     slides = [
@@ -187,7 +189,9 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
     gantry = kic.Mechanism("gantry", bodies[:3], slides)
     at = np.array([1.0, -2.0, 7.0])
     assert np.abs(gantry.at({"c": transform(at, np.zeros(3))}).phi - at).max() < 1e-14
-    with pytest.raises(kic.ConfigurationError, match=r"'c' does not turn, and the pose asked for tilts it by"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"'c' does not turn, and the pose asked for tilts it by"
+    ):
         gantry.at({"c": transform(at, np.array([0, 0, 0.1]))})
 
 
@@ -241,10 +245,14 @@ def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
     m = kic.load("rssr")
     near = m.at({"crank": 0.3, "spin": -0.08})
     wanted = {"crank": -2.64, "flag.z": 0.04}
-    assert m._model.closure(tuple(wanted)).newton_global(near._states, np.array([list(wanted.values())]))[2] == [""]
+    assert m._model.closure(tuple(wanted)).newton_global(near._states, np.array([list(wanted.values())]))[
+        2
+    ] == [""]
     fine = posture_by_small_steps(m, near, wanted)
     assert not fine.ok[-1]
-    with pytest.raises(kic.ConfigurationError, match=r"a dead centre, .* another branch has such a posture") as e:
+    with pytest.raises(
+        kic.ConfigurationError, match=r"a dead centre, .* another branch has such a posture"
+    ) as e:
         m.at(wanted, near=near)
     # it came as far as the small steps did, and says so
     assert abs(e.value.share[0] - fine.ok.sum() / 1000) < 2e-3
@@ -351,7 +359,9 @@ def test_a_way_that_is_too_long() -> None:
     assert m.at({"A": 100.0}).value("tip") == pytest.approx(
         m.at({"A": 100 - 32 * np.pi}).value("tip"), abs=1e-12
     )
-    with pytest.raises(kic.ConfigurationError, match=r"its way is too long: 10000 leaps led to [\d.]+ % of it"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"its way is too long: 10000 leaps led to [\d.]+ % of it"
+    ):
         m.at({"A": 1e9})
 
 
@@ -447,14 +457,18 @@ def test_inputs_that_depend_on_one_another() -> None:
     m = kic.load("rssr")
     here = m.at()
     for move in (0.0, 0.1):
-        with pytest.raises(kic.ConfigurationError, match=r"depend on one another where it starts.*spin can move"):
+        with pytest.raises(
+            kic.ConfigurationError, match=r"depend on one another where it starts.*spin can move"
+        ):
             m.at({"crank": here.value("crank") + move, "rocker": here.value("rocker")})
     arm = kic.load("puma560")
     near = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     with pytest.raises(kic.ConfigurationError, match=r"while they stand still, .*(wrist|flange).* can move"):
         arm.at({"link3": near.pose("link3")}, near=near)
     # the drawn wrist is aligned: which way it bends is open
-    with pytest.raises(kic.ConfigurationError, match=r"wrist_roll, flange can move.*look with assemblies\(\)"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"wrist_roll, flange can move.*look with assemblies\(\)"
+    ):
         arm.at({"link6": near.pose("link6")})
 
 
@@ -502,7 +516,9 @@ def test_distances_that_can_not_be() -> None:
         m.assemblies({"A": 0.0, "gap": -1.0})
     # drawn with the two points together, a distance has no direction to start in
     m = replace(m, points=(m.points[0], kic.Point("tip", "b", (0, 0, 0))))
-    with pytest.raises(kic.ConfigurationError, match="a distance among its inputs is zero and has no direction"):
+    with pytest.raises(
+        kic.ConfigurationError, match="a distance among its inputs is zero and has no direction"
+    ):
         m.at({"A": 0.0, "gap": 0.5})
 
 

@@ -749,7 +749,11 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     count = sum(j.dof for j in loop.joints) - 6
     assert loop.dof == count > 0
     transfer = loop._model.transfer(())
-    G = transfer.values_and_rates(loop._model.reference_state)[1] / transfer.scale[:, None] * transfer.column_scale
+    G = (
+        transfer.values_and_rates(loop._model.reference_state)[1]
+        / transfer.scale[:, None]
+        * transfer.column_scale
+    )
     names = transfer.admissible_inputs(G[0])[0].split(", ")
     c = loop.at()
     qd, qdd = rng.normal(size=(2, count))

@@ -658,7 +658,10 @@ def test_what_it_refuses() -> None:
         ({"secondary": (np.zeros(7),) * 4}, r"\(z, ż, z̈\) at most"),
         ({"secondary": kic.JointLimits({"nose": (0, 1)})}, "nose"),
         ({"secondary": kic.JointLimits({"flange": (0, 1)})}, r"'flange' has several rows; name single ones"),
-        ({"secondary": kic.PreferredConfiguration({"link7.wx": 0.0})}, r"'link7\.wx' has a rate but no value"),
+        (
+            {"secondary": kic.PreferredConfiguration({"link7.wx": 0.0})},
+            r"'link7\.wx' has a rate but no value",
+        ),
         ({"qd": np.zeros(7)}, "Rates `qd` go with law='instantaneous'"),
         ({"qd": np.zeros(7), "law": "instantaneous"}, "With rates `qd` give `udd`"),
         ({"uddd": ud}, "Jerks need `udd`"),

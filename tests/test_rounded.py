@@ -178,7 +178,9 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
             r"from there on its loops contradict one another by more than closure_tolerance = 0\.0002 allows",
         ),
     ):
-        with pytest.raises(kic.ConfigurationError, match=rf"it came [\d.]+ % .* \(asked {A}\).*{text}") as caught:
+        with pytest.raises(
+            kic.ConfigurationError, match=rf"it came [\d.]+ % .* \(asked {A}\).*{text}"
+        ) as caught:
             m.at({"A": A})
         assert 0 < caught.value.share[0] < 1
     # a state from elsewhere, where the conditions leave no freedom at all

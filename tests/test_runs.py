@@ -123,7 +123,10 @@ def test_prescribed_motions_begin_at_the_start_with_their_rates() -> None:
     a = float(start.value("A"))
     steady = kic.simulate(m, start, [0, 0.5, 1.0], prescribed={"A": lambda t: (a + t, 1.0, 0.0)})
     assert mismatch(steady.qd, np.ones((3, 1))) < 1e-14
-    assert mismatch(steady.effort, steady.configuration.dynamics().inverse_dynamics(steady.qd, steady.qdd)) < 1e-10
+    assert (
+        mismatch(steady.effort, steady.configuration.dynamics().inverse_dynamics(steady.qd, steady.qdd))
+        < 1e-10
+    )
     assert np.abs(steady.energy.residual).max() < 1e-7
     with pytest.raises(kic.InputError, match=r"begins with 0, but the values of the start are"):
         kic.simulate(m, m.at({"A": a + 0.1}), 1.0, prescribed={"A": lambda t: (0.0, 0.0, 0.0)})

@@ -916,7 +916,7 @@ WRONG = [
         {"answer": lambda m: m.at().pose("coupler")},
         "pose() of 'four-bar' needs real numbers and can not follow",
     ),
-    ({"answer": lambda m: m.prepare_at()}, "prepare_at() of 'four-bar' needs real numbers"),
+    ({"answer": lambda m: m.prepare_at()}, "prepare_position() of 'four-bar' needs real numbers"),
     ({"answer": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
     (
         {"answer": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},

@@ -304,7 +304,7 @@ def test_one_interval_and_uneven_ones() -> None:
 def test_computed_torque_follows_a_trajectory() -> None:
     m = kic.load("puma560")
     q0 = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
-    way = kic.trajectories.quintic(q0, q0 + 0.5, 0.6)
+    way = kic.trajectory.quintic(q0, q0 + 0.5, 0.6)
     f = kic.controllers.computed_torque(m, way, kp=100.0, kd=20.0)
     t = np.linspace(0, 0.6, 7)
     run = kic.simulate(m, m.at(q0), t, effort=f, **TIGHT)
@@ -320,7 +320,7 @@ def test_controllers_drive_runs_as_they_are() -> None:
     m = kic.load("five-bar")
     start, tip = m.at(), ["tip.x", "tip.y"]
     here = {x: float(start.value(x)) for x in tip}
-    way = kic.trajectories.quintic(here, {"tip.x": here["tip.x"] + 0.1, "tip.y": here["tip.y"] - 0.2}, 0.5)
+    way = kic.trajectory.quintic(here, {"tip.x": here["tip.x"] + 0.1, "tip.y": here["tip.y"] - 0.2}, 0.5)
     t = np.linspace(0, 0.5, 5)
     f = kic.controllers.computed_torque(m, way, kp=100.0, kd=20.0, wrt=tip)
     run = kic.simulate(m, start, t, effort=f, wrt=tip, **TIGHT)
@@ -339,7 +339,7 @@ def test_trajectories_are_prescribed_as_they_are() -> None:
     m = kic.load("five-bar")
     start = m.at()
     q = np.array([start.value("A"), start.value("E")])
-    way = kic.trajectories.septic(q, q + np.array([0.2, -0.1]), 0.8)
+    way = kic.trajectory.septic(q, q + np.array([0.2, -0.1]), 0.8)
     t = np.linspace(0, 1.0, 6)  # and rests to the end
     both = kic.simulate(m, start, t, prescribed=way)
     assert mismatch(both.q, way(t, beyond="hold").q) < 1e-13
@@ -347,24 +347,24 @@ def test_trajectories_are_prescribed_as_they_are() -> None:
     c = m.path({"A": motion.q[:, 0], "E": motion.q[:, 1]})
     assert mismatch(both.effort, c.dynamics().inverse_dynamics(motion.qd, motion.qdd)) < 1e-10
     # one of them; named, or a trajectory of one number
-    a = kic.trajectories.septic({"A": q[0]}, {"A": q[0] + 0.2}, 0.8)
+    a = kic.trajectory.septic({"A": q[0]}, {"A": q[0] + 0.2}, 0.8)
     one = kic.simulate(m, start, t, prescribed=a, **TIGHT)
     assert mismatch(one.q[:, 0], motion.q[:, 0]) < 1e-13
     same = kic.simulate(
-        m, start, t, prescribed={"A": kic.trajectories.septic([q[0]], [q[0] + 0.2], 1.0).lasting(1.0)}
+        m, start, t, prescribed={"A": kic.trajectory.septic([q[0]], [q[0] + 0.2], 1.0).lasting(1.0)}
     )
     assert same.q[-1, 0] == pytest.approx(q[0] + 0.2)
     tip = {x: float(start.value(x)) for x in ("tip.x", "tip.y")}
-    led = kic.trajectories.s_curve(
+    led = kic.trajectory.s_curve(
         tip, {"tip.x": tip["tip.x"] + 0.1, "tip.y": tip["tip.y"] - 0.1}, 1.0, 5.0, 50.0
     )
     run = kic.simulate(m, start, [0.0, led.duration], prescribed=led, wrt=["tip.x", "tip.y"])
     assert mismatch(run["tip"][-1, :2], led(led.duration).q) < 1e-12
-    moving = kic.trajectories.quintic({"A": q[0]}, {"A": q[0] + 0.2}, 0.5, end_rate={"A": 1.0})
+    moving = kic.trajectory.quintic({"A": q[0]}, {"A": q[0] + 0.2}, 0.5, end_rate={"A": 1.0})
     with pytest.raises(kic.InputError, match=r"from 0 to 0\.5, the duration"):
         kic.simulate(m, start, t, prescribed=moving)
     with pytest.raises(kic.InputError, match="1 coordinates without names, for 2: A, E"):
-        kic.simulate(m, start, t, prescribed=kic.trajectories.line([0.0], [1.0]))
+        kic.simulate(m, start, t, prescribed=kic.trajectory.line([0.0], [1.0]))
     with pytest.raises(kic.UnknownNameError, match=r"'tip\.x' in 'the motion'"):
         kic.simulate(m, start, t, prescribed=led)
 

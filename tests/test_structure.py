@@ -96,7 +96,7 @@ def test_a_posture_loads_no_room_of_questions() -> None:
         ("import kic; help(kic)", "Help on package kic:"),
         ("from kic.simulation import controllers; import kic; print(kic.controllers is controllers)", "True"),
         (
-            "import kic.trajectory.tracking, kic; print(kic.Following is kic.trajectory.tracking.Following)",
+            "import kic.trajectory.tracking, kic; print(kic.TrackingResult is kic.trajectory.tracking.Following)",
             "True",
         ),
     ],

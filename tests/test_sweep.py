@@ -38,7 +38,7 @@ def same(a: kic.Sweep, b: kic.Sweep, tolerance: float = 0.0) -> None:
 def test_manipulability_of_two_links_in_closed_form() -> None:
     """|sin θ2| l1 l2, over the joints and over the plane, where cos θ2 = (r² − 2)/2."""
     turn, elbow = np.linspace(-3, 3, 7), np.linspace(-3.1, 3.1, 9)
-    w = kic.answers.manipulability("tip.x", "tip.y")
+    w = kic.metrics.manipulability("tip.x", "tip.y")
     s = kic.sweep(ARM, {"shoulder": turn, "elbow": elbow}, w)
     assert s.shape == (7, 9)
     assert s.reached.all()
@@ -63,13 +63,13 @@ def test_every_cell_is_what_a_direct_question_says() -> None:
         m,
         grid,
         {
-            "w": kic.answers.manipulability("flange"),
-            "κ": kic.answers.inverse_condition_number("flange"),
-            "m": kic.answers.mass("flange", direction=[0, 0, 1]),
-            "I": kic.answers.inertia(names[0]),
-            "h": kic.answers.static_effort(names[1]),
+            "w": kic.metrics.manipulability("flange"),
+            "κ": kic.metrics.inverse_condition_number("flange"),
+            "m": kic.metrics.mass("flange", direction=[0, 0, 1]),
+            "I": kic.metrics.inertia(names[0]),
+            "h": kic.metrics.static_effort(names[1]),
             "H": "holding",
-            "gap": kic.answers.min_singular_value(outputs=["flange.x", "flange.y", "flange.z"]),
+            "min_singular_value": kic.metrics.min_singular_value(outputs=["flange.x", "flange.y", "flange.z"]),
             "z": "flange.z",
         },
         chunk=2,
@@ -95,7 +95,7 @@ def test_every_cell_is_what_a_direct_question_says() -> None:
 
 def test_units_of_answers() -> None:
     s = kic.sweep(
-        FIVE, {"A": [1.2, 1.3], "E": 1.5}, {"I": kic.answers.inertia("A"), "x": "tip.x", "h": "holding"}
+        FIVE, {"A": [1.2, 1.3], "E": 1.5}, {"I": kic.metrics.inertia("A"), "x": "tip.x", "h": "static_effort"}
     )
     assert s.units == {"I": "lbf s²/in in²", "x": "in", "h": "lbf in"}
     s = kic.sweep(ARM, {"shoulder": 0.1, "elbow": [1.0]}, sweeping.height, units={"height": "m"})
@@ -105,7 +105,7 @@ def test_units_of_answers() -> None:
 @pytest.mark.slow
 def test_transfer_vanishes_with_the_inputs_and_says_where() -> None:
     """Inputs A, E of the five-bar are singular where coupler and follower are in line."""
-    s = kic.sweep(FIVE, WIDE, kic.answers.transmission())
+    s = kic.sweep(FIVE, WIDE, kic.metrics.transmission())
     c = s.configuration
     A, C, B = (c.value(name)[..., :2] for name in ("pin_A", "tip", "pin_B"))
     line = cross(C - A, B - C)
@@ -127,7 +127,7 @@ def test_force_margin_against_a_search() -> None:
     G, h = c.coefficients(["tip.x", "tip.y"], order=1).G, -c.dynamics().load
     f = np.linspace(0, 60, 600_001)
     for d in ([1.0, 0.0], [0.3, -0.8], [0.0, 1.0]):
-        margin = kic.answers.force("tip.x", "tip.y", limits=L, direction=d)(c)
+        margin = kic.metrics.force("tip.x", "tip.y", limits=L, direction=d)(c)
         unit = np.array(d) / np.linalg.norm(d)
         for k in range(3):
             held = np.abs(h[k] + f[:, None] * (G[k].T @ unit)) <= L
@@ -135,8 +135,8 @@ def test_force_margin_against_a_search() -> None:
             assert np.isnan(margin[k]) if not holds.any() else abs(f[holds][-1] - margin[k]) < 2e-4
     angles = np.linspace(0, 2 * np.pi, 20_001)
     ways = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    free = kic.answers.force("tip.x", "tip.y", limits=L, load=False)(c)
-    loaded = kic.answers.force("tip.x", "tip.y", limits=L)(c)
+    free = kic.metrics.force("tip.x", "tip.y", limits=L, load=False)(c)
+    loaded = kic.metrics.force("tip.x", "tip.y", limits=L)(c)
     for k in range(3):
         g = ways @ G[k]
         np.testing.assert_allclose(free[k], (L / np.abs(g)).min(), rtol=1e-6)
@@ -150,11 +150,11 @@ def test_force_margin_against_a_search() -> None:
 def test_force_margin_where_an_effort_takes_no_part() -> None:
     c = ARM.at([[0.0, 0.0]])  # along x no joint feels the tip
     for direction in (None, [1.0], [-1.0]):
-        assert kic.answers.force("tip.x", limits=[25.0, 8.0], direction=direction)(c).tolist() == [np.inf]
+        assert kic.metrics.force("tip.x", limits=[25.0, 8.0], direction=direction)(c).tolist() == [np.inf]
     # 19.62 and 4.905 hold it; less does not
-    assert np.isnan(kic.answers.force("tip.x", limits=[19.0, 8.0], direction=[1.0])(c)).all()
+    assert np.isnan(kic.metrics.force("tip.x", limits=[19.0, 8.0], direction=[1.0])(c)).all()
     # a force up needs the limits only from the load on: down to where pushing helps
-    down = kic.answers.force("tip.y", limits=[15.0, 8.0], direction=[-1.0])(c)
+    down = kic.metrics.force("tip.y", limits=[15.0, 8.0], direction=[-1.0])(c)
     np.testing.assert_allclose(down, min((15 + 19.62) / 2, 8 + 4.905))
 
 
@@ -233,7 +233,7 @@ def test_three_axes_and_a_platform() -> None:
         f"{body}.y": y + size * np.linspace(-1, 1, 3),
         f"{body}.angle": turn + np.linspace(-0.1, 0.1, 3),
     }
-    s = kic.sweep(m, grid, "transfer")
+    s = kic.sweep(m, grid, "transmission")
     assert s.shape == (4, 3, 3)
     assert s.reached.all()
     c = m.at({k: v[1] if k.endswith("x") else v[2] for k, v in grid.items()})
@@ -267,7 +267,12 @@ def test_limits_are_not_gone_through() -> None:
 # ------------------------------------------------------------------------------- executors and chunks
 
 
-ASKED = [kic.answers.transmission(), kic.answers.inverse_condition_number("tip.x", "tip.y"), sweeping.height, sweeping.both]
+ASKED = [
+    kic.metrics.transmission(),
+    kic.metrics.inverse_condition_number("tip.x", "tip.y"),
+    sweeping.height,
+    sweeping.both,
+]
 
 
 @pytest.fixture(scope="module")
@@ -401,7 +406,7 @@ def test_an_error_carries_what_there_is() -> None:
 def test_refused_cells_say_why_whatever_the_chunk() -> None:
     elbow = np.array([-0.5, 0.0, 0.5, np.pi])
     grid = {"shoulder": np.linspace(0, 1, 3), "elbow": elbow}
-    mass = kic.answers.mass("tip.x", "tip.y", direction=[1, 0])
+    mass = kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
     s = kic.sweep(ARM, grid, mass)
     assert s.reached.all()
     assert np.isnan(s["effective mass"][:, [1, 3]]).all()
@@ -456,7 +461,7 @@ def test_grids_that_are_none(grid: object, said: str) -> None:
     [
         (3, "Expected `answer` to be a function"),
         ([], "at least one `answer`"),
-        (kic.answers.min_singular_value, r"kic\.answers\.gap makes an answer: call it"),
+        (kic.metrics.min_singular_value, r"kic\.answers\.gap makes an answer: call it"),
         (["tip.x", "tip.x"], "Two answers of the sweep are called 'tip.x'. Name them in a dict"),
         ("tip", "'tip' has several rows; a sweep asks one"),
         ({"a": lambda c: 3.0}, "answer 'a' of a sweep to be real numbers, one for each of 2 postures"),
@@ -500,15 +505,15 @@ def test_other_arguments() -> None:
             kic.sweep(ARM, grid, "tip.x", chunk=chunk)
     with pytest.raises(kic.UnknownNameError, match="No answer 'w'"):
         kic.sweep(ARM, grid, "tip.x")["w"]
-    for made in (kic.answers.inverse_condition_number, kic.answers.manipulability, kic.answers.mass):
+    for made in (kic.metrics.inverse_condition_number, kic.metrics.manipulability, kic.metrics.mass):
         with pytest.raises(kic.InputError, match="needs rows of a task"):
             made()
     with pytest.raises(kic.InputError, match="several rows needs a `direction`"):
-        kic.answers.mass("tip.x", "tip.y")
+        kic.metrics.mass("tip.x", "tip.y")
     with pytest.raises(kic.InputError, match="not all of them zero"):
-        kic.answers.mass("tip.x", "tip.y", direction=[0, 0])
+        kic.metrics.mass("tip.x", "tip.y", direction=[0, 0])
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'knee'"):
-        kic.sweep(ARM, grid, kic.answers.inertia("knee"))
+        kic.sweep(ARM, grid, kic.metrics.inertia("knee"))
 
 
 def test_a_function_without_a_name_is_called_answer() -> None:

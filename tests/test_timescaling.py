@@ -11,8 +11,8 @@ from scipy.optimize import brentq, linprog
 
 import kic
 from kic.numerics.polynomials import allowed, united
-from kic.trajectory import builders as tr
-from kic.trajectory.path_constraints import sample_path, gathered
+from kic import trajectory as tr
+from kic.trajectory.path_constraints import gathered, sample_path
 from kic.trajectory.time_scaling import grid_of
 
 ARM = kic.load("horn-two-link")
@@ -343,7 +343,9 @@ def test_several_ranges_of_speed() -> None:
         s = of.both(of.s)
         shut = (s > 0.4) & (s < 0.6)
         # (v − 1)(v − 2) ≥ 0
-        return tr.PathConstraints(("gap",), B=1.0, C=-3.0, D=2.0, lower=np.where(shut, 0.0, -np.inf)[..., None])
+        return tr.PathConstraints(
+            ("gap",), B=1.0, C=-3.0, D=2.0, lower=np.where(shut, 0.0, -np.inf)[..., None]
+        )
 
     fast = tr.fastest(tr.line([0.0], [1.0]), acceleration=8.0, rows=gap)
     there = (fast.s > 0.4) & (fast.s < 0.6)

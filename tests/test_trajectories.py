@@ -8,7 +8,7 @@ from sampling import mismatch
 from scipy.optimize import linprog
 
 import kic
-from kic.trajectory import builders as tr
+from kic import trajectory as tr
 
 STEP = 1e-30
 RNG = np.random.default_rng(5)

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 import kic
 from kic.numerics.rotations import product
-from kic.trajectory import builders as tr
+from kic import trajectory as tr
 from kic.trajectory.orientation import turned
 
 STEP = 1e-30

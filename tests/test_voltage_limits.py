@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kic
-from kic.trajectory import builders as tr
+from kic import trajectory as tr
 from kic.trajectory.path_constraints import cubic_room, shared
 
 PUMA = kic.load("puma560-motors")

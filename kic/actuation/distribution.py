@@ -17,7 +17,7 @@ from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, numbers, scatter, map_valid_members, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, scatter
 from kic.numerics.convex_programs import least_largest, nearest, reach
 from kic.transfer.compiled_model import CompiledModel
 
@@ -101,7 +101,9 @@ class Metric:
     root: np.ndarray
 
     @classmethod
-    def of(cls, criterion: Any, bounds: Bounds | None, labels: tuple[str, ...], model: CompiledModel) -> Metric:
+    def of(
+        cls, criterion: Any, bounds: Bounds | None, labels: tuple[str, ...], model: CompiledModel
+    ) -> Metric:
         """From a criterion by name, weights (A,) or a matrix (..., A, A)."""
         if not isinstance(criterion, str):
             return cls("weights", _root(criterion, labels))

@@ -15,7 +15,7 @@ from kic.display import ROUNDOFF, Summary, member
 from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
-from kic.numerics.arrays import broadcast_batches, as_array
+from kic.numerics.arrays import as_array, broadcast_batches
 
 # of units of the last digit, times the condition: a row of the basis below this is none
 _DIGITS = 1e3 * float(np.finfo(float).eps)

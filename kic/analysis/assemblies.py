@@ -11,7 +11,7 @@ import numpy as np
 from kic.analysis.body_places import numbered, tell
 from kic.configuration import Configuration
 from kic.display import Summary
-from kic.errors import InputError, ConfigurationError, short_repr, unknown
+from kic.errors import ConfigurationError, InputError, short_repr, unknown
 from kic.kernels.layout import REVOLUTE
 from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
@@ -136,7 +136,7 @@ class Assemblies(Configuration):
             return tell(sheet, self._model, self._states, self.places(of), of)
         if count > MANY:
             body = self._model.description.bodies[-1].name  # what a mechanism is for is mostly drawn last
-            sheet.say(f"told apart by all joints; by the places of '{body}' alone: .sheet('{body}').text()")
+            sheet.say(f"told apart by all joints; by the places of '{body}' alone: .summary('{body}').text()")
         names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
         sheet.matrix("postures", [str(k) for k in range(count)], list(names), self.phi)
         return sheet
@@ -205,7 +205,9 @@ def searched(
     try:
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise InputError(f"Expected `seed` to be a whole number or a Generator, got {short_repr(seed)}.") from None
+        raise InputError(
+            f"Expected `seed` to be a whole number or a Generator, got {short_repr(seed)}."
+        ) from None
     targets = model.targets(inputs)
     base, around = initial_states(model, near)
     if around:
@@ -219,7 +221,9 @@ def one_target(search: Search) -> Assemblies:
     model, targets, closure = search.model, search.targets, search.closure
     why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
     if why:
-        raise ConfigurationError(f"'{model.description.name}' has no such posture: {why}.", failed=[()], reasons=[why])
+        raise ConfigurationError(
+            f"'{model.description.name}' has no such posture: {why}.", failed=[()], reasons=[why]
+        )
     values = np.repeat(targets.values[None], search.starts, axis=0)
     ended, left, reasons = closure.newton_global(search.begin(search.starts, values), values)
     closed = np.array([not reason for reason in reasons])
@@ -241,7 +245,9 @@ def limits_of(model: CompiledModel, limits: Mapping[str, Any] | None) -> dict[st
     if limits is None:
         return {}
     if not isinstance(limits, Mapping):
-        raise InputError(f"Expected `limits` to be a dict of joint to (lower, upper), got {short_repr(limits)}.")
+        raise InputError(
+            f"Expected `limits` to be a dict of joint to (lower, upper), got {short_repr(limits)}."
+        )
     components = [c for joint in model.description.joints for c in joint.components]
     bounds = {}
     for key, pair in limits.items():
@@ -323,7 +329,9 @@ def _closest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: floa
     return np.take_along_axis(turns, np.argmin(cost, axis=1)[:, None], axis=1)[:, 0]
 
 
-def beyond_limits(model: CompiledModel, states: np.ndarray, bounds: dict[str, tuple[float, float]]) -> np.ndarray:
+def beyond_limits(
+    model: CompiledModel, states: np.ndarray, bounds: dict[str, tuple[float, float]]
+) -> np.ndarray:
     """How far (K, limits) each limited coordinate is beyond its limits."""
     tree, postures = model.tree, Configuration(model, (len(states),), states)
     columns = []
@@ -353,7 +361,9 @@ def distinct(closure: Closure, base: np.ndarray, states: np.ndarray) -> tuple[np
     """Which states (K, S) are distinct postures, the closest to the base first, and how many led to each."""
     t = closure.transfer
     same = sameness(closure.condition(states))
-    far = np.linalg.norm(distance(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1)
+    far = np.linalg.norm(
+        distance(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1
+    )
     rest = np.argsort(far, kind="stable")
     kept, hits = [], []
     while rest.size:

@@ -104,7 +104,9 @@ def find_assemblies(
 ) -> Assemblies:
     """Distinct postures found, for one target or a batch of them; see `Mechanism.assemblies`."""
     if model.has_complex_step:  # found in real numbers, then the step follows
-        real = find_assemblies(model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits)
+        real = find_assemblies(
+            model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits
+        )
         targets = model.targets(inputs)
         states = follow_complex_step(model, targets, targets.values, real)._states
         return Assemblies(model, states, real.starts, real.counts, real.singular, real.continued)
@@ -301,7 +303,8 @@ class _BranchTracker:
                 own[on] = search.unwound(own[on], self.states[p][come[on]])
             new = np.flatnonzero(~on)
             far = np.linalg.norm(
-                distance(t.tree, own[new], np.broadcast_to(search.base, own[new].shape), t.column_scale), axis=1
+                distance(t.tree, own[new], np.broadcast_to(search.base, own[new].shape), t.column_scale),
+                axis=1,
             )
             new = new[np.argsort(far, kind="stable")]
             free = [s for s in range(most) if s not in taken]

@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from kic.kinematics.queries import OutputQuery
-from kic.kinematics.state import integrate, difference
+from kic.kinematics.state import difference, integrate
 from kic.transfer.closure import CLOSURE_RTOL, Closure
 
 # how far neighbours are: radians, or shares of the characteristic length
@@ -526,7 +526,9 @@ def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
         a = rng.normal(size=k)
         start = np.concatenate([a / np.linalg.norm(a), np.zeros(k)])
         found = least_squares(missing, start, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
-        if np.abs(missing(found.x)).max() < EXTENSION_TOL and np.abs(found.x).max() < 1 / np.sqrt(EXTENSION_TOL):
+        if np.abs(missing(found.x)).max() < EXTENSION_TOL and np.abs(found.x).max() < 1 / np.sqrt(
+            EXTENSION_TOL
+        ):
             return True
     return False
 

@@ -255,7 +255,11 @@ def _indispensable(J: np.ndarray, n: int, found: Ranking, valued: np.ndarray) ->
     rest = found.pool[found.pool != n]
     own = rest[valued[rest]]
     few = len(rest) < J.shape[2] or len(own) < found.share
-    return few or bool(((min_singular_value(J[:, rest]) <= STILL) | (min_singular_value(J[:, own], found.share) <= STILL)).all())
+    return few or bool(
+        (
+            (min_singular_value(J[:, rest]) <= STILL) | (min_singular_value(J[:, own], found.share) <= STILL)
+        ).all()
+    )
 
 
 def _loose(model: CompiledModel, labels: tuple[str, ...], states: np.ndarray) -> str:

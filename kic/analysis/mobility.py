@@ -354,7 +354,9 @@ class Mobility:
         if not self.passive_freedoms:
             return ""
         several = len(self.passive_freedoms) > 1
-        said = "; ".join(f"{one.summary()}, in {_listed(one.coordinates)}" for one in self.passive_freedoms[:_MANY])
+        said = "; ".join(
+            f"{one.summary()}, in {_listed(one.coordinates)}" for one in self.passive_freedoms[:_MANY]
+        )
         more = f"; … {len(self.passive_freedoms) - _MANY} more" if len(self.passive_freedoms) > _MANY else ""
         return (
             f" {_count(len(self.passive_freedoms), 'idle freedom')}: {said}{more}. One coordinate of "
@@ -385,7 +387,7 @@ class Mobility:
         Examples
         --------
         >>> import kic
-        >>> kic.load("puma560").mobility().text()
+        >>> kic.load("puma560").mobility().summary()
         'mobility 6: 6 tree coordinates, no closure condition.'
         """
         sure = "at most " if self.finite is None else ""

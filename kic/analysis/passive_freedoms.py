@@ -104,7 +104,9 @@ class PassiveFreedom:
         return f"{self.summary()}; it shows in {', '.join(self.coordinates)}"
 
 
-def find_passive_freedoms(closure: Closure, states: np.ndarray, singular: bool = False) -> tuple[PassiveFreedom, ...]:
+def find_passive_freedoms(
+    closure: Closure, states: np.ndarray, singular: bool = False
+) -> tuple[PassiveFreedom, ...]:
     """Idle freedoms at a closed state.
 
     Each must persist where its own motion leads, and in other postures beside.

@@ -169,7 +169,7 @@ def sensitivity(
         For a number that the drawing does not have, with the candidates.
     InputError
         For an answer that is no array of numbers, or real although its mechanism carries a step; for
-        questions that can not follow it: `joint_forces`, `pose`, `prepare_at`, and closures of rounded
+        questions that can not follow it: `joint_forces`, `pose`, `prepare_position`, and closures of rounded
         dimensions (closure_tolerance).
     SingularError
         Where a change contradicts redundant closure conditions: to tilt one axis of a planar linkage makes
@@ -215,7 +215,9 @@ def sensitivity(
             )
         designs, drawn = _of_numbers(of, x), None
     else:
-        raise InputError(f"Expected a mechanism, or a function that makes one from numbers, got {short_repr(of)}.")
+        raise InputError(
+            f"Expected a mechanism, or a function that makes one from numbers, got {short_repr(of)}."
+        )
     parts = [_derivative(label, design, answer) for label, design in designs]
     if not parts:
         if drawn is None:

@@ -86,7 +86,7 @@ class Singularity:
             still = f"; they can stand still while others move: {moves}" if moves else ""
             return f"outputs: nothing moves them along {self._listed(self.direction, False)}{still}"
         return (
-            f"closure: conditions of {', '.join(self._conditions)} depend on one another, {self.freedoms} "
+            f"closure: conditions of {', '.join(self._conditions)} depend on one another, {self.dof} "
             "freedoms to first order"
         )
 

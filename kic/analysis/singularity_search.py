@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.analysis.branches import BranchTargets, BranchEnd, InputSegment
+from kic.analysis.branches import BranchEnd, BranchTargets, InputSegment
 from kic.analysis.tangent_chart import ChartSegments, TangentSpace, between, crossings, tangents
 from kic.kinematics.queries import OutputQuery
-from kic.kinematics.state import integrate, distance, difference
+from kic.kinematics.state import difference, distance, integrate
 from kic.transfer.closure import Closure
 from kic.transfer.input_selection import min_singular_value
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from kic.kinematics.state import integrate, difference
+from kic.kinematics.state import difference, integrate
 from kic.transfer.closure import Closure
 from kic.transfer.input_selection import min_singular_value, null_space
 
@@ -101,7 +101,9 @@ class ChartSegments:
 
     def take(self, some: np.ndarray) -> ChartSegments:
         """Some of the chords."""
-        return ChartSegments(self.closure, self.start.take(some), self.end[some], self.way[some], self.edge[some])
+        return ChartSegments(
+            self.closure, self.start.take(some), self.end[some], self.way[some], self.edge[some]
+        )
 
     def at(self, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Closed states (E, S) after a share (E,) of the chords, and which of them arrived."""

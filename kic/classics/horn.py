@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from kic.classics.planar_chain import PlanarChain, check_fields, real_array, sin_cos, wrap_to_pi
-from kic.errors import InputError, ModelError, ConfigurationError, SingularError, short_repr
-from kic.numerics.arrays import broadcast_batches, check_failures, reals, as_array
+from kic.errors import ConfigurationError, InputError, ModelError, SingularError, short_repr
+from kic.numerics.arrays import as_array, broadcast_batches, check_failures, reals
 
 # a radius this close to a workspace boundary, relative to the link lengths, may differ from it by rounding
 BOUNDARY_RTOL = 4 * np.finfo(float).eps
@@ -258,7 +258,7 @@ class TwoLink(PlanarChain):
 
         Raises
         ------
-        PostureError
+        ConfigurationError
             If a member has no unique pair of branches. It carries `failed`, `reasons`, the `radius` of these
             members, and the `branches` of all members.
 
@@ -346,7 +346,7 @@ class TwoLink(PlanarChain):
 
         Raises
         ------
-        PostureError
+        ConfigurationError
             If link 2 is longer than 3/2 of link 1; it carries `cosine`.
 
         Examples
@@ -484,7 +484,7 @@ class ThreeLink(PlanarChain):
 
         Raises
         ------
-        PostureError
+        ConfigurationError
             See `TwoLink.inverse_kinematics`; `radius` is that of the wrist.
 
         Examples

@@ -15,7 +15,7 @@ from kic.description.validation import assign
 from kic.errors import ModelError, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import reals, as_array
+from kic.numerics.arrays import as_array, reals
 
 
 @dataclass(frozen=True)

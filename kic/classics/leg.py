@@ -20,7 +20,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import broadcast_batches, check_order, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_order
 
 # products of joint velocities, and the indices of their coefficients in P*
 VELOCITY_PRODUCTS = {
@@ -63,7 +63,7 @@ class Leg:
     --------
     >>> leg = Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0)
     >>> d = leg.dynamics([0.0, 1.5, 0.3])
-    >>> d.I.shape, d.effort([0.5, 1.0, 0.0], [0.0, 0.0, 0.0]).shape
+    >>> d.I.shape, d.inverse_dynamics([0.5, 1.0, 0.0], [0.0, 0.0, 0.0]).shape
     ((3, 3), (3,))
     """
 
@@ -118,7 +118,9 @@ class Leg:
         """
         angles, order = as_array("q", q, 3), check_order(order)
         if not isinstance(link, int | np.integer) or link not in (2, 3):
-            raise InputError(f"`link` must be 2 or 3, got {short_repr(link)}. The column is link 1.", name="link")
+            raise InputError(
+                f"`link` must be 2 or 3, got {short_repr(link)}. The column is link 1.", name="link"
+            )
         distance = as_array("s", (self.l2 if link == 2 else self.l3) if s is None else s)
         broadcast_batches(q=angles.shape[:-1], s=distance.shape)
         if link == 2:
@@ -139,7 +141,7 @@ class Leg:
     def dynamics_by_body(self, q: Any) -> Dynamics:
         """Return the mass matrix (I*), Christoffel symbols (P*) and gravity load of each body (p. 7).
 
-        The torques T_ij at joint i for the motion of body j follow as ``d.effort(qd, qdd) + d.load`` (pp. 13,
+        The torques T_ij at joint i for the motion of body j follow as ``d.inverse_dynamics(qd, qdd) + d.load`` (pp. 13,
         19, 25, 30, 35, 41). The torques ∂P/∂θᵢ that hold a body against gravity are ``-d.load`` (pp. 20, 22,
         26, 38, 43). The source prints −∂P/∂θᵢ and adds it to the actuator torques, with the wrong sign.
 

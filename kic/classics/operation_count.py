@@ -220,7 +220,7 @@ def count_operations(
         Highest order of the coefficients.
     dynamics : bool, "inertia" or "inverse_dynamics"
         True adds I*, P*, loads and damping, and "inertia" only I* and P*. "inverse_dynamics" also adds the
-        products of `Dynamics.effort`.
+        products of `Dynamics.inverse_dynamics`.
     wrt : str or list of str, optional
         Coordinates, as in `Configuration.coefficients`.
     at : Configuration, optional
@@ -365,7 +365,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
 
     Examples
     --------
-    >>> generic_revolute_arm(3).freedoms
+    >>> generic_revolute_arm(3).dof
     3
     """
     n = integer("n_joints", n_joints, 1)

@@ -19,7 +19,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InertiaError, InputError, ModelError, SingularError, short_repr
 from kic.kernels.functions import cosine, sine
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import broadcast_batches, as_array
+from kic.numerics.arrays import as_array, broadcast_batches
 
 # |sin theta2| at or below which the statics have no inverse; limits their condition to about 1e12
 SINGULAR_SINE_ATOL = 1e-12
@@ -345,7 +345,7 @@ class PlanarChain:
         --------
         >>> from kic.classics.horn import TwoLink
         >>> d = TwoLink(1.0, 1.0, 3.0, 3.0, g=10.0).dynamics([0.0, 0.0])
-        >>> d.effort([0.0, 0.0], [1.0, 0.0])
+        >>> d.inverse_dynamics([0.0, 0.0], [1.0, 0.0])
         array([68. , 17.5])
         """
         angles = as_array("q", q, self.dof)

@@ -13,7 +13,7 @@ from kic.description.parts import Body, Joint, Point
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import ModelError
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import broadcast_batches, as_array
+from kic.numerics.arrays import as_array, broadcast_batches
 
 
 class LinkWrenches(NamedTuple):
@@ -68,7 +68,7 @@ class PointMassArm:
     Examples
     --------
     >>> arm = PointMassArm()
-    >>> arm.dynamics([0.0, 0.0, 0.0]).effort([0, 0, 0], [0, 0, 0]).round(2)
+    >>> arm.dynamics([0.0, 0.0, 0.0]).inverse_dynamics([0, 0, 0], [0, 0, 0]).round(2)
     array([54.88, 16.17,  0.  ])
     """
 

@@ -25,7 +25,7 @@ from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import REVOLUTE
 from kic.kinematics.products import form
 from kic.numerics.arguments import integer
-from kic.numerics.arrays import broadcast_batches, as_array
+from kic.numerics.arrays import as_array, broadcast_batches
 from kic.transfer.compiled_model import CompiledModel
 
 # parts of the dynamics, and the attributes that hold their tensors
@@ -309,7 +309,9 @@ class SplitDynamics:
         mask = self._selected("at", at)
         if part == "G":
             if by is not None:
-                raise InputError(f"`by` must be None for G, got {short_repr(by)}. Gravity depends on no velocity.")
+                raise InputError(
+                    f"`by` must be None for G, got {short_repr(by)}. Gravity depends on no velocity."
+                )
         elif part.startswith("D"):
             mask = np.logical_and.outer(mask, self._selected("by", by))
             mask |= mask.T

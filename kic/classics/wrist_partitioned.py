@@ -24,7 +24,7 @@ from kic.errors import SingularError
 from kic.io.dh import DHRow, from_dh
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import check_failures, check_order, as_array
+from kic.numerics.arrays import as_array, check_failures, check_order
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class WristPartitioned:
 
         Raises
         ------
-        PostureError
+        ConfigurationError
             If a member has no solution or θ₁ is arbitrary. It carries `failed`, `reasons` and `branches`.
 
         Examples

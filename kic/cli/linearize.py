@@ -107,7 +107,11 @@ def _data(lin: Linearization, space: StateSpace) -> dict[str, Any]:
         "coordinates": list(lin.coordinates),
         "holonomic": lin.holonomic,
         **{key: plain(getattr(lin, key)) for key in arrays},
-        "modes": {"eigenvalues": plain(pairs), "natural": plain(modes.natural), "words": modes.descriptions()},
+        "modes": {
+            "eigenvalues": plain(pairs),
+            "natural": plain(modes.natural),
+            "words": modes.descriptions(),
+        },
         "state_space": {
             **{key: plain(getattr(space, key)) for key in "ABCD"},
             **{key: list(getattr(space, key)) for key in ("states", "inputs", "outputs")},

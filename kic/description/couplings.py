@@ -69,7 +69,7 @@ class Coupling:
     ... ]
     >>> mesh = kic.Coupling("mesh", ("A", "B"), gears=(20, 40))
     >>> pair = kic.Mechanism("pair", wheels, axles, couplings=[mesh], coordinates=["A"])
-    >>> pair.freedoms, pair.at({"A": 1.0}).value("B").round(12)
+    >>> pair.dof, pair.at({"A": 1.0}).value("B").round(12)
     (1, np.float64(-0.5))
     """
 
@@ -169,7 +169,9 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     found = [coordinate_of(who, owner, name, joints) for name in coupling.joints]
     names = [coordinate for _, coordinate in found]
     if len(set(names)) < len(names):
-        raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(coupling.joints)}.", key="joints")
+        raise ModelError(
+            f"{who}: `joints` names a joint twice, got {short_repr(coupling.joints)}.", key="joints"
+        )
     if coupling.ratios is not None:
         return tuple(zip(names, coupling.ratios, strict=True))
     one, two = (joint for joint, _ in found)

@@ -113,7 +113,9 @@ class MechanismDescription:
         for key in ("title", "about", "source", "drawing"):
             assign(self, **{key: text(who, key, getattr(self, key))})
         if not isinstance(self.units, Units):
-            raise ModelError(f"{who}: expected `units` to be Units, got {short_repr(self.units)}.", key="units")
+            raise ModelError(
+                f"{who}: expected `units` to be Units, got {short_repr(self.units)}.", key="units"
+            )
         self._check_names()
         self._check_references()
         self._check_held()

@@ -86,7 +86,8 @@ class Motor:
         joints = listed(who, "joints", self.joints, "joint names")
         if not joints or not all(isinstance(name, str) for name in joints):
             raise ModelError(
-                f"{who}: expected `joints` to name one joint or more, got {short_repr(self.joints)}.", key="joints"
+                f"{who}: expected `joints` to name one joint or more, got {short_repr(self.joints)}.",
+                key="joints",
             )
         if len(set(joints)) < len(joints):
             raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(joints)}.", key="joints")
@@ -169,5 +170,7 @@ def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, 
     who = f"Motor '{motor.name}'"
     names = tuple(coordinate_of(who, owner, name, joints)[1] for name in motor.joints)
     if len(set(names)) < len(names):
-        raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(motor.joints)}.", key="joints")
+        raise ModelError(
+            f"{who}: `joints` names a joint twice, got {short_repr(motor.joints)}.", key="joints"
+        )
     return names

@@ -140,7 +140,7 @@ class DriveTrain:
         if K > M:
             raise InputError(
                 f"{K} motors drive {M} freedoms, so that the efforts leave their torques open. Leave "
-                "the others out of the drawing, or ask for efforts alone, dynamics(motors=True).effort().",
+                "the others out of the drawing, or ask for efforts alone, dynamics(motors=True).inverse_dynamics().",
                 motors=K,
                 freedoms=M,
             )

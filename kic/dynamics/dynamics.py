@@ -13,7 +13,7 @@ from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, one_batch, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch
 
 # an inertia matrix worse than this has no digit left in its inverse
 WORST_CONDITION = 1e15
@@ -139,7 +139,7 @@ class Dynamics:
         --------
         >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
-        >>> d.effort([0.0, 0.0], [0.0, 0.0])  # holds the weight
+        >>> d.inverse_dynamics([0.0, 0.0], [0.0, 0.0])  # holds the weight
         array([19.62 ,  4.905])
         """
         v, a = self._motion(own=False, qd=qd, qdd=qdd)
@@ -183,7 +183,7 @@ class Dynamics:
         --------
         >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
-        >>> d.acceleration([0.0, 0.0], [19.62, 4.905])
+        >>> d.forward_dynamics([0.0, 0.0], [19.62, 4.905])
         array([0., 0.])
         """
         v, force = self._motion(qd=qd, effort=effort)
@@ -233,7 +233,7 @@ class Dynamics:
         >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 1.5])
         >>> d = c.dynamics().transfer(c.coefficients(["tip.x", "tip.y"]).inverse())
-        >>> d.coordinates, d.effort([0.0, 0.0], [0.0, 0.0]).round(3)  # at the tip, it holds the weight
+        >>> d.coordinates, d.inverse_dynamics([0.0, 0.0], [0.0, 0.0]).round(3)  # at the tip, it holds the weight
         (('tip.x', 'tip.y'), array([-2.135, 14.055]))
         """
         right = expect("coefficients", coefficients).matched(self.coordinates)

@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.parts import as_matrix
 from kic.errors import InertiaError, InputError, short_repr, unknown
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import broadcast_batches, as_array
+from kic.numerics.arrays import as_array, broadcast_batches
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,9 @@ class Loads:
         if given is None:
             return self.constant, ()
         if not isinstance(given, Mapping):
-            raise InputError(f"Expected `applied` to be a dict of forces and moments, got {short_repr(given)}.")
+            raise InputError(
+                f"Expected `applied` to be a dict of forces and moments, got {short_repr(given)}."
+            )
         arrays = {}
         for name, value in given.items():
             if name not in self.names:

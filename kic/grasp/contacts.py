@@ -19,7 +19,7 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, numbers, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, numbers
 from kic.transfer.compiled_model import CompiledModel
 
 KINDS = {kind: len(rows) for kind, rows in CONTACT_ROWS.items()}
@@ -137,7 +137,9 @@ def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
     words = (kinds,) * count if isinstance(kinds, str) else names_of(kinds, "kinds")
     bad = [w for w in words if w not in KINDS]
     if bad:
-        raise InputError(f"Expected `kinds` to be of {', '.join(KINDS)}, got {short_repr(bad[0])}.", kind=bad[0])
+        raise InputError(
+            f"Expected `kinds` to be of {', '.join(KINDS)}, got {short_repr(bad[0])}.", kind=bad[0]
+        )
     if len(words) != count:
         raise InputError(f"Expected `kinds` for {count} contacts, got {len(words)}: {short_repr(words)}.")
     return words

@@ -20,7 +20,14 @@ from kic.errors import MemberError, SingularError
 from kic.grasp.contacts import ContactSet
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import check_failures
-from kic.numerics.conic_programs import MAX_CONE_TIGHTENING, EQUALITY_TOL, Program, centre, independent, inside
+from kic.numerics.conic_programs import (
+    EQUALITY_TOL,
+    MAX_CONE_TIGHTENING,
+    Program,
+    centre,
+    independent,
+    inside,
+)
 
 # directions are named by numbers of four digits; what is less beside the size of the grasp is none
 NAMED = 1e-6
@@ -524,5 +531,5 @@ def _open(grasp: SingleGrasp, y: np.ndarray, both: bool, counted: np.ndarray) ->
         "force": np.full(len(grasp.unit), np.nan),
         "twist": twist,
         "both": int(both),
-        "missing": f"cannot resist{', ' + sense if both else ' '}a {grasp.words(twist)}",
+        "missing": f"cannot resist{', ' + sense if both else ' '}a {grasp.descriptions(twist)}",
     }

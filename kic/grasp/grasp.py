@@ -26,7 +26,7 @@ from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_failures, check_order, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import RANK_SHARE
 
@@ -100,7 +100,9 @@ class GraspMotion:
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
         moment = np.linalg.norm(contact_moment, axis=-1)
-        self.pulling, self.slipping = classify_contacts(self.normal_force, across, moment, bounds, pinned, small)
+        self.pulling, self.slipping = classify_contacts(
+            self.normal_force, across, moment, bounds, pinned, small
+        )
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -233,7 +235,9 @@ class Grasp:
         self._back = np.array([c.bodies[0] == held or c.bodies[1] == GROUND for c in contacts])
         self.normal, self.tangent1, self.tangent2 = (frames.axes[..., k, :] for k in range(3))
         # of each row its contact, and which of n, t1, t2, s it is
-        self._owner = np.array([k for k, c in enumerate(contacts) for _ in CONTACT_ROWS[c.type]], dtype=np.intp)
+        self._owner = np.array(
+            [k for k, c in enumerate(contacts) for _ in CONTACT_ROWS[c.type]], dtype=np.intp
+        )
         self._which = np.array([_ROWS.index(r) for c in contacts for r in CONTACT_ROWS[c.type]])
         self._directions = np.concatenate([frames.axes, frames.spin[..., None, :]], axis=-2)[
             ..., self._owner, self._which, :

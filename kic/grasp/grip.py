@@ -19,8 +19,16 @@ from kic.errors import InputError, LimitError, MemberError, SingularError, short
 from kic.grasp.contacts import ContactSet, real
 from kic.grasp.force_closure import SingleGrasp, each, gathered, members
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, numbers, as_array
-from kic.numerics.conic_programs import MAX_CONE_TIGHTENING, EQUALITY_TOL, Program, best, centre, independent, solve
+from kic.numerics.arrays import as_array, broadcast_batches, numbers
+from kic.numerics.conic_programs import (
+    EQUALITY_TOL,
+    MAX_CONE_TIGHTENING,
+    Program,
+    best,
+    centre,
+    independent,
+    solve,
+)
 
 # contacts that can not press, as far as the solver sees it, give less than this share of the load
 IDLE = 1e-4
@@ -376,7 +384,9 @@ def _one(name: str, value: Any, smallest: float) -> float:
     """One number, not below another."""
     a = real(name, as_array(name, value))
     if a.ndim or a < smallest:
-        raise InputError(f"Expected `{name}` to be one number of at least {smallest:g}, got {short_repr(value)}.")
+        raise InputError(
+            f"Expected `{name}` to be one number of at least {smallest:g}, got {short_repr(value)}."
+        )
     return float(a)
 
 

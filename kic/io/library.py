@@ -36,14 +36,14 @@ def find(model: str | os.PathLike[str]) -> Path:
         For a name that is not shipped.
     """
     if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
-        raise InputError(f"Expected the name of a shipped model or the path of a file, got {short_repr(model)}.")
+        raise InputError(
+            f"Expected the name of a shipped model or the path of a file, got {short_repr(model)}."
+        )
     if isinstance(model, str) and not text.endswith(".toml") and not any(c in text for c in "/\\"):
         if text not in model_names():
             error = unknown("shipped model", text, "kic", model_names())
             if os.path.isfile(f"{text}.toml"):
-                said = (
-                    f"No shipped model {short_repr(text)}, but a file of that name lies here: give '{text}.toml'."
-                )
+                said = f"No shipped model {short_repr(text)}, but a file of that name lies here: give '{text}.toml'."
                 raise UnknownNameError(said, **error.numbers)
             raise error
         return models_directory() / f"{text}.toml"

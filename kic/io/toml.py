@@ -46,7 +46,7 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     Examples
     --------
     >>> import kic
-    >>> kic.load("puma560").freedoms
+    >>> kic.load("puma560").dof
     6
     """
     path = find(model)
@@ -122,7 +122,9 @@ def _form(dh: bool) -> Any:
     if not dh:
         return MechanismDescription
     hints = get_type_hints(MechanismDescription)
-    kept = [(f.name, hints[f.name], f) for f in fields(MechanismDescription) if f.name not in ("name", "joints")]
+    kept = [
+        (f.name, hints[f.name], f) for f in fields(MechanismDescription) if f.name not in ("name", "joints")
+    ]
     return make_dataclass(
         "DHFile",
         [("name", str), ("dh", DH), *kept],

@@ -9,7 +9,7 @@ import numpy as np
 from kic.display import Summary, member
 from kic.dynamics.friction import SMALL, ContactForceCheck, remarks
 from kic.errors import unknown
-from kic.numerics.arrays import broadcast_batches, directions, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, directions
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 Split = Literal["minimum norm"] | None

@@ -24,7 +24,7 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, ordinary, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
@@ -246,7 +246,11 @@ def _real(name: str, value: Any, size: int, finite: bool = True) -> np.ndarray:
 
 
 def _tree_rates(
-    model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
+    model: CompiledModel,
+    transfer: CoordinateTransfer | None,
+    states: np.ndarray,
+    qd: np.ndarray,
+    qdd: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rates and accelerations (B, M) of the tree's coordinates: φ̇ = A q̇, φ̈ = A q̈ + q̇ᵀ B q̇."""
     tree, size = model.tree, qd.shape[1]

@@ -9,7 +9,7 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Distance, Joint
 from kic.errors import LoopError
-from kic.kernels.layout import DISTANCE, LINEAR_TERM, DOT1, POINT, DOT2, RELATIVE_OMEGA
+from kic.kernels.layout import DISTANCE, DOT1, DOT2, LINEAR_TERM, POINT, RELATIVE_OMEGA
 from kic.kinematics.items import Item, Part, point_item
 from kic.kinematics.tree import Tree, frame_axes, unit
 

@@ -12,7 +12,7 @@ from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
 from kic.numerics.arguments import flag, instance, mapping, names_of
-from kic.numerics.arrays import broadcast_batches, check_order, one_batch, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
 
 
 class Coefficients(jets.Jet):
@@ -382,7 +382,7 @@ class Coefficients(jets.Jet):
             sheet.say("\nD[u, q_l] = ∂H/∂q_l")
             sheet.planes("D", labels, self.columns, self.columns, D.reshape(-1, *D.shape[-2:]))
         elif self.D is not None:
-            sheet.say(f"\nD {self.D.shape} is here too: print(….sheet(order=3).text())")
+            sheet.say(f"\nD {self.D.shape} is here too: print(….summary(order=3).text())")
         return sheet
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.errors import InputError, SingularError
 from kic.kinematics.scaling import EPS, Scaling
-from kic.numerics.arrays import broadcast_batches, as_array
+from kic.numerics.arrays import as_array, broadcast_batches
 
 Tensors = tuple[np.ndarray, ...]
 

@@ -17,7 +17,7 @@ from kic.description.motors import Motor
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, unknown
-from kic.kernels.layout import DISTANCE, OMEGA, PLANE_ANGLE, POINT, COORDINATE
+from kic.kernels.layout import COORDINATE, DISTANCE, OMEGA, PLANE_ANGLE, POINT
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree

@@ -98,7 +98,9 @@ def row_scales(drawing: MechanismDescription, rows: tuple[str, ...], length: Any
     return np.where(np.array(units) == "rad", ordinary("length", found), 1.0)
 
 
-def coordinate_limits(drawing: MechanismDescription, columns: tuple[str, ...], limits: Any, kind: str) -> np.ndarray:
+def coordinate_limits(
+    drawing: MechanismDescription, columns: tuple[str, ...], limits: Any, kind: str
+) -> np.ndarray:
     """Limits (M,) of rates or efforts, by name or in order; 1 where none are given.
 
     Raises

@@ -11,7 +11,7 @@ from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
 from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import scalar_hint, broadcast_batches, numbers
+from kic.numerics.arrays import broadcast_batches, numbers, scalar_hint
 from kic.numerics.rotations import (
     as_pose_vector,
     as_rotation_vector,

@@ -16,7 +16,7 @@ import numpy as np
 from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
 from kic.display import Summary
-from kic.errors import InputError, ConfigurationError, SingularError, unknown
+from kic.errors import ConfigurationError, InputError, SingularError, unknown
 from kic.kinematics.state import integrate
 from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
@@ -49,7 +49,7 @@ class Equilibrium:
     --------
     >>> import kic
     >>> found = kic.load("four-bar").find_equilibrium(stable=True)
-    >>> found.words()
+    >>> found.descriptions()
     ['stable', 'swings at 2.877 Hz: A 1']
     """
 

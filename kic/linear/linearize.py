@@ -19,7 +19,7 @@ from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, scatter, map_valid_members, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import TransferQuery
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -44,7 +44,11 @@ class OutputDerivatives:
     """
 
     def __init__(
-        self, model: CompiledModel, transfer: CoordinateTransfer | None, of: list[Item] | tuple[str, ...], order: int
+        self,
+        model: CompiledModel,
+        transfer: CoordinateTransfer | None,
+        of: list[Item] | tuple[str, ...],
+        order: int,
     ) -> None:
         tree = model.tree
         self.rows: Rows = make_rows(tree, of) if isinstance(of, tuple) else plain_rows(tree, of)
@@ -305,7 +309,9 @@ def gained(G: np.ndarray, change: np.ndarray) -> np.ndarray:
     return np.swapaxes(G.reshape(count, rows, size), -1, -2) @ change.reshape(count, rows, size)
 
 
-def commutator(model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, v: np.ndarray) -> np.ndarray:
+def commutator(
+    model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, v: np.ndarray
+) -> np.ndarray:
     """What d(δq)/dt has beside δq̇, (B, M, M) that multiplies δq; zero in coordinates with values.
 
     For rates of turning δθ it is ω × (3-53, corrected): with q̇ = S φ̇ and δq = S δφ in the tree's coordinates,
@@ -416,7 +422,7 @@ class Linearization:
     >>> lin.K.round(3)
     array([[19.571,  4.893],
            [ 4.893,  4.893]])
-    >>> lin.effort([0.001, 0.0]).round(6)
+    >>> lin.inverse_dynamics([0.001, 0.0]).round(6)
     array([0.019571, 0.004893])
     """
 
@@ -486,7 +492,7 @@ class Linearization:
         Examples
         --------
         >>> import kic
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).linearize().effort(dqdd=[1.0, 0.0]).round(3)
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).linearize().inverse_dynamics(dqdd=[1.0, 0.0]).round(3)
         array([2.667, 0.833])
         """
         M = len(self.coordinates)
@@ -545,7 +551,7 @@ class Linearization:
         --------
         >>> import kic
         >>> lin = kic.load("horn-two-link").at([-1.5, 0.0]).linearize()
-        >>> lin.acceleration([0.001, 0.0]).round(5)
+        >>> lin.forward_dynamics([0.001, 0.0]).round(5)
         array([-0.01258,  0.01678])
         """
         M = len(self.coordinates)

@@ -41,7 +41,7 @@ class Modes:
     --------
     >>> import kic
     >>> modes = kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes()
-    >>> for line in modes.words():
+    >>> for line in modes.descriptions():
     ...     print(line)
     swings at 0.4266 Hz: shoulder 1, elbow 0.4305
     swings at 1.144 Hz: shoulder -0.3229, elbow 1

@@ -17,7 +17,7 @@ from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.jets import invert
 from kic.linear.linearize import Linearization, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
-from kic.numerics.arrays import broadcast_batches, one_batch, scatter, map_valid_members
+from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, scatter
 from kic.numerics.optional import import_optional
 
 
@@ -569,7 +569,11 @@ def _load_gains(
 
 
 def _output_rows(
-    configuration: Configuration, outputs: Any, plant: StateSpaceBuilder, wrt: Any, failures: Literal["raise", "mask"]
+    configuration: Configuration,
+    outputs: Any,
+    plant: StateSpaceBuilder,
+    wrt: Any,
+    failures: Literal["raise", "mask"],
 ) -> list[tuple[str, np.ndarray]]:
     """Outputs by name with their rows; those of currents are empty."""
     lin, X = plant.lin, len(plant.states)

@@ -138,7 +138,9 @@ def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def solver() -> Any:
     """Clarabel, or what to install."""
-    return import_optional("clarabel", "solver", "Friction cones in space and least squares need the solver Clarabel")
+    return import_optional(
+        "clarabel", "solver", "Friction cones in space and least squares need the solver Clarabel"
+    )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kic.display import Summary, member
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scales import coordinate_limits, row_scales
-from kic.numerics.arrays import broadcast_batches, check_failures, directions, numbers, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
 from kic.transfer.compiled_model import CompiledModel
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]

@@ -15,7 +15,14 @@ from kic.evaluator import Evaluator
 from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, directions, scatter, map_valid_members, as_array
+from kic.numerics.arrays import (
+    as_array,
+    broadcast_batches,
+    check_finite,
+    directions,
+    map_valid_members,
+    scatter,
+)
 from kic.operational_space.weighting import LEAST_SHARE, Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
 
@@ -205,7 +212,7 @@ class OperationalSpace:
         >>> import kic
         >>> arm = kic.load("horn-two-link").at([0.0, 1.5])
         >>> s = arm.operational_space(["tip.x", "tip.y"])
-        >>> s.effort(s.force([0.0, 0.0], [0.0, 0.0])).round(3).tolist()  # holds the weight
+        >>> s.inverse_dynamics(s.force([0.0, 0.0], [0.0, 0.0])).round(3).tolist()  # holds the weight
         [15.062, 0.347]
         """
         v, a = self._matched(qd=(qd, len(self.coordinates)), udd=(udd, len(self.task)))

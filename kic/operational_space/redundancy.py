@@ -18,7 +18,7 @@ from kic.kinematics.queries import Table, kernel, over_batch
 from kic.kinematics.scaling import EPS
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import broadcast_batches, check_finite, scatter, map_valid_members, as_array
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
 from kic.operational_space.operational_space import check_inertia, task_tables
 from kic.operational_space.secondary_objectives import Aim
 from kic.operational_space.weighting import (
@@ -162,7 +162,7 @@ class RedundancyResolution:
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
         >>> d = r.dynamics()
-        >>> d.I.shape, bool(abs(d.effort([0.1, 0.0, 0.0], [0.0, 0.2, 0.0]) - r.effort).max() < 1e-12)
+        >>> d.I.shape, bool(abs(d.inverse_dynamics([0.1, 0.0, 0.0], [0.0, 0.2, 0.0]) - r.effort).max() < 1e-12)
         ((7, 3), True)
         """
         if self._model is None:
@@ -669,7 +669,7 @@ def _as(states: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def law_coefficients(
     c: Any, f: RedundancyEvaluator, names: tuple[str, ...], wrt: Any, good: np.ndarray, damping: np.ndarray
 ) -> Coefficients:
-    """G and H of the coordinates with respect to the task, where there are answers; see `Resolution`."""
+    """G and H of the coordinates with respect to the task, where there are answers; see `RedundancyResolution`."""
     P, M, batch = len(f.task), len(f.coordinates), c.batch
     G, H = (
         np.full((*batch, M, P), np.nan, c._states.dtype),

@@ -153,7 +153,7 @@ class PreferredConfiguration(_OfRows):
     --------
     >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
-    >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.PreferredPosture({"joint3": 0.5}))
+    >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.PreferredConfiguration({"joint3": 0.5}))
     >>> bool(r.qd[2] > 0)
     True
     """
@@ -299,7 +299,7 @@ def _numbers(value: Any, size: int) -> np.ndarray:
     if a.ndim == 0 or a.shape[-1] != size or a.dtype.kind == "O":
         raise InputError(
             f"Expected `secondary` to be rates (..., {size}), kic.JointLimits, kic.Manipulability, "
-            f"kic.PreferredPosture, a callable, or a list of these; got {short_repr(value)}.",
+            f"kic.PreferredConfiguration, a callable, or a list of these; got {short_repr(value)}.",
             got=a.shape,
         )
     if not np.isfinite(a).all():

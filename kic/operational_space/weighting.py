@@ -12,7 +12,7 @@ from kic.errors import InputError, short_repr
 from kic.kernels.layout import WANT_INERTIA
 from kic.kinematics.outputs import Rows
 from kic.numerics.arguments import choice
-from kic.numerics.arrays import ordinary, reals, as_array
+from kic.numerics.arrays import as_array, ordinary, reals
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, row_scales
 

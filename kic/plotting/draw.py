@@ -174,7 +174,9 @@ class MechanismPicture(Picture):
             For other rows, another batch, or an ellipsoid that has no bound.
         """
         if not isinstance(ellipsoid, Ellipsoid):
-            raise InputError(f"ellipsoid() needs what Configuration.ellipsoid gives, got {short_repr(ellipsoid)}.")
+            raise InputError(
+                f"ellipsoid() needs what Configuration.ellipsoid gives, got {short_repr(ellipsoid)}."
+            )
         owners = {row.rpartition(".")[0] for row in ellipsoid.task}
         letters = [row.rpartition(".")[2] for row in ellipsoid.task]
         if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
@@ -227,7 +229,9 @@ class MechanismPicture(Picture):
         """
         c = self._scene.configuration if along is None else along
         if not isinstance(c, Configuration) or c._model.description != self._scene.drawing:
-            raise InputError(f"trace() needs postures of '{self._scene.drawing.name}', got {short_repr(along)}.")
+            raise InputError(
+                f"trace() needs postures of '{self._scene.drawing.name}', got {short_repr(along)}."
+            )
         check_row(c.batch)
         for name in self._named(of):
             self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
@@ -395,7 +399,9 @@ def draw(
     >>> picture.save("four-bar.svg")  # doctest: +SKIP
     """
     if not isinstance(configuration, Configuration):
-        raise InputError(f"draw() needs a posture, such as mechanism.at([...]), got {short_repr(configuration)}.")
+        raise InputError(
+            f"draw() needs a posture, such as mechanism.at([...]), got {short_repr(configuration)}."
+        )
     names = flag("names", names)
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)

@@ -51,7 +51,9 @@ class Sites:
         Sliding pairs.
     """
 
-    def __init__(self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
+    def __init__(
+        self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray
+    ) -> None:
         self.drawing, self.size, self.down = model.description, size, down
         joints = self.drawing.joints
         self.axes = {j.name: unit_of(j.axis) for j in joints if j.axis is not None}

@@ -245,7 +245,9 @@ def effort_panels(drawing: MechanismDescription, names: Sequence[str], efforts: 
     return by_unit("effort", [effort_unit(drawing, name) for name in names], names, efforts)
 
 
-def part_panels(drawing: MechanismDescription, configuration: Any, names: Sequence[str], which: Any = ...) -> list[Panel]:
+def part_panels(
+    drawing: MechanismDescription, configuration: Any, names: Sequence[str], which: Any = ...
+) -> list[Panel]:
     """Values of points, joints, distances or rows at postures, of which an index takes (T,): some panels.
 
     Names of single rows come first, a panel for each unit; then each part with several. Rows of a part that

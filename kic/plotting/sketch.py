@@ -132,7 +132,9 @@ class Sketch:
         What each body has to hold together.
     """
 
-    def __init__(self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray) -> None:
+    def __init__(
+        self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray
+    ) -> None:
         self.drawing, self.size, self.normal = model.description, size, normal
         self.sites = Sites(model, size, normal, down)
         self.points = {p.name: p for p in self.drawing.points}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kic.errors import InputError, ConfigurationError, SingularError
+from kic.errors import ConfigurationError, InputError, SingularError
 from kic.evaluator import Results
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Branch:
 
         Raises
         ------
-        PostureError
+        ConfigurationError
             If the loops do not close there on this branch.
         """
         s = self._place(x)
@@ -153,7 +153,9 @@ class Branch:
         state = self._chart.walked(x, start, near)[0]
         if state is None:
             names = ", ".join(self._chart.names)
-            raise ConfigurationError(f"its loops do not close in {names} beside a change point", values=x.copy())
+            raise ConfigurationError(
+                f"its loops do not close in {names} beside a change point", values=x.copy()
+            )
         return state
 
     def _at(self, place: float, offset: np.ndarray | float = 0.0) -> np.ndarray:

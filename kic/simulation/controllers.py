@@ -119,7 +119,7 @@ def computed_torque(
     --------
     >>> import kic
     >>> m = kic.load("five-bar")
-    >>> go = kic.trajectories.quintic({"A": 1.2217, "E": 1.5708}, {"A": 1.5, "E": 1.7}, 0.5)
+    >>> go = kic.trajectory.quintic({"A": 1.2217, "E": 1.5708}, {"A": 1.5, "E": 1.7}, 0.5)
     >>> f = kic.controllers.computed_torque(m, go, kp=100.0, kd=20.0)
     >>> f(0.0, m.at().state, [0.0, 0.0]).shape
     (2,)
@@ -169,7 +169,7 @@ def computed_voltage(
     --------
     >>> import kic
     >>> arm = kic.load("puma560-motors")
-    >>> go = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
+    >>> go = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
     >>> f = kic.controllers.computed_voltage(arm, go, kp=400.0, kd=40.0)
     >>> run = kic.simulate(arm, arm.at([0.0] * 6), 0.1, voltage=f, method="LSODA")
     >>> bool(abs(run.q - go(run.t).q).max() < 1e-4)
@@ -228,7 +228,7 @@ def pd_gravity(
     --------
     >>> import kic
     >>> arm = kic.load("horn-two-link")
-    >>> stay = kic.trajectories.line([0.0, 0.0], [0.0, 0.0])
+    >>> stay = kic.trajectory.line([0.0, 0.0], [0.0, 0.0])
     >>> kic.controllers.pd_gravity(arm, stay, 10.0, 1.0)(0.0, arm.at([0.0, 0.0]).state, [0.0, 0.0]).tolist()
     [19.62, 4.905]
     """

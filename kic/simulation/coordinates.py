@@ -17,9 +17,9 @@ import numpy as np
 
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import ConfigurationError, SingularError
-from kic.evaluator import PositionSolver, Evaluator
+from kic.evaluator import Evaluator, PositionSolver
 from kic.kernels.layout import PRISMATIC
-from kic.kinematics.state import integrate, distance, phi_of
+from kic.kinematics.state import distance, integrate, phi_of
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here

@@ -304,7 +304,11 @@ class Integration:
         if first and worth is not None and self._change(CHART_MIN_GAIN * worth):
             self.size = None
             return
-        size = getattr(solver, "h_abs", None) or (FIRST_RETRY_STEP * span if first else self.size) or FIRST_RETRY_STEP * span
+        size = (
+            getattr(solver, "h_abs", None)
+            or (FIRST_RETRY_STEP * span if first else self.size)
+            or FIRST_RETRY_STEP * span
+        )
         self.size = SHORTER * size
         if fails >= RETRIES_MAX:
             self._check_prescribed(DEAD_CENTRE_TOL)

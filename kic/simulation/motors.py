@@ -35,7 +35,7 @@ class MotorState:
     Attributes
     ----------
     torque, voltage, current, current_rate : (K,)
-        As in `Drive`; the rate is NaN of motors without inductance.
+        As in `MotorDemand`; the rate is NaN of motors without inductance.
     power, heat : float
         What the motors take in, V i or τ u̇; what is lost in them, R i² and (k_e − k_t) i u̇.
     """

@@ -186,7 +186,7 @@ class Simulation:
     state : (T, S)
         States of the spanning tree, closed.
     current, voltage, torque : (T, K)
-        Of the motors, as in `Drive`, where voltages were given; else K = 0. NaN where there is none, as of
+        Of the motors, as in `MotorDemand`, where voltages were given; else K = 0. NaN where there is none, as of
         plain sources of torque.
     events : tuple of (float, int)
         Zeros of the events: when, and which.

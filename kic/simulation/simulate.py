@@ -13,7 +13,7 @@ from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, integer, names_of
-from kic.numerics.arrays import as_numbers, reals, as_array
+from kic.numerics.arrays import as_array, as_numbers, reals
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.controllers import Control
@@ -79,7 +79,7 @@ def simulate(
     wrt : str or list of str, optional
         The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
     prescribed : Trajectory or dict of str to callable, optional
-        Coordinates whose motion is given: a trajectory of `kic.trajectories`; or by name, ``f(t)`` returns
+        Coordinates whose motion is given: a trajectory of `kic.trajectory`; or by name, ``f(t)`` returns
         value, rate and acceleration, which must be each other's slopes, or is a trajectory of one. They begin
         where the start is, and stay where others of the coordinates are taken. The effort that they take is
         in the results, in place of what `effort` says there. A trajectory goes on beyond its ends only if it

@@ -74,7 +74,7 @@ def packed(shared: Any) -> bytes:
         raise InputError(
             "What an executor's processes are to answer must be importable there, and "
             f"{short_repr(shared.answers)} can not be pickled ({error}). Write it as a function at the top of a "
-            "module, take one of kic.answers, or leave `executor` out; threads take anything."
+            "module, take one of kic.metrics, or leave `executor` out; threads take anything."
         ) from None
 
 

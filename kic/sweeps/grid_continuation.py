@@ -29,7 +29,9 @@ Lead = Callable[[np.ndarray, np.ndarray, bool], tuple[np.ndarray, list[str]]]
 FIRST, MORE = 1, 8
 
 
-def continue_cell(closure: Closure, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
+def continue_cell(
+    closure: Closure, start: np.ndarray, target: np.ndarray, step: bool
+) -> tuple[np.ndarray, list[str]]:
     """Closed states (B, S) at targets (B, P), and the reasons of those that failed."""
     if step:
         states, arrived = closure.newton_local(start, target)
@@ -73,7 +75,7 @@ class GridContinuation:
 
         Raises
         ------
-        PostureError
+        ConfigurationError
             If no cell can be reached from the start.
         """
         new = np.array([self._first(near, lead)])

@@ -24,7 +24,7 @@ Names = str | Iterable[str]
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """An answer that knows what it is; made by the functions of `kic.answers`.
+    """An answer that knows what it is; made by the functions of `kic.metrics`.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def inverse_condition_number(
     Examples
     --------
     >>> import kic
-    >>> fit = kic.answers.conditioning("tip.x", "tip.y")
+    >>> fit = kic.metrics.inverse_condition_number("tip.x", "tip.y")
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
     """
@@ -108,7 +108,7 @@ def manipulability(
     Examples
     --------
     >>> import kic
-    >>> w = kic.answers.manipulability("tip.x", "tip.y")
+    >>> w = kic.metrics.manipulability("tip.x", "tip.y")
     >>> w(kic.load("horn-two-link").at([0.0, 1.5])).round(3)  # l₁ l₂ |sin elbow|
     np.float64(0.997)
     """
@@ -133,7 +133,7 @@ def transmission(*inputs: str) -> Metric:
     Examples
     --------
     >>> import kic
-    >>> kic.answers.transfer("A")(kic.load("four-bar").at({"A": [1.2, 1.3]})).shape
+    >>> kic.metrics.transmission("A")(kic.load("four-bar").at({"A": [1.2, 1.3]})).shape
     (2,)
     """
     given = tuple(inputs) or None
@@ -169,7 +169,7 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
     Examples
     --------
     >>> import kic
-    >>> kic.answers.inertia("elbow")(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
+    >>> kic.metrics.inertia("elbow")(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3333)
     """
     given = _given(wrt)
@@ -193,7 +193,7 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
     Examples
     --------
     >>> import kic
-    >>> m = kic.answers.mass("tip.x", "tip.y", direction=[1, 0])
+    >>> m = kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
     >>> m(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3341)
     """
@@ -215,7 +215,7 @@ def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Me
     Examples
     --------
     >>> import kic
-    >>> kic.answers.holding("shoulder")(kic.load("horn-two-link").at([0.0, 0.0]))
+    >>> kic.metrics.static_effort("shoulder")(kic.load("horn-two-link").at([0.0, 0.0]))
     np.float64(19.62)
     """
     given = _given(wrt)
@@ -254,7 +254,7 @@ def force(
     Examples
     --------
     >>> import kic
-    >>> up = kic.answers.force("tip.y", limits=[30.0, 10.0], direction=[1.0])
+    >>> up = kic.metrics.force("tip.y", limits=[30.0, 10.0], direction=[1.0])
     >>> up(kic.load("horn-two-link").at([0.0, 0.0])).round(3)  # the elbow: 10 − 4.905 at 1 m
     np.float64(5.095)
     """
@@ -334,7 +334,9 @@ def _unit_of_value(drawing: MechanismDescription, row: str) -> str:
     return row_unit(drawing, row)
 
 
-def _unit_of_product(drawing: MechanismDescription, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any) -> str:
+def _unit_of_product(
+    drawing: MechanismDescription, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any
+) -> str:
     columns = drawing.coordinate_names if wrt is None else wrt
     units = {row_unit(drawing, name) for name in columns}
     if limits is not None or units != {"rad"} or any(row_unit(drawing, row) == "rad" for row in of):
@@ -398,6 +400,20 @@ def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> i
 
 
 # what makes an answer, and is none itself
-MAKERS = (value, inverse_condition_number, manipulability, transmission, min_singular_value, inertia, mass, static_effort, force)
+MAKERS = (
+    value,
+    inverse_condition_number,
+    manipulability,
+    transmission,
+    min_singular_value,
+    inertia,
+    mass,
+    static_effort,
+    force,
+)
 # what may be asked by its name alone
-BY_NAME: dict[str, Callable[[], Metric]] = {"transfer": transmission, "gap": min_singular_value, "holding": static_effort}
+BY_NAME: dict[str, Callable[[], Metric]] = {
+    "transmission": transmission,
+    "min_singular_value": min_singular_value,
+    "static_effort": static_effort,
+}

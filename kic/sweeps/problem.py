@@ -148,7 +148,9 @@ class SweepProblem:
         return side
 
 
-def lead_cells(desk: SweepProblem, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
+def lead_cells(
+    desk: SweepProblem, start: np.ndarray, target: np.ndarray, step: bool
+) -> tuple[np.ndarray, list[str]]:
     """`Desk.lead`, as a function that can be sent."""
     return desk.lead(start, target, step)
 

@@ -103,7 +103,7 @@ class Sweep:
         """A map of an answer over two axes, or a line over one.
 
         Cells without a posture are hatched grey. Cells whose answer was refused or has no value, mostly
-        because they are singular, are dotted. Where an answer of `kic.answers` knows what vanishes with it,
+        because they are singular, are dotted. Where an answer of `kic.metrics` knows what vanishes with it,
         a line marks where that is singular: where the determinant of the inputs, or of a task of as many
         rows as freedoms, with respect to the grid's own coordinates changes its sign between cells.
 

@@ -62,8 +62,8 @@ def sweep(
         axes, and single values for what stays.
     answer : callable, str, or dict or list of them
         Functions of a `Configuration` whose batch are n postures, that return n numbers (or several, in a
-        dict of names); those of `kic.answers`; names of rows with a value ("tip.x"), or "transfer", "gap",
-        "holding" for those of `kic.answers` without arguments. A dict gives names of its own.
+        dict of names); those of `kic.metrics`; names of rows with a value ("tip.x"), or "transmission", "min_singular_value",
+        "static_effort" for those of `kic.metrics` without arguments. A dict gives names of its own.
     near : Configuration, optional
         One posture, the start of the branch; by default the drawing. Open chains in their own coordinates
         need none.
@@ -72,7 +72,7 @@ def sweep(
     executor : concurrent.futures.Executor, optional
         Who works: a `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
         `MPIPoolExecutor`. Processes must find what they are asked: a function of an installed module, one of
-        `kic.answers`, or a name. By default this process does it all.
+        `kic.metrics`, or a name. By default this process does it all.
     chunk : int, optional
         How many cells are asked at once, 1024 by default.
     progress : bool, optional
@@ -92,7 +92,7 @@ def sweep(
         For a grid that is none, names that are not there, another number of inputs than freedoms, answers
         of another shape, or such as other processes can not find; a start that is a batch or of another
         mechanism.
-    PostureError
+    ConfigurationError
         If no cell can be reached from the start.
 
     Notes
@@ -106,7 +106,7 @@ def sweep(
     >>> import numpy as np
     >>> arm = kic.load("horn-two-link")
     >>> turn = np.linspace(-3, 3, 7)
-    >>> s = kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, kic.answers.manipulability("tip.x", "tip.y"))
+    >>> s = kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))
     >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
     True
     """
@@ -253,10 +253,10 @@ def _question(one: Any) -> Callable[..., Any]:
     if isinstance(one, str):
         return BY_NAME[one]() if one in BY_NAME else value(one)
     if any(one is maker for maker in MAKERS):
-        raise InputError(f"kic.answers.{one.__name__} makes an answer: call it, with what it asks about.")
+        raise InputError(f"kic.metrics.{one.__name__} makes an answer: call it, with what it asks about.")
     if not callable(one):
         raise InputError(
-            "Expected `answer` to be a function of a Configuration, one of kic.answers, or a name; got "
+            "Expected `answer` to be a function of a Configuration, one of kic.metrics, or a name; got "
             f"{short_repr(one)}."
         )
     return one

@@ -1,20 +1,4 @@
-"""Trajectories in any coordinates: polynomials, trapezoids, S-curves, ways through points, and their timing.
-
-======================  ==============================================================================
-`quintic`, `septic`     one polynomial between two states of motion
-`hermite`               polynomials through points with given rates, accelerations, jerks
-`through`               a spline through points, smooth up to the acceleration or the jerk; with stops
-`rotation`              orientations, with angular velocities, accelerations and jerks
-`line`                  a straight path at constant rate, to be timed
-`trapezoid`, `s_curve`  the fastest straight way within velocity, acceleration and jerk
-`concatenate`           one after the other
-`uniform`               the same motion, so much faster or slower as limits allow, of voltages and jerks too
-`fastest`               the least time along a path within velocity, acceleration, effort, voltage or others
-======================  ==============================================================================
-
-Coordinates come as dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or as bare arrays (M,) in the order
-of `Mechanism.coordinates`. A `Trajectory` is called with times; `Trajectory.on` puts a mechanism on its way.
-"""
+"""Straight, polynomial and profiled trajectories between states of motion."""
 
 from __future__ import annotations
 
@@ -30,33 +14,11 @@ from kic.numerics.arguments import choice
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory import profiles
 from kic.trajectory.orientation import OrientationTrajectory, RotationSegments, rotation
-from kic.trajectory.path_constraints import PathSamples, PathConstraints
+from kic.trajectory.path_constraints import PathConstraints, PathSamples
 from kic.trajectory.splines import hermite, spline
 from kic.trajectory.time_optimal import TimeOptimal, fastest
 from kic.trajectory.time_scaling import uniform
-from kic.trajectory.trajectory import SampledMotion, Motion, Naming, Trajectory, naming, positive
-
-__all__ = [
-    "PathSamples",
-    "SampledMotion",
-    "Motion",
-    "PathConstraints",
-    "TimeOptimal",
-    "Trajectory",
-    "OrientationTrajectory",
-    "RotationSegments",
-    "concatenate",
-    "fastest",
-    "hermite",
-    "line",
-    "quintic",
-    "rotation",
-    "s_curve",
-    "septic",
-    "spline",
-    "trapezoid",
-    "uniform",
-]
+from kic.trajectory.trajectory import Motion, Naming, SampledMotion, Trajectory, naming, positive
 
 # positions or rates that miss each other by this share are taken to meet
 _MEET = 1e-9
@@ -83,8 +45,8 @@ def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> trajectories.line({"tip.x": 1.0}, {"tip.x": 3.0})(0.5).q.tolist()
+    >>> from kic import trajectory
+    >>> trajectory.line({"tip.x": 1.0}, {"tip.x": 3.0})(0.5).q.tolist()
     [2.0]
     """
     of, ends = _ends(start, end)
@@ -123,8 +85,8 @@ def quintic(
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> t = trajectories.quintic([0.0, 0.0], [1.0, 2.0], 1.0, end_rate=[0.0, 1.0])
+    >>> from kic import trajectory
+    >>> t = trajectory.quintic([0.0, 0.0], [1.0, 2.0], 1.0, end_rate=[0.0, 1.0])
     >>> t(1.0).qd.tolist()
     [0.0, 1.0]
     """
@@ -146,8 +108,8 @@ def septic(
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> trajectories.septic([0.0], [1.0], 1.0)([0.0, 1.0]).qddd.tolist()
+    >>> from kic import trajectory
+    >>> trajectory.septic([0.0], [1.0], 1.0)([0.0, 1.0]).qddd.tolist()
     [[0.0], [0.0]]
     """
     rates, accelerations = (start_rate, end_rate), (start_acceleration, end_acceleration)
@@ -203,8 +165,8 @@ def trapezoid(
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> t = trajectories.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, 1.0, 1.0)
+    >>> from kic import trajectory
+    >>> t = trajectory.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, 1.0, 1.0)
     >>> t.duration, t(2.0).q.tolist()
     (4.0, [1.5, -0.5])
     """
@@ -225,8 +187,8 @@ def s_curve(
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> trajectories.s_curve([0.0], [4.0], velocity=2.0, acceleration=2.0, jerk=2.0).duration
+    >>> from kic import trajectory
+    >>> trajectory.s_curve([0.0], [4.0], velocity=2.0, acceleration=2.0, jerk=2.0).duration
     4.0
     """
     given = {"velocity": velocity, "acceleration": acceleration, "jerk": jerk}
@@ -308,9 +270,9 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> there = trajectories.quintic([0.0], [1.0], 1.0)
-    >>> trajectories.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
+    >>> from kic import trajectory
+    >>> there = trajectory.quintic([0.0], [1.0], 1.0)
+    >>> trajectory.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
     [0.0, 1.0, 0.0]
     """
     given = list(parts) if np.iterable(parts) else []

@@ -173,13 +173,15 @@ def rotation(
     Examples
     --------
     >>> from scipy.spatial.transform import Rotation
-    >>> from kic import trajectories
-    >>> turn = trajectories.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), duration=2.0)
+    >>> from kic import trajectory
+    >>> turn = trajectory.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), duration=2.0)
     >>> turn(1.0).w.round(12).tolist(), turn(1.0).rotation.as_rotvec().round(12).tolist()
     ([0.0, 0.0, 0.9375], [0.0, 0.0, 0.5])
     """
     if not hasattr(rotations, "as_quat") or getattr(rotations, "single", False) or len(rotations) < 2:
-        raise InputError(f"Expected a SciPy Rotation of 2 orientations at least, got {short_repr(rotations)}.")
+        raise InputError(
+            f"Expected a SciPy Rotation of 2 orientations at least, got {short_repr(rotations)}."
+        )
     q = rotations.as_quat(scalar_first=True)
     if q.ndim != 2:
         raise InputError(f"Expected a SciPy Rotation of shape (K,), got {q.shape[:-1]}.")

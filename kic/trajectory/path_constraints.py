@@ -125,7 +125,9 @@ class PathSamples:
         return tuple(f"{what} of {label}" for label in of.labels)
 
 
-def sample_path(path: Trajectory, mechanism: Mechanism | None, near: Configuration | None, s: np.ndarray) -> PathSamples:
+def sample_path(
+    path: Trajectory, mechanism: Mechanism | None, near: Configuration | None, s: np.ndarray
+) -> PathSamples:
     """A path cut at s (L + 1,), its knots among them, with a mechanism on it."""
     pieces: Piecewise = path.pieces.refined(s)
     first, second = (np.stack(pieces.limits(k), axis=1) for k in (1, 2))

@@ -23,13 +23,13 @@ from kic.mechanism import Mechanism
 from kic.numerics.arrays import reals
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory.path_constraints import (
-    PathSamples,
     ConstraintFactory,
     PathConstraints,
-    sample_path,
-    gathered,
+    PathSamples,
     constraint_factories,
+    gathered,
     impossible,
+    sample_path,
     voltage_rows,
 )
 from kic.trajectory.time_scaling import check_way, grid_of
@@ -170,9 +170,9 @@ def fastest(
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> straight = trajectories.line({"tip.x": 0.0}, {"tip.x": 1.0})
-    >>> best = trajectories.fastest(straight, acceleration=1.0)
+    >>> from kic import trajectory
+    >>> straight = trajectory.line({"tip.x": 0.0}, {"tip.x": 1.0})
+    >>> best = trajectory.fastest(straight, acceleration=1.0)
     >>> round(best.trajectory.duration, 12), best.binding[0]
     (2.0, 'acceleration of tip.x')
     """

@@ -19,11 +19,11 @@ from kic.numerics.polynomials import allowed
 from kic.trajectory.path_constraints import (
     ConstraintFactory,
     PathConstraints,
-    sample_path,
-    gathered,
     constraint_factories,
+    gathered,
     impossible,
     named,
+    sample_path,
     shared,
     voltage_room,
 )
@@ -82,9 +82,9 @@ def uniform(
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> slow = trajectories.quintic({"A": 0.0}, {"A": 1.0}, duration=10.0)
-    >>> round(trajectories.uniform(slow, velocity=1.875).duration, 12)
+    >>> from kic import trajectory
+    >>> slow = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=10.0)
+    >>> round(trajectory.uniform(slow, velocity=1.875).duration, 12)
     1.0
     """
     check_way(trajectory)
@@ -99,7 +99,9 @@ def uniform(
     room = np.array([[0.0, np.inf]])
     hooks = constraint_factories(rows)
     if effort is not None or actuators is not None or hooks:
-        made = gathered(sample_path(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks)
+        made = gathered(
+            sample_path(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks
+        )
         room = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
     if voltage is not None:
         room = shared(room, voltage_room(trajectory, mechanism, near, s, voltage))

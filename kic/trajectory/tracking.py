@@ -10,8 +10,8 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.display import Summary, member
-from kic.errors import InputError, ConfigurationError, SingularError, short_repr
-from kic.kinematics.state import integrate, difference
+from kic.errors import ConfigurationError, InputError, SingularError, short_repr
+from kic.kinematics.state import difference, integrate
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import Aim
@@ -209,7 +209,9 @@ def follow(
     model.require_real("Following a path", "Ask resolve() at postures made by at().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
-        raise InputError(f"Expected `t` to be two times or more, each later than the last, got {short_repr(t)}.")
+        raise InputError(
+            f"Expected `t` to be two times or more, each later than the last, got {short_repr(t)}."
+        )
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
         raise InputError(f"Expected `gain` to be a number (1/time), not negative, got {short_repr(gain)}.")
@@ -258,7 +260,13 @@ class _Runner:
     """The law of rates with what it is asked of, between two times and at one."""
 
     def __init__(
-        self, model: CompiledModel, course: TaskPath, weight: Weight, secondary: Any, damping: Damping, wrt: Any
+        self,
+        model: CompiledModel,
+        course: TaskPath,
+        weight: Weight,
+        secondary: Any,
+        damping: Damping,
+        wrt: Any,
     ) -> None:
         self.model, self.course, self.weight, self.wrt = model, course, weight, wrt
         self.damping, self.secondary = damping, secondary

@@ -15,7 +15,7 @@ from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.scales import rate_unit, row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
-from kic.numerics.arrays import as_numbers, numbers, reals, as_array
+from kic.numerics.arrays import as_array, as_numbers, numbers, reals
 from kic.numerics.polynomials import Piecewise
 from kic.plotting.figures import Picture
 from kic.plotting.plots import ORDERS, by_unit, draw_plots, motion_panels
@@ -129,7 +129,8 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
     if a is None or a.ndim != rank + 1 or 0 in a.shape:
         shape = "(M,)" if rank == 0 else "(K, M)"
         raise InputError(
-            f"Expected `{key}` to be numbers {shape}, or a dict of them by name, got {short_repr(value)}.", key=key
+            f"Expected `{key}` to be numbers {shape}, or a dict of them by name, got {short_repr(value)}.",
+            key=key,
         )
     return Naming((), (), a.shape[-1])
 
@@ -203,7 +204,7 @@ class SampledMotion:
         --------
         >>> import kic
         >>> arm = kic.load("horn-two-link")
-        >>> reach = kic.trajectories.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
+        >>> reach = kic.trajectory.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
         >>> course = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
         >>> course.of("tip").qd[0].round(12).tolist()
         [0.5, 0.0, 0.0]
@@ -234,8 +235,8 @@ class SampledMotion:
         --------
         >>> import kic
         >>> arm = kic.load("horn-two-link")
-        >>> hold = kic.trajectories.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
-        >>> hold.effort()[0].tolist()
+        >>> hold = kic.trajectory.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
+        >>> hold.inverse_dynamics()[0].tolist()
         [19.62, 4.905]
         """
         if actuators is None:
@@ -255,7 +256,7 @@ class SampledMotion:
         --------
         >>> import kic
         >>> arm = kic.load("puma560-motors")
-        >>> swing = kic.trajectories.septic([0.0] * 6, [0.5] * 6, duration=1.0)
+        >>> swing = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
         >>> swing.on(arm, 5).drive().voltage.shape
         (5, 6)
         """
@@ -313,8 +314,8 @@ class Trajectory:
 
     Examples
     --------
-    >>> from kic import trajectories
-    >>> swing = trajectories.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+    >>> from kic import trajectory
+    >>> swing = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
     >>> q, qd, qdd, qddd = swing([0.0, 1.0, 2.0])
     >>> q[:, 0].tolist(), qd[:, 0].tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.9375, 0.0])
@@ -438,9 +439,9 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectories
-        >>> swing = trajectories.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
-        >>> float(swing.courses()["A"](1.0).qd)
+        >>> from kic import trajectory
+        >>> swing = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+        >>> float(swing.sampled()["A"](1.0).qd)
         0.9375
         """
         of = self.naming
@@ -480,13 +481,13 @@ class Trajectory:
         InputError
             For times that are none, names that can not be coordinates of the mechanism, or those of a ball,
             whose rates are no derivatives.
-        PostureError
+        ConfigurationError
             Where the mechanism can not go on; it carries how far it came.
 
         Examples
         --------
         >>> import kic
-        >>> lift = kic.trajectories.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
+        >>> lift = kic.trajectory.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
         >>> course = lift.on(kic.load("four-bar"), 5)
         >>> course.configuration.batch, course.of("tip").qdd.shape
         ((5,), (5, 3))
@@ -518,8 +519,8 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectories
-        >>> trajectories.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
+        >>> from kic import trajectory
+        >>> trajectory.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
         [1.875]
         """
         return self.pieces.extremes(_order(order))
@@ -534,8 +535,8 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectories
-        >>> trajectories.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
+        >>> from kic import trajectory
+        >>> trajectory.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
         3.0
         """
         factor = positive("factor", factor)
@@ -553,8 +554,8 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectories
-        >>> trajectories.line([0.0], [1.0], duration=1.0).reversed()(0.25).q.tolist()
+        >>> from kic import trajectory
+        >>> trajectory.line([0.0], [1.0], duration=1.0).reversed()(0.25).q.tolist()
         [0.75]
         """
         return replace(self, pieces=self.pieces.reversed())

@@ -18,7 +18,7 @@ from kic.kernels.layout import DISTANCE, PRISMATIC
 from kic.kinematics.closure_rows import facing_items
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
-from kic.kinematics.state import integrate, distance
+from kic.kinematics.state import distance, integrate
 from kic.transfer.constraint_system import moving
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
@@ -111,7 +111,9 @@ class Closure:
             return start.copy(), np.zeros(len(start))
         return self.transfer.newton_local(start, target, choice, tries)
 
-    def newton_global(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def newton_global(
+        self, start: np.ndarray, target: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
         states, residual = self.newton(start, self.goal(target))
         return states, residual * self.transfer.length, self.failure_reasons(states, residual)
@@ -215,7 +217,9 @@ class Closure:
             why = (
                 self.flipped(states[[first]])[0]
                 if flipped[first]
-                else (f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT_RTOL:g} is allowed)")
+                else (
+                    f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT_RTOL:g} is allowed)"
+                )
             )
             raise InputError(
                 f"Expected a closed state of '{t.tree.description.name}'{which}, but {why}. Close it with at(), "

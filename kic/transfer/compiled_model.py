@@ -27,7 +27,7 @@ from kic.numerics.lru import LRU
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import TransferQuery, column_scales, row_scales
 from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
-from kic.transfer.targets import PoseTarget, Targets, pose_items, motion_subspace, targets_of
+from kic.transfer.targets import PoseTarget, Targets, motion_subspace, pose_items, targets_of
 
 if TYPE_CHECKING:
     from kic.analysis.mobility import Mobility
@@ -236,7 +236,9 @@ class CompiledModel:
         """Account of the freedoms."""
         from kic.analysis.mobility import Mobility
 
-        return self.real.mobility if self.has_complex_step else Mobility(self.closure(()), self.reference_state)
+        return (
+            self.real.mobility if self.has_complex_step else Mobility(self.closure(()), self.reference_state)
+        )
 
     def mobility_at(self, state: np.ndarray) -> Mobility:
         """Account of the freedoms at a closed state (1, S)."""
@@ -380,7 +382,10 @@ class CompiledModel:
 
     def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Labels of the rows at which efforts act: as many as there are freedoms or more, each once."""
-        still = {name: f"Distance '{name}' of '{self.description.name}' is fixed" for name in self.description.fixed_distances}
+        still = {
+            name: f"Distance '{name}' of '{self.description.name}' is fixed"
+            for name in self.description.fixed_distances
+        }
         for contact in self.description.closed_contacts:
             still[contact.name] = f"Contact '{contact.name}' of '{self.description.name}' is closed"
         for base in (name.partition(".")[0] for name in names):
@@ -412,7 +417,9 @@ class CompiledModel:
         if self.has_complex_step:
             return self.real.undriven_freedom(names)
         closure = self.closure(names)
-        return self.mobility.undriven_freedom(closure.rows(self.reference_state)[1][0][: closure.transfer.first])
+        return self.mobility.undriven_freedom(
+            closure.rows(self.reference_state)[1][0][: closure.transfer.first]
+        )
 
     def query(
         self, transfer: CoordinateTransfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0
@@ -433,7 +440,9 @@ class CompiledModel:
             )
         return found
 
-    def transferred_dynamics(self, transfer: CoordinateTransfer, states: np.ndarray, force: np.ndarray) -> list[np.ndarray]:
+    def transferred_dynamics(
+        self, transfer: CoordinateTransfer, states: np.ndarray, force: np.ndarray
+    ) -> list[np.ndarray]:
         """I*, P*, load and damping (B, …) in chosen coordinates (3-34 to 3-36): loads by Aᵀ."""
         question = self.query(transfer, want=WANT_INERTIA | WANT_LOADS)
         out = transfer.answer(question, states, force)

@@ -17,7 +17,7 @@ from kic.kernels.layout import LINEAR_TERM, PRISMATIC
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import integrate
 from kic.transfer.closure import condition
-from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL, TransferResult, TransferQuery, closure_rows
+from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL, TransferQuery, TransferResult, closure_rows
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # Newton is exact to first order after one step; the others refine what was rounded

@@ -14,9 +14,11 @@ from kic.dynamics.queries import ModelTable
 from kic.kernels.layout import (
     ALLOWED,
     COLUMN_SCALE,
+    COORDINATE,
     DISTANCE,
-    LINEAR_TERM,
+    DOT2,
     LEVER,
+    LINEAR_TERM,
     LOWER,
     NONE,
     OMEGA,
@@ -24,10 +26,8 @@ from kic.kernels.layout import (
     POINT,
     PRISMATIC,
     QUALITY_WIDTH,
-    DOT2,
-    SCALE,
     RELATIVE_OMEGA,
-    COORDINATE,
+    SCALE,
     WANT_CURVATURE,
 )
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
@@ -372,7 +372,9 @@ class TransferQuery(KernelQuery):
         questions = self.plan, self.numbers_in(dtype), states, applied, choice
         return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
 
-    def run_into(self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray) -> int:
+    def run_into(
+        self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
+    ) -> int:
         """Fill a batch's answers; returns how many members need a second look."""
         count, entry = len(states), kernel("transfer")
         applied = np.require(applied, states.dtype, ["C", "A", "W"])

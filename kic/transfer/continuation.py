@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.kinematics.state import integrate, distance, difference
+from kic.kinematics.state import difference, distance, integrate
 from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_matrix
 from kic.transfer.closure import Closure, condition
 from kic.transfer.coordinate_transfer import WORST_CONDITION
@@ -68,7 +68,9 @@ class Outcome:
     share: np.ndarray
 
 
-def continue_to(closure: Closure, start: np.ndarray, target: np.ndarray, want_reasons: bool = True) -> Outcome:
+def continue_to(
+    closure: Closure, start: np.ndarray, target: np.ndarray, want_reasons: bool = True
+) -> Outcome:
     """Lead closed states (B, S) to the chosen rows' targets (B, P), on their branch.
 
     Unless they are to be `told`, reasons of members that failed are not looked for, and all the same.
@@ -149,7 +151,9 @@ def _lead_far(
         good[good] = [not why for why in closure.flipped(found[good])]
         dead = (part == 1) & (worse > SINGULAR)
         if dead.any():
-            good &= ~dead | (distance(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0) <= CLOSE)
+            good &= ~dead | (
+                distance(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0) <= CLOSE
+            )
         # from a singular posture no side can be told: a way that only touches one could change over
         good &= dead | (worse <= SINGULAR)
         some = np.flatnonzero(good & ~dead)

@@ -24,9 +24,9 @@ from kic.kinematics.tree import Tree
 from kic.transfer.conditioning import UNITS, error_amplification
 from kic.transfer.constraint_system import (
     REDUNDANT_ROW_ATOL,
-    TransferResult,
     ConstraintSystem,
     TransferQuery,
+    TransferResult,
     curvature,
     curvature_query,
     elimination_order,

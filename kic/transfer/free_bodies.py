@@ -19,7 +19,7 @@ from kic.description.validation import GROUND
 from kic.dynamics.mass_tables import pack_loads, pack_masses
 from kic.dynamics.queries import DynamicsQuery
 from kic.errors import InertiaError
-from kic.kernels.layout import DIRECTION, OMEGA, POINT, DOT2, RELATIVE_OMEGA, WANT_LOADS
+from kic.kernels.layout import DIRECTION, DOT2, OMEGA, POINT, RELATIVE_OMEGA, WANT_LOADS
 from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
@@ -107,7 +107,9 @@ def freedom_items(tree: Tree, joint: Joint) -> list[Item]:
     a, b = (tree.frame[body] for body in joint.bodies)
     here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
     axes = [tuple(tree.local_vector(a, e)) for e in np.eye(3)]
-    return [Item(DOT2, b, a, there, here, u) for u in axes] + [Item(RELATIVE_OMEGA, b, a, extra=u) for u in axes]
+    return [Item(DOT2, b, a, there, here, u) for u in axes] + [
+        Item(RELATIVE_OMEGA, b, a, extra=u) for u in axes
+    ]
 
 
 def _point(tree: Tree, frame: int, at: Any) -> Item:

@@ -228,7 +228,9 @@ def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
     return why
 
 
-def _out_of_room(room: MotionSubspace, body: str, R: np.ndarray, move: np.ndarray | None, length: float) -> np.ndarray:
+def _out_of_room(
+    room: MotionSubspace, body: str, R: np.ndarray, move: np.ndarray | None, length: float
+) -> np.ndarray:
     """Why a body can not have a pose: it turns about one direction, or moves in a plane, only."""
     tilt = np.zeros(R.shape[:-2])
     if room.turns == 0:

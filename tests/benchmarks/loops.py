@@ -51,7 +51,7 @@ CASES = (
             "one, out": "≤ 0.6, 1.4",
             "batch": "≤ 0.35",
             "batch, out": "≤ 0.35",
-            "prepare_at": "≤ 1.5",
+            "prepare_position": "≤ 1.5",
         },
     ),
     Case("five-bar", "tip", targets={"one": "≤ 5 µs", "one, out": "≤ 5 µs"}),
@@ -108,7 +108,7 @@ class Loop:
         """Closing one posture that is a step away."""
         at, near, target = self.mechanism.at, self.near, self.place + STEP
         close, state = self.mechanism.prepare_position(), self.near.state
-        return {"prepare_at": lambda: close(target, state), "at(near=…)": lambda: at(target, near=near)}
+        return {"prepare_position": lambda: close(target, state), "at(near=…)": lambda: at(target, near=near)}
 
     def closing_batch(self, count: int) -> dict[str, Work]:
         """Closing a batch, each member from its own near posture."""
@@ -116,7 +116,7 @@ class Loop:
         near = at(inputs, near=self.mechanism.at())
         close, states = self.mechanism.prepare_position(), near.state
         return {
-            "prepare_at, batch": lambda: close(inputs + STEP, states),
+            "prepare_position, batch": lambda: close(inputs + STEP, states),
             "at(near=…), batch": lambda: at(inputs + STEP, near=near),
         }
 

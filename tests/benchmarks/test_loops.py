@@ -31,7 +31,7 @@ def test_batch(benchmark, case, reuse):
     benchmark(loops.Loop(kic.load(case.model), case.of).batch(loops.BATCH)[reuse])
 
 
-@pytest.mark.parametrize("way", ["prepare_at", "at(near=…)"])
+@pytest.mark.parametrize("way", ["prepare_position", "at(near=…)"])
 def test_closing(benchmark, case, way):
     benchmark.group = f"{case.model}, closing"
     benchmark(loops.Loop(kic.load(case.model), case.of).closing()[way])
