@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from documentation import BATCH, documented
 
 import kic
 
@@ -58,19 +59,6 @@ def test_readme_shows_real_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         lines = iter(result.stdout.splitlines())
         for line in output.splitlines():
             assert line == "…" or line in lines, line  # in this order
-
-
-def documented(text: str) -> dict[str, str]:
-    """Shapes in an Attributes section: name -> what stands between the parentheses."""
-    section = re.split(r"\n\s*[A-Z][a-z]+\n\s*-+\n", text.split("Attributes\n")[1])[0]
-    found = {}
-    for names, shape in re.findall(r"^\s*([\w, ]+) : \((\.\.\.[^)]*)\)", section, flags=re.MULTILINE):
-        for name in names.split(", "):
-            found[name] = shape
-    return found
-
-
-BATCH = (3, 1, 2)
 
 
 SHAPED = [
