@@ -15,7 +15,7 @@ def run(*arguments: str, code: int = 0) -> str:
     A command that fails prints only on standard error, without a traceback.
     """
     result = CliRunner().invoke(main, list(arguments), prog_name="kic")
-    assert result.exit_code == code, result.output
+    assert result.exit_code == code, (result.output, result.exception)
     assert result.exception is None or isinstance(result.exception, SystemExit)
     if code:
         assert result.stdout == ""
