@@ -64,7 +64,7 @@ BANNED = {
     r"\bbeside one another\b": "side by side",
 }
 BANNED_RE = [(re.compile(pattern), remedy) for pattern, remedy in BANNED.items()]
-CODE_BLOCK = re.compile(r"```.*?```|~~~.*?~~~|^(?: {4}|\t).*$|`[^`\n]*`|<[^>\n]*>", re.S | re.M)
+CODE_BLOCK = re.compile(r"```.*?```|~~~.*?~~~|^(?: {4}|\t)[^\n]*$|`[^`\n]*`|<[^>\n]*>", re.S | re.M)
 DOCTEST = re.compile(r"^\s*(?:>>>|\.\.\.).*$|``[^`]*``|`[^`\n]*`", re.M)
 
 Finding = tuple[int, str]

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sympy as sp
-from sampling import derivative, mismatch, random_posture, random_tree
-from test_elsewhere import compose
+from sampling import compose, derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.kinematics import jets

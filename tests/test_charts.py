@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dynamic_cases import TIGHT
 from sampling import mismatch
-from test_simulation import TIGHT
 
 import kic
 from kic.simulation.coordinates import Chart

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from actuation_cases import Case
+from free_bodies import equilibrium_residual
+from grasp_cases import HELD, moving
 from sampling import mismatch
-from test_distribute import Case
-from test_grasp import HELD, moving
-from test_reactions import left_over
 
 import kic
 
@@ -37,7 +37,7 @@ def test_every_body_is_in_equilibrium(name: str) -> None:
     if all(
         case.m.part(x).__class__ is kic.Joint for x in case.actuators
     ):  # the oracle knows efforts in joints
-        assert left_over(case.m, case.c, f, qd, qdd, case.wrt) < 1e-9
+        assert equilibrium_residual(case.m, case.c, f, qd, qdd, case.wrt) < 1e-9
     # nothing is open any more that only the choice of efforts had left open
     bare = case.c.joint_forces(qd, qdd, case.wrt, actuators=case.actuators)
     same = case.c.joint_forces(qd, qdd, **ask)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from commands import run
 
 import kic
 from kic.cli.main import _as_typed, main
@@ -127,13 +128,6 @@ at = [0, 0, 1]
 """
 
 
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch):
-    """The command line's KIC_VERBOSE ends with its test, and so does the width of the terminal."""
-    monkeypatch.setenv("KIC_VERBOSE", "0")
-    monkeypatch.setenv("COLUMNS", "100")
-
-
 @pytest.fixture
 def file(tmp_path):
     """Write a model file."""
@@ -144,19 +138,6 @@ def file(tmp_path):
         return str(path)
 
     return write
-
-
-def run(*arguments, code=0):
-    """What a command prints; a refusal prints on stderr only."""
-    result = CliRunner().invoke(main, list(arguments), prog_name="kic")
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    if code:
-        assert result.stdout == ""
-        assert "Traceback" not in result.stderr
-        return " ".join(result.stderr.split())
-    assert result.stderr == ""
-    return result.stdout
 
 
 def data(*arguments):

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nearby import motion, moved
-from sampling import STEP, mismatch, random_body, random_tree
+from nearby import motion
+from sampling import STEP, mismatch, moved, random_body, random_tree
 
 import kic
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dynamic_cases import TIGHT, pendulum
 from scipy.special import ellipk
-from test_simulation import TIGHT, pendulum
 
 import kic
 from kic.simulation.events import crossings

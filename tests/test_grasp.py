@@ -6,38 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from documentation import documented
+from grasp_cases import HELD, configuration, every_grasp, mechanism, moving
 from hands import STEP, hand, stepped
 from sampling import mismatch
-from test_docs import documented
 
 import kic
 from kic.configuration import Configuration
 from kic.description.parts import as_matrix
 
-HANDS = {  # drawn so that they move well
-    "friction": (11, ("friction",) * 3, 3),
-    "pinned": (11, ("pinned",) * 3, 3),
-    "soft": (20, ("soft",) * 3, 4),
-    "mixed": (38, ("point", "soft", "pinned"), (1, 4, 3)),
-    "turned": (11, ("friction",) * 3, 3),
-}
-HELD = {"three-finger-hand": "ball", "quadruped": "trunk"} | dict.fromkeys(HANDS, "box")
-every_grasp = pytest.mark.parametrize("name", HELD)
 GRAVITY = {"three-finger-hand": (0, 0, -9.81), "quadruped": (0, 0, -9.81)}
-
-
-def mechanism(name: str) -> kic.Mechanism:
-    return hand(*HANDS[name], turned=name == "turned") if name in HANDS else kic.load(name)
-
-
-def posture(name: str) -> tuple[kic.Mechanism, Configuration]:
-    """A mechanism, with the object moved and turned a little from the drawing."""
-    m = mechanism(name)
-    c = m.at()
-    among = [joint.name for joint in m.joints if joint.type == "revolute"]
-    best = list(m.independent_sets(among=among, count=1)[0].names)
-    way = np.random.default_rng(7).uniform(-0.06, 0.06, len(best))
-    return m, m.at({q: c.value(q) + x for q, x in zip(best, way, strict=True)}, near=c)
 
 
 def place(c: Configuration, body: str) -> np.ndarray:
@@ -80,7 +58,7 @@ def loads(m: kic.Mechanism, c: Configuration, force: np.ndarray) -> list[tuple[n
 
 @every_grasp
 def test_grasp_map_is_the_sum_of_the_contacts_wrenches(name: str) -> None:
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     o = reference(m, c, HELD[name])
     onto = 1.0 if all(x.bodies[1] == HELD[name] for x in m.contacts) else -1.0
@@ -96,7 +74,7 @@ def test_grasp_map_is_the_sum_of_the_contacts_wrenches(name: str) -> None:
 @every_grasp
 def test_frames(name: str) -> None:
     """n, t1, t2 are a right-handed frame that turns with the second body; friction stands beside it."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     axes = np.stack([g.normal, g.tangent1, g.tangent2], axis=-2)
     assert np.abs(axes @ np.swapaxes(axes, 1, 2) - np.eye(3)).max() < 1e-12
@@ -113,7 +91,7 @@ def test_frames(name: str) -> None:
 @every_grasp
 def test_open_contacts_by_complex_step(name: str) -> None:
     """[−J, Gᵀ] are rates of the contacts' rows while they are open; H and D go on from there."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name], order=3)
     labels = [*g.fingers, *g.coordinates]
     assert g.relative.columns == tuple(labels)
@@ -134,7 +112,7 @@ def test_open_contacts_by_complex_step(name: str) -> None:
 @pytest.mark.parametrize("name", ["three-finger-hand", "friction", "pinned"])
 def test_hand_jacobian_is_the_motion_of_the_finger_tips(name: str) -> None:
     """Complex steps of points of the fingers, along the normal and the tangents."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     tips = [kic.Point(f"end {x.name}", x.bodies[0], x.at) for x in m.contacts]
     free = replace(m, points=[*m.points, *tips], contacts=[replace(x, closed=False) for x in m.contacts])
@@ -149,17 +127,6 @@ def test_hand_jacobian_is_the_motion_of_the_finger_tips(name: str) -> None:
 
 
 # --------------------------------------------------------------------------------------- the motion
-
-
-def moving(name: str, seed: int = 3):
-    """A grasp whose object moves with random rates and accelerations, under random grip."""
-    m, c = posture(name)
-    g = c.grasp(HELD[name])
-    rng = np.random.default_rng(seed)
-    qd, qdd = rng.normal(size=(2, len(g.coordinates)))
-    grip = g.internal @ rng.normal(size=g.internal.shape[-1])
-    least = g.motion(qd, qdd)
-    return m, c, g, qd, qdd, g.motion(qd, qdd, forces=least.force + grip)
 
 
 @every_grasp
@@ -336,7 +303,7 @@ def test_feet_only_push() -> None:
 @every_grasp
 def test_what_acts_on_the_object(name: str) -> None:
     """Along its inward normals, t1 and inward × t1: the same wrench, by signs alone."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     f = np.random.default_rng(2).normal(size=len(g.rows))
     on_it, wrench, r = g.signs * f, np.zeros(6), 0

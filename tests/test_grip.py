@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from contact_sets import Z, generators, random_grasp
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
-from test_force_closure import Z, generators, random_grasp
 
 import kic
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import DATA, arm
-from nearby import by_step, motion, moved
-from sampling import STEP, derivative, mismatch, random_body, random_posture, random_tree
+from nearby import by_step, motion
+from sampling import STEP, derivative, mismatch, moved, random_body, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nearby import by_step, motion, moved
-from sampling import STEP, mismatch, random_posture, random_tree
+from nearby import by_step, motion
+from sampling import STEP, mismatch, moved, random_posture, random_tree
 
 import kic
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 
 import kic
-from kic.cli.main import main
 from kic.display import Summary
 from kic.plotting import animate
 from kic.report.page import PAPER, dark, inline
@@ -72,17 +71,6 @@ class Outline(HTMLParser):
         self.attributes.append((tag, attrs))
         self.ids += [attrs["id"]] if "id" in attrs else []
         self.links += [attrs[key] for key in ("href", "xlink:href", "src") if key in attrs]
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(main, list(arguments), prog_name="kic")
-    assert result.exit_code == code, result.output
-    return " ".join(result.stderr.split()) if code else result.stdout
-
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KIC_VERBOSE", "0")
 
 
 # --- the page

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import four_bar_pivots
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -21,20 +22,16 @@ def lines(m: kic.Mechanism) -> tuple[float, float, float, float]:
 
 def four_bar(crank: float, coupler: float, rocker: float, ground: float) -> kic.Mechanism:
     """A four-bar drawn with its crank upright."""
-    B, D = np.array([0.0, crank, 0.0]), np.array([ground, 0.0, 0.0])
-    across = np.linalg.norm(D - B)
-    along = (coupler**2 - rocker**2 + across**2) / (2 * across)
-    u = (D - B) / across
-    C = B + along * u + np.sqrt(coupler**2 - along**2) * np.array([-u[1], u[0], 0.0])
-    if C[1] < 0:
-        C = B + along * u - np.sqrt(coupler**2 - along**2) * np.array([-u[1], u[0], 0.0])
+    pivots = four_bar_pivots(crank, coupler, rocker, ground, np.pi / 2)
+    if pivots[2][1] < 0:
+        pivots = four_bar_pivots(crank, coupler, rocker, ground, np.pi / 2, -1)
     ties = {
         "A": ("ground", "crank"),
         "B": ("crank", "coupler"),
         "C": ("coupler", "rocker"),
         "D": ("ground", "rocker"),
     }
-    at = {"A": np.zeros(3), "B": B, "C": C, "D": D}
+    at = dict(zip("ABCD", pivots, strict=True))
     joints = [kic.Joint(k, "revolute", ties[k], tuple(at[k]), (0, 0, 1)) for k in "ABCD"]
     joints[0] = replace(joints[0], value=np.pi / 2)
     return kic.Mechanism(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arms import arm
+from arms import CONFIGURATIONS, arm, configuration
 from sampling import mismatch, random_tree
 
 import kic
@@ -23,11 +23,6 @@ TASKS = {
     "three-legged-robot": "w.x platform.angle",
     "five-bar": "tip.x",
 }
-POSTURES = {
-    "panda": [0.1, 0.3, 0.2, -1.5, 0.3, 1.8, 0.2],
-    "puma560": [0.3, 0.5, -2.2, 0.7, 0.8, -0.4],
-    "twin-arm": [0.9, 0.3, 0.4, -0.8, 0.1, 0.2, 0.7, 0.15, 0.1, -0.2],
-}
 WEIGHTS = ["minimum norm", "minimum kinetic energy", "matrix"]
 DAMPINGS = [None, 0.1, (0.3, 50.0)]
 LAWS = ["consistent", "instantaneous"]
@@ -36,10 +31,6 @@ OFFSETS, SHARES = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9,
 every_case = pytest.mark.parametrize("name", TASKS)
 every_weight = pytest.mark.parametrize("weight", WEIGHTS)
 every_damping = pytest.mark.parametrize("damping", DAMPINGS, ids=["exact", "damped", "growing"])
-
-
-def posture(name: str) -> kic.Configuration:
-    return kic.load(name).at(POSTURES.get(name))
 
 
 def weighty(weight: str, size: int) -> object:
@@ -99,7 +90,7 @@ def test_the_source(reference: kic.Configuration, law: str, H: str, P: str) -> N
 @pytest.mark.parametrize("law", LAWS)
 def test_the_law_and_its_coefficients_agree(name: str, weight: str, damping: object, law: str) -> None:
     """The kernel's motion is what G and H of the law say, and the conditions of the minimum hold."""
-    c, task = posture(name), TASKS[name].split()
+    c, task = configuration(name), TASKS[name].split()
     M = len(c.coordinates)
     rng = np.random.default_rng(0)
     u = c.coefficients(task)
@@ -140,7 +131,7 @@ AIMS = {
 @pytest.mark.parametrize("name", ["panda", "gough-stewart", "three-legged-robot", "five-bar"])
 def test_accelerations_and_jerks_are_derivatives_in_time(name: str, weight: str, damping: object) -> None:
     """Of the velocity law along the motion that it gives, by differences of sixth order."""
-    m, c, task = kic.load(name), posture(name), TASKS[name].split()
+    m, c, task = kic.load(name), configuration(name), TASKS[name].split()
     M, P = len(c.coordinates), len(c.coefficients(task, order=1).rows)
     given = {"weight": weighty(weight, M), "damping": damping, "secondary": AIMS.get(name)}
     ud, udd, uddd = 0.3 * c._model.length * np.random.default_rng(1).normal(size=(3, P))
@@ -160,7 +151,7 @@ def test_accelerations_and_jerks_are_derivatives_in_time(name: str, weight: str,
 
 def test_the_instantaneous_law_has_rates_of_its_own() -> None:
     """Where rates are given, accelerations are the least that the task allows; jerks go on from there."""
-    m, c = kic.load("panda"), posture("panda")
+    m, c = kic.load("panda"), configuration("panda")
     rng = np.random.default_rng(2)
     qd, udd, uddd = rng.normal(size=7), rng.normal(size=3), rng.normal(size=3)
     given = {"weight": "minimum kinetic energy", "law": "instantaneous"}
@@ -187,7 +178,7 @@ def test_the_instantaneous_law_has_rates_of_its_own() -> None:
 
 @every_case
 def test_minimum_kinetic_energy_really_is(name: str) -> None:
-    c, task = posture(name), TASKS[name].split()
+    c, task = configuration(name), TASKS[name].split()
     u, d = c.coefficients(task, order=1), c.dynamics()
     rng = np.random.default_rng(3)
     r = c.resolve(task, rng.normal(size=len(u.rows)), weight="minimum kinetic energy")
@@ -203,7 +194,7 @@ def test_minimum_kinetic_energy_really_is(name: str) -> None:
 @every_weight
 def test_as_many_rows_as_freedoms_leave_no_choice(weight: str) -> None:
     """Then it is the inverse, whatever the weight and the law, as far as its H goes."""
-    c = posture("puma560")
+    c = configuration("puma560")
     inverse = c.coefficients("link6", order=3).inverse()
     ud, udd, uddd = np.random.default_rng(4).normal(size=(3, 6))
     for law in LAWS:
@@ -217,7 +208,7 @@ def test_as_many_rows_as_freedoms_leave_no_choice(weight: str) -> None:
 
 
 def test_a_weighty_joint_stays_behind() -> None:
-    c = posture("panda")
+    c = configuration("panda")
     Q = np.eye(7)
     Q[3, 3] = 1e8
     r = c.resolve("flange", [0.1, 0.2, 0.3], weight=Q)
@@ -226,7 +217,7 @@ def test_a_weighty_joint_stays_behind() -> None:
 
 def test_other_coordinates() -> None:
     """The kinetic energy does not depend on coordinates, a norm does."""
-    c, task = posture("gough-stewart"), ["platform.x", "platform.wz"]
+    c, task = configuration("gough-stewart"), ["platform.x", "platform.wz"]
     ud, udd, uddd = [0.1, 0.2], [0.3, -0.2], [0.5, 0.1]
     moved = {}
     for weight in WEIGHTS[:2]:
@@ -246,7 +237,7 @@ def test_other_coordinates() -> None:
 
 def test_objectives_are_gradients() -> None:
     """Complex steps of the functions themselves."""
-    m, q = kic.load("panda"), np.array(POSTURES["panda"])
+    m, q = kic.load("panda"), np.array(CONFIGURATIONS["panda"])
     c = m.at(q)
     limits = {"joint4": (-3.0, -0.1), "reach": (0.2, 0.9)}
 
@@ -274,7 +265,7 @@ def test_objectives_are_gradients() -> None:
 
 
 def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
-    c = posture("panda")
+    c = configuration("panda")
     z = kic.Manipulability(gain=2.0).rates(c, None, ("flange",))
     assert mismatch(z, 2 * c.manipulability_gradient("flange")) < 1e-12
     # near a singular posture, too
@@ -284,7 +275,7 @@ def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
 
 
 def test_objectives_do_what_they_say_and_leave_the_task() -> None:
-    c = posture("panda")
+    c = configuration("panda")
     still = np.zeros(3)
     away = c.resolve("flange", still, secondary=kic.JointLimits({"joint4": (-1.6, 0.0)}, gain=3.0))
     assert away.qd[3] > 0
@@ -301,7 +292,7 @@ def test_objectives_do_what_they_say_and_leave_the_task() -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_secondary_in_every_form(law: str) -> None:
     """Rates with their derivatives, a callable, an objective and a list: one motion."""
-    m, c = kic.load("panda"), posture("panda")
+    m, c = kic.load("panda"), configuration("panda")
     ud, udd, uddd = np.random.default_rng(6).normal(size=(3, 3))
     rest = {name: 0.3 for name in c.coordinates}
     aim = kic.PreferredConfiguration(rest, gain=0.8)
@@ -362,7 +353,7 @@ def test_damping_grows_towards_a_singular_posture_and_says_so() -> None:
 
 def test_damping_is_free_of_units() -> None:
     """The same arm in millimetres is damped by the same λ² and misses the same share."""
-    m, c = kic.load("panda"), posture("panda")
+    m, c = kic.load("panda"), configuration("panda")
 
     def mm(x: object) -> object:
         return None if x is None else tuple(1000 * float(v) for v in x)
@@ -437,7 +428,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
 
 
 def test_one_posture_many_motions_and_weights() -> None:
-    c = posture("panda")
+    c = configuration("panda")
     ud = np.random.default_rng(8).normal(size=(4, 1, 3))
     Q = np.stack([np.eye(7), np.diag(np.arange(1.0, 8.0))])
     r = c.resolve("flange", ud, np.zeros(3), weight=Q)
@@ -465,7 +456,7 @@ def test_masked_members_stay_nan() -> None:
 
 def test_complex_steps_pass() -> None:
     """The derivative of the rates along a coordinate, by the complex step and by differences."""
-    m, q = kic.load("panda"), np.array(POSTURES["panda"])
+    m, q = kic.load("panda"), np.array(CONFIGURATIONS["panda"])
     f = m.prepare_resolve("link7", weight="minimum kinetic energy", order=1)
     step, ud = np.eye(7)[2], np.linspace(0.1, 0.6, 6)
     exact = f(q + 1e-30j * step, ud).qd.imag / 1e-30
@@ -477,7 +468,7 @@ def test_complex_steps_pass() -> None:
 @every_damping
 @pytest.mark.parametrize("weight", WEIGHTS[:2])
 def test_coefficients_of_a_law_pass_complex_steps_on(weight: str, damping: object) -> None:
-    m, q, step = kic.load("panda"), np.array(POSTURES["panda"]), np.eye(7)[2]
+    m, q, step = kic.load("panda"), np.array(CONFIGURATIONS["panda"]), np.eye(7)[2]
 
     def bent(at: np.ndarray) -> np.ndarray:
         return m.at(at).resolve("flange", np.zeros(3), weight=weight, damping=damping).coefficients.H
@@ -517,7 +508,7 @@ def test_sensitivities_to_the_drawing(weight: str) -> None:
 @every_weight
 @pytest.mark.parametrize("name", ["panda", "gough-stewart", "puma560"])
 def test_the_prepared_evaluator_answers_the_same(name: str, weight: str) -> None:
-    m, c, task = kic.load(name), posture(name), TASKS[name].split()
+    m, c, task = kic.load(name), configuration(name), TASKS[name].split()
     M = len(c.coordinates)
     P = len(c.coefficients(task, order=1).rows)
     ud, udd = np.random.default_rng(10).normal(size=(2, P))
@@ -584,7 +575,7 @@ def test_random_trees_with_loads(kinds: object, weight: str) -> None:
 
 def test_what_the_evaluator_refuses() -> None:
     m = kic.load("panda")
-    state, ud = m.at(POSTURES["panda"]).state, np.zeros(3)
+    state, ud = m.at(CONFIGURATIONS["panda"]).state, np.zeros(3)
     f = m.prepare_resolve("flange")
     r = f(state, ud, ud)
     cases = [
@@ -628,7 +619,7 @@ def test_what_the_evaluator_refuses() -> None:
 
 
 def test_what_it_refuses() -> None:
-    c = posture("panda")
+    c = configuration("panda")
     ud = np.zeros(3)
     wide = np.eye(7)
     wide[2, 2] = 0
@@ -691,7 +682,7 @@ def test_what_it_refuses() -> None:
         c.resolve("flange", ud, ud, ud, secondary=lambda x: -x.phi)
     with pytest.raises(kic.SingularError, match="or do not move"):
         kic.load("horn-two-link").at([0.0, 0.0]).resolve("tip.x", [1.0])
-    ahead = kic.load("panda").at(np.array(POSTURES["panda"]) + 0j)
+    ahead = kic.load("panda").at(np.array(CONFIGURATIONS["panda"]) + 0j)
     with pytest.raises(kic.InputError, match="complex"):
         ahead.resolve("flange", ud, ud, ud)
     with pytest.raises(kic.InputError, match="complex step"):

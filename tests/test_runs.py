@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dynamic_cases import TIGHT, pendulum, top
 from sampling import mismatch
-from test_simulation import TIGHT, pendulum, top
 
 import kic
 

@@ -6,30 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dynamic_cases import TIGHT, pendulum, top
 from sampling import mismatch
 from scipy.special import ellipj, ellipk
 
 import kic
-
-TIGHT = {"rtol": 1e-12, "atol": 1e-13}
-
-
-def pendulum(length: float = 1.0, g: float = 9.81) -> kic.Mechanism:
-    return kic.Mechanism(
-        "pendulum",
-        bodies=[kic.Body("bob", mass=2.0, com=(0, -length, 0), inertia=(0, 0, 0))],
-        joints=[kic.Joint("A", "revolute", ("ground", "bob"), at=(0, 0, 0), axis=(0, 0, 1))],
-        points=[kic.Point("tip", "bob", at=(0, -length, 0))],
-        gravity=(0, -g, 0),
-    )
-
-
-def top(inertia: tuple[float, float, float]) -> kic.Mechanism:
-    return kic.Mechanism(
-        "top",
-        bodies=[kic.Body("body", mass=1.5, com=(0, 0, 0), inertia=inertia, at=(0, 0, 0))],
-        joints=[kic.Joint("hold", "free", ("ground", "body"), at=(0, 0, 0))],
-    )
 
 
 @pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])

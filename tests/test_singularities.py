@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from linkages import parallelogram, rigid
 from scipy.spatial.transform import RigidTransform, Rotation
-from test_independent_sets import parallelogram, rigid
 
 import kic
 from kic.analysis.tangent_chart import root

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from arms import arm
-from nearby import motion, moved
-from sampling import STEP, mismatch, random_posture, random_tree
+from nearby import motion
+from sampling import STEP, mismatch, moved, random_posture, random_tree
 from scipy.signal import StateSpace, dlsim, lsim
 
 import kic
