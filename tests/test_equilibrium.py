@@ -52,7 +52,7 @@ def test_arms_hang_and_stand() -> None:
     up = m.find_equilibrium(near=m.at([1.5, 0.1]))
     assert up.configuration.value("tip") == pytest.approx([0, 2, 0], abs=1e-12)
     assert up.stability == "unstable"
-    assert up.words()[1].startswith("grows with time constant")
+    assert up.descriptions()[1].startswith("grows with time constant")
     # from the very top, where it would stand for ever, it falls if only a stable one will do
     fallen = m.find_equilibrium(near=up.configuration, stable=True)
     assert fallen.configuration.value("tip") == pytest.approx([0, -2, 0], abs=1e-12)
@@ -88,7 +88,7 @@ def test_efforts_that_are_given_and_coordinates_that_are_held() -> None:
     assert held.modes.natural.shape == (1,)
     both = m.find_equilibrium(near=m.at([0.4, -1.0]), held=["shoulder", "elbow"])
     assert both.stability == "stable"
-    assert both.words() == ["stable"]
+    assert both.descriptions() == ["stable"]
     assert "held: shoulder" in str(both)
     # a load instead of the model's
     pushed = replace(m, forces=[kic.Force("wind", "tip", (0, 0, 0))])

@@ -97,7 +97,7 @@ class Equilibrium:
             return "stable" if squares.min() > 0 else "unstable"
         return "unstable" if growth > 0 else "undecided"
 
-    def words(self) -> list[str]:
+    def descriptions(self) -> list[str]:
         """Stability and every mode, in lines."""
         return [self.stability, *(self.modes.descriptions() if self.free else [])]
 

@@ -479,7 +479,7 @@ def make_ellipsoid(
         # what holds the load, if that is not to count
         effort = rest if load else np.where(np.isfinite(d.load), -d.load, 0.0)
         v = rest if qd is None else qd
-        bias = d.acceleration(v, effort)  # it refuses an I* without inverse
+        bias = d.forward_dynamics(v, effort)  # it refuses an I* without inverse
         if kind == "inertia":
             by = _inverse_root(d.I)
             image, error = u.G @ by, error @ np.abs(by)
