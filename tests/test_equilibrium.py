@@ -244,7 +244,7 @@ def test_what_is_refused() -> None:
     assert abs(lost.value.left[0]) > 1
     assert lost.value.reached.batch == ()
     with pytest.raises(
-        kic.InputError, match=r"Expected `near` to be one posture, got a batch of shape \(2,\)"
+        kic.InputError, match=r"`near` must be one posture, got a batch of shape \(2,\)"
     ):
         two.find_equilibrium(near=two.at(np.zeros((2, 2))))
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'hip' in 'horn-two-link'"):
@@ -253,7 +253,7 @@ def test_what_is_refused() -> None:
         two.find_equilibrium(effort={"hip": 1.0})
     with pytest.raises(kic.InputError, match=r"'elbow' is held, where effort is found\. Leave it out"):
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
-    with pytest.raises(kic.InputError, match=r"Expected `effort` to have shape \(\.\.\., 2\)"):
+    with pytest.raises(kic.InputError, match=r"`effort` must have shape \(\.\.\., 2\)"):
         two.find_equilibrium(effort=[1.0])
     with pytest.raises(kic.InputError, match=r"Expected `effort` for one posture, got shape \(3, 2\)"):
         two.find_equilibrium(effort=np.zeros((3, 2)))
