@@ -481,11 +481,11 @@ def test_typed_numbers() -> None:
         (lambda a, b: a.inverse(), r"Only as many .* 3 rows \(u0, u1, u2\) and 2 columns .* stack\) 2 rows"),
         (lambda a, b: a.stack(b), r"the same columns in a stack, got v0, v1 and w0, w1. Compose \(@\) first"),
         (lambda a, b: a.stack(a["u1"]), r"rows to have their own names, got twice u1"),
-        (lambda a, b: Coefficients(["x", "y"], "a", [[1.0]]), r"`G` to have shape \(..., 2, 1\), got"),
-        (lambda a, b: Coefficients("x", "a", [[1.0]], [[1.0]]), r"`H` to have shape \(..., 1, 1, 1\)"),
+        (lambda a, b: Coefficients(["x", "y"], "a", [[1.0]]), r"`G` must have shape \(..., 2, 1\), got"),
+        (lambda a, b: Coefficients("x", "a", [[1.0]], [[1.0]]), r"`H` must have shape \(..., 1, 1, 1\)"),
         (lambda a, b: Coefficients("x", "a", [[1.0]], D=[[[[1.0]]]]), r"Expected H where D is given"),
-        (lambda a, b: Coefficients("x", "a", [["?"]]), r"Expected `G` to be an array of numbers"),
-        (lambda a, b: Coefficients("x", "a", [[1.0]], values=3), r"`values` to have shape \(..., 1\)"),
+        (lambda a, b: Coefficients("x", "a", [["?"]]), r"`G` must be an array of numbers"),
+        (lambda a, b: Coefficients("x", "a", [[1.0]], values=3), r"`values` must have shape \(..., 1\)"),
         (lambda a, b: Coefficients("a", "a", [[1.0]]).jerk([1], [1], [1]), r"needs H, of order 2.*order=2"),
         (lambda a, b: jets.invert((a.G,)), r"Expected `G` to be square, got \(3, 2\)"),
     ],
@@ -689,7 +689,7 @@ def test_transfer_refusals() -> None:
     few = kic.load("horn-two-link").at(np.ones((2, 2))).dynamics()
     with pytest.raises(kic.InputError, match=r"`model` \(2,\), `coefficients` \(3,\)"):
         few.transfer(many)
-    with pytest.raises(kic.InputError, match=r"Expected `P` to have shape \(..., 1, 1, 1\), got \(1, 1\)"):
+    with pytest.raises(kic.InputError, match=r"`P` must have shape \(..., 1, 1, 1\), got \(1, 1\)"):
         kic.Dynamics(["a"], [[1.0]], [[1.0]])
 
 

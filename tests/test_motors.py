@@ -188,7 +188,7 @@ def test_motions_that_motors_can_not_make() -> None:
         m.at([0.1, 0.2]).dynamics(motors=True)
     with pytest.raises(kic.InputError, match="has no motors"):
         m.at([0.1, 0.2]).linearize(motors=True)
-    with pytest.raises(kic.InputError, match=r"Expected `qddd` to have shape \(\.\.\., 2\)"):
+    with pytest.raises(kic.InputError, match=r"`qddd` must have shape \(\.\.\., 2\)"):
         c.drive([0, 0], [0, 0], [0])
 
 

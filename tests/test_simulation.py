@@ -420,7 +420,7 @@ WRONG = [
     ({"t": [0.0, 0.0]}, "Expected `t` to be increasing times"),
     ({"t": -1.0}, "Expected `t` to be increasing times"),
     ({"t": "soon"}, "Expected `t` to be increasing times"),
-    ({"qd": [1.0, 2.0]}, r"Expected `qd` to have shape \(\.\.\., 1\)"),
+    ({"qd": [1.0, 2.0]}, r"`qd` must have shape \(\.\.\., 1\)"),
     ({"qd": [[1.0]]}, "Expected `qd` to be 1 real numbers"),
     ({"effort": [1.0, 2.0]}, "Expected `effort` to be a function"),
     ({"method": "Euler"}, "Expected `method` to be one of DOP853"),

@@ -347,7 +347,7 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
         True,
         False,
     ]
-    with pytest.raises(kic.InputError, match="Expected `failures` to be 'raise' or 'mask', got 'keep'"):
+    with pytest.raises(kic.InputError, match="`failures` must be 'raise' or 'mask', got 'keep'"):
         c.coefficients("rod", wrt="piston", failures="keep")
 
 

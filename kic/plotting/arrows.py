@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.errors import InputError, short_repr
-from kic.numerics.arrays import LARGEST, reals
+from kic.numerics.arrays import ARGUMENT_MAX, reals
 from kic.plotting.symbols import Colour, Shape, circle, head, rgba
 from kic.plotting.view import View
 
@@ -100,7 +100,7 @@ def positive(scale: float | None) -> float | None:
     if scale is None:
         return None
     a = reals(scale)
-    if a is None or a.ndim or not 1 / LARGEST <= a <= LARGEST:
+    if a is None or a.ndim or not 1 / ARGUMENT_MAX <= a <= ARGUMENT_MAX:
         raise InputError(f"Expected `scale` to be a positive length, got {short_repr(scale)}.")
     return float(a)
 

@@ -13,7 +13,7 @@ from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import form
 from kic.numerics.arguments import flag, instance, names_of
-from kic.numerics.arrays import broadcast_batches, real_trailing
+from kic.numerics.arrays import broadcast_batches, real_array
 from kic.operational_space.ellipsoids import Ellipsoid
 from kic.plotting.arrows import Oval, Vectors, path, positive, scales_of
 from kic.plotting.canvas import Canvas, settle
@@ -257,7 +257,7 @@ class MechanismPicture(Picture):
         return whole[self._scene.members]
 
     def _rates(self, name: str, value: Any) -> np.ndarray:
-        return self._drawn(name, real_trailing(name, value, len(self._scene.model.coordinates)))
+        return self._drawn(name, real_array(name, value, len(self._scene.model.coordinates)))
 
     def _named(self, of: str | Iterable[str] | None) -> tuple[str, ...]:
         """Points and bodies that are meant, each there."""

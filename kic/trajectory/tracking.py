@@ -14,7 +14,7 @@ from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
-from kic.operational_space.secondary_objectives import Aim
+from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import draw_plots, motion_panels, one_line, part_panels
@@ -248,7 +248,7 @@ def follow(
         "qd": None,
     }
     bends = [course.accelerations(x) for x in times.tolist()]
-    known = exact and damping is None and not runner.aim.unknown
+    known = exact and damping is None and not runner.aim.has_callable
     if known and all(a is not None for a in bends):
         motion["udd"] = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
     law: Law = "consistent"
@@ -271,8 +271,8 @@ class _Runner:
         self.model, self.course, self.weight, self.wrt = model, course, weight, wrt
         self.damping, self.secondary = damping, secondary
         self.f = RedundancyEvaluator(model, course.names, weight, "consistent", damping, wrt, order=1)
-        self.aim = Aim(secondary, len(self.f.coordinates))
-        if self.aim.varies:
+        self.aim = NullSpaceMotion(secondary, len(self.f.coordinates))
+        if self.aim.time_dependent:
             raise InputError(
                 "Expected `secondary` to be constant rates z in a path, got (z, ż). What changes "
                 "with the posture is an objective or a callable.",

@@ -14,7 +14,7 @@ from kic.kernels.layout import DIRECTION, POINT, PRISMATIC
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import LARGEST, broadcast_batches, numbers
+from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
 # how far a given pose may stand out of the plane in which its body moves, relative to the length
@@ -210,8 +210,8 @@ def _values(
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     """Reasons against values whose squares are not finite."""
     why = np.full(wanted.shape, "", dtype=object)
-    for index in np.argwhere(np.abs(wanted.real) > LARGEST) if wanted.dtype != object else ():
-        why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {LARGEST:g}"
+    for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX) if wanted.dtype != object else ():
+        why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {ARGUMENT_MAX:g}"
     return why
 
 
