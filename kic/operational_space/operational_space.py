@@ -81,7 +81,7 @@ def task_tables(
             freedoms=M,
         )
     picked = np.arange(rows.height) if rows.select is None else rows.select
-    columns = model.tree.to_coordinates if wrt is None and model.is_open_chain else None
+    columns = evaluator._transfer.permutation
     places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
     # of dynamics that are not asked for no place is read
     places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
@@ -94,9 +94,9 @@ def check_inertia(evaluator: Evaluator, states: np.ndarray, table: np.ndarray) -
     model, transfer, M = evaluator._model, evaluator._transfer, len(evaluator.coordinates)
     start, _ = evaluator.layouts[1].places[0]
     I = table[:, start : start + M * M].reshape(-1, M, M)
-    if transfer is None:
-        (I,) = model.in_coordinates([I], [2])
-    check_inertia_regular(I, model.inertia_error_at(transfer, states), evaluator.coordinates)
+    (I,) = transfer.in_coordinates([I], [2])
+    error = transfer.inertia_error(model.inertia_error, states)
+    check_inertia_regular(I, error, evaluator.coordinates)
 
 
 # rough cost of one posture (microseconds), by which a batch is given to threads
