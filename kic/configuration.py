@@ -12,14 +12,13 @@ from kic.description.parts import Joint
 from kic.display import Summary, member
 from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, OutOfRangeError, batch_indices, short_repr
+from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
-    check_failures,
     check_finite,
     check_order,
     map_valid_members,
@@ -361,7 +360,8 @@ class Configuration:
         """
         model = self._model
         transfer = model.transfer_for(wrt)
-        query = model.query(transfer, names_of(of, least=1), check_order(order))
+        names = of if isinstance(of, str) else names_of(of, least=1)
+        query = model.query(transfer, names, check_order(order))
         found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
         table = query.outputs
         model.check_distances(table.rows, found.T, ok)
@@ -380,10 +380,12 @@ class Configuration:
         force: np.ndarray | None = None,
     ) -> tuple[TransferResult, np.ndarray | None]:
         """Return the tables of a query, NaN for members without result, and the mask of the others."""
-        check_failures(failures)
         if ok is None and failures == "raise":
-            with batch_indices(range(len(states)), batch):
+            try:
                 return transfer.evaluate(query, states, force), None
+            except MemberError as error:
+                error.place(range(len(states)), batch)
+                raise
 
         def some(members: Any) -> TransferResult:
             own = force if force is None or len(force) == 1 else force[members]
@@ -610,7 +612,7 @@ class Configuration:
         >>> import numpy as np
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
         >>> for one in turn.singularities(inputs="D"):
-        ...     print(one.text())
+        ...     print(one.summary())
         inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
         inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
         """

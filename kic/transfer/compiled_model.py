@@ -366,10 +366,11 @@ class CompiledModel:
 
     def query(self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0) -> Any:
         """Return the query for rows and for the dynamics in the coordinates of a transfer, from a cache."""
-        names = (of,) if isinstance(of, str) else names_of(of)
-        key = (transfer, names, order, want)
+        # one name is the key as it stands: this is the hot path
+        key = (transfer, of if isinstance(of, str) else names_of(of), order, want)
         found = self._queries.get(key)
         if found is None:
+            names = names_of(of)
             rows = make_rows(self.tree, names) if names else None
             masses, loads = (self.masses, self.loads) if want else (None, None)
             found = self._queries[key] = transfer.query(rows, order, masses, loads, want)
@@ -451,6 +452,11 @@ class CompiledModel:
 
     def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
         """Return the names, among rows and columns, that have rates but no values."""
-        turns = {name for name, n in self.tree.column.items() if self.tree.cols[n, KIND] > PRISMATIC}
-        turns |= {label for label, has in zip(rows.labels, rows.valued, strict=True) if not has}
-        return turns | wrt.quasi
+        own = {label for label, has in zip(rows.labels, rows.valued, strict=True) if not has}
+        return own | wrt.quasi | self._turning
+
+    @cached_property
+    def _turning(self) -> frozenset[str]:
+        """Columns of the tree that are angular velocities of ball joints."""
+        kinds = self.tree.cols[:, KIND]
+        return frozenset(name for name, n in self.tree.column.items() if kinds[n] > PRISMATIC)

@@ -273,7 +273,7 @@ class TransferResult:
     @property
     def pivot(self) -> np.ndarray | None:
         """Smallest pivot (B,) of each member's system; None if none was solved."""
-        return self.quality[:, PIVOT] if self.quality.size else None
+        return self.quality[:, PIVOT] if self.quality.shape[1] else None
 
     def members(self, some: slice) -> TransferResult:
         """Return the views of some members."""
@@ -282,7 +282,7 @@ class TransferResult:
 
     def scatter(self, good: np.ndarray) -> TransferResult:
         """Return the tables for a batch (B,) of which these are the good members; the others are NaN."""
-        T, K, quality = (scatter(a, good) if a.size else a for a in (self.T, self.K, self.quality))
+        T, K, quality = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.quality))
         return TransferResult(self.X, T, K, quality)
 
 
