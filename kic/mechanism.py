@@ -144,8 +144,8 @@ class Mechanism(MechanismDescription):
 
         The elbow that is bent already is kept:
 
-        >>> arm.at({"tip.x": 1.0, "tip.y": 1.0}, near=arm.at([0.3, 1.2])).phi.round(6).tolist()
-        [0.0, 1.570796]
+        >>> arm.at({"tip.x": 1.0, "tip.y": 1.0}, near=arm.at([0.3, 1.2])).value("elbow").round(6)
+        np.float64(1.570796)
 
         Leg lengths of a platform from its pose:
 
