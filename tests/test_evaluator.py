@@ -164,7 +164,7 @@ def test_inertia_alone(wrt) -> None:
     with pytest.raises(kic.UnknownNameError, match="No result 'load'"):
         r.load  # noqa: B018
     with pytest.raises(
-        kic.InputError, match="Expected `dynamics` to be True, False or 'inertia', got 'mass'"
+        kic.InputError, match="`dynamics` must be True, False or 'inertia', got 'mass'"
     ):
         m.prepare(dynamics="mass")
 

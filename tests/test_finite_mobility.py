@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.analysis.finite_mobility import definite, extends, extension, obstructions
+from kic.transfer.finite_mobility import definite, extends, extension, obstructions
 from kic.cli.main import main
 from kic.kinematics.state import integrate
 

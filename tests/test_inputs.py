@@ -53,8 +53,8 @@ def answers(c) -> dict[str, np.ndarray]:
     d = c.dynamics()
     qd = np.linspace(-1, 1, len(c.coordinates))
     found |= {"I": d.I, "P": d.P, "load": d.load, "damping": d.damping}
-    found |= {"effort": d.effort(qd, qd), "energy": d.kinetic_energy(qd), "coriolis": d.coriolis(qd)}
-    found |= {"acceleration": d.acceleration(qd, qd), "gradient": d.inertia_gradient()}
+    found |= {"effort": d.inverse_dynamics(qd, qd), "energy": d.kinetic_energy(qd), "coriolis": d.coriolis(qd)}
+    found |= {"acceleration": d.forward_dynamics(qd, qd), "gradient": d.inertia_gradient()}
     found |= {"velocity": rows.velocity(qd), "jerk": rows.jerk(qd, qd, qd), "phi": c.phi, "state": c.state}
     parts = c.contributions()
     for name in ("I_linear", "I_angular", "P_linear", "P_angular"):

@@ -15,7 +15,10 @@ from types import MappingProxyType
 import numpy as np
 
 from kic.analysis.body_twists import REST
-from kic.analysis.finite_mobility import (
+from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
+from kic.transfer.closure import Closure
+from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.finite_mobility import (
     NEIGHBOURS,
     Extension,
     FirstOrderMotion,
@@ -25,9 +28,7 @@ from kic.analysis.finite_mobility import (
     tangent_space,
     weakest_over_range,
 )
-from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
-from kic.transfer.closure import Closure
-from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
+from kic.transfer.rank import RANK_SHARE, count_independent, rank
 
 # a condition worth less than this share of the strongest may be none, but for rounded dimensions
 WEAK = 1e-2
@@ -106,7 +107,7 @@ class Mobility:
     @cached_property
     def first_order(self) -> int:
         """Freedoms to first order at the posture."""
-        return self.coordinates - self._transfer.rank(self._state)
+        return self.coordinates - rank(self._transfer, self._state)
 
     @cached_property
     def shares(self) -> np.ndarray:
@@ -271,7 +272,8 @@ class Mobility:
 
     def _rounding(self) -> str:
         """Where rounded dimensions are the reason for conditions that count, or for some that do not."""
-        t, kept = self._transfer, self._transfer.count(self.shares)
+        t = self._transfer
+        kept = count_independent(self.shares, t.tolerance)
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
             several = int((weak > RANK_SHARE).sum())

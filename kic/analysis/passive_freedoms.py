@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.analysis.body_twists import REST, BodyTwists, TwistBasis, null
-from kic.analysis.finite_mobility import beside, is_finite
 from kic.transfer.closure import Closure
+from kic.transfer.finite_mobility import beside, is_finite
 
 # about so many groups of bodies are tried, the smallest first; all of those that a usual mechanism has
 GROUPS = 3000

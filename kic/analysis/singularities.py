@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from kic.analysis.branches import BranchTargets
-from kic.analysis.finite_mobility import beside
 from kic.analysis.singularity_search import EXACT, Place, Search
 from kic.configuration import Configuration, single_values
 from kic.display import Summary
@@ -23,6 +22,7 @@ from kic.errors import InputError
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import item, names_of
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.finite_mobility import beside
 from kic.transfer.input_selection import min_singular_value, null_space
 from kic.transfer.targets import BatchTargets
 
@@ -250,7 +250,7 @@ class Singularities:
                 continue
             who = self._model.description.name
             if kind == "inputs":
-                still = f"{self._model.unconstrained_coordinates(names)} can move. {self._model.undriven_freedom(names)}".rstrip()
+                still = f"{self._model.unconstrained_coordinates(names)} can move. {self._model.transfer(names).undriven_freedom()}".rstrip()
                 raise InputError(
                     f"Inputs {', '.join(names)} can drive '{who}' at no posture: while they stand still, "
                     f"{still}",
@@ -321,10 +321,10 @@ def _names(model: CompiledModel, inputs: Any, outputs: Any) -> tuple[tuple[str, 
     if not freedoms:
         raise InputError(
             f"'{who}' has no freedom; what does not move has no singular postures. "
-            f"{model.mobility.doubt()}".rstrip()
+            f"{model.description.mobility().doubt()}".rstrip()
         )
     driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
-    model.check_number(driving)
+    model.check_number(None if inputs is None else driving)
     if outputs is None:
         return model.transfer(driving).labels, ()
     wanted = names_of(outputs, "outputs")

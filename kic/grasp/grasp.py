@@ -28,7 +28,7 @@ from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import RANK_SHARE
+from kic.transfer.rank import RANK_SHARE
 
 
 class GraspMotion:

@@ -154,7 +154,7 @@ def find_equilibrium(
     if batch:
         raise InputError(f"Expected `near` to be one posture, got a batch of shape {batch}.")
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
-    model.check_number(names)
+    model.check_number(None if wrt is None else names)
     motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, held, applied, motors, stable)
     search.named = wrt is not None

@@ -78,7 +78,7 @@ def task_tables(
             dof=M,
         )
     picked = np.arange(rows.height) if rows.select is None else rows.select
-    columns = model.tree.to_coordinates if wrt is None and model.is_open_chain else None
+    columns = evaluator._transfer.permutation
     places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
     # the kernel reads no place of dynamics that are not requested
     places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
@@ -91,9 +91,9 @@ def check_inertia(evaluator: Evaluator, states: np.ndarray, table: np.ndarray) -
     model, transfer, M = evaluator._model, evaluator._transfer, len(evaluator.coordinates)
     start, _ = evaluator.layouts[1].places[0]
     I = table[:, start : start + M * M].reshape(-1, M, M)
-    if transfer is None:
-        (I,) = model.in_coordinates([I], [2])
-    check_inertia_regular(I, model.inertia_error_at(transfer, states), evaluator.coordinates)
+    (I,) = transfer.in_coordinates([I], [2])
+    error = transfer.inertia_error(model.inertia_error, states)
+    check_inertia_regular(I, error, evaluator.coordinates)
 
 
 # estimated cost of one configuration (µs), for sharing a batch among threads

@@ -559,19 +559,8 @@ def _broadcast_configuration(c: Configuration, shape: tuple[int, ...]) -> Any:
 
 
 def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
-    """Return rates (B, N) of the coordinates of the tree from rates (B, M) of the coordinates."""
-    model = c._model
-    transfer = model.transfer_for(wrt)
-    if transfer is None:
-        order = model.tree.to_coordinates
-        if order is None:
-            return qd
-        rates = np.empty_like(qd)
-        rates[:, order] = qd
-        return rates
-    size, first = model.tree.size, transfer.first
-    X = transfer.solve(c._states, 1).X
-    return np.einsum("bnm,bm->bn", X[:, size : size * (1 + first)].reshape(len(qd), size, first), qd)
+    """Return the rates (B, N) of the tree's coordinates from those (B, M) of the coordinates."""
+    return c._model.transfer_for(wrt).tree_rates(c._states, qd)
 
 
 class _ResolutionProblem:

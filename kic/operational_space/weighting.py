@@ -213,14 +213,11 @@ def task_scaling(
     task = (task if rows.select is None else task[rows.select]) ** 2
     lengths = column_scales(tree, model.length)
     if weighting.metric == INERTIA_METRIC:
-        query = model.dynamics(WANT_INERTIA)
-        I = query.model.split(query.table(model.reference_state, np.empty((1, 0, 3))), ())[0].real
+        query = model.query(model.identity, want=WANT_INERTIA)
+        K = model.identity.evaluate(query, model.reference_state).K
+        I = query.dynamics.split(K, ())[0].real
         return task[None] / np.mean(np.einsum("nn->n", I) * lengths**2)
-    transfer = model.transfer_for(wrt)
-    if transfer is not None:
-        columns = transfer.scale[: transfer.first]
-    else:
-        columns = lengths if tree.to_coordinates is None else lengths[tree.to_coordinates]
+    columns = model.transfer_for(wrt).coordinate_scale
     if weighting.metric == UNIT_METRIC:
         return task[None] / np.mean(columns**2)
     diagonal = np.einsum("bnn->bn", weighting.matrix.reshape(prod(weighting.batch), size, size))

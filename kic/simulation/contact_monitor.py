@@ -21,8 +21,8 @@ from kic.kernels.layout import PRISMATIC
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import crossings
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import RANK_SHARE
 from kic.transfer.input_selection import null_space, ranking
+from kic.transfer.rank import RANK_SHARE
 
 # where within a step contacts are looked at, its end included
 _LOOKS = np.array([1 / 3, 2 / 3, 1.0])

@@ -177,7 +177,7 @@ def _check(mechanism: Mechanism, told: dict[str, Any], arrays: dict[str, np.ndar
     tree, moments, size = model.tree, len(arrays["t"]), len(names)
     if model.transfer(names).labels != names:
         raise _RunFileError("its coordinates are not single rows")
-    model.check_number(model.coordinates if names == model.coordinates else names)
+    model.check_number(None if names == model.coordinates else names)
     motors = arrays["torque"].shape[1] if arrays["torque"].ndim == 2 else -1
     if motors not in (0, len(mechanism.motors)):
         raise _RunFileError(f"'torque' must have a column for each of {len(mechanism.motors)} motors")

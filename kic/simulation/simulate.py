@@ -163,7 +163,7 @@ def simulate(
         raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
-    model.check_number(names)
+    model.check_number(None if wrt is None else names)
     _check_integrable(model, names)
     if not isinstance(progress, bool | np.bool_ | None):
         raise InputError(f"`progress` must be True, False or None, got {short_repr(progress)}.")

@@ -22,6 +22,7 @@ from kic.kernels.layout import (
     LOWER,
     NONE,
     OMEGA,
+    PIVOT,
     PLANE_ANGLE,
     POINT,
     PRISMATIC,
@@ -35,6 +36,7 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
 from kic.kinematics.tree import Tree
+from kic.numerics.arrays import scatter
 
 # a redundant closure row may miss by this much whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
@@ -251,17 +253,37 @@ class ConstraintSystem:
 
 @dataclass
 class TransferResult:
-    """What the kernel wrote for a batch: tables of the tree's coordinates, of rows and of the dynamics."""
+    """Tables that the kernels write for a batch.
+
+    Attributes
+    ----------
+    X : (B or 0, n)
+        The tree's coordinates φ, A, B, C as far as computed, where they are kept.
+    T, K : (B, n)
+        Rows, and dynamics.
+    quality : (B, QUALITY_WIDTH) or (0, 0)
+        Pivots and residuals of the systems; empty if none was solved.
+    """
 
     X: np.ndarray
     T: np.ndarray
     K: np.ndarray
     quality: np.ndarray
 
+    @property
+    def pivot(self) -> np.ndarray | None:
+        """Smallest pivot (B,) of each member's system; None if none was solved."""
+        return self.quality[:, PIVOT] if self.quality.shape[1] else None
+
     def members(self, some: slice) -> TransferResult:
-        """The part of some members."""
+        """Return the views of some members."""
         X = self.X[some] if len(self.X) else self.X
         return TransferResult(X, self.T[some], self.K[some], self.quality[some])
+
+    def scatter(self, good: np.ndarray) -> TransferResult:
+        """Return the tables for a batch (B,) of which these are the good members; the others are NaN."""
+        T, K, quality = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.quality))
+        return TransferResult(self.X, T, K, quality)
 
 
 class TransferQuery(KernelQuery):
@@ -294,8 +316,8 @@ class TransferQuery(KernelQuery):
     ) -> None:
         size, own = 1 if want & WANT_CURVATURE else system.first, system.rows
         self.system, self.order, self.keep = system, order, keep
-        self.answer = None if rows is None else OutputTable(rows, asked, size)
-        self.model = ModelTable(size, want)
+        self.outputs = None if rows is None else OutputTable(rows, asked, size)
+        self.dynamics = ModelTable(size, want)
         height = 0 if rows is None else rows.height
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
         vectors = np.zeros((len(both.items), 11), system.tree.scalar)
@@ -316,7 +338,7 @@ class TransferQuery(KernelQuery):
             loads=loads,
             asked=(order, height, size, want),
             system=(len(own.items), own.height, system.left_out, LOWER if lower else 0, asked),
-            width=0 if self.answer is None else self.answer.width,
+            width=0 if self.outputs is None else self.outputs.width,
             last=last,
         )
 
@@ -338,7 +360,7 @@ class TransferQuery(KernelQuery):
         return TransferResult(
             np.empty((kept, self.x_width), dtype),
             np.empty((count, self.width), dtype),
-            np.empty((count, self.model.width), dtype),
+            np.empty((count, self.dynamics.width), dtype),
             np.empty((count, QUALITY_WIDTH)),
         )
 
