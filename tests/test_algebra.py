@@ -265,7 +265,7 @@ def test_symbols() -> None:
     batch = jets.invert((np.array([[[a]], [[b]]], dtype=object),))[0]
     assert batch.tolist() == [[[1 / a]], [[1 / b]]]
     assert jets.invert((np.zeros((0, 0), dtype=object),))[0].shape == (0, 0)
-    with pytest.raises(kic.SingularError, match=r"no inverse: their determinant is 0"):
+    with pytest.raises(kic.SingularError, match=r"no inverse: its determinant is 0"):
         Coefficients(["x", "y"], ["u", "v"], np.array([[a, b], [a, b]], dtype=object)).inverse()
     with pytest.raises(kic.InputError, match=r"Symbols have no condition; put numbers in"):
         forth.condition()
@@ -488,7 +488,7 @@ def test_typed_numbers() -> None:
         (lambda a, b: Coefficients("x", "a", [["?"]]), r"Expected `G` to be an array of numbers"),
         (lambda a, b: Coefficients("x", "a", [[1.0]], values=3), r"`values` to have shape \(..., 1\)"),
         (lambda a, b: Coefficients("a", "a", [[1.0]]).jerk([1], [1], [1]), r"needs H, of order 2.*order=2"),
-        (lambda a, b: jets.invert((a.G,)), r"Expected `G` to be square, got \(3, 2\)"),
+        (lambda a, b: jets.invert((a.G,)), r"`G` must be square, got shape \(3, 2\)"),
     ],
 )  # fmt: skip
 def test_refusals(call, message: str) -> None:
@@ -680,7 +680,7 @@ def test_transfer_refusals() -> None:
     d, tip = c.dynamics(), c.coefficients(["tip.x", "tip.y"])
     with pytest.raises(kic.InputError, match=r"Rows are needed for .*missing: .*There are: tip.x, tip.y"):
         d.transfer(tip)
-    with pytest.raises(kic.InputError, match=r"This needs H, of order 2; .* Ask with order=2"):
+    with pytest.raises(kic.InputError, match="because H is needed"):
         d.transfer(c.coefficients(["tip.x", "tip.y"], order=1).inverse())
     with pytest.raises(kic.InputError, match=r"`coefficients` must be a Coefficients, got "):
         d.transfer(np.eye(2))

@@ -337,7 +337,7 @@ class Coefficients(jets.Jet):
         if self.G.dtype == object:
             return
         condition, rows, columns = jets.diagnose(self.G, self.H, self.scaling)
-        failed = np.argwhere(condition > jets.WORST_CONDITION)
+        failed = np.argwhere(condition > jets.CONDITION_MAX)
         if not len(failed):
             return
         worst = tuple(max(failed.tolist(), key=lambda member: condition[tuple(member)]))
