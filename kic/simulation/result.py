@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.units import energy_unit, motor_unit
 from kic.display import Summary
 from kic.errors import InputError, KicError, ModelFileError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
-from kic.kinematics.scales import energy_unit, motor_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
