@@ -6,6 +6,7 @@ import numpy as np
 from sampling import STEP
 
 from kic.configuration import Configuration
+from kic.kernels.layout import STATE
 from kic.linear.linearize import columns_of
 
 
@@ -26,7 +27,7 @@ def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Con
     tree = c._model.tree
     states = c._states.astype(complex)
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:  # q' = (1, ½ e) q
             q, e = c._states[:, place : place + 4], step / 2 * rates[:, n : n + 3]
             w, v = q[:, :1], q[:, 1:]

@@ -6,6 +6,7 @@ import numpy as np
 
 import kic
 from kic.configuration import Configuration
+from kic.kernels.layout import GROUP, KIND, STATE
 
 STEP = 1e-40
 
@@ -97,11 +98,11 @@ def stepped(c: Configuration, name: str) -> Configuration:
     tree = c._model.tree
     n = tree.column[name]
     states = c._states.astype(complex)
-    group = tree.cols[n, 4]
-    if tree.cols[n, 1] <= 1:
-        states[:, tree.cols[n, 3]] += 1j * STEP
+    group = tree.cols[n, GROUP]
+    if tree.cols[n, KIND] <= 1:
+        states[:, tree.cols[n, STATE]] += 1j * STEP
     else:  # q' = (1, ½ ih e) q: a turn about an axis of the first body
-        place = tree.cols[group, 3]
+        place = tree.cols[group, STATE]
         q = states[:, place : place + 4].copy()
         e = np.zeros(3, dtype=complex)
         e[n - group] = 0.5j * STEP

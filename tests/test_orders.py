@@ -12,6 +12,7 @@ from sampling import STEP, mismatch
 from test_closed_models import EVERY, posture, postures
 
 from kic.configuration import Configuration
+from kic.kernels.layout import KIND, STATE
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 EPS = np.finfo(float).eps
@@ -21,10 +22,10 @@ def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
     """A posture with an imaginary step along rates (M,) of the tree's coordinates."""
     tree, states = c._model.tree, c._states.astype(complex)
     for n in range(tree.size):
-        if tree.cols[n, 1] <= 1:
-            states[:, tree.cols[n, 3]] += 1j * STEP * rates[n]
+        if tree.cols[n, KIND] <= 1:
+            states[:, tree.cols[n, STATE]] += 1j * STEP * rates[n]
     for n in tree.balls:  # q' = (1, ½ ih e) q: a turn about axes of the first body
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         q, e = c._states[:, place : place + 4], 0.5 * rates[n : n + 3]
         w, v = q[:, :1], q[:, 1:]
         turn = np.concatenate([-(v @ e)[:, None], w * e + np.cross(e, v)], axis=1)

@@ -14,7 +14,7 @@ from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.dynamics.queries import ContributionsQuery, DynamicsQuery
 from kic.errors import InputError
-from kic.kernels.layout import DIRECTION, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
+from kic.kernels.layout import BALL, DIRECTION, DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
@@ -99,7 +99,7 @@ class CompiledModel:
         """Characteristic length: the extent of the drawing's joints, points and contacts."""
         places = self._places
         extent = float(np.ptp(places, axis=0).max()) if len(places) > 1 else 0.0
-        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12].real
+        slides = self.tree.geometry[self.tree.cols[:, KIND] == PRISMATIC, DRAWN].real
         extent = max(extent, float(np.abs(slides).max(initial=0.0)))
         return extent if extent > 0 else 1.0
 
@@ -126,7 +126,7 @@ class CompiledModel:
         moved = np.zeros(self.tree.size)
         for frame, m, I in zip(self.masses.frames.tolist(), mass, turning, strict=True):
             path = list(self.tree.path(frame))
-            moved[path] += np.where(self.tree.cols[path, 1] == PRISMATIC, m, I)
+            moved[path] += np.where(self.tree.cols[path, KIND] == PRISMATIC, m, I)
         return EPS * moved
 
     @cached_property
@@ -549,7 +549,7 @@ class CompiledModel:
 
     def _quasi(self, rows: Rows, wrt: CoordinateTransfer | None) -> set[str]:
         """Names, among rows and columns, that have rates but no values."""
-        turns = {name for name, n in self.tree.column.items() if self.tree.cols[n, 1] > 1}
+        turns = {name for name, n in self.tree.column.items() if self.tree.cols[n, KIND] == BALL}
         asked = [rows] if wrt is None else [rows, wrt.chosen]
         for of in asked:
             turns |= {label for label, has in zip(of.labels, of.valued, strict=True) if not has}
