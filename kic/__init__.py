@@ -91,7 +91,8 @@ if TYPE_CHECKING:
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
-    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring
+    from kic.description.units import Units
     from kic.dynamics.contributions import Contributions
     from kic.dynamics.drive_train import MotorDemand
     from kic.dynamics.dynamics import Dynamics
@@ -207,7 +208,7 @@ _HOME = {
     "StateSpace": "linear.state_space",
     "Sweep": "sweeps.result",
     "TrackingResult": "trajectory.tracking",
-    "Units": "description.parts",
+    "Units": "description.units",
     "UnknownNameError": "errors",
     "Wrench": "joint_forces.joint_forces",
     "animate": "plotting.animate",

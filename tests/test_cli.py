@@ -18,7 +18,7 @@ from commands import run
 
 import kic
 from kic.cli.main import _as_typed, main
-from kic.kinematics.scales import coordinate_units
+from kic.description.units import coordinate_units
 from kic.report.report import report, report_data, summary
 
 ROOT = Path(kic.__file__).parent.parent

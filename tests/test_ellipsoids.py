@@ -275,7 +275,7 @@ def test_in_other_coordinates_inertia_is_the_same_and_velocity_is_not() -> None:
     c, of = kic.load("gough-stewart").at(), ["platform.x", "platform.y", "platform.z"]
     legs, own = (c.ellipsoid("inertia", of, wrt=w) for w in (None, "platform"))
     assert mismatch(own.masses, legs.masses) < 1e-12
-    with pytest.raises(kic.InputError, match="Coordinates of different units"):
+    with pytest.raises(kic.InputError, match="Coordinates must have one unit"):
         c.ellipsoid("velocity", of, wrt="platform")
     rates = dict.fromkeys(["platform.x", "platform.y", "platform.z"], 2.0)
     turns = dict.fromkeys(["platform.wx", "platform.wy", "platform.wz"], 1.0)
@@ -477,11 +477,11 @@ def test_gradient_points_to_better_postures() -> None:
 
 def test_rows_of_different_units_need_a_length() -> None:
     c = kic.load("gough-stewart").at()
-    said = r"Rows of different units .*: platform\.x \(m\), .*platform\.wz \(rad\)\. Give `length` \(in m\)"
+    said = r"Rows must have one unit .*: platform\.x \(m\), .*platform\.wz \(rad\)\. Give `length` \(in m\)"
     with pytest.raises(kic.InputError, match=said) as caught:
         c.ellipsoid("velocity", "platform")
     assert caught.value.units == ("m", "m", "m", "rad", "rad", "rad")
-    with pytest.raises(kic.InputError, match="Rows of different units"):
+    with pytest.raises(kic.InputError, match="Rows must have one unit"):
         c.manipulability_gradient("platform")
     for length in (0, -1.0, np.inf, "1 m", [1.0, 2.0]):
         with pytest.raises(kic.InputError, match="`length` must be a positive number, got"):
@@ -496,13 +496,13 @@ def test_rows_of_different_units_need_a_length() -> None:
 def test_coordinates_of_different_units_need_limits() -> None:
     c = kic.load("rrprrr").at()
     names, of = c.coordinates, [f"{c._model.description.points[-1].name}.x"]
-    for kind, what in (("velocity", "rates"), ("force", "efforts"), ("acceleration", "efforts")):
+    for kind, what in (("velocity", "velocities"), ("force", "efforts"), ("acceleration", "efforts")):
         with pytest.raises(
-            kic.InputError, match=f"Coordinates of different units .* Give `limits` of their {what}"
+            kic.InputError, match=f"Coordinates must have one unit .* Give `limits` of their {what}"
         ):
             c.ellipsoid(kind, of)
         with pytest.raises(
-            kic.InputError, match=f"`limits` of the {what} of all coordinates; missing: {names[1]}"
+            kic.InputError, match=f"`limits` must give the {what} of all coordinates; missing: {names[1]}"
         ) as e:
             c.ellipsoid(kind, of, limits={names[0]: 1.0})
         assert e.value.missing == names[1:]

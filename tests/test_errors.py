@@ -488,9 +488,9 @@ def test_coefficients() -> None:
     for names in ("tp", "tip.w", ["tip.x", "nope"], "tip.x.y", ""):
         error = refuses(kic.UnknownNameError, lambda names=names: tip[names], None, "No row '")
         assert error.candidates == ("tip.x", "tip.y", "tip.z")
-    text = "This needs H, of order 2; these coefficients have order=1. Ask with order=2."
+    text = "`order` must be at least 2 because H is needed, got coefficients of order 1. Compute them with order=2."
     refuses(kic.InputError, lambda: tip.acceleration([0, 0], [0, 0]), None, text)
-    text = "This needs D, of order 3; these coefficients have order=2. Ask with order=3."
+    text = "`order` must be at least 3 because D is needed, got coefficients of order 2. Compute them with order=3."
     refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").jerk([0, 0], [0, 0], [0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2))).dynamics()
     text = "Batch shapes do not broadcast: `model` (3,), `qd` (2,), `qdd` ()."

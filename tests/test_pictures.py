@@ -16,7 +16,7 @@ import pytest
 
 import kic
 from kic.configuration import Configuration
-from kic.kinematics.scales import coordinate_units
+from kic.description.units import coordinate_units
 from kic.plotting.draw import MechanismPicture, draw
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from kic.plotting.scene import ordered

@@ -12,7 +12,7 @@ from kic.analysis.body_places import numbered, tell
 from kic.configuration import Configuration
 from kic.display import Summary
 from kic.errors import ConfigurationError, InputError, short_repr, unknown
-from kic.kernels.layout import REVOLUTE
+from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
@@ -180,7 +180,7 @@ class Search:
         tree = self.model.tree
         begin = _starts(self.model, self.base, self.bounds, count, self.rng)
         for name, k in self.given.items():
-            begin[1:, tree.cols[tree.column[name], 3]] = values[1:, k]
+            begin[1:, tree.cols[tree.column[name], STATE]] = values[1:, k]
         return begin
 
     def unwound(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -289,12 +289,12 @@ def _starts(
     tree = model.tree
     states = np.repeat(base[None], count, axis=0)
     for n, name in enumerate(tree.columns):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             q = rng.normal(size=(count, 4))
             states[:, place : place + 4] = q / np.linalg.norm(q, axis=1)[:, None]
         elif place >= 0:
-            reach = np.pi if tree.cols[n, 1] == REVOLUTE else model.length
+            reach = np.pi if tree.cols[n, KIND] == REVOLUTE else model.length
             lower, upper = bounds.get(name, (-np.inf, np.inf))
             middle = min(max(base[place], lower), upper)
             lower, upper = max(lower, middle - reach), min(upper, middle + reach)
@@ -313,8 +313,8 @@ def _unwound(
     """The same postures, with each revolute in the turn closest to where it was, within its limits."""
     states = states.copy()
     for n, name in enumerate(tree.columns):
-        place = tree.cols[n, 3]
-        if tree.cols[n, 1] == REVOLUTE and name not in given:
+        place = tree.cols[n, STATE]
+        if tree.cols[n, KIND] == REVOLUTE and name not in given:
             near = np.broadcast_to(base[..., place], len(states))
             states[:, place] = _closest_turn(states[:, place], near, *bounds.get(name, (-np.inf, np.inf)))
     return states
@@ -347,7 +347,7 @@ def apart(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -> np.ndar
     """How far states (K, S) are from others (K, S) or one (S,), but for full turns: the largest gap, (K,)."""
     tree = transfer.tree
     b = np.broadcast_to(b, a.shape).copy()
-    at = tree.cols[tree.cols[:, 1] == REVOLUTE, 3]
+    at = tree.cols[tree.cols[:, KIND] == REVOLUTE, STATE]
     b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
     return distance(tree, a, b, transfer.column_scale).max(axis=1, initial=0.0)
 

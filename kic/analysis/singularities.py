@@ -17,9 +17,9 @@ import numpy as np
 from kic.analysis.branches import BranchTargets
 from kic.analysis.singularity_search import EXACT, Place, Search
 from kic.configuration import Configuration, single_values
+from kic.description.units import row_unit
 from kic.display import Summary
 from kic.errors import InputError
-from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import item, names_of
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.finite_mobility import beside

@@ -64,7 +64,7 @@ def check(model: str, as_json: bool) -> None:
 
 def _turned(mechanism: Mechanism) -> Iterator[str]:
     """Of each drawn angle of more than two turns, which may be degrees, a sentence."""
-    from kic.kinematics.scales import coordinate_units
+    from kic.description.units import coordinate_units
 
     units = coordinate_units(mechanism)
     for joint in mechanism.joints:

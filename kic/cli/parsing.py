@@ -174,7 +174,7 @@ def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") 
     """The number of a coordinate or row, with its unit; of postures, many turns without a unit are told."""
     from math import isfinite, pi, radians
 
-    from kic.kinematics.scales import row_unit
+    from kic.description.units import row_unit
 
     found = _NUMBER.fullmatch(text)
     if not found:

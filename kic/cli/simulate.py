@@ -146,7 +146,7 @@ def _sheet(run: Simulation, asked: list[str]) -> Summary:
     """The account of the run; coordinates, and what else was asked, over time, each once."""
     import numpy as np
 
-    from kic.kinematics.scales import row_unit
+    from kic.description.units import row_unit
 
     columns = dict(zip(run.coordinates, run.q.T, strict=True))
     for name in asked:

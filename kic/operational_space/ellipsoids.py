@@ -11,7 +11,7 @@ import numpy as np
 from kic.display import Summary, member
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
-from kic.kinematics.scales import coordinate_limits, row_scales
+from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
 from kic.transfer.compiled_model import CompiledModel
@@ -456,7 +456,7 @@ def make_ellipsoid(
         raise InputError("`limits` do not apply to kind='inertia', which is measured by I*. Leave them out.")
     _check_real(configuration)
     u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
-    S = row_scales(model.description, u.rows, length)
+    S = row_factors(model.description, u.rows, length)
     R = np.ones(len(u.columns))
     if kind != "inertia":
         R = coordinate_limits(model.description, u.columns, limits, kind)
@@ -504,7 +504,7 @@ def gradient_at(
     check_failures(failures)
     _check_real(configuration)
     u = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
-    S = row_scales(model.description, u.rows, length)
+    S = row_factors(model.description, u.rows, length)
     R = coordinate_limits(model.description, u.columns, limits, "velocity")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
     flat = np.isinf(diagnose(u.G, None, u.scaling)[0])

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import MechanismDescription
+from kic.description.units import effort_unit, rate_unit, row_unit
 from kic.errors import InputError
-from kic.kinematics.scales import effort_unit, rate_unit, row_unit
 from kic.plotting.figures import COLUMN, INK, Picture, inches, labelled, new_figure, plain, style
 
 # inches: a panel's height at least, that of a name at a line's end, and what stands below the lowest panel

@@ -10,9 +10,9 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.parts import Point
+from kic.description.units import row_unit
 from kic.display import largest_of
 from kic.errors import KicError
-from kic.kinematics.scales import row_unit
 from kic.mechanism import Mechanism
 from kic.plotting.figures import INK, Picture, labelled, new_figure, plain, style
 from kic.report.ranges import Range

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.kinematics.scales import coordinate_units
+from kic.description.units import coordinate_units
 from kic.mechanism import Mechanism
 from kic.report.report import coordinate_values
 

@@ -12,12 +12,12 @@ from kic.configuration import Configuration, single_values, valued
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
 from kic.description.parts import Distance, Joint, Point
+from kic.description.units import coordinate_units, row_unit
 from kic.description.validation import GROUND
 from kic.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.scales import coordinate_units, row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.rotations import vector_from_matrix
 

@@ -18,7 +18,7 @@ import numpy as np
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import ConfigurationError, SingularError
 from kic.evaluator import Evaluator, PositionSolver
-from kic.kernels.layout import PRISMATIC
+from kic.kernels.layout import KIND, PRISMATIC, STATE
 from kic.kinematics.state import distance, integrate, phi_of
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import product
@@ -303,7 +303,7 @@ class Chart:
     @property
     def _grown(self) -> bool:
         """Return True if slides are far longer than the characteristic length, which scales all rows."""
-        slides = self._tree.cols[self._tree.cols[:, 1] == PRISMATIC, 3]
+        slides = self._tree.cols[self._tree.cols[:, KIND] == PRISMATIC, STATE]
         return bool((np.abs(self.near[slides]) > GROWN * self._closure.transfer.length).any())
 
     def _closed_grown(self, x: np.ndarray) -> np.ndarray | None:
@@ -362,7 +362,7 @@ class Chart:
         if not self.whole:
             return held
         tree = self._tree
-        return np.array([tree.cols[tree.column[self.names[k]], 3] for k in held], dtype=np.intp)
+        return np.array([tree.cols[tree.column[self.names[k]], STATE] for k in held], dtype=np.intp)
 
     def unit(self, state: np.ndarray) -> np.ndarray:
         """A state with quaternions of length one."""
@@ -371,7 +371,7 @@ class Chart:
             return state
         state = state.copy()
         for n in tree.balls:
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             q = state[place : place + 4]
             state[place : place + 4] = q / np.sqrt(q @ q)
         return state
@@ -536,7 +536,7 @@ class Chart:
 
 def state_scale(tree: Tree, columns: np.ndarray) -> np.ndarray:
     """Scales (S,) of states from those (M,) of the tree's columns; 1 for quaternions."""
-    scale, places = np.ones(tree.state_size), tree.cols[:, 3]
+    scale, places = np.ones(tree.state_size), tree.cols[:, STATE]
     scale[places[places >= 0]] = columns[places >= 0]
     return scale
 
@@ -547,7 +547,7 @@ def state_rates(tree: Tree, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return rates
     slopes = np.empty_like(state)
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             turn = np.concatenate([np.zeros_like(rates[..., :1]), rates[..., n : n + 3] / 2], axis=-1)
             slopes[..., place : place + 4] = product(turn, state[..., place : place + 4])

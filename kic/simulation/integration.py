@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError, SimulationError, SingularError
-from kic.kernels.layout import PRISMATIC
+from kic.kernels.layout import KIND, PRISMATIC
 from kic.mechanism import Mechanism
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor
@@ -530,14 +530,14 @@ class Integration:
         Prescribed ones stay. `known` are the rates of the tree, where those of the chart say less.
         """
         tree, chart = self.motion.model.tree, self.chart
-        found = ranking(self._drives()[1][None], tree.cols[:, 1] <= PRISMATIC, 1)
+        found = ranking(self._drives()[1][None], tree.cols[:, KIND] <= PRISMATIC, 1)
         if not len(found.picks) or found.measures[0, 0] <= least_worth:
             return False
         picks = found.picks[0]
         given = tuple(chart.names[k] for k in chart.held)
         names = (*given, *(tree.columns[n] for n in picks))
         # turns of balls have no value that could be integrated
-        if set(names) == set(chart.names) or (tree.cols[picks, 1] > PRISMATIC).any():
+        if set(names) == set(chart.names) or (tree.cols[picks, KIND] > PRISMATIC).any():
             return False
         if known is None:
             rates = self._rates(names)

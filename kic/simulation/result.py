@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.units import energy_unit, motor_unit
 from kic.display import Summary
 from kic.errors import InputError, KicError, ModelFileError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
-from kic.kinematics.scales import energy_unit, motor_unit
+from kic.kernels.layout import STATE
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
@@ -362,7 +363,7 @@ class Simulation:
         first = state_rates(tree, self.state, rates)
         turned = state_rates(tree, self.state, second)
         for n in tree.balls:  # q̈ = ½ ω̇ q + ½ ω q̇
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             w = np.concatenate([np.zeros((len(rates), 1)), rates[:, n : n + 3] / 2], axis=1)
             turned[:, place : place + 4] += product(w, first[:, place : place + 4])
         return first, turned
@@ -371,7 +372,7 @@ class Simulation:
         """The closed states beside some that nearly are."""
         tree = self._model.tree
         for n in tree.balls:
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             q = states[:, place : place + 4]
             states[:, place : place + 4] = q / np.linalg.norm(q, axis=1, keepdims=True)
         if tree.open:

@@ -14,8 +14,9 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
+from kic.description.units import effort_unit, row_unit
 from kic.errors import InputError, short_repr, unknown
-from kic.kinematics.scales import coordinate_limits, effort_unit, row_scales, row_unit
+from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import directions
 
@@ -311,7 +312,7 @@ def _force(
     drawing = c._model.description
     u = c.coefficients(of, order=1, wrt=wrt)
     L = coordinate_limits(drawing, u.columns, limits, "force")
-    G = row_scales(drawing, u.rows, length)[:, None] * u.G
+    G = row_factors(drawing, u.rows, length)[:, None] * u.G
     held = -c.dynamics(wrt).load if load else np.zeros(len(u.columns))
     if direction is None:
         share, room, most = np.sqrt((G**2).sum(axis=-2)), L - np.abs(held), L + np.abs(held)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.units import row_unit
 from kic.display import ROUNDOFF, Summary
 from kic.errors import InputError, short_repr, unknown
-from kic.kinematics.scales import row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer
 from kic.numerics.arrays import reals

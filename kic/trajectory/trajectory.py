@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.units import rate_unit, row_unit
 from kic.display import Summary
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, short_repr, unknown
-from kic.kinematics.scales import rate_unit, row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, reals

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from kic.errors import InputError, SingularError
-from kic.kernels.layout import LINEAR_TERM, PRISMATIC
+from kic.kernels.layout import DRAWN, KIND, LINEAR_TERM, PRISMATIC, STATE, TURN0
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import integrate
 from kic.transfer.closure import condition
@@ -89,7 +89,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         gears = np.array([item.kind == LINEAR_TERM for item in self.system.rows.source], dtype=bool)
         parts = [
             geometry[:, :3] / self.system.smallest,
-            geometry[:, 3:12],
+            geometry[:, TURN0:DRAWN],
             geometry[:, 12:] / self.column_scale[:, None],
             vectors[:, :6] / units[:, None],
             vectors[:, 6:9] / np.where(gears, units, 1.0)[:, None],
@@ -143,8 +143,8 @@ class ComplexStepTransfer(CoordinateTransfer):
     def _state_scale(self) -> np.ndarray:
         """Units (S,) of a state."""
         scale = np.ones(self.tree.state_size)
-        single = self.tree.cols[:, 1] <= PRISMATIC
-        scale[self.tree.cols[single, 3]] = self.column_scale[single]
+        single = self.tree.cols[:, KIND] <= PRISMATIC
+        scale[self.tree.cols[single, STATE]] = self.column_scale[single]
         return scale
 
     def _refuse_rounded(self) -> None:

@@ -17,6 +17,7 @@ from kic.kernels.layout import (
     COORDINATE,
     DISTANCE,
     DOT2,
+    KIND,
     LEVER,
     LINEAR_TERM,
     LOWER,
@@ -102,7 +103,7 @@ def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
     """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
-    return np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
+    return np.where(tree.cols[:, KIND] == PRISMATIC, length, 1.0)
 
 
 def moving(tree: Tree, item: Item) -> list[int]:
@@ -121,7 +122,7 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
         if item.kind not in _LONG:
             continue  # directions and turns have no size
         columns = moving(tree, item)
-        turning = [n for n in columns if tree.cols[n, 1] != PRISMATIC]
+        turning = [n for n in columns if tree.cols[n, KIND] != PRISMATIC]
         if len(turning) < len(columns) and k < len(items) - closing:
             continue
         places = [tree.zero_origins[n] for n in turning]
@@ -199,7 +200,7 @@ class ConstraintSystem:
         self.column_scale = column_scales(tree, length)
         # a slider is as long as the smallest of the loops that hold it
         for item, size in zip(closing, sizes[len(items) - len(closing) :], strict=True):
-            sliders = [n for n in moving(tree, item) if tree.cols[n, 1] == PRISMATIC]
+            sliders = [n for n in moving(tree, item) if tree.cols[n, KIND] == PRISMATIC]
             self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
         self.item_scale = item_scales(tree, items, sizes, self.column_scale)
         # the item of every row; of a coupling's, the last of its terms
@@ -225,7 +226,7 @@ class ConstraintSystem:
         made = np.array([lever_arm(self.tree, item) for item in self.rows.source])
         for k in np.flatnonzero(made):
             columns = moving(self.tree, self.rows.source[k])
-            sliders = [n for n in columns if self.tree.cols[n, 1] == PRISMATIC]
+            sliders = [n for n in columns if self.tree.cols[n, KIND] == PRISMATIC]
             made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
         return made / self.item_scale
 
@@ -419,7 +420,7 @@ def _ordered(tree: Tree, rows: Rows | None) -> bool:
     return rows is not None and any(
         item.kind == RELATIVE_OMEGA
         or (item.kind == OMEGA and item.frame_a != NONE)
-        or (item.kind == COORDINATE and tree.cols[item.frame_b, 1] > PRISMATIC)
+        or (item.kind == COORDINATE and tree.cols[item.frame_b, KIND] > PRISMATIC)
         for item in rows.source
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.description.parts import Body, Distance
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import DIRECTION, POINT, PRISMATIC
+from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
 from kic.kinematics.tree import Tree
@@ -122,7 +122,7 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
     """What the joints of a tree leave to its bodies: a group of motions that holds them all."""
     if tree.balls:
         return MotionSubspace(3, 3, None)
-    slides = tree.cols[:, 1] == PRISMATIC
+    slides = tree.cols[:, KIND] == PRISMATIC
     axes = np.array([a[:, 2] for a in tree.zero_axes]).reshape(-1, 3)
     turning = axes[~slides]
     if not len(turning):
