@@ -244,7 +244,7 @@ class CompiledModel:
         """Account of the freedoms at a closed state (1, S)."""
         from kic.analysis.mobility import Mobility
 
-        return Mobility(self.closure(()), state, drawn=False)
+        return Mobility(self.closure(()), state, is_reference=False)
 
     @cached_property
     def dof(self) -> int:
