@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kic.analysis.body_twists import REST
+from kic.analysis.body_twists import REST_RTOL
 from kic.analysis.finite_mobility import (
     NEIGHBOURS,
     Extension,
@@ -61,9 +61,9 @@ class Mobility:
         True if nearby configurations have the same degrees of freedom as this one; None if no nearby
         configuration was found that could decide it.
     finite : bool or None
-        True if the degrees of freedom are finite motions: conditions are independent, or closed configurations
-        were found along the motion. False if all first-order motions are proved to be infinitesimal. None if
-        undecided; `extends` then is all that was found.
+        True if the degrees of freedom are finite motions: conditions are independent, or closed
+        configurations were found along the motion. False if all first-order motions are proved to be
+        infinitesimal. None if undecided; `extends` then is all that was found.
     extends : int or None
         Highest order to which a first-order motion was found to extend; None if closed configurations nearby
         decide, or nothing moves. For several first-order degrees of freedom at most 3.
@@ -144,7 +144,11 @@ class Mobility:
     @property
     def infinitesimal(self) -> int:
         """Number of independent first-order motions that are tangent to no finite motion found."""
-        return self.first_order - sum(motion.verdict == "finite" for motion in self.motions)
+        finite = sum(motion.verdict == "finite" for motion in self.motions)
+        if self.first_order and not self._independent:
+            # a set of dimension d has at least d independent tangents, found or not
+            finite = max(finite, self._local.dimension or 0)
+        return self.first_order - finite
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
@@ -190,7 +194,7 @@ class Mobility:
             return True
         # several first-order motions do not exclude a motion that starts in a cusp
         is_final = self._extension.order == 1 or self._local.dimension == 0
-        return False if is_final and self._extension.certain else None
+        return False if is_final and self._extension.is_certain else None
 
     @property
     def dof(self) -> int:
@@ -231,10 +235,10 @@ class Mobility:
 
     def _sources(self) -> str:
         """Return the parts that impose closure conditions, in words."""
-        description, cuts = self._transfer.tree.description, [joint.name for joint in self._transfer.tree.cuts]
+        description = self._transfer.tree.description
         phrases = []
         for kind, verb, names in (
-            ("loop", "cut at ", cuts),
+            ("loop", "cut at ", [joint.name for joint in self._transfer.tree.cuts]),
             ("coupling", "", [c.name for c in description.couplings]),
             ("fixed distance", "", list(description.fixed_distances)),
             ("contact", "", [contact.name for contact in description.closed_contacts]),
@@ -272,16 +276,17 @@ class Mobility:
             number = int((weak > RANK_SHARE).sum())
             return (
                 f"Of the redundant ones {number} {'are' if number > 1 else 'is'} redundant only within "
-                f"closure_tolerance = {t.tolerance:g}: the strongest dropped contributes {weak[0]:.1e} of the "
-                f"strongest kept, the weakest kept {strong[-1]:.1e}."
+                f"closure_tolerance = {t.tolerance:g}: the strongest dropped contributes {weak[0]:.1e} of "
+                f"the strongest kept, the weakest kept {strong[-1]:.1e}."
             )
         number = int((strong < WEAK_CONDITION_RTOL).sum())
         if not number:
             return ""
-        weakest = f"The weakest {number} conditions contribute" if number > 1 else "The weakest condition contributes"
+        weakest = f"{number} conditions contribute" if number > 1 else "condition contributes"
+        tolerance = self._sufficient_tolerance(kept - number)
         return (
-            f"{weakest} {strong[-number]:.1e} of the strongest. If that is rounding of dimensions, "
-            f"closure_tolerance = {self._sufficient_tolerance(kept - number):g} makes the mobility {self.dof + number}."
+            f"The weakest {weakest} {strong[-number]:.1e} of the strongest. If that is rounding of "
+            f"dimensions, closure_tolerance = {tolerance:g} makes the mobility {self.dof + number}."
         )
 
     def _sufficient_tolerance(self, rank: int) -> float:
@@ -295,7 +300,7 @@ class Mobility:
         return float(np.ceil(smallest / digit) * digit)
 
     def doubt(self) -> str:
-        """Return the reason why the mobility may differ: a singular configuration or rounded dimensions; '' if none.
+        """Return why the mobility may differ, by singularity or rounded dimensions; '' if it is certain.
 
         Examples
         --------
@@ -334,7 +339,7 @@ class Mobility:
         result = {
             1: "and no motion was found that extends to second order",
             2: "and none extends to third order; only a motion that starts in a cusp is possible"
-            if extension.certain
+            if extension.is_certain
             else "and no motion was found that extends beyond second order",
             3: "although a motion extends to third order",
         }[extension.order]
@@ -353,8 +358,8 @@ class Mobility:
         )
         more = f"; … {number - LISTED_MAX} more" if number > LISTED_MAX else ""
         return (
-            f" {number} passive {'degrees' if number > 1 else 'degree'} of freedom: {phrases}{more}. Every set "
-            f"of independent coordinates must include one coordinate of {'each' if number > 1 else 'it'}."
+            f" {number} passive {'degrees' if number > 1 else 'degree'} of freedom: {phrases}{more}. Every "
+            f"set of independent coordinates must include one coordinate of {'each' if number > 1 else 'it'}."
         )
 
     def undriven_freedom(self, rows: np.ndarray) -> str:
@@ -368,7 +373,7 @@ class Mobility:
         scale = self._transfer.column_scale
         for one in self.passive_freedoms:
             motion = one.motion / scale
-            if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST:
+            if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST_RTOL:
                 return (
                     f"{one.summary()}: a passive degree of freedom, of which every set needs a "
                     f"coordinate, such as {_listed(one.coordinates[:3])}."
@@ -389,10 +394,8 @@ class Mobility:
         if not self.conditions:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")
-        account = (
-            f"{tree}, {total} of {self._sources()}, {self._redundancy()}.{self._plane()}{self._passive_remark()}"
-        )
-        return f"{account} {self.doubt()}".rstrip()
+        account = f"{tree}, {total} of {self._sources()}, {self._redundancy()}."
+        return f"{account}{self._plane()}{self._passive_remark()} {self.doubt()}".rstrip()
 
     def __repr__(self) -> str:
         return self.summary()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kic.analysis.branches import BranchTargets
-from kic.analysis.finite_mobility import beside
+from kic.analysis.finite_mobility import closed_neighbours
 from kic.analysis.singularity_search import EXACT, Place, Search
 from kic.configuration import Configuration, single_values
 from kic.display import Summary
@@ -349,7 +349,7 @@ def _about(model: CompiledModel) -> np.ndarray:
     closure = model.closure(())
     basis = null_space(closure.rows(model.reference_state)[1], model.dof)[0]
     ways = np.random.default_rng(0).normal(size=(3, model.dof)) @ basis.T
-    return np.concatenate([model.reference_state, beside(closure, model.reference_state, ways)])
+    return np.concatenate([model.reference_state, closed_neighbours(closure, model.reference_state, ways)])
 
 
 def _untied(model: CompiledModel) -> set[str]:
