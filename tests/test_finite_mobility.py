@@ -158,7 +158,7 @@ def test_overconstrained_and_finite(name: str) -> None:
     )
     assert f.nearby
     got = extension(m._model.closure(()), m._model.reference_state, freedoms)
-    assert (got.order, got.certain) == (3, False)
+    assert (got.order, got.is_certain) == (3, False)
 
 
 def test_a_change_point() -> None:

@@ -1,14 +1,16 @@
-"""Whether first-order motions go on: closed postures beside one, and the orders to which a motion extends.
+"""Finite mobility: closed configurations near a given one, and the orders to which motions extend.
 
-Where closure conditions depend on one another, a rate that they allow may lead nowhere. Let a motion be
-φ(t) = x₁ t + x₂ t²/2 + x₃ t³/6. The conditions, G to first, H to second and D to third order, ask for
+Where closure conditions depend on one another, a first-order motion need not be tangent to a finite one. Let
+a motion be φ(t) = x₁ t + x₂ t²/2 + x₃ t³/6. With G, H and D the first, second and third order of the
+conditions,
 
     G x₁ = 0        G x₂ + H(x₁, x₁) = 0        G x₃ + 3 H(x₁, x₂) + D(x₁, x₁, x₁) = 0
 
-and every dependence W among them, Wᵀ G = 0, is an equation that x₁ and x₂ alone must meet. No x₁ that meets
-those of second order proves a mechanism rigid: of any motion, however slowly it starts, the lowest power of t
-meets them (Connelly & Whiteley, SIAM J. Discrete Math. 9 (1996) 453). Third order proves less: a motion that
-starts in a cusp, with x₁ = 0, is not seen (Connelly & Servatius, Discrete Comput. Geom. 11 (1994) 193).
+Every dependence W among the conditions, Wᵀ G = 0, is an equation in x₁ and x₂ alone. If no x₁ satisfies those
+of second order, the mechanism is rigid: the lowest power of t in any motion, however slowly it starts,
+satisfies them (Connelly & Whiteley, SIAM J. Discrete Math. 9 (1996) 453). Third order proves less: it does
+not exclude a motion that starts in a cusp, with x₁ = 0 (Connelly & Servatius, Discrete Comput. Geom. 11
+(1994) 193).
 """
 
 from __future__ import annotations
@@ -22,108 +24,114 @@ from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import difference, integrate
 from kic.transfer.closure import CLOSURE_RTOL, Closure
 
-# how far neighbours are: radians, or shares of the characteristic length
-NEARBY = 1e-2
-# Levenberg-Marquardt steps; at an infinitesimal freedom of order m they converge by 1 - 1/m each
-STEPS = 60
-LARGEST_STEP = 0.5
-# Levenberg-Marquardt: damping as a multiple of the residual keeps the quadratic convergence
-DAMPING = 1e-2
-# singular values below this share are rounding error; those of infinitesimal freedoms shrink towards it
-SMALLEST_SHARE = 1e-12
-# steps that do not reduce a residual by 2 % in a row before it counts as a minimum
-PATIENCE, STALLED = 5, 0.98
+# distance of neighbours: radians, or shares of the characteristic length
+NEIGHBOUR_RADIUS = 1e-2
+# Levenberg-Marquardt steps; at an infinitesimal motion of order m the residual falls by 1 - 1/m in each
+LM_STEPS_MAX = 60
+# largest entry of one step: radians, or shares of the characteristic length
+LM_STEP_MAX = 0.5
+# damping as a multiple of the residual keeps the quadratic convergence
+LM_DAMPING_FACTOR = 1e-2
+# singular values below this share are rounding error; those of infinitesimal motions shrink towards it
+SINGULAR_VALUE_RTOL = 1e-12
+# a residual is a minimum after this many successive steps that reduce it by less than 2 %
+STALLED_STEPS_MAX, STALLED_FACTOR = 5, 0.98
 # residual of closed loops that is rounding error alone
-ROUNDING = float(np.finfo(float).eps)
-# steps along first-order motions, in radians or shares of the characteristic length; one is about `NEARBY`
+EPS = float(np.finfo(float).eps)
+# steps along first-order motions, in radians or shares of the characteristic length; one is about
+# NEIGHBOUR_RADIUS
 RADII = 0.6 / 2.0 ** np.arange(8, -1, -1)
-# those of a first look: one near, and the three largest
-COARSE = [2, 5, 7, 8]
+# those of the first test: one near, and the three largest
+COARSE_RADII = [2, 5, 7, 8]
 # radii at which closed configurations are sought without constraint, until some are found
-SAMPLED = (0.5, 0.2, 0.05, NEARBY)
+SAMPLE_RADII = (0.5, 0.2, 0.05, NEIGHBOUR_RADIUS)
+# number of neighbours, and of generic directions
 NEIGHBOURS = 4
-# a walk along the range of motion: length and number of steps, and the least cosine between two of them
-RANGE_STEP, RANGE_STEPS, RANGE_TURN = 0.1, 100, 0.3
-# share of its first value below which the weakest kept condition tells a singular configuration
-SINGULAR = 0.05
-ACROSS = 0.5
+# steps along the range of motion: length, number, and smallest length of the projected direction
+RANGE_STEP, RANGE_STEPS_MAX, RANGE_DIRECTION_MIN = 0.1, 100, 0.3
+# the weakest kept condition below this share of its first value indicates a singular configuration
+SINGULAR_RTOL = 0.05
+# size of the component of starting directions outside the span of the samples
+TRANSVERSAL_FACTOR = 0.5
 # a residual that vanishes at one radius and not at the next would have to grow with at least this power
-HIGHEST, BEYOND = 12, 0.02
+ORDER_MAX = 12
+# beyond the range of motion a residual is at least this multiple of the squared radius
+RANGE_RESIDUAL_MIN = 0.02
 # scatter of the fitted power of a residual
 SLOPE_ATOL = 0.3
-# residuals of rounded dimensions, in units of the tolerance
-ROUNDED = 30
-# chords of a finite curve at the smallest radii, and tangents that are independent
-TURN_ATOL, INDEPENDENT = 1e-2, 0.1
-# an equation of second or third order is met if it misses by less, in units of the conditions' own curvature
+# residuals due to rounded dimensions, in units of the tolerance
+ROUNDED_FACTOR = 30
+# turn between the secants of a finite curve at the two smallest radii
+TANGENT_ATOL = 1e-2
+# smallest singular value of independent unit tangents
+INDEPENDENCE_MIN = 0.1
+# residual of an equation of second or third order that is met, in units of the conditions' own curvature
 EXTENSION_TOL = 1e-8
-# starts of the search for a motion that extends, where it has several first-order freedoms to choose from
-STARTS = 24
-# corrections of the search for a proof that there is none
-TRIES = 500
+# starts of the search for a motion that extends, for several first-order degrees of freedom
+EXTENSION_STARTS = 24
+# perceptron steps of the search for a definite form
+DEFINITE_STEPS_MAX = 500
 
 
-def beside(closure: Closure, state: np.ndarray, ways: np.ndarray) -> np.ndarray:
+def closed_neighbours(
+    closure: Closure, state: np.ndarray, directions: np.ndarray, radius: float = NEIGHBOUR_RADIUS
+) -> np.ndarray:
     """Return closed states (n, S) near a closed one (1, S), reached along first-order motions (w, M).
 
-    Motions that lead to no closed state at a comparable distance are left out.
+    Motions that lead to no closed state at a distance of the order of `radius` are left out.
     """
-    return _beside(closure, state, ways, NEARBY)
+    states, residual = _close_loops(closure, state, directions, None, np.full(len(directions), radius))
+    reached = np.linalg.norm(displacement(closure, state, states), axis=1)
+    intended = radius * np.linalg.norm(directions, axis=1) / np.abs(directions).max(axis=1)
+    comparable = (reached > intended / 10) & (reached < 10 * intended)
+    return states[comparable & (residual <= max(closure.limit, closure.transfer.tolerance))]
 
 
-def _beside(closure: Closure, state: np.ndarray, ways: np.ndarray, radius: float) -> np.ndarray:
-    states, residual = _closed(closure, state, ways, None, np.full(len(ways), radius))
-    gone = np.linalg.norm(displacement(closure, state, states), axis=1)
-    far = radius * np.linalg.norm(ways, axis=1) / np.abs(ways).max(axis=1)
-    near = (gone > far / 10) & (gone < 10 * far)
-    return states[near & (residual <= max(closure.limit, closure.transfer.tolerance))]
-
-
-def _closed(
-    closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray | None, radii: np.ndarray
+def _close_loops(
+    closure: Closure, state: np.ndarray, directions: np.ndarray, fixed: np.ndarray | None, radii: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Step from a state (1, S) along scaled rates (B, M) and close the loops by Levenberg–Marquardt steps.
 
-    The largest entry of each step is its radius (B,).
-
-    Corrections are orthogonal to the orthonormal columns of `pinned` (M, p), so that the displacement in
-    these directions persists.
+    The largest entry of each step is its radius (B,). Corrections are orthogonal to the orthonormal columns
+    of `fixed` (M, p), and the displacement in these directions persists.
 
     Returns
     -------
     states, residual : (B, S), (B,)
-        The residual is the least that the corrections reach, relative to the characteristic length.
+        The residual is the smallest that the corrections reach, relative to the characteristic length.
     """
     t = closure.transfer
-    step = ways * (radii / np.abs(ways).max(axis=1))[:, None]
+    step = directions * (radii / np.abs(directions).max(axis=1))[:, None]
     states = integrate(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
-    free = None if pinned is None else np.linalg.svd(pinned)[0][:, pinned.shape[1] :]
+    free = None if fixed is None else np.linalg.svd(fixed)[0][:, fixed.shape[1] :]
     # rows that the tolerance makes redundant must not pull a configuration back to the reference
-    least = max(SMALLEST_SHARE, 10 * t.tolerance)
-    missing, G = closure.rows(states)
-    residual, damping = np.linalg.norm(missing, axis=1), np.full(len(states), DAMPING)
-    idle = np.zeros(len(states), dtype=int)
-    going = np.flatnonzero(np.isfinite(G).all(axis=(1, 2)) & (residual > ROUNDING))
-    for _ in range(STEPS):
-        if not going.size:
+    rtol = max(SINGULAR_VALUE_RTOL, 10 * t.tolerance)
+    error, G = closure.rows(states)
+    residual, damping = np.linalg.norm(error, axis=1), np.full(len(states), LM_DAMPING_FACTOR)
+    stalled = np.zeros(len(states), dtype=int)
+    active = np.flatnonzero(np.isfinite(G).all(axis=(1, 2)) & (residual > EPS))
+    for _ in range(LM_STEPS_MAX):
+        if not active.size:
             break
-        J = G[going] if free is None else G[going] @ free
+        J = G[active] if free is None else G[active] @ free
         U, sigma, V = np.linalg.svd(J, full_matrices=False)
-        short = (damping[going] * residual[going])[:, None]
-        inverse = sigma / np.maximum(sigma**2 + short**2, ROUNDING**2)
-        inverse[sigma <= least * sigma.max(axis=1, initial=0.0)[:, None]] = 0
-        step = -np.einsum("bkn,bk->bn", V, inverse * np.einsum("bpk,bp->bk", U, missing[going]))
+        damped = (damping[active] * residual[active])[:, None]
+        inverse = sigma / np.maximum(sigma**2 + damped**2, EPS**2)
+        inverse[sigma <= rtol * sigma.max(axis=1, initial=0.0)[:, None]] = 0
+        step = -np.einsum("bkn,bk->bn", V, inverse * np.einsum("bpk,bp->bk", U, error[active]))
         step = step if free is None else step @ free.T
-        step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0) / LARGEST_STEP)[:, None]
-        tried = integrate(t.tree, states[going], step * t.column_scale)
-        e, g = closure.rows(tried)
-        left = np.linalg.norm(e, axis=1)
-        better = (left < residual[going]) & np.isfinite(g).all(axis=(1, 2))
-        idle[going] = np.where(better & (left < STALLED * residual[going]), 0, idle[going] + 1)
-        k = going[better]
-        states[k], missing[k], G[k], residual[k] = tried[better], e[better], g[better], left[better]
-        damping[going] *= np.where(better, 0.1, 10.0)
-        going = going[(residual[going] > ROUNDING) & (idle[going] < PATIENCE)]
+        step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0) / LM_STEP_MAX)[:, None]
+        trial = integrate(t.tree, states[active], step * t.column_scale)
+        trial_error, trial_G = closure.rows(trial)
+        trial_residual = np.linalg.norm(trial_error, axis=1)
+        better = (trial_residual < residual[active]) & np.isfinite(trial_G).all(axis=(1, 2))
+        falls = better & (trial_residual < STALLED_FACTOR * residual[active])
+        stalled[active] = np.where(falls, 0, stalled[active] + 1)
+        k = active[better]
+        states[k], residual[k] = trial[better], trial_residual[better]
+        error[k], G[k] = trial_error[better], trial_G[better]
+        damping[active] *= np.where(better, 0.1, 10.0)
+        active = active[(residual[active] > EPS) & (stalled[active] < STALLED_STEPS_MAX)]
     residual[~np.isfinite(residual)] = np.inf
     return states, residual
 
@@ -145,7 +153,7 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
     Parameters
     ----------
     radii, residual : (n,)
-        Radii in ascending order, and the least residual at each.
+        Radii in ascending order, and the smallest residual at each.
     limit : float
         Largest residual of a closed configuration, which is rounding error.
     tolerance : float
@@ -154,8 +162,8 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
     Returns
     -------
     float
-        Infinite if the residual vanishes, or could do so only with a power above `HIGHEST`; an integer where
-        a straight line fits its logarithms; NaN where neither is so.
+        Infinite if the residual vanishes, or could do so only with a power above `ORDER_MAX`. An integer if a
+        straight line fits its logarithms; otherwise NaN.
 
     Examples
     --------
@@ -166,15 +174,16 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
     >>> contact_order(s, 1e-15 * s, 1e-12)
     inf
     """
-    floor = max(limit, ROUNDED * tolerance)
-    above = residual > floor
-    n = int(np.argmax(above)) if above.any() else len(radii)
+    floor = max(limit, ROUNDED_FACTOR * tolerance)
+    exceeds = residual > floor
+    n = int(np.argmax(exceeds)) if exceeds.any() else len(radii)
     if n == len(radii):
         return np.inf
     # beyond the range of motion the residual is of second order at once
-    jump = max(floor * (radii[n] / radii[n - 1]) ** HIGHEST, BEYOND * radii[n] ** 2) if n else np.inf
-    if (residual[n:] > jump).all():
-        return np.inf
+    if n:
+        steepest = floor * (radii[n] / radii[n - 1]) ** ORDER_MAX
+        if (residual[n:] > max(steepest, RANGE_RESIDUAL_MIN * radii[n] ** 2)).all():
+            return np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.diff(np.log(residual[n:])) / np.diff(np.log(radii[n:]))
     for pair in pairwise(slopes):
@@ -182,7 +191,7 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
         if np.isfinite(pair).all() and np.abs(pair - order).max() < SLOPE_ATOL and order >= 2:
             return float(order)
     # residuals of rounded dimensions follow no power of the radius
-    return np.inf if tolerance and n and radii[n - 1] > NEARBY / 2 else np.nan
+    return np.inf if tolerance and n and radii[n - 1] > NEIGHBOUR_RADIUS / 2 else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +204,9 @@ class FirstOrderMotion:
         Rates of the tree's coordinates, in their units; the scaled direction is a unit vector. Read-only.
     verdict : {"finite", "obstructed", "undecided"}
         Finite if the direction is the tangent of a curve of closed configurations. Obstructed if the loops
-        open along it whatever the dependent coordinates do.
+        open along it for every choice of the dependent coordinates.
     order : int or None
-        The power of the displacement with which an obstructed direction opens the loops; else None.
+        Power of the displacement with which an obstructed direction opens the loops; else None.
     """
 
     rates: np.ndarray
@@ -210,7 +219,7 @@ class FirstOrderMotion:
 
 @dataclass(frozen=True, eq=False)
 class LocalDimension:
-    """Number of finite freedoms at a closed configuration.
+    """Number of finite degrees of freedom at a closed configuration.
 
     Attributes
     ----------
@@ -230,20 +239,21 @@ class LocalDimension:
 
 def is_regular(closure: Closure, state: np.ndarray, first_order: int) -> bool:
     """Return True if all first-order motions at a closed state (1, S) are found to be finite."""
-    return _regular(_generic(closure, state, first_order, COARSE)[1])
+    return _regular(_generic_orders(closure, state, first_order, COARSE_RADII)[1])
 
 
-def _generic(
-    closure: Closure, state: np.ndarray, first_order: int, chosen: slice | list[int]
+def _generic_orders(
+    closure: Closure, state: np.ndarray, first_order: int, selected: slice | list[int]
 ) -> tuple[np.ndarray, list[float]]:
-    """Close the loops along generic directions with all tangential coordinates fixed; states and orders."""
+    """Close the loops along generic directions, tangential coordinates fixed; return states and orders."""
     K = tangent_space(closure, state, first_order)
-    a = np.array([[1.0], [-1.0]]) if first_order == 1 else _units(np.random.default_rng(0), first_order)
-    states, residual = _rays(closure, state, a @ K.T, K, RADII[chosen])
-    return states, _orders(closure, residual, RADII[chosen])
+    rng = np.random.default_rng(0)
+    a = np.array([[1.0], [-1.0]]) if first_order == 1 else _unit_vectors(rng, first_order)
+    states, residual = _rays(closure, state, a @ K.T, K, RADII[selected])
+    return states, _residual_orders(closure, residual, RADII[selected])
 
 
-def _units(rng: np.random.Generator, size: int, count: int = NEIGHBOURS) -> np.ndarray:
+def _unit_vectors(rng: np.random.Generator, size: int, count: int = NEIGHBOURS) -> np.ndarray:
     a = rng.normal(size=(count, size))
     return a / np.linalg.norm(a, axis=1, keepdims=True)
 
@@ -259,160 +269,168 @@ def _regular(orders: list[float]) -> bool:
 
 
 def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> LocalDimension:
-    """Compute the number of finite freedoms at a closed state (1, S) by finite steps.
+    """Compute the number of finite degrees of freedom at a closed state (1, S) by finite steps.
 
     The loops are closed by Newton's method from steps of several sizes along directions of the tangent space.
     First all tangential coordinates are fixed: if the loops close to rounding error along generic directions,
     every first-order motion is finite. The residual of an obstructed direction grows with an integer power of
     the step. If some directions are obstructed, closed configurations near the state are sought without
-    constraint. The dimension of their set is the largest number of their tangential coordinates that can be
-    fixed such that the loops close at all steps.
+    constraint. The dimension of their set is the largest number of tangential coordinates that can be fixed
+    while the loops close at all steps.
     """
     K, scale = tangent_space(closure, state, first_order), closure.transfer.column_scale
-    states, orders = _generic(closure, state, first_order, COARSE)
+    states, orders = _generic_orders(closure, state, first_order, COARSE_RADII)
     if _regular(orders):
         motions = tuple(FirstOrderMotion(x * scale, "finite") for x in K.T)
         return LocalDimension(first_order, states[np.isinf(orders), 0], motions)
-    orders = _generic(closure, state, first_order, slice(None))[1]
+    orders = _generic_orders(closure, state, first_order, slice(None))[1]
     if first_order == 1:
-        # a zero at the state alone: no curve can pass, not even one with a cusp
-        only = _motion(closure, K[:, 0], orders)
+        # the residual vanishes only at the state: no curve passes through it, not even one with a cusp
+        only = _judge_motion(closure, K[:, 0], orders)
         return LocalDimension(0 if only.order else None, state[:0], (only,))
-    a = _units(np.random.default_rng(0), first_order)
+    a = _unit_vectors(np.random.default_rng(0), first_order)
     found = _samples(closure, state, K)
     moved = displacement(closure, state, found) @ K
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     dimension = None
     for d in range(first_order - 1 if len(found) else 0, 0, -1):
         F = np.linalg.svd(moved)[2][:d]
-        # generic in F: those that lie near the set of closed configurations show nothing
+        # generic directions in F: those near the set of closed configurations prove nothing
         rng = np.random.default_rng(2)
-        b = _units(rng, d) @ F
-        # with nothing across F a start may lie half-way between two curves
-        across = ACROSS * _units(rng, first_order) @ (np.eye(first_order) - F.T @ F)
-        b = np.concatenate([b, -b, b + across, across - b])
+        b = _unit_vectors(rng, d) @ F
+        # without a component outside F a start may lie half-way between two curves
+        transversal = TRANSVERSAL_FACTOR * _unit_vectors(rng, first_order) @ (np.eye(first_order) - F.T @ F)
+        b = np.concatenate([b, -b, b + transversal, transversal - b])
         residual = _rays(closure, state, b @ K.T, K @ F.T, RADII)[1]
-        found_orders = _orders(closure, residual, RADII)
+        found_orders = _residual_orders(closure, residual, RADII)
         if np.isinf(found_orders).any():
             dimension = d
         # a smaller dimension counts only if the larger ones are shown to be obstructed
         if dimension or np.isfinite(found_orders).sum() < len(b) / 2:
             break
-    tangents = _tangents(closure, state, K, moved) if dimension else np.zeros((0, first_order))
+    tangents = np.zeros((0, first_order))
+    if dimension:
+        # the samples alone may not yield all tangents: generic directions in their span are tried, too
+        span = np.linalg.svd(moved)[2][:dimension]
+        generic = _unit_vectors(np.random.default_rng(3), dimension, 2 * NEIGHBOURS) @ span
+        for directions in (moved, generic):
+            if len(tangents) < dimension:
+                tangents = _tangents(closure, state, K, directions, tangents)
     rest = np.linalg.svd(tangents)[2][len(tangents) :] if len(tangents) else np.eye(first_order)
     ways = np.concatenate([rest, -rest, a[:1], -a[:1]])
-    orders = _orders(closure, _rays(closure, state, ways @ K.T, K, RADII)[1], RADII)
+    orders = _residual_orders(closure, _rays(closure, state, ways @ K.T, K, RADII)[1], RADII)
     several = [FirstOrderMotion(K @ x * scale, "finite") for x in tangents]
     for k, x in enumerate(rest):
-        several.append(_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
-    several.append(_motion(closure, K @ a[0], orders[-2:]))
+        several.append(_judge_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
+    several.append(_judge_motion(closure, K @ a[0], orders[-2:]))
     return LocalDimension(dimension, found, tuple(several))
 
 
-def is_finite(closure: Closure, state: np.ndarray, way: np.ndarray) -> bool:
+def is_finite(closure: Closure, state: np.ndarray, direction: np.ndarray) -> bool:
     """Return True if the loops close at all steps along a scaled direction (M,) or its opposite."""
-    way = way / np.linalg.norm(way)
-    residual = _rays(closure, state, np.stack([way, -way]), way[:, None], RADII)[1]
-    return bool(np.isinf(_orders(closure, residual, RADII)).any())
+    direction = direction / np.linalg.norm(direction)
+    residual = _rays(closure, state, np.stack([direction, -direction]), direction[:, None], RADII)[1]
+    return bool(np.isinf(_residual_orders(closure, residual, RADII)).any())
 
 
 def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[float, float]:
-    """Follow the motion that so many conditions leave, as far as it goes, and compare the others with them.
+    """Compare conditions over the range of motion that the `rank` strongest of them allow.
 
     Returns
     -------
     dropped, kept : float
-        The most that the conditions beyond the rank are worth or missed by anywhere, and the least that those
-        within it are worth, as shares of the strongest.
+        Largest contribution or residual of the conditions beyond the rank, and smallest contribution of those
+        within it, relative to the strongest.
     """
     t = closure.transfer
     size = t.tree.size - rank
     rng = np.random.default_rng(0)
     dropped, kept = 0.0, 1.0
     start = t.shares(closure.rows(state)[1][0])[0][rank - 1]
-    starts = [np.ones(1)] if size == 1 else list(_units(rng, size))
+    starts = [np.ones(1)] if size == 1 else list(_unit_vectors(rng, size))
     for a in [x * sign for x in starts for sign in (1.0, -1.0)]:
-        here, way = state, None
-        for _ in range(RANGE_STEPS):
-            values, G = (x[0] for x in closure.rows(here))
+        current, direction = state, None
+        for _ in range(RANGE_STEPS_MAX):
+            values, G = (x[0] for x in closure.rows(current))
             shares, pivot = t.shares(G)
             rows = pivot[:rank]
             missed = np.linalg.norm(np.delete(values, rows))
             N = np.linalg.svd(G[rows])[2][rank:].T
-            way = N @ a if way is None else N @ (N.T @ way)
-            if missed > 1 or not np.linalg.norm(way) > RANGE_TURN:
+            direction = N @ a if direction is None else N @ (N.T @ direction)
+            if missed > 1 or not np.linalg.norm(direction) > RANGE_DIRECTION_MIN:
                 break
-            if shares[rank - 1] < max(SINGULAR * start, 10 * shares[rank:].max(initial=0.0)):
-                break  # other motions meet here, along which more conditions count
+            if shares[rank - 1] < max(SINGULAR_RTOL * start, 10 * shares[rank:].max(initial=0.0)):
+                break  # other motions with more independent conditions meet here
             dropped = max(dropped, missed, *shares[rank:])
             kept = min(kept, shares[rank - 1])
-            way = way / np.abs(way).max()
-            there = integrate(t.tree, here, (RANGE_STEP * way * t.column_scale)[None])
+            direction = direction / np.abs(direction).max()
+            trial = integrate(t.tree, current, (RANGE_STEP * direction * t.column_scale)[None])
             for _ in range(8):
-                values, G = (x[0] for x in closure.rows(there))
+                values, G = (x[0] for x in closure.rows(trial))
                 if np.linalg.norm(values[rows]) < CLOSURE_RTOL:
                     break
                 step = -np.linalg.pinv(G[rows], rcond=1e-10) @ values[rows]
-                there = integrate(t.tree, there, (step * t.column_scale)[None])
+                trial = integrate(t.tree, trial, (step * t.column_scale)[None])
             else:
                 break
-            here = there
+            current = trial
     return dropped, kept
 
 
-def _orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:
+def _residual_orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:
     t = closure.transfer
-    floor = 64 * ROUNDING * np.sqrt(len(t.scale)) * closure.limit / CLOSURE_RTOL
+    floor = 64 * EPS * np.sqrt(len(t.scale)) * closure.limit / CLOSURE_RTOL
     # a residual above that of a longer step is the noise of a degenerate solution
-    longer = np.minimum(residual, np.roll(residual, -1, axis=1))
-    longer[:, -1] = residual[:, -1]
-    return [contact_order(radii, x, floor, t.tolerance) for x in longer]
+    smoothed = np.minimum(residual, np.roll(residual, -1, axis=1))
+    smoothed[:, -1] = residual[:, -1]
+    return [contact_order(radii, x, floor, t.tolerance) for x in smoothed]
 
 
 def _rays(
-    closure: Closure, state: np.ndarray, ways: np.ndarray, pinned: np.ndarray, radii: np.ndarray
+    closure: Closure, state: np.ndarray, directions: np.ndarray, fixed: np.ndarray, radii: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return states (w, n, S) and residuals (w, n) along directions (w, M) at radii (n,)."""
-    each = ways.repeat(len(radii), axis=0)
-    states, residual = _closed(closure, state, each, pinned, np.tile(radii, len(ways)))
-    return states.reshape(len(ways), len(radii), -1), residual.reshape(len(ways), -1)
+    repeated = directions.repeat(len(radii), axis=0)
+    states, residual = _close_loops(closure, state, repeated, fixed, np.tile(radii, len(directions)))
+    return states.reshape(len(directions), len(radii), -1), residual.reshape(len(directions), -1)
 
 
 def _samples(closure: Closure, state: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return closed states (n, S) near a state, found from generic steps without constraint."""
-    a = _units(np.random.default_rng(1), K.shape[1], 2 * NEIGHBOURS + 2 * K.shape[1])
-    for radius in SAMPLED:
-        states = _beside(closure, state, a @ K.T, radius)
+    a = _unit_vectors(np.random.default_rng(1), K.shape[1], 2 * NEIGHBOURS + 2 * K.shape[1])
+    for radius in SAMPLE_RADII:
+        states = closed_neighbours(closure, state, a @ K.T, radius)
         if len(states):
             return states
     return state[:0]
 
 
-def _tangents(closure: Closure, state: np.ndarray, K: np.ndarray, ways: np.ndarray) -> np.ndarray:
-    """Return independent unit tangents (n, k) of finite curves near directions (w, k)."""
-    found = np.zeros((0, K.shape[1]))
-    for along in ways @ K.T:
-        states, residual = _rays(closure, state, along[None], along[:, None], RADII)
-        if not np.isinf(_orders(closure, residual, RADII)).all():
+def _tangents(
+    closure: Closure, state: np.ndarray, K: np.ndarray, directions: np.ndarray, found: np.ndarray
+) -> np.ndarray:
+    """Extend independent unit tangents (n, k) of finite curves by those near directions (w, k)."""
+    for direction in directions @ K.T:
+        states, residual = _rays(closure, state, direction[None], direction[:, None], RADII)
+        if not np.isinf(_residual_orders(closure, residual, RADII)).all():
             continue
-        chords = displacement(closure, state, states[0]) @ K / RADII[:, None]
-        size = np.linalg.norm(chords, axis=1, keepdims=True)
+        secants = displacement(closure, state, states[0]) @ K / RADII[:, None]
+        size = np.linalg.norm(secants, axis=1, keepdims=True)
         if size.max() > 10 * size.min():
             continue
-        unit = chords / size
+        unit = secants / size
         turned = np.linalg.norm(unit[1:3] - unit[0], axis=1)
         # a tangent is a limit: chords turn in proportion to the radius
-        if turned[0] > 0.6 * turned[1] + TURN_ATOL:
+        if turned[0] > 0.6 * turned[1] + TANGENT_ATOL:
             continue
-        more = np.concatenate([found, unit[:1]])
-        if len(more) <= len(K.T) and np.linalg.svd(more, compute_uv=False)[-1] > INDEPENDENT:
-            found = more
+        extended = np.concatenate([found, unit[:1]])
+        if len(extended) <= len(K.T) and np.linalg.svd(extended, compute_uv=False)[-1] > INDEPENDENCE_MIN:
+            found = extended
     return found
 
 
-def _motion(closure: Closure, way: np.ndarray, orders: list[float]) -> FirstOrderMotion:
-    """Return a scaled direction (M,) with the verdict of the orders found along it."""
-    rates = way * closure.transfer.column_scale
+def _judge_motion(closure: Closure, direction: np.ndarray, orders: list[float]) -> FirstOrderMotion:
+    """Return a scaled direction (M,) with the verdict that follows from the orders found along it."""
+    rates = direction * closure.transfer.column_scale
     if np.isinf(orders).all():
         return FirstOrderMotion(rates, "finite")
     if np.isnan(orders).any() or np.isinf(orders).any():
@@ -422,31 +440,31 @@ def _motion(closure: Closure, way: np.ndarray, orders: list[float]) -> FirstOrde
 
 @dataclass(frozen=True)
 class Extension:
-    """How far first-order motions extend.
+    """Result of the search for first-order motions that extend to higher order.
 
     Attributes
     ----------
     order : {1, 2, 3}
-        The highest order to which one was found that extends.
-    certain : bool
-        Whether it is certain that none extends further; of 3 nothing further was asked.
+        Highest order to which a motion was found to extend.
+    is_certain : bool
+        True if it is certain that no motion extends further. Orders above 3 are not examined.
     """
 
     order: int
-    certain: bool
+    is_certain: bool
 
 
 def extension(closure: Closure, state: np.ndarray, first_order: int) -> Extension:
-    """Highest order, 3 at most, to which a first-order motion extends at a closed state (1, S).
+    """Return the highest order, at most 3, to which a first-order motion extends at a closed state (1, S).
 
     Parameters
     ----------
     closure : Closure
         The conditions alone, without chosen rows.
     state : (1, S)
-        The posture.
+        The closed state.
     first_order : int
-        Freedoms that the conditions leave there to first order; at least one.
+        Degrees of freedom to first order; at least one.
 
     Returns
     -------
@@ -464,11 +482,10 @@ def extension(closure: Closure, state: np.ndarray, first_order: int) -> Extensio
 def obstructions(
     closure: Closure, state: np.ndarray, first_order: int, order: int = 3
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What dependent conditions ask of a first-order motion: forms Q (s, k, k) and C (s, k, k, k).
+    """Return the equations of dependent conditions in a first-order motion: Q (s, k, k) and C (s, k, k, k).
 
-    With a motion x₁ = K a and x₂ as the independent conditions have it, but for K b, they read
-    Q(a, a) = 0 to second and C(a, a, a) + 3 Q(a, b) = 0 to third order. Both are symmetric; C is zero if
-    only the second order is asked for.
+    With x₁ = K a, and x₂ as the independent conditions require up to K b, they read Q(a, a) = 0 to second and
+    C(a, a, a) + 3 Q(a, b) = 0 to third order. Both forms are symmetric. C is zero if `order` is 2.
     """
     t = closure.transfer
     question = OutputQuery(t.tree, t.system.rows, order)
@@ -491,7 +508,7 @@ def obstructions(
         third += 3 * np.einsum("pmn,ma,nbc->pabc", H, K, second, optimize=True)
         turned = [np.transpose(third, (0, *p)) for p in ((1, 2, 3), (2, 3, 1), (3, 1, 2))]
         third = np.mean([*turned, *(np.swapaxes(x, 2, 3) for x in turned)], axis=0)
-    # dependences that ask for nothing, such as those out of the plane of a planar loop, are left out
+    # identities, such as the conditions out of the plane of a planar loop, are left out
     Q, C = (np.tensordot(W.T, x, axes=1) for x in (bent, third))
     large = max(1.0, float(np.abs(bent).max(initial=0.0)))
     U, sizes, _ = np.linalg.svd(np.concatenate([x.reshape(len(Q), -1) for x in (Q, C)], axis=1))
@@ -500,11 +517,11 @@ def obstructions(
 
 
 def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
-    """Whether a direction a with |a| = 1 was found that meets Q(a, a) = 0 and C(a, a, a) + 3 Q(a, b) = 0."""
+    """Return True if some a with |a| = 1 was found with Q(a, a) = 0 and C(a, a, a) + 3 Q(a, b) = 0."""
     from scipy.optimize import least_squares
 
     k = Q.shape[1]
-    if k == 1:  # b does not count, for Q(a, a) = 0
+    if k == 1:  # b drops out, because Q(a, a) = 0
         return bool(np.abs(Q).max() < EXTENSION_TOL and np.abs(C).max() < EXTENSION_TOL)
 
     def missing(x: np.ndarray) -> np.ndarray:
@@ -522,7 +539,7 @@ def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
         return np.concatenate(rows if second else [*rows, third])
 
     rng = np.random.default_rng(0)
-    for _ in range(STARTS):
+    for _ in range(EXTENSION_STARTS):
         a = rng.normal(size=k)
         start = np.concatenate([a / np.linalg.norm(a), np.zeros(k)])
         found = least_squares(missing, start, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
@@ -534,7 +551,7 @@ def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
 
 
 def definite(Q: np.ndarray) -> bool:
-    """Whether some combination of forms Q (s, k, k) was found that is definite: they have no zero in common.
+    """Return True if a definite combination of forms Q (s, k, k) was found: they have no common zero.
 
     Examples
     --------
@@ -545,9 +562,9 @@ def definite(Q: np.ndarray) -> bool:
     False
     """
     weights = np.zeros(len(Q))
-    for _ in range(TRIES):  # a perceptron: each direction that is still negative adds its own values
-        values, vectors = np.linalg.eigh(np.tensordot(weights, Q, axes=1))
-        if values[0] > EXTENSION_TOL * np.abs(weights).max():
+    for _ in range(DEFINITE_STEPS_MAX):  # perceptron: each direction that is still negative adds its values
+        eigenvalues, eigenvectors = np.linalg.eigh(np.tensordot(weights, Q, axes=1))
+        if eigenvalues[0] > EXTENSION_TOL * np.abs(weights).max():
             return True
-        weights = weights + np.einsum("sab,a,b->s", Q, vectors[:, 0], vectors[:, 0])
+        weights = weights + np.einsum("sab,a,b->s", Q, eigenvectors[:, 0], eigenvectors[:, 0])
     return False
