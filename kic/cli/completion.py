@@ -17,7 +17,7 @@ _AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
-class Outline:
+class ModelIndex:
     """What a model file names; nothing is checked.
 
     Attributes
@@ -35,7 +35,7 @@ class Outline:
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def outline(path: Path) -> Outline:
+def read_model_index(path: Path) -> ModelIndex:
     """The names in a model file.
 
     Parameters
@@ -45,7 +45,7 @@ def outline(path: Path) -> Outline:
 
     Returns
     -------
-    Outline
+    ModelIndex
 
     Raises
     ------
@@ -54,9 +54,9 @@ def outline(path: Path) -> Outline:
 
     Examples
     --------
-    >>> from kic.cli.completion import outline
+    >>> from kic.cli.completion import read_model_index
     >>> from kic.io.library import find
-    >>> outline(find("four-bar")).coordinates
+    >>> read_model_index(find("four-bar")).coordinates
     ('A',)
     """
     data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -66,7 +66,7 @@ def outline(path: Path) -> Outline:
     parts = dict(joints)
     for kind, rows in (("points", _AXES), ("distances", ()), ("bodies", (*_AXES, "wx", "wy", "wz"))):
         parts |= {part["name"]: tuple(f"{part['name']}.{row}" for row in rows) for part in data.get(kind, [])}
-    return Outline(data.get("title", ""), coordinates, parts)
+    return ModelIndex(data.get("title", ""), coordinates, parts)
 
 
 def _rows(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -118,15 +118,15 @@ def _completed(names: Iterable[str], incomplete: str, tail: str = "") -> list[Co
     return [CompletionItem(f"{before}{comma}{name}{tail}") for name in names if name.startswith(begun)]
 
 
-def _outline(ctx: click.Context) -> Outline:
+def _outline(ctx: click.Context) -> ModelIndex:
     """Names in the model of this line; none if there is no such model."""
     from kic.io.library import find, model_names
 
     # of a line that ends in an option without its value the parser leaves all words over
     model = ctx.params.get("model") or next(iter(ctx.args), None)
     if not model:
-        return Outline()
+        return ModelIndex()
     try:
-        return outline(find(model) if model in model_names() else Path(model))
+        return read_model_index(find(model) if model in model_names() else Path(model))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Outline()  # of a file that is no model there is nothing to say while someone types
+        return ModelIndex()  # of a file that is no model there is nothing to say while someone types

@@ -9,15 +9,15 @@ import click
 
 from kic.cli import completion as completing
 from kic.cli.parsing import (
-    check_single,
+    check_scalar_row,
     configuration_of,
+    configuration_options,
     load_model,
-    misuse,
     model_argument,
     names_option,
-    names_typed,
-    number_of,
-    posture_options,
+    parse_number,
+    split_names,
+    usage_error,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ POSTURES = 49
 
 @click.command()
 @model_argument
-@posture_options
+@configuration_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
               help="Where to; the ending says how: .png, .svg, .pdf, or .gif, .mp4 of a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO", shell_complete=completing.coordinates,
@@ -72,18 +72,18 @@ def draw(
     from kic.plotting.draw import draw as drawn
 
     mechanism = load_model(model)
-    looked, traced = _view(view), names_typed(trace, "--trace")
+    looked, traced = _view(view), split_names(trace, "--trace")
     configuration = configuration_of(mechanism, given, near)
     if traced and not move:
-        raise misuse("curves are drawn by what moves. Give --move NAME=FROM..TO.", "--trace")
+        raise usage_error("curves are drawn by what moves. Give --move NAME=FROM..TO.", "--trace")
     if move:
         configuration = _moved(mechanism, configuration, move)
     made: Any
     if file.lower().endswith(tuple(f".{kind}" for kind in FORMATS)):
         if not move:
-            raise misuse(f"{file!r} is for what moves. Give --move NAME=FROM..TO.", "--output")
+            raise usage_error(f"{file!r} is for what moves. Give --move NAME=FROM..TO.", "--output")
         if names:
-            raise misuse("names are written beside what stands still, not in an animation.", "--names")
+            raise usage_error("names are written beside what stands still, not in an animation.", "--names")
         made = animate(_without_repeat(mechanism, configuration), trace=traced, view=looked)
     else:
         made = drawn(configuration, names=names, view=looked)
@@ -101,7 +101,7 @@ def _view(text: str | None) -> Any:
     except ValueError:
         known = ", ".join(completing.VIEWS)
         rule = f"{text!r} is no view. Give {known} or two angles in degrees, such as 40,20."
-        raise misuse(rule, "--view") from None
+        raise usage_error(rule, "--view") from None
     return azimuth, elevation
 
 
@@ -114,9 +114,11 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
 
     found = re.fullmatch(r"([^=]+)=(.+)\.\.(.+)", text)
     if not found:
-        raise misuse(f"{text!r} is no motion. Write it as NAME=FROM..TO, such as A=60deg..120deg.", "--move")
+        raise usage_error(
+            f"{text!r} is no motion. Write it as NAME=FROM..TO, such as A=60deg..120deg.", "--move"
+        )
     name, first, last = (part.strip() for part in found.groups())
-    check_single(mechanism, name)
+    check_scalar_row(mechanism, name)
     names = mechanism.coordinate_names
     if name not in names and mechanism.dof != 1:
         raise InputError(
@@ -124,7 +126,7 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
             f"{mechanism.dof} freedoms. Move one of its coordinates, where the others stay: "
             f"{', '.join(names)}."
         )
-    start, end = (number_of(mechanism, name, text, "--move") for text in (first, last))
+    start, end = (parse_number(mechanism, name, text, "--move") for text in (first, last))
     values = np.linspace(start, end, POSTURES)
     if name not in names:
         return mechanism.path({name: values}, near=configuration)

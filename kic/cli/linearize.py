@@ -9,13 +9,13 @@ import click
 from kic.cli import completion as completing
 from kic.cli.parsing import (
     configuration_of,
+    configuration_options,
     json_option,
     load_model,
     model_argument,
-    named_numbers,
     names_option,
-    names_typed,
-    posture_options,
+    parse_numbers,
+    split_names,
     width,
 )
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@posture_options
+@configuration_options
 @names_option("--wrt", "wrt", "Coordinates of the answer: joints, points, rows of them; repeatable.")
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
               shell_complete=completing.coordinates,
@@ -63,7 +63,7 @@ def linearize(
     with A, B, C, D, states, inputs, outputs; stability (null unless --equilibrium). Floats are exact.
     """
     mechanism = load_model(model)
-    names = names_typed(wrt, "--wrt") or None
+    names = split_names(wrt, "--wrt") or None
     configuration = configuration_of(mechanism, given, near)
     found = None
     if equilibrium:
@@ -72,7 +72,7 @@ def linearize(
         found = mechanism.find_equilibrium(configuration, wrt=names)
         configuration = found.configuration
     qd = (
-        named_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")
+        parse_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")
         if rates
         else None
     )

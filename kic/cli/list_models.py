@@ -22,10 +22,10 @@ def list_models(as_json: bool) -> None:
 
     --json prints a list of objects with name, freedoms, coordinates (names), title, file.
     """
-    from kic.cli.completion import outline
+    from kic.cli.completion import read_model_index
     from kic.io.library import find, model_names
 
-    found = {name: outline(find(name)) for name in model_names()}
+    found = {name: read_model_index(find(name)) for name in model_names()}
     if as_json:
         keys = ("name", "freedoms", "coordinates", "title", "file")
         rows = (

@@ -20,7 +20,7 @@ from kic.cli.simulate import simulate
 from kic.errors import KicError, ModelError
 
 # as shells count: 128 and the number of the signal
-INTERRUPTED, NO_READER = 130, 141
+EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141
 
 
 class _Group(click.Group):
@@ -30,13 +30,13 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except KicError as error:
-            raise click.ClickException(_as_typed(self, ctx, error)) from None
+            raise click.ClickException(_with_option_names(self, ctx, error)) from None
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
-            ctx.exit(INTERRUPTED)
+            ctx.exit(EXIT_INTERRUPTED)
         except BrokenPipeError:  # the reader, such as head, has seen enough
-            _mute()
-            ctx.exit(NO_READER)
+            _discard_output()
+            ctx.exit(EXIT_BROKEN_PIPE)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -45,12 +45,12 @@ class _Group(click.Group):
             place = f"{error.filename}: " if error.filename else "The output cannot be written: "
             with suppress(OSError):
                 click.echo(f"Error: {place}{error.strerror or error}.", err=True)
-        _mute()
+        _discard_output()
         sys.exit(1)
 
 
 # words of Python, and what they are on the command line, if the command has that option
-_TYPED = (
+_OPTION_NAMES = (
     ("look with assemblies(), or keep the others with failures='mask'", "or look with assemblies()", ""),
     ("look with assemblies()", "look with assemblies() in Python", ""),
     ("is kept as `simulation`", "is kept with --save FILE", "--save"),
@@ -63,20 +63,20 @@ _TYPED = (
 )
 
 
-def _as_typed(group: click.Group, ctx: click.Context, error: KicError) -> str:
+def _with_option_names(group: click.Group, ctx: click.Context, error: KicError) -> str:
     """What an error says, with options in place of arguments; keys of model files are named as they are."""
     text = str(error)
     command = group.get_command(ctx, ctx.invoked_subcommand or "")
     if command is None or isinstance(error, ModelError):
         return text
     options = {"", *(option for parameter in command.params for option in parameter.opts)}
-    for argument, typed, option in _TYPED:
+    for argument, typed, option in _OPTION_NAMES:
         if option in options:
             text = text.replace(argument, typed)
     return text
 
 
-def _mute() -> None:
+def _discard_output() -> None:
     """Discard buffered output, which would fail again when the interpreter ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
@@ -138,7 +138,7 @@ def main(ctx: click.Context) -> None:
     a line on stderr says so.
 
     Exit codes: 0, answered; 1, refused, and a paragraph on stderr says why and what to do, with --json, too,
-    where stdout then stays empty; 2, misuse of a command or an option; 130, interrupted (Ctrl-C); 141, who
+    where stdout then stays empty; 2, usage_error of a command or an option; 130, interrupted (Ctrl-C); 141, who
     reads has gone, as in kic list | head -1.
     """
     os.environ.setdefault("KIC_VERBOSE", "1")

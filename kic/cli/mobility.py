@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.cli.parsing import configuration_of, json_option, load_model, model_argument, posture_options, width
+from kic.cli.parsing import (
+    configuration_of,
+    configuration_options,
+    json_option,
+    load_model,
+    model_argument,
+    width,
+)
 
 if TYPE_CHECKING:
     from kic.analysis.mobility import Mobility
@@ -16,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@posture_options
+@configuration_options
 @json_option
 def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json: bool) -> None:
     """Tell the freedoms of MODEL, a shipped name or a TOML file, and what they rest on.

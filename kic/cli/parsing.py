@@ -28,14 +28,14 @@ WIDEST, NARROWEST = 120, 60
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]\w*|°)?")
 _DEGREES = ("deg", "°")
 # options whose angles seldom are many turns, as rates may be
-_POSTURES = ("--at", "--near", "--move")
+_CONFIGURATION_OPTIONS = ("--at", "--near", "--move")
 
 
 model_argument = click.argument("model", shell_complete=completing.models)
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see above.")
 
 
-def posture_options(command: Any) -> Any:
+def configuration_options(command: Any) -> Any:
     """``--at`` and ``--near`` of a command."""
     about: dict[str, Any] = {"multiple": True, "metavar": "POSTURE", "shell_complete": completing.coordinates}
     said = "Coordinates, in order or by name; repeatable. As drawn if left out."
@@ -88,7 +88,7 @@ def configuration_of(
     if not near:
         return mechanism.at(_inputs(mechanism, given, None, "--at") if given else None)
     if not given:
-        raise misuse("a posture to start from needs one to go to: give --at, too.", "--near")
+        raise usage_error("a posture to start from needs one to go to: give --at, too.", "--near")
     start = mechanism.at(_inputs(mechanism, near, None, "--near"))
     return mechanism.at(_inputs(mechanism, given, start, "--at"), near=start)
 
@@ -106,7 +106,7 @@ def _inputs(
     entries = [entry.strip() for text in given for entry in text.split(",")]
     named = ["=" in entry for entry in entries]
     if any(named) and not all(named):
-        raise misuse(
+        raise usage_error(
             f"{', '.join(given)!r} mixes names and bare numbers. Give either all coordinates in order "
             "(10deg, 0.5, …) or names (waist=10deg).",
             option,
@@ -124,10 +124,10 @@ def _inputs(
         pairs = list(zip(names, entries, strict=True))
     values: dict[str, float] = {}
     for name, text in pairs:
-        check_single(mechanism, name)
+        check_scalar_row(mechanism, name)
         if name in values:
             raise InputError(f"{option} gives '{name}' twice.")
-        values[name] = number_of(mechanism, name, text, option)
+        values[name] = parse_number(mechanism, name, text, option)
     if not set(values) <= set(names):
         return values
     phi = reference_coordinates(mechanism)
@@ -138,7 +138,7 @@ def _inputs(
     return phi
 
 
-def check_single(mechanism: Mechanism, name: str) -> None:
+def check_scalar_row(mechanism: Mechanism, name: str) -> None:
     """One number sets it: a coordinate, or a single row of something; else an error that lists them."""
     names = mechanism.coordinate_names
     if name in names:
@@ -148,13 +148,13 @@ def check_single(mechanism: Mechanism, name: str) -> None:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
         raise InputError(f"Joint '{name}' has {joints[name].dof} freedoms; name each: {each}.")
     if name.partition(".")[0] not in mechanism.parts:
-        raise unknown("coordinate", name, mechanism.name, _single(mechanism))
+        raise unknown("coordinate", name, mechanism.name, _scalar_rows(mechanism))
     rows = mechanism.at().coefficients(name, 1).rows
     if len(rows) > 1:
         raise InputError(f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}.")
 
 
-def _single(mechanism: Mechanism) -> tuple[str, ...]:
+def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
     """What one number may set: coordinates first, then other joints, distances, rows of points and bodies."""
     import numpy as np
 
@@ -170,7 +170,7 @@ def _single(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") -> float:
+def parse_number(mechanism: Mechanism, name: str, text: str, option: str = "--at") -> float:
     """The number of a coordinate or row, with its unit; of postures, many turns without a unit are told."""
     from math import isfinite, pi, radians
 
@@ -178,13 +178,13 @@ def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") 
 
     found = _NUMBER.fullmatch(text)
     if not found:
-        raise misuse(f"{text!r} for '{name}' is no number. Write it as 0.5, -1e-3 or 30deg.", option)
+        raise usage_error(f"{text!r} for '{name}' is no number. Write it as 0.5, -1e-3 or 30deg.", option)
     number, unit = float(found[1]), found[2] or ""
     if not isfinite(number):
-        raise misuse(f"{text!r} for '{name}' is too large for a number.", option)
+        raise usage_error(f"{text!r} for '{name}' is too large for a number.", option)
     if row_unit(mechanism, name) == "rad":
         if unit in ("", "rad"):
-            if not unit and option in _POSTURES and abs(number) > 4 * pi:
+            if not unit and option in _CONFIGURATION_OPTIONS and abs(number) > 4 * pi:
                 turns = f"{text} rad, {abs(number) / (2 * pi):.1f} turns"
                 click.echo(f"{name}={text} is read as {turns}; for degrees write {name}={text}deg.", err=True)
             return number
@@ -197,29 +197,31 @@ def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") 
     raise InputError(f"'{name}' slides, so {text!r} must be a length in {length}, without another unit.")
 
 
-def names_typed(given: tuple[str, ...], option: str) -> list[str]:
+def split_names(given: tuple[str, ...], option: str) -> list[str]:
     """Names of an option that may be repeated, or hold several between commas."""
     names = [name.strip() for text in given for name in text.split(",")]
     if "" in names:
-        raise misuse(f"there is an empty name in {', '.join(given)!r}.", option)
+        raise usage_error(f"there is an empty name in {', '.join(given)!r}.", option)
     return names
 
 
-def named_numbers(
+def parse_numbers(
     mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple[str, ...], option: str
 ) -> list[float]:
     """Numbers of the coordinates from NAME=NUMBER entries, zero where none is given."""
-    return _numbered(
-        "a coordinate", coordinates, given, option, lambda x, text: number_of(mechanism, x, text, option)
+    return _numbers_by_name(
+        "a coordinate", coordinates, given, option, lambda x, text: parse_number(mechanism, x, text, option)
     )
 
 
-def plain_numbers(what: str, names: tuple[str, ...], given: tuple[str, ...], option: str) -> list[float]:
+def parse_plain_numbers(
+    what: str, names: tuple[str, ...], given: tuple[str, ...], option: str
+) -> list[float]:
     """The same of efforts or motors, in the model's units, which have no names of their own here."""
-    return _numbered(what, names, given, option, lambda name, text: float(text))
+    return _numbers_by_name(what, names, given, option, lambda name, text: float(text))
 
 
-def _numbered(
+def _numbers_by_name(
     what: str,
     names: tuple[str, ...],
     given: tuple[str, ...],
@@ -245,6 +247,6 @@ def _numbered(
     return [values.get(name, 0.0) for name in names]
 
 
-def misuse(message: str, option: str = "--at") -> click.BadParameter:
+def usage_error(message: str, option: str = "--at") -> click.BadParameter:
     """The error for a posture that can not be read."""
     return click.BadParameter(message, param_hint=f"'{option}'")

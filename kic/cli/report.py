@@ -11,14 +11,14 @@ import click
 
 from kic.cli.parsing import (
     configuration_of,
+    configuration_options,
     json_option,
     load_model,
-    misuse,
     model_argument,
     model_file,
     names_option,
-    names_typed,
-    posture_options,
+    split_names,
+    usage_error,
     width,
 )
 from kic.io.files import atomic_write
@@ -26,7 +26,7 @@ from kic.io.files import atomic_write
 
 @click.command()
 @model_argument
-@posture_options
+@configuration_options
 @names_option("--of", "of", "Points, bodies, joints, distances or rows of them (tool.x); repeatable. "
                             "By default the last point.")  # fmt: skip
 @names_option(
@@ -76,13 +76,13 @@ def report(
     answer, and dynamics_left_out says why). Floats are exact.
     """
     if page is not None and as_json:
-        raise misuse("a page is no JSON; give --html or --json.", "--html")
+        raise usage_error("a page is no JSON; give --html or --json.", "--html")
     mechanism = load_model(model)
-    asked, chosen = names_typed(of, "--of"), names_typed(wrt, "--wrt") or None
+    asked, chosen = split_names(of, "--of"), split_names(wrt, "--wrt") or None
+    from kic.report.report import default_outputs, report_data
     from kic.report.report import report as account
-    from kic.report.report import report_data, usual
 
-    about = asked or usual(mechanism)
+    about = asked or default_outputs(mechanism)
     configuration = configuration_of(mechanism, given, near)
     if as_json:
         data = report_data(mechanism, configuration, about, order, chosen)

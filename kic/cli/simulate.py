@@ -9,13 +9,13 @@ import click
 from kic.cli import completion as completing
 from kic.cli.parsing import (
     configuration_of,
+    configuration_options,
     load_model,
     model_argument,
-    named_numbers,
     names_option,
-    names_typed,
-    plain_numbers,
-    posture_options,
+    parse_numbers,
+    parse_plain_numbers,
+    split_names,
     width,
 )
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@posture_options
+@configuration_options
 @click.option("--for", "duration", type=float, default=1.0, show_default=True, metavar="TIME",
               help="How long, in the model's unit of time.")  # fmt: skip
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
@@ -108,8 +108,8 @@ def simulate(
     mechanism = load_model(model)
     if not 0 < duration < float("inf"):
         raise InputError(f"--for takes a finite time larger than 0, got {duration:g}.")
-    names = names_typed(wrt, "--wrt") or None
-    asked = names_typed(of, "--of")
+    names = split_names(wrt, "--wrt") or None
+    asked = split_names(of, "--of")
     start = configuration_of(mechanism, given, near)
     coordinates = mechanism.coordinate_names if names is None else start.dynamics(wrt=names).coordinates
     motors = tuple(motor.name for motor in mechanism.motors)
@@ -120,11 +120,11 @@ def simulate(
             mechanism,
             start,
             np.linspace(0.0, duration, moments),
-            effort=plain_numbers("a coordinate", coordinates, efforts, "--effort"),
-            qd=named_numbers(mechanism, coordinates, rates, "--rate"),
+            effort=parse_plain_numbers("a coordinate", coordinates, efforts, "--effort"),
+            qd=parse_numbers(mechanism, coordinates, rates, "--rate"),
             wrt=names,
-            voltage=plain_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
-            current=plain_numbers("a motor", motors, currents, "--current") if currents else None,
+            voltage=parse_plain_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
+            current=parse_plain_numbers("a motor", motors, currents, "--current") if currents else None,
             contacts=contacts,
             on_change_point=on_change_point,
         )

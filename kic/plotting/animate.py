@@ -18,10 +18,10 @@ from kic.numerics.arguments import names_of
 from kic.numerics.arrays import reals
 from kic.numerics.optional import import_optional
 from kic.numerics.progress import Bar
-from kic.plotting.arrows import path
 from kic.plotting.canvas import NEEDED, Canvas, settle
-from kic.plotting.figures import BLUE, checked, style
-from kic.plotting.scene import FAN, Scene, evenly
+from kic.plotting.figures import BLUE, check_target, style
+from kic.plotting.overlays import curve_shapes
+from kic.plotting.scene import MEMBERS_MAX, Scene, evenly_spaced
 from kic.plotting.symbols import Shape, extent
 from kic.plotting.view import ViewName
 
@@ -55,7 +55,7 @@ class Animation:
         traces: dict[str, np.ndarray],
         progress: bool | None,
     ) -> None:
-        self.frames, self.t, self.fps = scene.few, t, fps
+        self.frames, self.t, self.fps = scene.shown, t, fps
         self._scene, self._traces, self._progress = scene, traces, progress
         self._gif: bytes | None = None
 
@@ -89,7 +89,7 @@ class Animation:
         MissingExtraError
             For mp4 where the program ffmpeg is not found.
         """
-        target, kind = checked(file, FORMATS, "An animation", dpi)
+        target, kind = check_target(file, FORMATS, "An animation", dpi)
         writers = import_optional("matplotlib.animation", "plot", NEEDED)
         if kind == "mp4" and not writers.FFMpegWriter.isAvailable():
             raise MissingExtraError(
@@ -131,7 +131,7 @@ class Animation:
         """Paper on which every frame has room, and what draws a member on it."""
         scene, canvas = self._scene, Canvas()
         low, high = scene.extent
-        some = evenly(len(self), FAN)
+        some = evenly_spaced(len(self), MEMBERS_MAX)
         over = np.zeros(2), np.zeros(2)
 
         def make(points: float) -> list[Shape]:
@@ -158,14 +158,14 @@ class Animation:
     def _curves(self, k: int) -> list[Shape]:
         """What points traced up to a frame."""
         view = self._scene.view
-        return [s for name, p in self._traces.items() for s in path(p[: k + 1], view, BLUE, name)]
+        return [s for name, p in self._traces.items() for s in curve_shapes(p[: k + 1], view, BLUE, name)]
 
     def _frame(self, canvas: Canvas, posture: Any, k: int) -> None:
         scene = self._scene
         canvas.clear()
         canvas.paint([*posture(k)[0], *self._curves(k)])
         canvas.triad(scene.view)
-        units = scene.drawing.units
+        units = scene.description.units
         canvas.bar(units.length)
         if self.t is not None:
             pt = 1 / canvas.points
@@ -241,8 +241,8 @@ def animate(
     frames, t = _frames(motion, fps, float(pace))
     scene = Scene(frames, view, most=_MOST)
     for name in (traced := names_of(trace, "trace")):
-        scene.drawing.part(name, "points", "bodies")
-    values = {name: np.stack([scene.few.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
+        scene.description.part(name, "points", "bodies")
+    values = {name: np.stack([scene.shown.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
     return Animation(scene, None if t is None else t[scene.members], fps, values, progress)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kic.numerics.optional import import_optional
-from kic.plotting.arrows import arrow
-from kic.plotting.figures import COLUMN, INK, new_figure, plain, style
+from kic.plotting.figures import COLUMN, INK, literal, new_figure, style
+from kic.plotting.overlays import arrow
 from kic.plotting.symbols import LINE, Shape, extent, rgba
 from kic.plotting.view import View
 
@@ -131,7 +131,7 @@ class Canvas:
             effects = import_optional("matplotlib.patheffects", "plot", NEEDED)
             given["path_effects"] = [effects.withStroke(linewidth=1.4, foreground="white", alpha=0.8)]
         with style():
-            self.made.append(self.axes.text(*at, plain(words), **given))
+            self.made.append(self.axes.text(*at, literal(words), **given))
 
     def bar(self, unit: str) -> None:
         """A scale bar at the lower right."""
@@ -186,7 +186,7 @@ def measure(words: str, size: float, italic: bool = False) -> np.ndarray:
         font = import_optional("matplotlib.font_manager", "plot", NEEDED)
         prop = font.FontProperties(size=size, style="italic" if italic else "normal")
         textpath = import_optional("matplotlib.textpath", "plot", NEEDED)
-        box = textpath.TextPath((0, 0), plain(words), prop=prop).get_extents()
+        box = textpath.TextPath((0, 0), literal(words), prop=prop).get_extents()
     return np.array([box.width + 1.5, 1.15 * size])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kic.plotting.symbols import Shape
 
 
-def layered(shapes: Sequence[Shape], slack: float) -> list[Shape]:
+def depth_sorted(shapes: Sequence[Shape], slack: float) -> list[Shape]:
     """Shapes in the order of painting, the furthest first, with keys that say so.
 
     A face that is long in the depth has no one depth: what overlaps it is painted before it where it lies

@@ -15,12 +15,12 @@ from kic.kinematics.products import form
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import broadcast_batches, real_trailing
 from kic.operational_space.ellipsoids import Ellipsoid
-from kic.plotting.arrows import Oval, Vectors, path, positive, scales_of
 from kic.plotting.canvas import Canvas, settle
+from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part
-from kic.plotting.labels import OccupancyGrid, labels_of, led, place
-from kic.plotting.scene import Scene, check_row
-from kic.plotting.sketch import Mark
+from kic.plotting.labels import OccupancyGrid, labels_of, leader_line, place_labels
+from kic.plotting.overlays import EllipsoidOverlay, VectorOverlay, check_scale, common_scales, curve_shapes
+from kic.plotting.scene import Scene, check_path_batch
 from kic.plotting.symbols import FINE, Shape, rgba
 from kic.plotting.view import ViewName
 
@@ -51,7 +51,7 @@ class MechanismPicture(Picture):
     def __init__(self, scene: Scene, canvas: Canvas, names: bool) -> None:
         super().__init__(canvas.figure, canvas.axes)
         self._scene, self._canvas, self._names = scene, canvas, names
-        self._added: list[Vectors | Oval] = []
+        self._added: list[VectorOverlay | EllipsoidOverlay] = []
         self._traces: dict[str, np.ndarray] = {}
         self.shapes: list[Shape] = []
         self.scales: dict[str, float] = {}
@@ -142,7 +142,7 @@ class MechanismPicture(Picture):
         found = [of] if isinstance(of, Wrench) else [of[name] for name in of]
         starts, vectors = [], []
         for wrench in found:
-            seen = self._scene.shown_at(wrench.name)
+            seen = self._scene.joint_positions(wrench.name)
             starts.append(self._drawn("forces", wrench.point) if seen is None else seen)
             force = wrench.force
             if view.flat:
@@ -203,10 +203,12 @@ class MechanismPicture(Picture):
             "inertia": f"/√{self._units.mass}",
             "acceleration": f"{speed}²",
         }[ellipsoid.kind]
-        at, given = self._places(name), positive(scale)
+        at, given = self._places(name), check_scale(scale)
         colour = {"velocity": GREEN, "force": BLUE, "acceleration": PURPLE}.get(ellipsoid.kind, VERMILION)
         for k in sorted({0, count - 1}):
-            self._added.append(Oval(ellipsoid.kind, unit, colour, at[k], centre[k], image[k], given))
+            self._added.append(
+                EllipsoidOverlay(ellipsoid.kind, unit, colour, at[k], centre[k], image[k], given)
+            )
         self._paint()
         return self
 
@@ -228,11 +230,11 @@ class MechanismPicture(Picture):
             Of one posture, a batch with several axes, or another mechanism's.
         """
         c = self._scene.configuration if along is None else along
-        if not isinstance(c, Configuration) or c._model.description != self._scene.drawing:
+        if not isinstance(c, Configuration) or c._model.description != self._scene.description:
             raise InputError(
-                f"trace() needs postures of '{self._scene.drawing.name}', got {short_repr(along)}."
+                f"trace() needs postures of '{self._scene.description.name}', got {short_repr(along)}."
             )
-        check_row(c.batch)
+        check_path_batch(c.batch)
         for name in self._named(of):
             self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
         self._paint()
@@ -240,9 +242,9 @@ class MechanismPicture(Picture):
 
     @property
     def _units(self) -> Any:
-        return self._scene.drawing.units
+        return self._scene.description.units
 
-    def _add(self, vectors: Vectors) -> Self:
+    def _add(self, vectors: VectorOverlay) -> Self:
         self._added.append(vectors)
         self._paint()
         return self
@@ -261,7 +263,7 @@ class MechanismPicture(Picture):
 
     def _named(self, of: str | Iterable[str] | None) -> tuple[str, ...]:
         """Points and bodies that are meant, each there."""
-        drawing = self._scene.drawing
+        drawing = self._scene.description
         if of is None:
             names = tuple(p.name for p in drawing.points if p.body != "ground")
             if not names:
@@ -274,7 +276,7 @@ class MechanismPicture(Picture):
     def _motion(self, of: str | Iterable[str] | None, order: int) -> tuple[tuple[str, ...], Coefficients]:
         """Names, and the coefficients of their x, y, z in the members that are drawn."""
         names = self._named(of)
-        return names, self._scene.few.coefficients([f"{n}.{x}" for n in names for x in _XYZ], order=order)
+        return names, self._scene.shown.coefficients([f"{n}.{x}" for n in names for x in _XYZ], order=order)
 
     def _everywhere(self, name: str) -> np.ndarray:
         """Places (B, 3) of a point or a body in all members, NaN in those without posture."""
@@ -291,11 +293,11 @@ class MechanismPicture(Picture):
     ) -> Self:
         starts = np.concatenate([self._places(name) for name in names])
         vectors = np.concatenate([values[:, 3 * k : 3 * k + 3] for k in range(len(names))])
-        return self._add(Vectors(*how, starts, vectors, positive(scale)))
+        return self._add(VectorOverlay(*how, starts, vectors, check_scale(scale)))
 
     def _applied(self, scale: float | None) -> Self:
         """Forces of the model, where they act."""
-        drawing = self._scene.drawing
+        drawing = self._scene.description
         if not drawing.forces:
             raise InputError(
                 f"'{drawing.name}' has no forces. Hand over joint_forces() of the posture to draw those."
@@ -303,28 +305,28 @@ class MechanismPicture(Picture):
         starts, vectors = [], []
         for force in drawing.forces:
             starts.append(self._places(force.point))
-            turn = self._scene.where[drawing.point(force.point).body][:, :3, :3]
+            turn = self._scene.displacements[drawing.point(force.point).body][:, :3, :3]
             f = np.broadcast_to(np.array(force.force, float), (len(turn), 3))
             vectors.append(np.einsum("nij,nj->ni", turn, f) if force.axes == "body" else f)
         return self._forces(starts, vectors, scale)
 
     def _forces(self, starts: list[np.ndarray], vectors: list[np.ndarray], scale: float | None) -> Self:
         places, forces = np.concatenate(starts), np.concatenate(vectors)
-        return self._add(Vectors("F =", self._units.force, BLUE, places, forces, positive(scale)))
+        return self._add(VectorOverlay("F =", self._units.force, BLUE, places, forces, check_scale(scale)))
 
     def _paint(self) -> None:
         scene, canvas = self._scene, self._canvas
         canvas.clear()
         low, high = scene.extent
         size = float((high - low).max()) or 1.0
-        kinds = scales_of(self._added, scene.view, size)
+        kinds = common_scales(self._added, scene.view, size)
         self.scales = {_KINDS.get(kind, f"{kind} ellipsoid"): scale for (kind, *_), scale in kinds.items()}
         canvas.reserve(len(kinds))
 
         def make(points: float) -> list[Shape]:
             shapes, marks, self._size = scene.shapes(points)
             self._marks = marks[0]
-            curves = [s for name, p in self._traces.items() for s in path(p, scene.view, BLUE, name)]
+            curves = [s for name, p in self._traces.items() for s in curve_shapes(p, scene.view, BLUE, name)]
             for one in self._added:
                 scale = kinds.get((one.kind, one.unit, one.colour), 0.0)
                 if scale > 0:
@@ -346,9 +348,9 @@ class MechanismPicture(Picture):
         labels = labels_of(self._marks, view, self._size, pt)
         low = np.array([canvas.left * pt + 2, canvas.foot * pt + 10])
         high = np.array([canvas.right * pt - 2, canvas.top * pt - 2])
-        middles = place(labels, OccupancyGrid(self.shapes, pt, low, high), low, high)
+        middles = place_labels(labels, OccupancyGrid(self.shapes, pt, low, high), low, high)
         for label, middle in zip(labels, middles, strict=True):
-            line = led(middle, label)
+            line = leader_line(middle, label)
             if line is not None:
                 canvas.paint([Shape(line / pt, None, rgba(INK, 0.4), FINE, False, (0.0,))], zorder=1.5)
             canvas.text(middle / pt, label.text, halo=True, style="italic" if label.italic else "normal")

@@ -22,7 +22,7 @@ COLUMN, PAGE = 3.5, 7.2
 # inches: a plot is at least so wide, for its words, and at most
 LEAST, MOST = 2.0, 40.0
 # dots an inch: what is finer than any press is a mistake
-FINEST = 2400
+DPI_MAX = 2400
 FORMATS = ("png", "svg", "pdf")
 STYLE = {
     "font.size": 8.0,
@@ -60,30 +60,30 @@ def new_figure(width: float = COLUMN, height: float = COLUMN) -> Any:
         return matplotlib_part("figure").Figure(figsize=(width, height), layout="constrained")
 
 
-def plain(text: str) -> str:
+def literal(text: str) -> str:
     r"""Return a text that Matplotlib shows letter by letter, neither as mathematics nor as a hidden label.
 
     Examples
     --------
-    >>> plain("$x^$"), plain("_A")
+    >>> literal("$x^$"), literal("_A")
     ('\\$x^\\$', ' _A')
     """
     # a label that starts with an underscore is left out of legends
     return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
-def labelled(name: str, unit: str | None) -> str:
+def axis_label(name: str, unit: str | None) -> str:
     """Return a name with its unit, if it has one, as a label.
 
     Examples
     --------
-    >>> labelled("tip.x", "m"), labelled("conditioning", "")
+    >>> axis_label("tip.x", "m"), axis_label("conditioning", "")
     ('tip.x (m)', 'conditioning')
     """
-    return plain(f"{name} ({unit})" if unit else name)
+    return literal(f"{name} ({unit})" if unit else name)
 
 
-def inches(width: Any) -> float:
+def check_width(width: Any) -> float:
     """A width that a user gave a plot: so narrow that its words find no room, or no number, is refused."""
     a = reals(width)
     if a is None or a.ndim or not LEAST <= a <= MOST:
@@ -93,7 +93,7 @@ def inches(width: Any) -> float:
     return float(a)
 
 
-def checked(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> tuple[Path, str]:
+def check_target(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> tuple[Path, str]:
     """Where something is saved, and as what, by the ending of the name; other endings are refused."""
     path = Path(file)
     kind = path.suffix.lower().removeprefix(".")
@@ -104,8 +104,8 @@ def checked(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> 
             formats=formats,
         )
     a = reals(dpi)
-    if a is None or a.ndim or not 0 < a <= FINEST:
-        raise InputError(f"Expected `dpi` to be dots an inch, at most {FINEST}, got {short_repr(dpi)}.")
+    if a is None or a.ndim or not 0 < a <= DPI_MAX:
+        raise InputError(f"Expected `dpi` to be dots an inch, at most {DPI_MAX}, got {short_repr(dpi)}.")
     return path, kind
 
 
@@ -143,7 +143,7 @@ class Picture:
         FileError
             If the file cannot be written; a file that was there stays as it was.
         """
-        path, kind = checked(file, FORMATS, "A picture", dpi)
+        path, kind = check_target(file, FORMATS, "A picture", dpi)
         data = self._bytes(kind, dpi)
         with atomic_write(path) as out:
             out.write(data)

@@ -38,7 +38,7 @@ class Slide:
     through: bool  # whether the guide goes on behind its foot
 
 
-class Sites:
+class JointPlacement:
     """Places and axes of all joints in the drawing, as they are to be shown.
 
     Attributes
@@ -54,8 +54,8 @@ class Sites:
     def __init__(
         self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray
     ) -> None:
-        self.drawing, self.size, self.down = model.description, size, down
-        joints = self.drawing.joints
+        self.description, self.size, self.down = model.description, size, down
+        joints = self.description.joints
         self.axes = {j.name: unit_of(j.axis) for j in joints if j.axis is not None}
         self.places = {
             j.name: np.array(j.at, float) for j in joints if j.at is not None and j.type != "prismatic"
@@ -81,12 +81,12 @@ class Sites:
             return []
         found = [
             (np.array(j.at, float), j.type in _ROTARY, j.type == "prismatic")
-            for j in self.drawing.joints
+            for j in self.description.joints
             if body in j.bodies and j is not but and j.at is not None and j.type not in ("free", "planar")
         ]
-        found += [(np.array(c.at, float), False, False) for c in self.drawing.contacts if body in c.bodies]
-        found += [(np.array(p.at, float), False, False) for p in self.drawing.points if p.body == body]
-        reference = next((b.reference for b in self.drawing.bodies if b.name == body), None)
+        found += [(np.array(c.at, float), False, False) for c in self.description.contacts if body in c.bodies]
+        found += [(np.array(p.at, float), False, False) for p in self.description.points if p.body == body]
+        reference = next((b.reference for b in self.description.bodies if b.name == body), None)
         if reference is not None:
             found.append((np.array(reference, float), False, False))
         return found
@@ -131,8 +131,8 @@ class Sites:
 
     def _spread(self) -> None:
         """Set revolutes that share a place apart along their axes, in the direction of their links."""
-        free = [j for j in self.drawing.joints if j.type in ("revolute", "cylindrical")]
-        fixed = {j.name: j for j in self.drawing.joints if j.name in self.places and j not in free}
+        free = [j for j in self.description.joints if j.type in ("revolute", "cylindrical")]
+        fixed = {j.name: j for j in self.description.joints if j.name in self.places and j not in free}
         done: set[str] = set()
         for joint in free:
             if joint.name in done:
@@ -191,8 +191,8 @@ class Sites:
             return []
         found = [
             self.places[j.name]
-            for j in self.drawing.joints
+            for j in self.description.joints
             if body in j.bodies and j.name not in but and j.name in self.places
         ]
-        found += [np.array(p.at, float) for p in self.drawing.points if p.body == body]
+        found += [np.array(p.at, float) for p in self.description.points if p.body == body]
         return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.plotting.canvas import SMALL, measure
-from kic.plotting.sketch import Mark
+from kic.plotting.diagram import Mark
 from kic.plotting.symbols import Shape, circle
 from kic.plotting.view import View
 
@@ -26,7 +26,7 @@ _SAME = 4.0  # points: bodies that are so near one another are not told apart th
 _MORE = 250  # of the places for a name so many are looked at closely
 _WAY = np.linspace(0.15, 0.85, 8)  # where a leader must be free
 # a name that had to go further than this is led back by a line
-LED = 9.0
+LEADER_MIN_PT = 9.0
 
 
 @dataclass(frozen=True)
@@ -149,15 +149,17 @@ def _rims(d: np.ndarray, width: float) -> list[np.ndarray]:
     return [across, -across]
 
 
-def led(middle: np.ndarray, label: Label) -> np.ndarray | None:
+def leader_line(middle: np.ndarray, label: Label) -> np.ndarray | None:
     """The line (2, 2) from a name that stands in the middle given to what it names, if that is far."""
     reach = np.clip(label.at - middle, -label.size / 2, label.size / 2)
     gaps = np.linalg.norm(label.at - middle - reach, axis=1)
     k = int(gaps.argmin())
-    return None if gaps[k] <= label.radius + LED else np.stack([middle + reach[k], label.at[k]])
+    return None if gaps[k] <= label.radius + LEADER_MIN_PT else np.stack([middle + reach[k], label.at[k]])
 
 
-def place(labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+def place_labels(
+    labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.ndarray
+) -> list[np.ndarray]:
     """Middles (2,) of names, in points: near, off the ink, within the corners, and never over one another.
 
     Parameters
@@ -200,7 +202,7 @@ def place(labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.nda
         k = int(best[cost.argmin()])
         lower, upper = np.vstack([lower, a[k]]), np.vstack([upper, b[k]])
         found.append(middles[k])
-        line = led(middles[k], label)
+        line = leader_line(middles[k], label)
         if line is not None:
             leaders = np.vstack([leaders, line[0] + _WAY[:, None] * (line[1] - line[0])])
     return found
@@ -237,6 +239,6 @@ def _leaders(
     own: np.ndarray, middles: np.ndarray, half: np.ndarray, away: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Samples (k, w, 2) of the lines that lead names back to places that are far, and which (k,) are that."""
-    far = np.flatnonzero(away > LED - _GAP)
+    far = np.flatnonzero(away > LEADER_MIN_PT - _GAP)
     start = middles[far] - np.clip(middles[far] - own[far], -half, half)
     return start[:, None] + _WAY[:, None] * (own[far] - start)[:, None], far

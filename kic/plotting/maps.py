@@ -15,11 +15,11 @@ from kic.plotting.figures import (
     ORANGE,
     VERMILION,
     Picture,
-    inches,
-    labelled,
+    axis_label,
+    check_width,
+    literal,
     matplotlib_part,
     new_figure,
-    plain,
     style,
 )
 
@@ -42,7 +42,7 @@ class Axis:
     @property
     def label(self) -> str:
         """What stands at it."""
-        return labelled(self.name, self.unit)
+        return axis_label(self.name, self.unit)
 
     @property
     def edges(self) -> np.ndarray:
@@ -91,9 +91,9 @@ def draw_map(
         handles = matplotlib_part("patches")
         lines = matplotlib_part("lines")
         same = x.unit == y.unit and x.unit != "rad"
-        figure = new_figure(inches(width), width * 0.95)
+        figure = new_figure(check_width(width), width * 0.95)
         axes = figure.add_subplot()
-        axes.set(xlabel=x.label, ylabel=y.label, title=plain(title))
+        axes.set(xlabel=x.label, ylabel=y.label, title=literal(title))
         # hatched first: cells that are reached cover it
         axes.patch.set(facecolor=GROUND, edgecolor=HATCH, hatch="/////", linewidth=0)
         legend: list[Any] = []
@@ -102,7 +102,7 @@ def draw_map(
                 handles.Patch(facecolor=GROUND, edgecolor=HATCH, hatch="/////", lw=0, label="not reached")
             )
         known = np.isfinite(values)
-        low, high, extend = colour_bounds(values[known], bounds)
+        low, high, extend = colour_limits(values[known], bounds)
         if (reached & ~known).any():
             _cells(axes, x, y, np.where(reached & ~known, 0.0, np.nan), cmap=_plain("#ffffff"))
             shade = {"facecolor": "#ffffff", "edgecolor": INK, "hatch": "....", "lw": 0}
@@ -119,12 +119,12 @@ def draw_map(
                 axes.contour(x.values, y.values, masked.T, levels, colors="white", linewidths=0.5, alpha=0.7)
                 bar.add_lines(levels, ["white"] * len(levels), [0.5] * len(levels))
         for (name, side), colour, dash in zip(singular.items(), CURVES, ("-", "--"), strict=False):
-            if crossing(side):
+            if has_both_signs(side):
                 masked = np.ma.masked_invalid(side)
                 axes.contour(
                     x.values, y.values, masked.T, [0.0], colors=colour, linewidths=1.6, linestyles=dash
                 )
-                legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=plain(name)))
+                legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=literal(name)))
         axes.set_xlim(np.sort(x.edges[[0, -1]]))
         axes.set_ylim(np.sort(y.edges[[0, -1]]))
         if same:
@@ -145,13 +145,13 @@ def draw_line(
 ) -> Picture:
     """A line over one axis (n,); what is not reached is hatched, and singular places are marked."""
     with style():
-        figure = new_figure(inches(width), width * 0.7)
+        figure = new_figure(check_width(width), width * 0.7)
         axes = figure.add_subplot()
-        axes.set(xlabel=x.label, ylabel=label, title=plain(title))
+        axes.set(xlabel=x.label, ylabel=label, title=literal(title))
         axes.plot(x.values, np.where(np.isfinite(values), values, np.nan), color=BLUE)
         legend = []
         edges = x.edges
-        for first, last in runs(~reached):
+        for first, last in true_runs(~reached):
             patch = axes.axvspan(
                 *np.sort(edges[[first, last]]), facecolor=GROUND, edgecolor=HATCH, hatch="/////", lw=0
             )
@@ -159,8 +159,8 @@ def draw_line(
             legend = [patch]
         for (name, side), colour, dash in zip(singular.items(), CURVES, ("-", "--"), strict=False):
             line = None
-            for place in zeros(x.values, side):
-                line = axes.axvline(place, color=colour, ls=dash, label=plain(name))
+            for place in zero_crossings(x.values, side):
+                line = axes.axvline(place, color=colour, ls=dash, label=literal(name))
             legend += [line] if line else []
         axes.set_xlim(np.sort(edges[[0, -1]]))
         if legend:
@@ -168,12 +168,12 @@ def draw_line(
     return Picture(figure, axes)
 
 
-def colour_bounds(known: np.ndarray, asked: tuple[float, float] | None) -> tuple[float, float, str]:
+def colour_limits(known: np.ndarray, asked: tuple[float, float] | None) -> tuple[float, float, str]:
     """Ends of the colours for values (k,), and at which of them values go beyond.
 
     Examples
     --------
-    >>> colour_bounds(np.array([0.0, 1.0, 2.0, 3.0]), None)
+    >>> colour_limits(np.array([0.0, 1.0, 2.0, 3.0]), None)
     (0.0, 3.0, 'neither')
     """
     if not known.size:
@@ -193,17 +193,17 @@ def colour_bounds(known: np.ndarray, asked: tuple[float, float] | None) -> tuple
     return low, high, "both" if below and above else "min" if below else "max" if above else "neither"
 
 
-def crossing(side: np.ndarray) -> bool:
+def has_both_signs(side: np.ndarray) -> bool:
     """Whether there are values of both signs."""
     return bool((side > 0).any() and (side < 0).any())
 
 
-def zeros(x: np.ndarray, side: np.ndarray) -> np.ndarray:
+def zero_crossings(x: np.ndarray, side: np.ndarray) -> np.ndarray:
     """Where a determinant (n,) over x (n,) vanishes: at a cell, or between neighbours of other signs.
 
     Examples
     --------
-    >>> zeros(np.array([0.0, 1.0, 2.0]), np.array([-1.0, 1.0, 3.0])).tolist()
+    >>> zero_crossings(np.array([0.0, 1.0, 2.0]), np.array([-1.0, 1.0, 3.0])).tolist()
     [0.5]
     """
     a, b = side[:-1], side[1:]
@@ -212,12 +212,12 @@ def zeros(x: np.ndarray, side: np.ndarray) -> np.ndarray:
     return np.sort(np.concatenate([between, x[side == 0]]))
 
 
-def runs(held: np.ndarray) -> list[tuple[int, int]]:
+def true_runs(held: np.ndarray) -> list[tuple[int, int]]:
     """First, and one past the last, of each run of true ones (n,).
 
     Examples
     --------
-    >>> runs(np.array([True, True, False, True]))
+    >>> true_runs(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]
     """
     change = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(int), [0]])))

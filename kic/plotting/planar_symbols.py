@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from kic.plotting.diagram import Mark
 from kic.plotting.figures import INK
-from kic.plotting.sketch import Mark
 from kic.plotting.symbols import (
     BOLD,
     DRIVEN,
@@ -18,9 +18,9 @@ from kic.plotting.symbols import (
     WHITE,
     Colour,
     Shape,
-    beside,
+    arrow_head,
     circle,
-    head,
+    perpendicular,
     rgba,
     tint,
     zigzag,
@@ -41,7 +41,7 @@ _CHAIN = 13.0  # points from dash to dash of a chain line
 _BAR = 0.52  # half width of a link in radii of a joint
 
 
-class FlatPen:
+class PlanarSymbols:
     """Draws marks as shapes in the plane.
 
     Parameters
@@ -160,12 +160,12 @@ class FlatPen:
 
     def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
         d = (b - a) / np.linalg.norm(b - a)
-        across = half * self.size * beside(d)
+        across = half * self.size * perpendicular(d)
         return np.stack([a + across, b + across, b - across, a - across])
 
     def _along(self, mark: Mark) -> np.ndarray:
-        assert mark.ways is not None  # for the type checker: sliding pairs have an axis
-        d = self.view.project(mark.ways[0])
+        assert mark.directions is not None  # for the type checker: sliding pairs have an axis
+        d = self.view.project(mark.directions[0])
         return d / np.linalg.norm(d)
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
@@ -174,8 +174,8 @@ class FlatPen:
         face = rgba(DRIVEN) if mark.driven else rgba(WHITE)
         self._put(mark, p[0] + r * circle(), _BODY, face, named=True, sub=_ON_BLOCK)
         if mark.driven:
-            assert mark.ways is not None  # for the type checker
-            self._turn(mark, p[0], float(np.sign(mark.ways[0] @ self.view.toward)), stand)
+            assert mark.directions is not None  # for the type checker
+            self._turn(mark, p[0], float(np.sign(mark.directions[0] @ self.view.toward)), stand)
 
     def _spherical(self, mark: Mark, p: np.ndarray) -> None:
         if mark.grounded:
@@ -194,7 +194,7 @@ class FlatPen:
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
         """A block; on ground it slides along a rail."""
         axis, r = self._along(mark), self.size
-        across = beside(axis)
+        across = perpendicular(axis)
         if mark.grounded:
             if across[1] > 1e-9 or (abs(across[1]) <= 1e-9 and across[0] < 0):
                 across = -across
@@ -214,7 +214,7 @@ class FlatPen:
     def _arrow(self, mark: Mark, line: np.ndarray) -> None:
         length = 1.5 * self.size
         colour = rgba(DRIVEN)
-        tip = head(line[-1], line[-1] - line[-2], length)
+        tip = arrow_head(line[-1], line[-1] - line[-2], length)
         self._put(mark, tip, _SIGN, colour, None, closed=True)
         self._put(
             mark,
@@ -261,7 +261,7 @@ class FlatPen:
                 stands = not any(_DOWN[0] @ d > _STANDS for d in taken)
                 self._stands[key] = _DOWN[0] if stands else _freest(_DOWN, taken, _FREE)
             down = self._stands[key]
-        across = beside(down)
+        across = perpendicular(down)
         foot = p + 2.6 * r * down
         corners = np.stack(
             [p + 0.7 * r * across, foot + 1.5 * r * across, foot - 1.5 * r * across, p - 0.7 * r * across]
@@ -279,7 +279,7 @@ class FlatPen:
         self, mark: Mark, middle: np.ndarray, down: np.ndarray, half: float, line: bool = True
     ) -> None:
         """Strokes below a line of ground."""
-        r, across = self.size, beside(down)
+        r, across = self.size, perpendicular(down)
         if line:
             ends = middle + np.outer([-half * r, half * r], across)
             self._put(mark, ends, _GROUND + 0.6, None, closed=False, width=BOLD)
@@ -330,7 +330,7 @@ class FlatPen:
         else:
             self._put(
                 mark,
-                p[0] + np.outer([-1.8 * self.size, 1.8 * self.size], beside(n)),
+                p[0] + np.outer([-1.8 * self.size, 1.8 * self.size], perpendicular(n)),
                 _JOINT,
                 None,
                 closed=False,

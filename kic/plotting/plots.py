@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.description import MechanismDescription
 from kic.errors import InputError
 from kic.kinematics.scales import effort_unit, rate_unit, row_unit
-from kic.plotting.figures import COLUMN, INK, Picture, inches, labelled, new_figure, plain, style
+from kic.plotting.figures import COLUMN, INK, Picture, axis_label, check_width, literal, new_figure, style
 
 # inches: a panel's height at least, that of a name at a line's end, and what stands below the lowest panel
 PANEL, NAME, FOOT = 1.15, 0.135, 0.45
@@ -42,7 +42,7 @@ class Panel:
     @property
     def label(self) -> str:
         """What stands at its axis."""
-        return labelled(self.what, self.unit)
+        return axis_label(self.what, self.unit)
 
 
 def by_unit(what: str, units: Sequence[str], names: Sequence[str], values: np.ndarray) -> list[Panel]:
@@ -110,7 +110,7 @@ def draw_plots(
         )
     heights = [max(PANEL, NAME * (len(panel.lines) + 1)) for panel in panels]
     with style():
-        figure = new_figure(inches(width), sum(heights) + FOOT)
+        figure = new_figure(check_width(width), sum(heights) + FOOT)
         figure.get_layout_engine().set(h_pad=0.02, hspace=0.02)
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         for axes, panel, height in zip(all_axes, panels, heights, strict=True):
@@ -119,24 +119,24 @@ def draw_plots(
                 axes.set_xlim(t[0], t[-1])
             for k, (name, y) in enumerate(panel.lines.items()):
                 dash = ("-", "--", ":", "-.")[k // 7 % 4]
-                axes.plot(t, np.where(np.isfinite(y), y, np.nan), dash, label=plain(name))
+                axes.plot(t, np.where(np.isfinite(y), y, np.nan), dash, label=literal(name))
             for when in marks:
                 axes.axvline(when, color=INK, lw=0.5, ls=(0, (2, 2)), zorder=0)
-            axes.set_ylim(*room(list(panel.lines.values())))
+            axes.set_ylim(*axis_limits(list(panel.lines.values())))
             axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-3, 4))
             _name_lines(axes, height)
-        all_axes[0].set_title(plain(title))
-        all_axes[-1].set_xlabel(labelled("t", unit))
+        all_axes[0].set_title(literal(title))
+        all_axes[-1].set_xlabel(axis_label("t", unit))
         figure.align_ylabels(all_axes)
     return Picture(figure, tuple(all_axes))
 
 
-def room(lines: Sequence[np.ndarray]) -> tuple[float, float]:
+def axis_limits(lines: Sequence[np.ndarray]) -> tuple[float, float]:
     """Ends of an axis that shows lines, with what stands still standing still: rounding is not blown up.
 
     Examples
     --------
-    >>> room([np.array([0.0, 1.0])])
+    >>> axis_limits([np.array([0.0, 1.0])])
     (-0.06, 1.06)
     """
     known = np.concatenate([y[np.isfinite(y)] for y in lines] or [np.zeros(0)])
@@ -152,12 +152,12 @@ def room(lines: Sequence[np.ndarray]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def spread_apart(places: np.ndarray, gap: float) -> np.ndarray:
+def separate(places: np.ndarray, gap: float) -> np.ndarray:
     """Places (n,) moved as little as may be so that they are a gap apart, within 0 to 1 as far as they fit.
 
     Examples
     --------
-    >>> spread_apart(np.array([0.5, 0.5]), 0.2).tolist()
+    >>> separate(np.array([0.5, 0.5]), 0.2).tolist()
     [0.4, 0.6]
     """
     order = np.argsort(places, kind="stable")
@@ -191,7 +191,7 @@ def _name_lines(axes: Any, height: float) -> None:
         y = np.asarray(line.get_ydata())
         known = y[np.isfinite(y)]
         ends.append((known[-1] - low) / (high - low) if known.size else 0.0)
-    for line, end, place in zip(lines, ends, spread_apart(np.array(ends), NAME / height), strict=True):
+    for line, end, place in zip(lines, ends, separate(np.array(ends), NAME / height), strict=True):
         axes.annotate(
             line.get_label(),
             (1.0, end),
@@ -271,7 +271,7 @@ def part_panels(
     return panels
 
 
-def one_line(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
+def course_index(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
     """Index of one course in a batch of courses (beside time).
 
     Raises

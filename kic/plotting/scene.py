@@ -12,15 +12,15 @@ from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
 from kic.errors import InputError
-from kic.plotting.joint_offsets import Sites
-from kic.plotting.planar_symbols import FlatPen
-from kic.plotting.sketch import Mark, Sketch, posed, travels
-from kic.plotting.solid_symbols import SolidPen
+from kic.plotting.diagram import KinematicDiagram, Mark, move_marks, slider_travel
+from kic.plotting.joint_offsets import JointPlacement
+from kic.plotting.planar_symbols import PlanarSymbols
+from kic.plotting.solid_symbols import SpatialSymbols
 from kic.plotting.symbols import TINTS, Shape
 from kic.plotting.view import ViewName, view_of
 
 # postures of a batch that are drawn at most
-FAN = 12
+MEMBERS_MAX = 12
 _FAINT = 0.72
 # radius of a joint in points where there is room, and where there is none: in the plane and in space, where
 # a joint has two sides
@@ -33,12 +33,12 @@ _SHARE = 0.26
 _FAINT_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "coil", "dashpot")
 
 
-def evenly(count: int, most: int) -> np.ndarray:
+def evenly_spaced(count: int, most: int) -> np.ndarray:
     """Places of so many, the first and the last among them, or of as many as there may be."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def check_row(batch: tuple[int, ...]) -> None:
+def check_path_batch(batch: tuple[int, ...]) -> None:
     """Refuse to trace what is no row of postures."""
     if len(batch) != 1:
         raise InputError(
@@ -49,7 +49,7 @@ def check_row(batch: tuple[int, ...]) -> None:
         )
 
 
-def ordered(drawing: MechanismDescription) -> dict[str, int]:
+def body_order(drawing: MechanismDescription) -> dict[str, int]:
     """Numbers of bodies that rise as they are listed, and by which neighbours get different tints."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]
     near: dict[str, set[str]] = {name: set() for name in names}
@@ -86,7 +86,7 @@ class Scene:
         Of a planar mechanism.
     """
 
-    def __init__(self, configuration: Configuration, view: ViewName | None, most: int = FAN) -> None:
+    def __init__(self, configuration: Configuration, view: ViewName | None, most: int = MEMBERS_MAX) -> None:
         self.configuration = configuration
         self.model = configuration._model
         self.model.require_real("A drawing", "Draw the posture without it.")
@@ -100,25 +100,25 @@ class Scene:
         self.members = good[
             np.unique(np.linspace(0, len(good) - 1, min(len(good), most)).round().astype(int))
         ]
-        self.drawing = self.model.description
+        self.description = self.model.description
         # indexing copies: kernels want the members one behind the other
-        self.few = Configuration(self.model, (len(self.members),), states[self.members])
-        self.where = self._displacements()
+        self.shown = Configuration(self.model, (len(self.members),), states[self.members])
+        self.displacements = self._displacements()
         self.normal = self.model.tree.planar_normal
         # where sliding pairs are does not depend on the size of symbols, nor do welds
-        self._sites = Sites(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
+        self._sites = JointPlacement(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
         self.anchors = self._anchors()
-        self.view = view_of(view, self.normal, np.array(self.drawing.gravity, float), self.anchors[0])
+        self.view = view_of(view, self.normal, np.array(self.description.gravity, float), self.anchors[0])
         self.down = self._down()
 
     def _displacements(self) -> dict[str, np.ndarray]:
         """Of every body, ground too, as matrices (n, 4, 4) for the members that are drawn."""
-        found = {body.name: self.few.displacement(body.name) for body in self.drawing.bodies}
+        found = {body.name: self.shown.displacement(body.name) for body in self.description.bodies}
         return {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4)), **found}
 
     def _anchors(self) -> np.ndarray:
         """Places (members, n, 3) of all joints, points and contacts."""
-        d = self.drawing
+        d = self.description
         held = [(body, j.at) for j in d.joints if j.at is not None for body in j.bodies]
         slides = self._sites.slides.values()
         held += [(body, tuple(s.place)) for s in slides for body in (s.guide, s.slider)]
@@ -128,26 +128,26 @@ class Scene:
         held += [(b.name, b.reference) for b in d.bodies if counts[b.name] < 2 and b.reference is not None]
         if not held:
             held = [(GROUND, (0.0, 0.0, 0.0))]
-        T = np.stack([self.where[body] for body, _ in held], axis=1)
+        T = np.stack([self.displacements[body] for body, _ in held], axis=1)
         p = np.array([at for _, at in held], dtype=float)
         return np.einsum("bnij,nj->bni", T[..., :3, :3], p) + T[..., :3, 3]
 
     def _down(self) -> np.ndarray:
         """Where ground is below spatial mechanisms; those that hang have it above."""
-        gravity = np.array(self.drawing.gravity, float)
+        gravity = np.array(self.description.gravity, float)
         k = int(np.argmax(np.abs(gravity))) if gravity.any() else 2
         down = -np.eye(3)[k]
         base = [
-            j.at for j in self.drawing.joints if GROUND in j.bodies and j.at is not None and j.type != "free"
+            j.at for j in self.description.joints if GROUND in j.bodies and j.at is not None and j.type != "free"
         ]
         if not base:
             return down
         height = (self.anchors - np.array(base, float).mean(axis=0)) @ -down
         return -down if height.max() + height.min() < -0.5 * np.ptp(height) else down
 
-    def shown_at(self, joint: str) -> np.ndarray | None:
+    def joint_positions(self, joint: str) -> np.ndarray | None:
         """Places (members, 3) at which a joint that was drawn without `at` is shown; None of all others."""
-        part = next((j for j in self.drawing.joints if j.name == joint), None)
+        part = next((j for j in self.description.joints if j.name == joint), None)
         if part is None or part.at is not None:
             return None
         slide = self._sites.slides.get(joint)
@@ -156,7 +156,9 @@ class Scene:
         )
         if slide is not None and slide.telescopic:
             ends.append((slide.guide, slide.foot))
-        found = [self.where[body][:, :3, :3] @ p + self.where[body][:, :3, 3] for body, p in ends]
+        found = [
+            self.displacements[body][:, :3, :3] @ p + self.displacements[body][:, :3, 3] for body, p in ends
+        ]
         return np.mean(found, axis=0)
 
     @property
@@ -174,7 +176,7 @@ class Scene:
         pairs = np.array(list(combinations(range(len(seen)), 2)), dtype=int).reshape(-1, 2)
         apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1) * points
         most, least = _ROOMY[not self.view.flat], _LEAST[not self.view.flat]
-        if len(self.drawing.joints) > 2 and not (apart > 2 * least).any():
+        if len(self.description.joints) > 2 and not (apart > 2 * least).any():
             return _CROWD * most / points  # all in one place, and set apart there
         apart = np.sort(apart[apart > 2 * least])  # what is nearer is not told apart anyhow
         room = float(apart[len(apart) // 30]) if len(apart) else np.inf
@@ -194,7 +196,7 @@ class Scene:
                 every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
             else:
                 clear = len(drawn) > 1 and self.view.flat  # faces let other postures through
-                every += [s.clear() for s in shapes] if clear else shapes
+                every += [s.translucent() for s in shapes] if clear else shapes
                 marks.append(there)
         return every, marks, size
 
@@ -202,13 +204,13 @@ class Scene:
         """What draws one member, by its place among them, with its marks; and the radius of joints."""
         size = self.radius(points)
         flat = self.normal if self.view.flat else None
-        sketch = Sketch(self.model, size, flat, self.down)
-        along = [travels(mark, self.where) for mark in sketch.marks]
-        order = ordered(self.drawing)
+        sketch = KinematicDiagram(self.model, size, flat, self.down)
+        along = [slider_travel(mark, self.displacements) for mark in sketch.marks]
+        order = body_order(self.description)
         pen = (
-            FlatPen(self.view, size, points, order)
+            PlanarSymbols(self.view, size, points, order)
             if self.view.flat
-            else SolidPen(self.view, size, points, order, self.down)
+            else SpatialSymbols(self.view, size, points, order, self.down)
         )
 
         def posture(k: int) -> tuple[list[Shape], list[Mark]]:
@@ -216,7 +218,7 @@ class Scene:
                 mark if s is None else replace(mark, travel=(float(s.min() - s[k]), float(s.max() - s[k])))
                 for mark, s in zip(sketch.marks, along, strict=True)
             ]
-            there = posed(marks, {body: T[k] for body, T in self.where.items()})
+            there = move_marks(marks, {body: T[k] for body, T in self.displacements.items()})
             return sorted(pen.draw(there), key=lambda s: s.key), there
 
         return posture, size

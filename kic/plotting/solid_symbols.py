@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from kic.plotting.depth_sort import layered
+from kic.plotting.depth_sort import depth_sorted
+from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION
 from kic.plotting.link_shapes import hull
-from kic.plotting.sketch import Mark
 from kic.plotting.symbols import (
     BOLD,
     DRIVEN,
@@ -22,10 +22,10 @@ from kic.plotting.symbols import (
     WHITE,
     Colour,
     Shape,
-    beside,
+    arrow_head,
     circle,
-    frame_about,
-    head,
+    perpendicular,
+    perpendicular_axes,
     rgba,
     tint,
     zigzag,
@@ -119,7 +119,7 @@ class SolidBrush:
             self._put(mark, flat[0] + radius * circle(24), float(near.max()), colour, width=FINE)
             return
         along = d / length
-        across = radius * beside(along)
+        across = radius * perpendicular(along)
         pieces = int(np.clip(np.ceil(length / (3 * self.size)), 1, _PIECES))
         t = np.linspace(0, 1, pieces + 1)
         over = 0.02 * length / pieces * along
@@ -167,7 +167,7 @@ class SolidBrush:
         named: bool = True,
     ) -> None:
         r = self.size
-        one, two = frame_about(axis)
+        one, two = perpendicular_axes(axis)
         ring = radius * r * circle(40) @ np.stack([one, two])
         ends = [centre - half * r * axis, centre + half * r * axis]
         if axis @ self.view.toward < 0:
@@ -209,7 +209,7 @@ class SolidBrush:
         foot = p + (1.3 if upright else reach) * r * down
         if not upright:
             self._bar(mark, p, foot, 0.5, rgba(STEEL))
-        one, two = frame_about(down)
+        one, two = perpendicular_axes(down)
         plate = foot + 1.9 * r * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
         depth = float(self.view.depth(foot)) - 1.5 * r
         self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
@@ -229,7 +229,7 @@ _BAR = 0.42
 _OPEN = 0.35
 
 
-class SolidPen(SolidBrush):
+class SpatialSymbols(SolidBrush):
     """Draws marks as shapes seen from one side, the furthest first; see `SolidBrush`."""
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
@@ -237,7 +237,7 @@ class SolidPen(SolidBrush):
         self._shapes = []
         for mark in marks:
             getattr(self, f"_{mark.kind}", self._nothing)(mark, mark.places)
-        return layered(self._shapes, 0.3 * self.size)
+        return depth_sorted(self._shapes, 0.3 * self.size)
 
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:
         """Marks that have no sign of their own."""
@@ -254,7 +254,7 @@ class SolidPen(SolidBrush):
             self._ball(mark, end, 0.65)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
+        axis = mark.directions[0]  # type: ignore[index]
         reach = float((p[1] - p[0]) @ axis)
         end = reach + np.copysign(4 * self.size, reach)
         start = -end if mark.sizes[0] else 0.0
@@ -271,7 +271,7 @@ class SolidPen(SolidBrush):
         colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark)
         self._bar(mark, start, middle, 0.75, colour)
         near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
-        one, two = frame_about(u)
+        one, two = perpendicular_axes(u)
         ring = 0.75 * self.size * circle(32) @ np.stack([one, two])
         for end in (far, near):
             depth = float(self.view.depth(end))
@@ -317,7 +317,7 @@ class SolidPen(SolidBrush):
                 )
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
+        axis = mark.directions[0]  # type: ignore[index]
         if mark.grounded:
             self._pedestal(mark, p[0], axis)
         self._centre_line(mark, p[0], axis)
@@ -343,7 +343,7 @@ class SolidPen(SolidBrush):
         # seen from its side the circle would be a line, which is no turn
         open_ = float(axis @ self.view.toward)
         open_ = np.copysign(max(abs(open_), _OPEN), open_)
-        turn = np.stack([-beside(along), open_ * along])
+        turn = np.stack([-perpendicular(along), open_ * along])
         centre = p + side * 2.0 * r * axis
         middle, depth = self.view.project(centre), float(self.view.depth(centre))
         # open to the front, for its colour is that of the joint; half of it is behind what the axis leads to
@@ -351,10 +351,10 @@ class SolidPen(SolidBrush):
             flat = middle + 1.6 * r * circle(24, start, span) @ turn
             self._put(mark, flat, depth + near, None, rgba(DRIVEN), LINE + 0.1, False)
         tip = middle + 1.6 * r * circle(2, np.pi + 0.8, 0.35) @ turn
-        self._put(mark, head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
+        self._put(mark, arrow_head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
+        axis = mark.directions[0]  # type: ignore[index]
         if mark.grounded:
             self._pedestal(mark, p[0], axis)
         self._bar(mark, p[0] - 3.2 * self.size * axis, p[0] + 3.2 * self.size * axis, 0.4, rgba(STEEL))
@@ -371,7 +371,7 @@ class SolidPen(SolidBrush):
         """A cross of two pins."""
         if mark.grounded:
             self._pedestal(mark, p[0], None)
-        ways = mark.ways
+        ways = mark.directions
         colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
         for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
@@ -382,8 +382,8 @@ class SolidPen(SolidBrush):
         self._box(mark, p[0], np.eye(3), np.full(3, 0.55), rgba(INK, 0.3))
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
-        one, two = frame_about(axis)
+        axis = mark.directions[0]  # type: ignore[index]
+        one, two = perpendicular_axes(axis)
         r = self.size
         if mark.grounded:
             ends = p[0] + np.outer([-6 * r, 6 * r], axis)
@@ -401,7 +401,7 @@ class SolidPen(SolidBrush):
             depth = float(self.view.depth(p[0])) + 2 * r
             flat = self.view.project(line)
             self._put(mark, flat, depth, None, rgba(DRIVEN), LINE + 0.1, False)
-            self._put(mark, head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
+            self._put(mark, arrow_head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
 
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
         """Ground at the end of a spring or a rod: it stands away from the other end."""
@@ -423,7 +423,7 @@ class SolidPen(SolidBrush):
         self._bar(mark, p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0]), 0.7, rgba(FLOOR))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        one, two = frame_about(mark.ways[0])  # type: ignore[index]
+        one, two = perpendicular_axes(mark.directions[0])  # type: ignore[index]
         ring = p[0] + mark.sizes[0] * circle(96) @ np.stack([one, two])
         self._face(mark, ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
 
@@ -431,7 +431,7 @@ class SolidPen(SolidBrush):
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
         u = d / between
-        v = np.cross(mark.ways[0], u)  # type: ignore[index]
+        v = np.cross(mark.directions[0], u)  # type: ignore[index]
         sine = np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1)
         for side in (1, -1):
             n = sine * u + side * np.sqrt(1 - sine**2) * v
@@ -451,8 +451,8 @@ class SolidPen(SolidBrush):
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Where bodies touch: the tangent plane, hatched where it is ground."""
-        normal = mark.ways[0]  # type: ignore[index]
-        one, two = frame_about(normal)
+        normal = mark.directions[0]  # type: ignore[index]
+        one, two = perpendicular_axes(normal)
         side = 1.7 * self.size
         plane = p[0] + side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
         depth = float(self.view.depth(p[0]))
@@ -475,7 +475,7 @@ class SolidPen(SolidBrush):
         """The axes of a tool."""
         depth = float(self.view.depth(p[0])) + 1.3 * self.size
         start = self.view.project(p[0])
-        for axis, colour in zip(mark.ways, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
+        for axis, colour in zip(mark.directions, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
             d = 4.0 * self.size * self.view.project(axis)
             length = float(np.linalg.norm(d))
             if length > 0.8 * self.size:
@@ -488,4 +488,4 @@ class SolidPen(SolidBrush):
                     BOLD,
                     False,
                 )
-                self._put(mark, head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)
+                self._put(mark, arrow_head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)

@@ -64,7 +64,7 @@ class Shape:
     name: str = ""
     plane: tuple[float, float, float] | None = None
 
-    def clear(self) -> Shape:
+    def translucent(self) -> Shape:
         """The same, where it is a face as one to be looked through."""
         if self.of == "plate" and self.closed and self.face:
             return replace(self, face=(*self.face[:3], _CLEAR))
@@ -88,7 +88,7 @@ def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.n
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def beside(d: np.ndarray) -> np.ndarray:
+def perpendicular(d: np.ndarray) -> np.ndarray:
     """A plane direction turned to the left."""
     return np.array([-d[1], d[0]])
 
@@ -99,7 +99,7 @@ def zigzag(a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
     length = float(np.linalg.norm(d))
     if length == 0:
         return np.stack([a, b])
-    along, across = d / length, beside(d / length)
+    along, across = d / length, perpendicular(d / length)
     lead = min(0.2 * length, 2 * half)
     turns = int(np.clip(round((length - 2 * lead) / (1.6 * half)), 4, 24))
     x = np.linspace(lead, length - lead, 2 * turns + 2)
@@ -109,16 +109,16 @@ def zigzag(a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
     return np.concatenate([[a], inner, [b]])
 
 
-def head(tip: np.ndarray, along: np.ndarray, length: float) -> np.ndarray:
+def arrow_head(tip: np.ndarray, along: np.ndarray, length: float) -> np.ndarray:
     """An arrow head (4, 2) that ends at a tip."""
     size = float(np.linalg.norm(along))
     along = along / size if size else np.array([1.0, 0.0])
-    across = 0.38 * length * beside(along)
+    across = 0.38 * length * perpendicular(along)
     back = tip - length * along
     return np.stack([tip, back + across, back + 0.25 * length * along, back - across])
 
 
-def frame_about(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def perpendicular_axes(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two unit vectors (3,) across an axis."""
     one = np.eye(3)[np.argmin(np.abs(axis))]
     one = one - (one @ axis) * axis

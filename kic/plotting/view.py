@@ -12,7 +12,7 @@ from kic.errors import InputError, short_repr
 from kic.numerics.arrays import reals
 
 # azimuth and elevation in degrees, as of a camera that stands so around the vertical
-NAMED = {"top": (-90.0, 90.0), "front": (-90.0, 0.0), "side": (0.0, 0.0)}
+NAMED_VIEWS = {"top": (-90.0, 90.0), "front": (-90.0, 0.0), "side": (0.0, 0.0)}
 # tried in this order where nothing is asked for; a later one must show clearly more to be taken
 _TRIED = [(az, el) for el in (24.0, 32.0, 14.0) for az in (-60.0, -40.0, -125.0, -75.0, -25.0, 35.0, 125.0)]
 _CLEARLY = 1.12
@@ -83,13 +83,13 @@ def view_of(
     if asked is None:
         return _best(vertical, places)
     if isinstance(asked, str):
-        if asked not in NAMED:
+        if asked not in NAMED_VIEWS:
             raise InputError(
-                f"Expected `view` to be one of {', '.join(map(repr, NAMED))}, or (azimuth, elevation) in "
+                f"Expected `view` to be one of {', '.join(map(repr, NAMED_VIEWS))}, or (azimuth, elevation) in "
                 f"degrees, got {asked!r}.",
-                views=tuple(NAMED),
+                views=tuple(NAMED_VIEWS),
             )
-        angles = NAMED[asked]
+        angles = NAMED_VIEWS[asked]
     else:
         pair = reals(asked)
         if pair is None or pair.shape != (2,) or not np.isfinite(pair).all():

@@ -13,8 +13,8 @@ from kic.configuration import Configuration
 from kic.display import Table, html
 from kic.io.toml import written
 from kic.mechanism import Mechanism
-from kic.report.plots import Plot, conditions, curves, over
-from kic.report.ranges import Range, moved_alone
+from kic.report.plots import Plot, closure_condition_plots, coordinate_plots, point_curves
+from kic.report.ranges import CoordinateRange, coordinate_ranges
 from kic.report.report import report, summary
 
 # what white becomes on a dark page: the page's own paper, as page.css has it
@@ -26,7 +26,7 @@ _PALE, _GREY = 0.75, 0.15
 _SEEN = 0.58
 
 
-def inline(svg: str, prefix: str, alt: str) -> str:
+def inline_svg(svg: str, prefix: str, alt: str) -> str:
     """An SVG element to stand beside others in a page.
 
     Parameters
@@ -46,27 +46,29 @@ def inline(svg: str, prefix: str, alt: str) -> str:
 
     Examples
     --------
-    >>> from kic.report.page import inline
-    >>> inline('<svg><path id="a" style="stroke: #0072b2"/></svg>', "p", "A line.")[:44]
+    >>> from kic.report.page import inline_svg
+    >>> inline_svg('<svg><path id="a" style="stroke: #0072b2"/></svg>', "p", "A line.")[:44]
     '<svg role="img" aria-label="A line."><path i'
     """
     svg = re.sub(r"<metadata>[\s\S]*?</metadata>|<!--[\s\S]*?-->", "", svg)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'(\bhref="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    svg = _COLOUR.sub(lambda found: f"{found[0]}; {found[1]}: light-dark({found[2]}, {dark(found[2])})", svg)
+    svg = _COLOUR.sub(
+        lambda found: f"{found[0]}; {found[1]}: light-dark({found[2]}, {dark_colour(found[2])})", svg
+    )
     svg = re.sub(r"\n\s*\n+", "\n", svg)
     # the words may hold backslashes, which a replacement given as text would read as groups
     opening = f'<svg role="img" aria-label="{escape(alt, quote=True)}"'
     return re.sub(r"<svg\b", lambda _: opening, svg, count=1).strip()
 
 
-def dark(colour: str) -> str:
+def dark_colour(colour: str) -> str:
     """The colour that stands for another on a dark page: ink and tints change sides, others grow lighter.
 
     Examples
     --------
-    >>> from kic.report.page import dark
-    >>> dark("#ffffff"), dark("#1a1a1a")
+    >>> from kic.report.page import dark_colour
+    >>> dark_colour("#ffffff"), dark_colour("#1a1a1a")
     ('#17191b', '#d1d1d1')
     """
     r, g, b = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
@@ -150,7 +152,7 @@ def report_page(
     names = [of] if isinstance(of, str) else list(of)
     rows = list(configuration.coefficients(names, 1).rows) if names else []
     sections = [_drawing(configuration), ("About", _tables(prose[1]))]
-    pictured = {"Mobility": conditions(mechanism, configuration)}
+    pictured = {"Mobility": closure_condition_plots(mechanism, configuration)}
     gap = (
         "The gap between conditions that count and those that follow says how sure the number of freedoms is."
     )
@@ -229,7 +231,7 @@ def _drawing(configuration: Configuration) -> tuple[str, str]:
 def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, str]]:
     """One coordinate at a time, and where points go."""
     mechanism = _mechanism(configuration)
-    spans = moved_alone(mechanism, configuration)
+    spans = coordinate_ranges(mechanism, configuration)
     if not spans:
         return []
     if rows and len(spans) > MOVED:
@@ -244,17 +246,17 @@ def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, st
     ]
     for k, span in enumerate(shown):
         ends = "" if span.whole else _ends(span)
-        figures = _figures(over(span, rows, mechanism), f"move-{k}")
+        figures = _figures(coordinate_plots(span, rows, mechanism), f"move-{k}")
         parts.append(
             f"<h3>Moving {escape(span.name)}</h3>{ends}{figures or '<p>Nothing that is asked changes.</p>'}"
         )
     sections = [("One coordinate at a time", "\n".join(parts))]
-    drawn = _figures(curves(mechanism, shown, rows), "curve", "plots curves")
+    drawn = _figures(point_curves(mechanism, shown, rows), "curve", "plots curves")
     said = "<p>The ways of the points asked about in these motions, in equal scales.</p>"
     return sections + [("Where points go", said + drawn)] * bool(drawn)
 
 
-def _ends(span: Range) -> str:
+def _ends(span: CoordinateRange) -> str:
     """Where a coordinate can go no further."""
     factor, unit = (degrees(1.0), "°") if span.unit == "rad" else (1.0, f" {span.unit}")
     step = span.values[1] - span.values[0]
@@ -289,7 +291,7 @@ def _figures(plots: Sequence[Plot], prefix: str, kind: str = "plots") -> str:
 def _figure(plot: Plot, prefix: str, kind: str = "") -> str:
     """A figure with its caption; what it shows is said for those who do not see it."""
     named = f' class="{kind}"' if kind else ""
-    svg = inline(plot.picture.svg(), prefix, plot.alt)
+    svg = inline_svg(plot.picture.svg(), prefix, plot.alt)
     return f"<figure{named}><figcaption>{escape(plot.caption)}</figcaption>{svg}</figure>"
 
 

@@ -14,8 +14,8 @@ from kic.display import largest_of
 from kic.errors import KicError
 from kic.kinematics.scales import row_unit
 from kic.mechanism import Mechanism
-from kic.plotting.figures import INK, Picture, labelled, new_figure, plain, style
-from kic.report.ranges import Range
+from kic.plotting.figures import INK, Picture, axis_label, literal, new_figure, style
+from kic.report.ranges import CoordinateRange
 
 # inches: three panels stand beside each other on a page
 PANEL, SQUARE = (3.15, 2.0), (4.0, 3.6)
@@ -42,12 +42,12 @@ class Plot:
     alt: str
 
 
-def over(span: Range, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
+def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
     """What is asked, effective inertias and the holding effort, as they change while one coordinate moves.
 
     Parameters
     ----------
-    span : Range
+    span : CoordinateRange
         The coordinate and its postures.
     rows : sequence of str
         Rows of dependents; those without a value are passed over.
@@ -80,7 +80,11 @@ def over(span: Range, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
 
 
 def _grouped(
-    span: Range, lines: dict[str, np.ndarray], units: dict[str, str], what: str, from_zero: bool = False
+    span: CoordinateRange,
+    lines: dict[str, np.ndarray],
+    units: dict[str, str],
+    what: str,
+    from_zero: bool = False,
 ) -> list[Plot]:
     """One panel for each unit among the lines that change; of many lines those that change most.
 
@@ -124,7 +128,9 @@ def _axes() -> tuple[Any, Any]:
     return figure, axes
 
 
-def _panel(span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from_zero: bool = False) -> Plot:
+def _panel(
+    span: CoordinateRange, lines: dict[str, np.ndarray], unit: str, what: str, from_zero: bool = False
+) -> Plot:
     """Lines over the coordinate, with a dot at the posture."""
     factor, sign = (np.degrees(1.0), "°") if span.unit == "rad" else (1.0, f" {span.unit}")
     x = factor * span.values
@@ -132,11 +138,11 @@ def _panel(span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from
         figure, axes = _axes()
         axes.axvline(x[span.here], color=INK, linewidth=0.6, alpha=0.4)
         for k, (name, y) in enumerate(lines.items()):
-            (line,) = axes.plot(x, y, label=plain(name), linestyle=DASHES[k % len(DASHES)])
+            (line,) = axes.plot(x, y, label=literal(name), linestyle=DASHES[k % len(DASHES)])
             axes.plot(x[span.here], y[span.here], "o", color=line.get_color(), markersize=3.5)
         if len(lines) > 1:
             axes.legend(fontsize=7, handlelength=2.2, loc="best")
-        axes.set_xlabel(labelled(span.name, sign.strip()))
+        axes.set_xlabel(axis_label(span.name, sign.strip()))
         axes.ticklabel_format(axis="y", scilimits=(-3, 4), useOffset=False)
         axes.margins(x=0.02)
         if span.unit == "rad":
@@ -149,7 +155,7 @@ def _panel(span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from
     return Plot(Picture(figure, axes), caption, f"{alt}.")
 
 
-def _degrees(span: Range) -> Any:
+def _degrees(span: CoordinateRange) -> Any:
     """Ticks at angles that people know."""
     from matplotlib.ticker import MultipleLocator
 
@@ -171,14 +177,14 @@ def _frame(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
     return bool(low > finite.min() or high < finite.max())
 
 
-def curves(mechanism: Mechanism, spans: Sequence[Range], names: Sequence[str]) -> list[Plot]:
+def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: Sequence[str]) -> list[Plot]:
     """Where points go while each coordinate moves alone: of one freedom, the coupler curve.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism.
-    spans : sequence of Range
+    spans : sequence of CoordinateRange
         Coordinates and their postures.
     names : sequence of str
         Names or rows of dependents; points among them are drawn.
@@ -220,11 +226,11 @@ def _curve(
     with style():
         axes = figure.add_subplot()
         for k, (q, way) in enumerate(ways.items()):
-            axes.plot(way[:, a], way[:, b], label=plain(f"moving {q}"), linestyle=DASHES[k % len(DASHES)])
+            axes.plot(way[:, a], way[:, b], label=literal(f"moving {q}"), linestyle=DASHES[k % len(DASHES)])
         axes.plot(here[a], here[b], "o", color=INK, markersize=4, zorder=5)
         axes.set_aspect("equal", "datalim")
-        axes.set_xlabel(labelled(f"{name}.{'xyz'[a]}", unit))
-        axes.set_ylabel(labelled(f"{name}.{'xyz'[b]}", unit))
+        axes.set_xlabel(axis_label(f"{name}.{'xyz'[a]}", unit))
+        axes.set_ylabel(axis_label(f"{name}.{'xyz'[b]}", unit))
         axes.margins(0.08)
         axes.spines[["top", "right"]].set_visible(False)
         if len(ways) > 1:
@@ -242,7 +248,7 @@ def _span(y: np.ndarray) -> str:
     return f"{np.nanmin(y):.4g} to {np.nanmax(y):.4g}"
 
 
-def conditions(mechanism: Mechanism, configuration: Configuration) -> list[Plot]:
+def closure_condition_plots(mechanism: Mechanism, configuration: Configuration) -> list[Plot]:
     """What every closure condition adds to those before it; none for an open chain.
 
     Parameters

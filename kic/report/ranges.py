@@ -18,7 +18,7 @@ STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Range:
+class CoordinateRange:
     """One coordinate moved alone, the others staying as they are.
 
     Attributes
@@ -53,7 +53,7 @@ class Range:
         return bool(self.configuration.ok.all())
 
 
-def moved_alone(mechanism: Mechanism, configuration: Configuration) -> list[Range]:
+def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> list[CoordinateRange]:
     """Every coordinate of a mechanism moved alone about a posture.
 
     Parameters
@@ -65,16 +65,16 @@ def moved_alone(mechanism: Mechanism, configuration: Configuration) -> list[Rang
 
     Returns
     -------
-    list of Range
+    list of CoordinateRange
         One for each coordinate. Of a mechanism with loops none where a coordinate has no value, as that of a
         ball; paths there end where the loops can go no further on their branch.
 
     Examples
     --------
     >>> import kic
-    >>> from kic.report.ranges import moved_alone
+    >>> from kic.report.ranges import coordinate_ranges
     >>> m = kic.load("four-bar")
-    >>> turn = moved_alone(m, m.at())[0]
+    >>> turn = coordinate_ranges(m, m.at())[0]
     >>> turn.name, turn.whole
     ('A', True)
     """
@@ -88,7 +88,9 @@ def moved_alone(mechanism: Mechanism, configuration: Configuration) -> list[Rang
         steps = half * np.linspace(-1, 1, 2 * STEPS + 1)
         way = np.tile(start, (len(steps), 1))
         way[:, k] += steps
-        found.append(Range(name, units[name], way[:, k].copy(), _led(mechanism, configuration, way)))
+        found.append(
+            CoordinateRange(name, units[name], way[:, k].copy(), _led(mechanism, configuration, way))
+        )
     return found
 
 

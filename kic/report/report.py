@@ -1,4 +1,4 @@
-"""A labelled account of a mechanism in one posture: for people a `Sheet`, for scripts a dict."""
+"""A axis_label account of a mechanism in one posture: for people a `Sheet`, for scripts a dict."""
 
 from __future__ import annotations
 
@@ -406,9 +406,9 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.dof, "freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    for kind in ("points", "couplings", "rods", "contacts", "motors"):
+    for kind in ("points", "couplings", "fixed_distances", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
-            counts.append(_count(len(parts), "fixed distance" if kind == "rods" else kind[:-1]))
+            counts.append(_count(len(parts), kind[:-1].replace("_", " ")))
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
@@ -431,7 +431,7 @@ def _names(of: str | Sequence[str]) -> list[str]:
     return list(dict.fromkeys([of] if isinstance(of, str) else of))
 
 
-def usual(mechanism: Mechanism) -> tuple[str, ...]:
+def default_outputs(mechanism: Mechanism) -> tuple[str, ...]:
     """What is asked where nothing is named: the last point that moves, else the last body.
 
     Points that only hold a spring come last; a body without reference point is asked for its turning.

@@ -9,7 +9,7 @@ import numpy as np
 
 from kic.errors import InputError, short_repr
 from kic.numerics.arrays import LARGEST, reals
-from kic.plotting.symbols import Colour, Shape, circle, head, rgba
+from kic.plotting.symbols import Colour, Shape, arrow_head, circle, rgba
 from kic.plotting.view import View
 
 # the longest vector of a kind is so long, as a share of the drawing
@@ -20,8 +20,8 @@ _ROUND = 72
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """Vectors of one kind at places, (n, 3) each, of every member that is drawn."""
+class VectorOverlay:
+    """VectorOverlay of one kind at places, (n, 3) each, of every member that is drawn."""
 
     kind: str
     unit: str
@@ -60,12 +60,12 @@ def arrow(
     shaft = np.stack([start, start + d * (1 - 0.7 * size / length)])
     return [
         Shape(shaft, None, colour, width, False, _FRONT, of),
-        Shape(head(start + d, d, size), colour, None, 0.0, True, _FRONT, of),
+        Shape(arrow_head(start + d, d, size), colour, None, 0.0, True, _FRONT, of),
     ]
 
 
 @dataclass(frozen=True)
-class Oval:
+class EllipsoidOverlay:
     """An ellipsoid (x − c)ᵀE⁻¹(x − c) ≤ 1 at a place, given as an image (3, k) of the unit ball."""
 
     kind: str
@@ -95,7 +95,7 @@ class Oval:
         return made
 
 
-def positive(scale: float | None) -> float | None:
+def check_scale(scale: float | None) -> float | None:
     """A scale that is given, checked."""
     if scale is None:
         return None
@@ -105,8 +105,8 @@ def positive(scale: float | None) -> float | None:
     return float(a)
 
 
-def scales_of(
-    added: Sequence[Vectors | Oval], view: View, extent: float
+def common_scales(
+    added: Sequence[VectorOverlay | EllipsoidOverlay], view: View, extent: float
 ) -> dict[tuple[str, str, str], float]:
     """One scale for all of a kind, unit and colour: the last that was given, or one with which all fit."""
     found: dict[tuple[str, str, str], float] = {}
@@ -117,7 +117,7 @@ def scales_of(
     return found | {(one.kind, one.unit, one.colour): one.given for one in added if one.given is not None}
 
 
-def path(places: np.ndarray, view: View, colour: str, name: str) -> list[Shape]:
+def curve_shapes(places: np.ndarray, view: View, colour: str, name: str) -> list[Shape]:
     """A curve through places (n, 3), broken where they are NaN."""
     made, run = [], list[np.ndarray]()
     for p in [*view.project(places), np.full(2, np.nan)]:
