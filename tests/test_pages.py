@@ -204,18 +204,18 @@ def test_ranges_are_postures_of_one_coordinate() -> None:
     start = {q: float(c.value(q)) for q in m.coordinate_names}
     for span in coordinate_ranges(m, c)[:2]:
         ok = span.configuration.ok
-        assert ok[span.here]
-        assert not span.whole
+        assert ok[span.index]
+        assert not span.complete
         for name, value in start.items():
             expected = span.values if name == span.name else value
             assert np.abs(span.configuration.value(name) - expected)[ok].max() < 1e-12
         assert np.array_equal(np.diff(np.flatnonzero(ok)), np.ones(ok.sum() - 1))  # to an end, no further
-        assert span.reached == (span.values[ok][0], span.values[ok][-1])
-        assert np.abs(span.configuration.value("head")[span.here] - c.value("head")).max() < 1e-12
+        assert span.limits == (span.values[ok][0], span.values[ok][-1])
+        assert np.abs(span.configuration.value("head")[span.index] - c.value("head")).max() < 1e-12
         assert span.values[-1] - span.values[0] == pytest.approx(2 * np.pi)
     slides = coordinate_ranges(kic.load("rrprrr"), kic.load("rrprrr").at())
     assert {span.unit for span in slides} == {"rad", "m"}
-    assert all(span.whole for span in slides)
+    assert all(span.complete for span in slides)
 
 
 def test_ranges_end_at_dead_centres() -> None:
@@ -224,7 +224,7 @@ def test_ranges_end_at_dead_centres() -> None:
     rocked = replace(m, coordinates=["D"])
     (span,) = coordinate_ranges(rocked, rocked.at())
     step = span.values[1] - span.values[0]
-    low, high = span.reached
+    low, high = span.limits
     assert angles.min() - 1e-6 <= low <= angles.min() + step
     assert angles.max() - step <= high <= angles.max() + 1e-6
     text = kic.report_page(rocked.at(), "tip")
@@ -266,7 +266,7 @@ def test_panels_show_kics_own_numbers() -> None:
         assert np.abs(shown[1] - expected).max() < 1e-9 * np.abs(expected).max(), label
         dots = [line for line in plot.picture.axes.get_lines() if line.get_marker() == "o"]
         here = {float(line.get_ydata()[0]) for line in dots}
-        assert float(shown[1][span.here]) in here
+        assert float(shown[1][span.index]) in here
     assert "tip.z" not in lines(value)  # it stays where it is
     assert value.caption == "tip.x, tip.y (m)"
     assert angle.caption == "D (°)"
