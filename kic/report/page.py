@@ -103,9 +103,9 @@ def report_page(
 ) -> str:
     """Return the report on a configuration as one self-contained HTML page.
 
-
-    requested points, the mobility and the model file. It has no script, needs no network and supports light
-    pages, dark pages and print. Pictures require the extra ``plot``.
+    The page contains a drawing, all tables of the report, plots over each coordinate moved alone, curves of
+    the requested points, the mobility and the model file. It has no script, needs no network and supports
+    light pages, dark pages and print. Pictures require the extra ``plot``.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, st
         spans = sorted(spans, key=lambda s: -influence[configuration.coordinates.index(s.name)])
     shown, rest = spans[:MOVED_COORDINATES_MAX], [span.name for span in spans[MOVED_COORDINATES_MAX:]]
     parts = [
-        "<p>Each coordinate moves alone; the others keep their values. Dots mark the configuration of this report."
+        "<p>Each coordinate moves alone; the others keep their values. Dots mark the given configuration."
         + (f" Not shown: {escape(', '.join(rest))}." if rest else "")
         + "</p>"
     ]

@@ -107,9 +107,7 @@ class ReportBuilder:
     def coordinates(self) -> None:
         """Write values of the coordinates and the joints to which they belong."""
         phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
-        if (
-            not self.mechanism._model.tree.open
-        ):  # dependent joints, except spherical ones, which have no values
+        if not self.mechanism._model.tree.open:  # append dependent joints that have a value
             names = (*names, *(c for c in valued(joints) if c not in names))
             phi = single_values(self.configuration, names)
         wide = max(len(self.units[c]) for c in names)
@@ -366,8 +364,8 @@ def report_data(
         spherical joints in a loop); gravity; points {name: [x, y, z]}; poses {body: 4×4, displacement from
         the reference configuration}; rows, row_units, values (None for quasi-velocities), holonomic; wrt,
         wrt_units (coordinates of the following arrays); G, H, D (None above the order); I, P, load,
-        gravity_load, damping (None if not available; dynamics_left_out states the reason). The differentiating
-        index comes first: H[p][m][n], D[p][l][m][n], P[k][a][b].
+        gravity_load, damping (None if not available; dynamics_left_out states the reason). The
+        differentiating index comes first: H[p][m][n], D[p][l][m][n], P[k][a][b].
 
     Raises
     ------
