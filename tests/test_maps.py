@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import kic
-from kic.plotting.maps import colour_bounds, runs, zeros
-from kic.plotting.plots import Panel, draw_plots, one_line, room, spread_apart
+from kic.plotting.maps import colour_limits, true_runs, zero_crossings
+from kic.plotting.plots import Panel, axis_limits, course_index, draw_plots, separate
 
 pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install 'kic[plot]'")
 
@@ -97,7 +97,7 @@ def test_one_axis_is_a_line(plane: kic.Sweep, joints: kic.Sweep) -> None:
     assert picture.axes.get_ylabel() == "conditioning"
     assert legend(picture) == ["not reached"]
     hatched = [patch for patch in picture.axes.patches if patch.get_hatch()]
-    assert len(hatched) == len(runs(~plane.reached[:, k])) == 2
+    assert len(hatched) == len(true_runs(~plane.reached[:, k])) == 2
     picture = joints.plot("w", at={"shoulder": 0.0})
     assert legend(picture) == ["outputs tip.x, tip.y singular"]
     np.testing.assert_allclose(picture.axes.get_lines()[-1].get_xdata(), [0.0, 0.0], atol=1e-12)
@@ -148,15 +148,15 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
 
 def test_colours_of_values_that_run_away(joints: kic.Sweep) -> None:
     values = np.concatenate([np.linspace(0, 1, 999), [1e6]])
-    low, high, extend = colour_bounds(values, None)
+    low, high, extend = colour_limits(values, None)
     assert low == 0
     assert 0.9 < high < 1.1
     assert extend == "max"
-    assert colour_bounds(-values, None)[2] == "min"
-    assert colour_bounds(values, (0.2, 0.4)) == (0.2, 0.4, "both")
+    assert colour_limits(-values, None)[2] == "min"
+    assert colour_limits(values, (0.2, 0.4)) == (0.2, 0.4, "both")
     picture = joints.plot("w", bounds=(0.1, 0.5))
     assert picture.axes.collections[0].get_clim() == (0.1, 0.5)
-    assert zeros(np.array([0.0, 1.0]), np.array([1.0, 2.0])).size == 0
+    assert zero_crossings(np.array([0.0, 1.0]), np.array([1.0, 2.0])).size == 0
 
 
 # ------------------------------------------------------------------------------------------ over time
@@ -289,9 +289,9 @@ def test_paths_that_were_followed() -> None:
     np.testing.assert_array_equal(lines(picture.axes[1])["frame3.x"], f.error[:, 1, 0])
     np.testing.assert_array_equal(np.stack(list(lines(picture.axes[3]).values()), axis=1), f.qd[:, 1])
     with pytest.raises(kic.InputError, match="leave `member` out"):
-        one_line((), 0)
+        course_index((), 0)
     with pytest.raises(kic.InputError, match="Give `member`"):
-        one_line((2,), 5)
+        course_index((2,), 5)
 
 
 def test_what_can_not_be_plotted() -> None:
@@ -303,11 +303,11 @@ def test_what_can_not_be_plotted() -> None:
 
 
 def test_rounding_is_not_blown_up() -> None:
-    assert room([np.array([1.0, 1.0 + 1e-12])]) == pytest.approx((0.5, 1.5))
-    assert room([np.zeros(3)]) == (-0.5, 0.5)
-    assert room([np.full(2, np.nan)]) == (-1.0, 1.0)
+    assert axis_limits([np.array([1.0, 1.0 + 1e-12])]) == pytest.approx((0.5, 1.5))
+    assert axis_limits([np.zeros(3)]) == (-0.5, 0.5)
+    assert axis_limits([np.full(2, np.nan)]) == (-1.0, 1.0)
     places = np.array([0.5, 0.1, 0.5, 0.98, 0.99, 0.5])
-    moved = spread_apart(places, 0.1)
+    moved = separate(places, 0.1)
     assert np.diff(np.sort(moved)).min() > 0.1 - 1e-12
     assert (np.argsort(moved, kind="stable") == np.argsort(places, kind="stable")).all()
     assert moved.max() <= 1

@@ -14,7 +14,7 @@ from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer
 from kic.numerics.arrays import reals
-from kic.plotting.figures import Picture, labelled
+from kic.plotting.figures import Picture, axis_label
 from kic.plotting.maps import Axis, draw_line, draw_map
 
 
@@ -158,7 +158,7 @@ class Sweep:
         if not np.isfinite(values[where]).any():
             raise InputError(f"'{name}' has no value in any cell that would be shown; see `reasons`.")
         axes = [Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes]
-        label = labelled(name, self.units.get(name))
+        label = axis_label(name, self.units.get(name))
         reached, singular = self.reached[where], self._singular(name, where)
         if len(axes) == 1:
             return draw_line(axes[0], label, values[where], reached, singular, said, width)

@@ -17,7 +17,7 @@ from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
-from kic.plotting.plots import draw_plots, motion_panels, one_line, part_panels
+from kic.plotting.plots import draw_plots, motion_panels, course_index, part_panels
 from kic.position import initial_states
 from kic.trajectory.task_path import TaskPath
 from kic.transfer.compiled_model import CompiledModel
@@ -151,7 +151,7 @@ class TrackingResult:
         MissingExtraError
             Without Matplotlib.
         """
-        c, which = self.configuration, (slice(None), *one_line(self.batch[1:], member))
+        c, which = self.configuration, (slice(None), *course_index(self.batch[1:], member))
         drawing = c._model.description
         # turns have no values: their rows are seen in the error alone
         valued = [row for row in self.task if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
