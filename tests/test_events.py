@@ -170,7 +170,7 @@ def test_events_must_be_numbers() -> None:
     assert 0 < caught.value.simulation.t[-1] <= caught.value.time
     with pytest.raises(kic.InputError, match="to return a real number, got None at t = 0"):
         kic.simulate(m, start, 1.0, events=lambda t, now: None)
-    with pytest.raises(kic.InputError, match="Expected `events` to be functions"):
+    with pytest.raises(kic.InputError, match="`events` must be functions"):
         kic.simulate(m, start, 1.0, events=5)
-    with pytest.raises(kic.InputError, match="Expected `limits` to be a dict"):
+    with pytest.raises(kic.InputError, match="`limits` must be a dict"):
         kic.simulate(m, start, 1.0, limits=[(0, 1)])

@@ -202,18 +202,18 @@ def test_panels_of_a_run(run: kic.Simulation, tmp_path) -> None:
 def test_names_of_a_run(run: kic.Simulation) -> None:
     picture = run.plot(["tip", "energy", "elbow", "accelerations"])
     assert [axes.get_ylabel() for axes in picture.axes] == [
-        "value (m)", "energy (J)", "missed (J)", "value (rad)", "acceleration (rad/s²)",
+        "value (m)", "energy (J)", "residual (J)", "value (rad)", "acceleration (rad/s²)",
     ]  # fmt: skip
-    tip, energy, missed, elbow, _ = map(lines, picture.axes)
+    tip, energy, residual, elbow, _ = map(lines, picture.axes)
     assert list(tip) == ["tip.x", "tip.y"]  # z stands still
     np.testing.assert_array_equal(tip["tip.y"], run["tip.y"])
     assert list(energy) == ["kinetic", "potential", "total", "work"]
     np.testing.assert_array_equal(energy["work"], run.energy.work)
-    np.testing.assert_array_equal(missed["residual"], run.energy.residual)
+    np.testing.assert_array_equal(residual["residual"], run.energy.residual)
     np.testing.assert_array_equal(elbow["elbow"], run["elbow"])
-    with pytest.raises(kic.UnknownNameError, match=r"No account or part 'energie'.*Did you mean 'energy'\?"):
+    with pytest.raises(kic.UnknownNameError, match=r"No group or part 'energie'.*Did you mean 'energy'\?"):
         run.plot("energie")
-    with pytest.raises(kic.UnknownNameError, match="No account or part 'currents'"):  # nothing has a voltage
+    with pytest.raises(kic.UnknownNameError, match="No group or part 'currents'"):  # nothing has a voltage
         run.plot("currents")
 
 
@@ -240,7 +240,7 @@ def test_what_motors_take() -> None:
 def test_units_of_another_drawing() -> None:
     run = kic.simulate(FIVE, FIVE.at(), [0.0, 0.01], effort=[1.0, 2.0])
     labels = [axes.get_ylabel() for axes in run.plot(["tip", "efforts", "energy"]).axes]
-    assert labels == ["value (in)", "effort (lbf in)", "energy (lbf in)", "missed (lbf in)"]
+    assert labels == ["value (in)", "effort (lbf in)", "energy (lbf in)", "residual (lbf in)"]
 
 
 def test_events_are_marked() -> None:

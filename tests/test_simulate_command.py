@@ -21,7 +21,7 @@ def run(*arguments: str, code: int = 0) -> str:
 
 def test_a_swing_is_told() -> None:
     text = run("horn-two-link", "--at", "0deg, 30deg", "--of", "tip", "--moments", "6")
-    for said in ("t = 0 to 1, 6 moments", "energy", "account misses at most", "over time", "tip.x"):
+    for said in ("t = 0 to 1, 6 samples", "energy", "energy residual at most", "over time", "tip.x"):
         assert said in text
     arm = kic.load("horn-two-link")
     exact = kic.simulate(arm, arm.at([0, np.radians(30)]), np.linspace(0, 1, 6))

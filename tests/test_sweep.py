@@ -439,8 +439,8 @@ def test_no_cell_in_reach() -> None:
 @pytest.mark.parametrize(
     ("grid", "said"),
     [
-        ([1, 2], "Expected `grid` to be a dict of names"),
-        ({"shoulder": 0.1, "elbow": 0.2}, "at least one axis.*One posture is asked by at"),
+        ([1, 2], "`grid` must be a dict of names"),
+        ({"shoulder": 0.1, "elbow": 0.2}, "at least one axis.*call at"),
         ({"shoulder": [0.1, 0.1], "elbow": 0.2}, "axis 'shoulder' of `grid` to be a list of growing"),
         ({"shoulder": [0.1, 0.3, 0.2], "elbow": 0.2}, "growing"),
         ({"shoulder": [[0.1, 0.3]], "elbow": 0.2}, "growing"),
@@ -459,12 +459,12 @@ def test_grids_that_are_none(grid: object, said: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (3, "Expected `answer` to be a function"),
+        (3, "`answer` must be a function"),
         ([], "at least one `answer`"),
         (kic.metrics.min_singular_value, r"kic\.answers\.gap makes an answer: call it"),
         (["tip.x", "tip.x"], "Two answers of the sweep are called 'tip.x'. Name them in a dict"),
         ("tip", "'tip' has several rows; a sweep asks one"),
-        ({"a": lambda c: 3.0}, "answer 'a' of a sweep to be real numbers, one for each of 2 postures"),
+        ({"a": lambda c: 3.0}, "metric 'a' must be real numbers, one for each of 2 configurations"),
         ({"a": lambda c: c.value("tip.x") + 1j}, "to be real numbers"),
         ([sweeping.both, sweeping.both], "called 'both'"),
         ({"a": sweeping.both, "b": sweeping.both}, "Two answers of the sweep are called 'far'"),
@@ -477,20 +477,20 @@ def test_answers_that_are_none(answer: object, said: str) -> None:
 
 def test_other_arguments() -> None:
     grid = {"shoulder": [0.1, 0.2], "elbow": 0.2}
-    with pytest.raises(kic.InputError, match="Expected `mechanism`"):
+    with pytest.raises(kic.InputError, match="`mechanism` must"):
         kic.sweep(3, grid, "tip.x")
-    with pytest.raises(kic.InputError, match=r"Expected `executor`.*client\.get_executor"):
+    with pytest.raises(kic.InputError, match=r"`executor` must.*client\.get_executor"):
         kic.sweep(ARM, grid, "tip.x", executor=3)
-    with pytest.raises(kic.InputError, match="Expected `executor`"):  # has submit, as a Client of Dask
+    with pytest.raises(kic.InputError, match="`executor` must"):  # has submit, as a Client of Dask
         kic.sweep(ARM, grid, "tip.x", executor=SimpleNamespace(submit=len))
-    with pytest.raises(kic.InputError, match="Expected `units` to be a dict"):
+    with pytest.raises(kic.InputError, match="`units` must be a dict"):
         kic.sweep(ARM, grid, "tip.x", units="m")
     with pytest.raises(kic.UnknownNameError, match=r"No answer 'tip' in .*'tip\.x'") as caught:
         kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
     for near, said in [
-        (3, "Expected `near` to be a posture"),
-        (FIVE.at(), "`near` must be a posture of 'horn-two-link'"),
+        (3, "`near` must be a configuration"),
+        (FIVE.at(), "`near` must be a configuration of 'horn-two-link'"),
         (
             ARM.at(np.zeros((3, 2, 2))),
             r"`near` to be one posture, got a batch \(3, 2\). Take one: near\[0, 0\]",
@@ -501,7 +501,7 @@ def test_other_arguments() -> None:
     with pytest.raises(kic.UnknownNameError, match="No answer 3"):
         kic.sweep(ARM, grid, "tip.x")[3]
     for chunk in (0, 1.5, True):
-        with pytest.raises(kic.InputError, match="Expected `chunk`"):
+        with pytest.raises(kic.InputError, match="`chunk` must"):
             kic.sweep(ARM, grid, "tip.x", chunk=chunk)
     with pytest.raises(kic.UnknownNameError, match="No answer 'w'"):
         kic.sweep(ARM, grid, "tip.x")["w"]

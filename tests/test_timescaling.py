@@ -331,7 +331,7 @@ def test_voltages_as_rows() -> None:
 
 
 def test_terms_that_do_not_settle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kic.trajectory.topp._REPEATS", 0)
+    monkeypatch.setattr("kic.trajectory.time_optimal._REPEATS", 0)
     with pytest.raises(kic.InputError, match="did not settle"):
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
 
@@ -371,7 +371,7 @@ def bad(**changes: object) -> object:
 
 
 ERRORS = {
-    "Expected a Trajectory": lambda: tr.fastest([0.0, 1.0], acceleration=1.0),  # type: ignore[arg-type]
+    "must be a Trajectory": lambda: tr.fastest([0.0, 1.0], acceleration=1.0),  # type: ignore[arg-type]
     "single instant": lambda: tr.fastest(tr.trapezoid([0.0], [0.0], 1.0, 1.0), acceleration=1.0),
     "single instant has no time": lambda: tr.uniform(tr.trapezoid([0.0], [0.0], 1.0, 1.0), velocity=1.0),
     "goes nowhere": lambda: tr.fastest(tr.line([0.0], [0.0]), acceleration=1.0),
@@ -390,7 +390,7 @@ ERRORS = {
     "without limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
     "`start_speed` to be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
     "grid of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
-    "can not start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
+    "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
     "functions that take an Along and return Rows, got 3": lambda: tr.uniform(STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
     "`mechanism` to be a Mechanism, got 3": lambda: tr.fastest(STRAIGHT, 3, acceleration=1.0),  # type: ignore[arg-type]
     "functions that take an Along": lambda: tr.fastest(STRAIGHT, rows=[3]),  # type: ignore[list-item]

@@ -423,7 +423,7 @@ ERRORS = {
     "where `jerks` are given": lambda: tr.hermite(POINTS, TIMES, POINTS, jerks=POINTS),
     "points from 0 to 2, got .True, False, True": lambda: tr.spline(POINTS[:3], stops=[True, False, True]),
     "points from 0 to 2, got 1": lambda: tr.spline([[0.0], [1.0], [2.0]], stops=1),  # type: ignore[arg-type]
-    "Expected `rates` at the points": lambda: tr.hermite(POINTS, TIMES, None, POINTS),
+    "`rates` at the points must be given": lambda: tr.hermite(POINTS, TIMES, None, POINTS),
     "positive number from 1e-60 to 1e": lambda: tr.quintic([0.0], [1.0], 1e-300),
     "pieces that last from 1e-60": lambda: ONE.scaled(1e-50).scaled(1e-50),
     "velocity 1, acceleration 1e.17. Phases": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1e17),

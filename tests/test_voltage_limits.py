@@ -1,4 +1,4 @@
-"""Voltage limits in time scaling: recomputed on what comes out, and what can not be."""
+"""Voltage limits in time scaling: recomputed on what comes out, and what cannot be."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ REFUSED = {
     "Voltages need a mechanism with motors": lambda: tr.uniform(SWING, voltage=40.0),
     "'puma560' has no motors": lambda: tr.uniform(SWING, kic.load("puma560"), voltage=40.0),
     "No coordinate 'waist' in 'limits of voltage'": lambda: tr.uniform(SWING, PUMA, voltage={"waist": 1.0}),
-    r"Expected `voltage` to be a number, \(6,\) numbers": lambda: tr.uniform(SWING, PUMA, voltage=[1.0, 2.0]),
+    r"`voltage` must be a number, \(6,\) numbers": lambda: tr.uniform(SWING, PUMA, voltage=[1.0, 2.0]),
     r"Motors have inductance \(waist_motor, .*no voltage makes them do": lambda: tr.fastest(
         LINE, PUMA, voltage=40.0),
     r"Motors without a circuit have no voltage to be limited \(S, E\)": lambda: tr.uniform(

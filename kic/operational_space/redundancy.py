@@ -561,7 +561,7 @@ def spread_out(c: Configuration, shape: tuple[int, ...]) -> Any:
 def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
     """Rates (B, N) of the tree's own coordinates at postures, from those (B, M) of the coordinates."""
     model = c._model
-    transfer = model.asked(wrt)
+    transfer = model.transfer_for(wrt)
     if transfer is None:
         order = model.tree.to_coordinates
         if order is None:

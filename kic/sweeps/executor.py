@@ -66,14 +66,14 @@ def packed(shared: Any) -> bytes:
     Raises
     ------
     InputError
-        If it holds something that can not be sent, such as a lambda.
+        If it holds something that cannot be sent, such as a lambda.
     """
     try:
         return pickle.dumps(shared)
     except Exception as error:
         raise InputError(
             "What an executor's processes are to answer must be importable there, and "
-            f"{short_repr(shared.answers)} can not be pickled ({error}). Write it as a function at the top of a "
+            f"{short_repr(shared.answers)} cannot be pickled ({error}). Write it as a function at the top of a "
             "module, take one of kic.metrics, or leave `executor` out; threads take anything."
         ) from None
 

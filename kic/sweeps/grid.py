@@ -83,13 +83,13 @@ def make_grid(grid: Any) -> Grid:
     """
     if not isinstance(grid, Mapping):
         raise InputError(
-            f"Expected `grid` to be a dict of names to values, lists for axes, got {short_repr(grid)}."
+            f"`grid` must be a dict of names to values, lists for axes, got {short_repr(grid)}."
         )
     axes: dict[str, np.ndarray] = {}
     fixed: dict[str, Any] = {}
     for name, values in grid.items():
         if not isinstance(name, str):
-            raise InputError(f"Expected names as keys of `grid`, got {short_repr(name)}.")
+            raise InputError(f"The keys of `grid` must be names, got {short_repr(name)}.")
         found = reals(values)
         listed = isinstance(values, list | tuple | np.ndarray) if found is None else found.ndim > 0
         if not listed:
@@ -97,15 +97,15 @@ def make_grid(grid: Any) -> Grid:
             continue
         if found is None or not _goes_one_way(found):
             raise InputError(
-                f"Expected axis '{name}' of `grid` to be a list of growing (or falling) numbers, got "
+                f"Axis '{name}' of `grid` must be a list of increasing (or decreasing) numbers, got "
                 f"{short_repr(values)}.",
                 name=name,
             )
         axes[name] = found.astype(float)
     if not axes:
         raise InputError(
-            "Expected at least one axis in `grid`: a name with a list of values, as {'A': "
-            f"np.linspace(0, 1, 50)}}; got {short_repr(grid)}. One posture is asked by at()."
+            "`grid` must have at least one axis: a name with a list of values, such as {'A': "
+            f"np.linspace(0, 1, 50)}}; got {short_repr(grid)}. For one configuration, call at()."
         )
     return Grid(axes, fixed)
 

@@ -1,9 +1,9 @@
-"""Spreading: postures over a grid, each led from a neighbour, so that a map is of one branch.
+"""Spreading: configurations over a grid, each led from a neighbour, so that a map is of one branch.
 
 From the start a first cell is reached, and from every cell that is closed its neighbours, wave by wave. A
 cell is closed by the first neighbour from which a watched way leads to it (see `kic.continuation`): no dead
 centre is stepped over. First all are tried that one step reaches for certain; only where that comes to an end
-the others are led, in leaps, which takes long where there is no posture. Which neighbour closes a cell
+the others are led, in leaps, which takes long where there is no configuration. Which neighbour closes a cell
 depends on the grid alone, not on who does the work.
 """
 
@@ -41,14 +41,14 @@ def continue_cell(
 
 
 class GridContinuation:
-    """Closed postures of a grid's cells, as far as they are known.
+    """Closed configurations of a grid's cells, as far as they are known.
 
     Attributes
     ----------
     states : (cells, S)
         NaN where there is none.
     reasons : list of str
-        Why a cell has no posture; '' for those that have.
+        Why a cell has no configuration; '' for those that have.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class GridContinuation:
 
     @property
     def ok(self) -> np.ndarray:
-        """Cells that have a posture, (cells,) bool."""
+        """Cells that have a configuration, (cells,) bool."""
         return np.isfinite(self.states).all(axis=1)
 
     def go(self, near: Configuration | None, lead: Lead, tell: Callable[[float], None]) -> None:
@@ -152,7 +152,7 @@ class GridContinuation:
         why = next((self.reasons[k] for k in order[:1]), next(iter(self.reasons)))
         raise ConfigurationError(
             f"'{self.model.description.name}' reaches no cell of this grid from its start; to the nearest one "
-            f"{why}. Give `near` a posture within the grid, or other axes.",
+            f"{why}. Give `near` a configuration within the grid, or other axes.",
             failed=[tuple(map(int, np.unravel_index(k, self.grid.shape))) for k in range(self.grid.size)],
             reasons=list(self.reasons),
             configuration=Configuration(

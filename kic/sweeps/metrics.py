@@ -1,4 +1,4 @@
-"""Ready answers for a sweep: scalars of a posture by which workspaces are judged.
+"""Ready answers for a sweep: scalars of a configuration by which workspaces are judged.
 
 Each function here makes an answer; called with a `Configuration` it gives one number for each member. All
 can be sent to other processes, know their unit, and those that vanish where something is singular know what.
@@ -48,7 +48,7 @@ class Metric:
     singular: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
     def __call__(self, c: Configuration) -> np.ndarray:
-        """The answer (...) at postures."""
+        """The answer (...) at configurations."""
         return self.question(c, **self.arguments)
 
     def unit(self, drawing: MechanismDescription) -> str:

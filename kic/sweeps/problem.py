@@ -21,7 +21,7 @@ from kic.transfer.targets import PoseTarget
 
 
 class CellResult(NamedTuple):
-    """What some postures answered.
+    """What some configurations answered.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class CellResult(NamedTuple):
         For an answer and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
         where they are singular.
     reasons : list of str
-        Why a posture has no answer; '' for those that have.
+        Why a configuration has no answer; '' for those that have.
     """
 
     values: dict[tuple[str, str], np.ndarray]
@@ -112,8 +112,8 @@ class SweepProblem:
             a = as_numbers(value)
             if a is None or a.dtype != np.float64 or a.shape[:1] != good.shape:
                 raise InputError(
-                    f"Expected the answer '{key}' of a sweep to be real numbers, one for each of "
-                    f"{len(good)} postures that it got, got {short_repr(value)}. A sweep asks batches: write the "
+                    f"The metric '{key}' must be real numbers, one for each of "
+                    f"{len(good)} configurations that it got, got {short_repr(value)}. A sweep asks batches: write the "
                     "answer with c.value(), c.coefficients() and so on, whose batch axis comes first."
                 )
             whole = np.full((len(states), *a.shape[1:]), np.nan)
@@ -122,12 +122,12 @@ class SweepProblem:
         return values, reasons
 
     def _why(self, question: Callable[[Configuration], Any], state: np.ndarray, among: MemberError) -> str:
-        """Why one posture has no answer, in a sentence that knows of no others."""
+        """Why one configuration has no answer, in a sentence that knows of no others."""
         try:
             question(Configuration(self.mechanism._model, (1,), state))
         except MemberError as error:
             among = error
-        # what stands in brackets are numbers of this posture
+        # what stands in brackets are numbers of this configuration
         return re.sub(r" \([^()]*\)", "", among.message.split(". ")[0].rstrip("."))
 
     def _side(self, rows: tuple[str, ...], states: np.ndarray) -> np.ndarray | None:

@@ -34,9 +34,9 @@ class Sweep:
     units : dict of str to str
         Of the answers, as far as known.
     reached : (...) bool
-        Cells that have a posture, on the branch of the start and within limits.
+        Cells that have a configuration, on the branch of the start and within limits.
     reasons : (...) of str
-        Why a cell has no posture, or an answer is missing; '' for all others.
+        Why a cell has no configuration, or an answer is missing; '' for all others.
     sides : dict of (str, str) to (...) ndarray
         For an answer and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
         where they are singular.
@@ -77,12 +77,12 @@ class Sweep:
 
     @property
     def reached(self) -> np.ndarray:
-        """Cells that have a posture, (...) bool."""
+        """Cells that have a configuration, (...) bool."""
         return np.isfinite(self._states).all(axis=1).reshape(self.shape)
 
     @property
     def configuration(self) -> Configuration:
-        """The postures, a batch of the grid's shape; members that were not reached are masked."""
+        """The configurations, a batch of the grid's shape; members that were not reached are masked."""
         ok = self.reached
         return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
 
@@ -102,7 +102,7 @@ class Sweep:
     ) -> Picture:
         """A map of an answer over two axes, or a line over one.
 
-        Cells without a posture are hatched grey. Cells whose answer was refused or has no value, mostly
+        Cells without a configuration are hatched grey. Cells whose answer was refused or has no value, mostly
         because they are singular, are dotted. Where an answer of `kic.metrics` knows what vanishes with it,
         a line marks where that is singular: where the determinant of the inputs, or of a task of as many
         rows as freedoms, with respect to the grid's own coordinates changes its sign between cells.
@@ -175,7 +175,7 @@ class Sweep:
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
         """Index of what is shown, and the cut in words."""
         if at is not None and not isinstance(at, Mapping):
-            raise InputError(f"Expected `at` to be a dict of axes to values, got {short_repr(at)}.")
+            raise InputError(f"`at` must be a dict of axes to values, got {short_repr(at)}.")
         for axis in at or {}:
             if axis not in self.axes:
                 raise unknown("axis", axis, "the sweep", self.axes)
@@ -189,7 +189,7 @@ class Sweep:
             low, high = values.min(), values.max()
             if cut is None or cut.ndim or not low <= cut <= high:
                 raise InputError(
-                    f"Expected `at` of '{axis}' to be a number from {low:g} to {high:g}, got "
+                    f"`at` of '{axis}' must be a number from {low:g} to {high:g}, got "
                     f"{short_repr((at or {})[axis])}."
                 )
             where.append(int(np.argmin(np.abs(values - cut))))
@@ -235,5 +235,5 @@ def _bounds(bounds: Any) -> tuple[float, float] | None:
         return None
     a = reals(bounds)
     if a is None or a.shape != (2,) or not a[0] < a[1]:
-        raise InputError(f"Expected `bounds` to be (lower, upper), got {short_repr(bounds)}.")
+        raise InputError(f"`bounds` must be (lower, upper), got {short_repr(bounds)}.")
     return float(a[0]), float(a[1])

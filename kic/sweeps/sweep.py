@@ -47,11 +47,11 @@ def sweep(
     """Ask a mechanism over a grid of inputs or of the task space.
 
     An open chain in its own coordinates takes any. Otherwise cells are closed one from another: from the
-    start the nearest cell that can be, and from each cell its neighbours, as `Mechanism.at` leads postures.
-    So a map is of one assembly, that of the start, as far as it goes without stepping over a dead centre;
-    beyond, cells are not reached and say why. (Where ways around a hole in the grid lead to different
-    assemblies, there is a seam between them.) The result depends on the grid and the start alone, not on who
-    does the work or in what chunks.
+    start the nearest cell that can be, and from each cell its neighbours, as `Mechanism.at` leads
+    configurations. So a map is of one assembly, that of the start, as far as it goes without stepping over a
+    dead centre; beyond, cells are not reached and say why. (Where ways around a hole in the grid lead to
+    different assemblies, there is a seam between them.) The result depends on the grid and the start alone,
+    not on who does the work or in what chunks.
 
     Parameters
     ----------
@@ -61,12 +61,13 @@ def sweep(
         Inputs as `Mechanism.at` takes them, as many as freedoms: joints or rows, lists of growing values for
         axes, and single values for what stays.
     answer : callable, str, or dict or list of them
-        Functions of a `Configuration` whose batch are n postures, that return n numbers (or several, in a
-        dict of names); those of `kic.metrics`; names of rows with a value ("tip.x"), or "transmission", "min_singular_value",
-        "static_effort" for those of `kic.metrics` without arguments. A dict gives names of its own.
+        Functions of a `Configuration` whose batch are n configurations, that return n numbers (or several, in
+        a dict of names); those of `kic.metrics`; names of rows with a value ("tip.x"), or "transmission",
+        "min_singular_value", "static_effort" for those of `kic.metrics` without arguments. A dict gives names
+        of its own.
     near : Configuration, optional
-        One posture, the start of the branch; by default the drawing. Open chains in their own coordinates
-        need none.
+        One configuration, the start of the branch; by default the drawing. Open chains in their own
+        coordinates need none.
     limits : dict of str to (lower, upper), optional
         Limits of joint coordinates; cells beyond them are not reached, nor gone through.
     executor : concurrent.futures.Executor, optional
@@ -90,15 +91,15 @@ def sweep(
     ------
     InputError, UnknownNameError
         For a grid that is none, names that are not there, another number of inputs than freedoms, answers
-        of another shape, or such as other processes can not find; a start that is a batch or of another
+        of another shape, or such as other processes cannot find; a start that is a batch or of another
         mechanism.
     ConfigurationError
         If no cell can be reached from the start.
 
     Notes
     -----
-    Postures where an answer is refused (`SingularError` and its like) are NaN with their reason. Any other
-    error ends the sweep and carries what there is so far as ``sweep``.
+    Configurations where an answer is refused (`SingularError` and its like) are NaN with their reason. Any
+    other error ends the sweep and carries what there is so far as ``sweep``.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def sweep(
     True
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
+        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     model = mechanism._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
@@ -120,12 +121,12 @@ def sweep(
     _, batch = initial_states(model, near)
     if batch:
         first = ", ".join("0" for _ in batch)
-        raise InputError(f"Expected `near` to be one posture, got a batch {batch}. Take one: near[{first}].")
+        raise InputError(f"`near` must be one configuration, got a batch {batch}. Take one: near[{first}].")
     if units is not None and not isinstance(units, Mapping):
-        raise InputError(f"Expected `units` to be a dict of answers to units, got {short_repr(units)}.")
+        raise InputError(f"`units` must be a dict of answers to units, got {short_repr(units)}.")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
-            f"Expected `executor` to be a concurrent.futures.Executor, got {short_repr(executor)}. Of Dask it is "
+            f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. Of Dask it is "
             "client.get_executor()."
         )
     targets = model.targets(cells.inputs())
@@ -185,7 +186,7 @@ class _Job:
             self.bar.show(begun + (1 - begun) * self.asked.sum() / max(len(reached), 1))
 
     def _lead(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
-        """Postures led by the crew."""
+        """Configurations led by the crew."""
         pieces = self.crew.chunks(len(start))
         states, reasons = np.full(start.shape, np.nan), [""] * len(start)
         for k, (some, why) in self.crew.work(lead_cells, [(start[p], target[p], step) for p in pieces]):
@@ -245,7 +246,7 @@ def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
                 raise InputError(f"Two answers of the sweep are called '{name}'. Name them in a dict.")
             found[name] = question
     if not found:
-        raise InputError("Expected at least one `answer`, got none.")
+        raise InputError("`answer` must have at least one metric, got none.")
     return found
 
 
@@ -256,7 +257,7 @@ def _question(one: Any) -> Callable[..., Any]:
         raise InputError(f"kic.metrics.{one.__name__} makes an answer: call it, with what it asks about.")
     if not callable(one):
         raise InputError(
-            "Expected `answer` to be a function of a Configuration, one of kic.metrics, or a name; got "
+            "`answer` must be a function of a Configuration, one of kic.metrics, or a name; got "
             f"{short_repr(one)}."
         )
     return one

@@ -224,7 +224,7 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
     for key, limit in zip(keys, limits.tolist(), strict=True):
         if not limit > 0 or (key == keys[-1] and limit == np.inf):
             raise InputError(
-                f"Expected a limit of `{key}` that lets {label} move on its way, and holds it, got {limit:g} "
+                f"`{key}` must limit {label} and let it move, got {limit:g} "
                 "in shares of the way.",
                 key=key,
             )
@@ -277,12 +277,12 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     """
     given = list(parts) if np.iterable(parts) else []
     if not given or not all(isinstance(part, Trajectory) for part in given):
-        raise InputError(f"Expected trajectories to concatenate, got {short_repr(given or parts)}.")
+        raise InputError(f"`parts` must be trajectories, got {short_repr(given or parts)}.")
     first = given[0]
     for k, (one, next_one) in enumerate(pairwise(given)):
         if next_one.naming != first.naming:
             raise InputError(
-                f"Expected trajectories in the same coordinates, {', '.join(first.naming.labels)}, got "
+                f"Trajectories must be in the same coordinates, {', '.join(first.naming.labels)}, got "
                 f"{', '.join(next_one.naming.labels)}."
             )
         for order, word in enumerate(("positions", "rates")):
@@ -292,7 +292,7 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
             if (off > _MEET * size).any():
                 n = int(np.argmax(off))
                 raise InputError(
-                    f"Expected {word} to meet, but {first.naming.labels[n]} jumps from {end[n]:g} to "
+                    f"The {word} must meet, but {first.naming.labels[n]} jumps from {end[n]:g} to "
                     f"{start[n]:g} between trajectories {k} and {k + 1}.",
                     part=k,
                 )

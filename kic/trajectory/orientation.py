@@ -81,7 +81,7 @@ class OrientationTrajectory:
         """
         motion = self.trajectory(t, beyond)
         if motion.q.dtype.kind == "c" or motion.q.ndim > 2:
-            raise InputError(f"Expected real times of shape () or (T,), got {short_repr(t)}.")
+            raise InputError(f"`t` must be real times of shape () or (T,), got {short_repr(t)}.")
         from scipy.spatial.transform import Rotation
 
         p = self._quaternions(motion)
@@ -180,11 +180,11 @@ def rotation(
     """
     if not hasattr(rotations, "as_quat") or getattr(rotations, "single", False) or len(rotations) < 2:
         raise InputError(
-            f"Expected a SciPy Rotation of 2 orientations at least, got {short_repr(rotations)}."
+            f"`rotations` must be a SciPy Rotation of at least 2 orientations, got {short_repr(rotations)}."
         )
     q = rotations.as_quat(scalar_first=True)
     if q.ndim != 2:
-        raise InputError(f"Expected a SciPy Rotation of shape (K,), got {q.shape[:-1]}.")
+        raise InputError(f"`rotations` must have shape (K,), got {q.shape[:-1]}.")
     angles = (rotations[1:] * rotations[:-1].inv()).magnitude()
     wide = np.pi - angles < _HALF_TURN
     if wide.any():

@@ -60,7 +60,7 @@ class PathSamples:
     first, second : (L, 2, M)
         Derivatives q′(s), q″(s) of the coordinates at the start and the end of each interval, from inside.
     configuration : Configuration or None
-        Postures (L + 1,) of the mechanism.
+        Configurations (L + 1,) of the mechanism.
     wrt : tuple of str or None
         The coordinates, for `wrt` in other questions.
     naming : Naming
@@ -150,13 +150,13 @@ def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     """Names of the coordinates; where the path has none, those of the mechanism."""
     of = path.naming
     if mechanism is not None and not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
+        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     if of.names or mechanism is None:
         return of
     names = mechanism.coordinate_names
     if len(names) != of.size:
         raise InputError(
-            f"Expected a path in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, got "
+            f"The path must be in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, got "
             f"one in {of.size}."
         )
     return Naming(names, (0,) * of.size, of.size)
@@ -210,22 +210,22 @@ def _checked(hook: Any, of: PathSamples) -> PathConstraints:
     """Rows that a function of the user's makes of a path."""
     if not callable(hook):
         raise InputError(
-            f"Expected `rows` to be functions that take an Along and return Rows, got {short_repr(hook)}."
+            f"`rows` must be functions that take PathSamples and return PathConstraints, got {short_repr(hook)}."
         )
     made = hook(of)
     if not isinstance(made, PathConstraints):
-        raise InputError(f"Expected a function in `rows` to return Rows, got {short_repr(made)}.")
+        raise InputError(f"A function in `rows` must return PathConstraints, got {short_repr(made)}.")
     shape = len(of.s) - 1, 2, len(made.names)
     for key in ("A", "B", "C", "D", "lower", "upper"):
         a = as_numbers(getattr(made, key))
         if a is None or a.dtype != np.float64 or not _fits(a, shape, finite=key in "ABCD"):
             raise InputError(
-                f"Expected `{key}` of the rows {', '.join(made.names)} to be numbers that broadcast to "
+                f"`{key}` of the rows {', '.join(made.names)} must be numbers that broadcast to "
                 f"{shape}, got {short_repr(getattr(made, key)) if a is None else a.shape}.",
                 key=key,
             )
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
-        raise InputError(f"Expected `lower` of the rows {', '.join(made.names)} to be at most `upper`.")
+        raise InputError(f"`lower` of the rows {', '.join(made.names)} must be at most `upper`.")
     return made
 
 

@@ -49,9 +49,9 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     of, q = _points(points)
     knots = _knots(times, len(q))
     if rates is None:
-        raise InputError("Expected `rates` at the points. Where they are free, through() finds them.")
+        raise InputError("`rates` at the points must be given. spline() chooses them if they are free.")
     if accelerations is None and jerks is not None:
-        raise InputError("Expected `accelerations` where `jerks` are given.")
+        raise InputError("`accelerations` must be given with `jerks`.")
     given = {"rates": rates, "accelerations": accelerations, "jerks": jerks}
     derivatives = [of.array(key, x, q.shape[:1]) for key, x in given.items() if x is not None]
     return Trajectory(piecewise.hermite(knots, np.array([q, *derivatives])), of)
@@ -152,7 +152,7 @@ def _points(points: Any) -> tuple[Naming, np.ndarray]:
     of = naming("points", points, 1)
     count = len(np.asarray(next(iter(points.values())) if of.names else points))
     if count < 2:
-        raise InputError(f"Expected 2 points at least, got {count}.", points=count)
+        raise InputError(f"`points` must have at least 2 points, got {count}.", points=count)
     return of, of.array("points", points, (count,))
 
 
@@ -161,12 +161,12 @@ def _knots(times: Any, count: int) -> np.ndarray:
     a = reals(times)
     if a is None or a.shape != (count,):
         raise InputError(
-            f"Expected `times` to be {count} finite numbers, one for each point, got {short_repr(times)}."
+            f"`times` must be {count} finite numbers, one for each point, got {short_repr(times)}."
         )
     if a[0] != 0 or (np.diff(a) <= 0).any():
         wrong = int(np.argmax(np.diff(a) <= 0))
         what = f"a start at {a[0]:g}" if a[0] != 0 else f"{a[wrong]:g} and then {a[wrong + 1]:g}"
-        raise InputError(f"Expected `times` to increase from 0, got {what}.", times=a)
+        raise InputError(f"`times` must increase from 0, got {what}.", times=a)
     return a.copy()
 
 
@@ -197,5 +197,5 @@ def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
     # a list of True and False would be taken for points 1 and 0
     a = reals(list(stops)) if np.iterable(stops) else None
     if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
-        raise InputError(f"Expected `stops` to be points from 0 to {count - 1}, got {short_repr(stops)}.")
+        raise InputError(f"`stops` must be points from 0 to {count - 1}, got {short_repr(stops)}.")
     return sorted({int(k) % count for k in a} - {0, count - 1})

@@ -135,11 +135,11 @@ class TaskPath:
 
     def __init__(self, model: CompiledModel, path: Any, t: np.ndarray) -> None:
         # a trajectory, which is made on a higher floor, says what it is by name
-        if hasattr(path, "courses"):
-            path = path.courses(model.description.coordinate_names)
+        if hasattr(path, "sampled"):
+            path = path.sampled(model.description.coordinate_names)
         if not isinstance(path, Mapping) or not path:
             raise InputError(
-                f"Expected `path` to be a Trajectory, or a dict of rows or bodies, each with its course, got "
+                f"`path` must be a Trajectory, or a dict of rows or bodies, each with its course, got "
                 f"{short_repr(path)}."
             )
         self._model = model
@@ -147,7 +147,7 @@ class TaskPath:
         names: list[str] = []
         for name, course in path.items():
             if not isinstance(name, str):
-                raise InputError(f"Expected names of rows as keys of `path`, got {short_repr(name)}.")
+                raise InputError(f"The keys of `path` must be names of rows, got {short_repr(name)}.")
             entry = _Entry(model, name, course, t)
             self._entries.append(entry)
             names += entry.names
@@ -244,7 +244,7 @@ class _Entry:
             a = a[..., None]
         if a.ndim == 0 or a.shape[-1] != size or a.dtype != np.float64 or not np.isfinite(a).all():
             raise InputError(
-                f"Expected the {what} of '{self.name}' to be finite real numbers of shape (..., {size}), got "
+                f"The {what} of '{self.name}' must be finite real numbers of shape (..., {size}), got "
                 f"{short_repr(value)}."
             )
         return a
@@ -257,7 +257,7 @@ class _Entry:
                 a = a[..., None]
             if a is None or a.ndim < 2 or a.shape[0] != len(t) or a.shape[-1] != size:
                 raise InputError(
-                    f"Expected the course of '{self.name}' to be a function of time, or finite samples of "
+                    f"The path of '{self.name}' must be a function of time, or finite samples of "
                     f"shape ({len(t)}, ..., {size}), one for each time; got {short_repr(course)}."
                 )
             from scipy.interpolate import make_interp_spline
@@ -302,7 +302,7 @@ class _Entry:
                 found = course(time)
                 if not isinstance(found, tuple) or not 2 <= len(found) <= 4 or not _is_pose(found[0]):
                     raise InputError(
-                        f"Expected the function of '{self.name}' to return (pose, rate) or (pose, rate, "
+                        f"The function of '{self.name}' must return (pose, rate) or (pose, rate, "
                         f"acceleration), its rates as rows {', '.join(self.names)}; got {short_repr(found)}."
                     )
                 pose = found[0]
@@ -318,7 +318,7 @@ class _Entry:
         rotations = course.rotation if self.whole else course
         if rotations.as_matrix().shape != (len(t), 3, 3):
             raise InputError(
-                f"Expected {len(t)} poses of '{self.name}', one for each time, got those of shape "
+                f"`path` must have {len(t)} poses of '{self.name}', one for each time, got shape "
                 f"{rotations.as_matrix().shape[:-2]}."
             )
         from scipy.interpolate import make_interp_spline

@@ -143,7 +143,7 @@ def fastest(
     rows : callable or list of those, optional
         Further limits: each takes an `Along` and returns `Rows` of it.
     near : Configuration, optional
-        From where the first posture is led; by default the drawing.
+        From where the first configuration is led; by default the drawing.
     start_speed, end_speed : float
         ṡ at both ends, at rest by default.
     grid : int
@@ -238,7 +238,7 @@ def _slack(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
 def _speed(key: str, value: Any) -> float:
     a = reals(value)
     if a is None or a.shape != () or a < 0:
-        raise InputError(f"Expected `{key}` to be a number of at least 0, got {short_repr(value)}.", key=key)
+        raise InputError(f"`{key}` must be a number of at least 0, got {short_repr(value)}.", key=key)
     return float(a)
 
 
@@ -383,7 +383,7 @@ class _Phase:
         why = impossible(self._at(slice(0, 1)), self.s[:2], "s")
         can = " or ".join(f"{low:.5g} to {high:.5g}" for low, high in ranges.tolist())
         raise InputError(
-            f"The path can not start with ṡ = {start:.5g}"
+            f"The path cannot start with ṡ = {start:.5g}"
             + (f": {why}." if why else ".")
             + f" With ṡ from {can} the end is reached.",
             ranges=ranges,

@@ -62,7 +62,7 @@ def uniform(
     rows : callable or list of those, optional
         Further limits: each takes an `Along` and returns `Rows` of it.
     near : Configuration, optional
-        From where the first posture is led; by default the drawing.
+        From where the first configuration is led; by default the drawing.
     samples : int
         How many instants are looked at.
     voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
@@ -142,7 +142,7 @@ def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.nd
 def check_way(trajectory: Any) -> None:
     """A trajectory that takes time, or an error."""
     if not isinstance(trajectory, Trajectory):
-        raise InputError(f"Expected a Trajectory, got {short_repr(trajectory)}.")
+        raise InputError(f"`path` must be a Trajectory, got {short_repr(trajectory)}.")
     if not trajectory.duration:
         raise InputError("A trajectory of a single instant has no time to scale: it goes nowhere.")
 
@@ -150,7 +150,7 @@ def check_way(trajectory: Any) -> None:
 def grid_of(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
     """Ends (L + 1,) of intervals of a path, all of its knots among them; `clustered` at its two ends."""
     if not isinstance(count, int | np.integer) or isinstance(count, bool | np.timedelta64) or count < 3:
-        raise InputError(f"Expected a grid of at least 3 points, got {short_repr(count)}.")
+        raise InputError(f"The grid must have at least 3 points, got {short_repr(count)}.")
     share = np.linspace(0.0, 1.0, int(count))
     base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)
     knots = path.pieces.knots

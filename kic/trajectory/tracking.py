@@ -1,4 +1,4 @@
-"""Following a path of a task in time: rates are integrated, and postures put on the path."""
+"""Following a path of a task in time: rates are integrated, and configurations put on the path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kic.position import initial_states
 from kic.trajectory.task_path import TaskPath
 from kic.transfer.compiled_model import CompiledModel
 
-# rows at which a posture counts as put on the path, of their scale; and how near rounding lets it come
+# rows at which a configuration counts as put on the path, of their scale; and how near rounding lets it come
 MET, ENOUGH = 1e-11, 1e-14
 STEPS, DAMPED_STEPS = 60, 3
 # of a step, that is tried if a whole one leads away
@@ -33,23 +33,23 @@ _STEP = 1e-40
 
 
 class TrackingResult:
-    """A path that was followed: postures, rates, and what was missed; made by `Mechanism.follow`.
+    """A path that was followed: configurations, rates, and what was missed; made by `Mechanism.follow`.
 
     Attributes
     ----------
     t : (n,)
         Times.
     configuration : Configuration
-        The postures, whose batch begins with the n times.
+        The configurations, whose batch begins with the n times.
     task, coordinates : tuple of str
         Names of the P rows of the task and of the M coordinates.
     qd : (n, ..., M)
         Rates of the coordinates.
     qdd : (n, ..., M) or None
-        Accelerations by the law "consistent"; None unless those of the path are known, every posture was put
-        on it without damping, and nothing secondary is a callable.
+        Accelerations by the law "consistent"; None unless those of the path are known, every configuration
+        was put on it without damping, and nothing secondary is a callable.
     error : (n, ..., P)
-        From the postures to the path: lengths, and turns as rotation vectors.
+        From the configurations to the path: lengths, and turns as rotation vectors.
     damping : (n, ...)
         λ² at every time, zero where it was not damped.
     """
@@ -112,13 +112,13 @@ class TrackingResult:
         """
         found = reals(period)
         if found is None or found.ndim or not found > 0:
-            raise InputError(f"Expected `period` to be a positive time, got {short_repr(period)}.")
+            raise InputError(f"`period` must be a positive time, got {short_repr(period)}.")
         cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
         times = self.t[0] + found * np.arange(cycles + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
         if cycles < 1 or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
-                f"Expected `t` to have the multiples of the period {float(found):g} from {self.t[0]:g} on, "
+                f"`t` must have the multiples of the period {float(found):g} from {self.t[0]:g} on, "
                 f"and one turn at least; it ends at {self.t[-1]:g}."
             )
         tree = self.configuration._model.tree
@@ -206,19 +206,19 @@ def follow(
     tolerance: float,
 ) -> TrackingResult:
     """Follow a path; see `Mechanism.follow`."""
-    model.require_real("Following a path", "Ask resolve() at postures made by at().")
+    model.require_real("Following a path", "Ask resolve() at configurations made by at().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
         raise InputError(
-            f"Expected `t` to be two times or more, each later than the last, got {short_repr(t)}."
+            f"`t` must be two times or more, each later than the last, got {short_repr(t)}."
         )
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
-        raise InputError(f"Expected `gain` to be a number (1/time), not negative, got {short_repr(gain)}.")
+        raise InputError(f"`gain` must be a number (1/time), not negative, got {short_repr(gain)}.")
     if not isinstance(exact, bool):
-        raise InputError(f"Expected `exact` to be True or False, got {short_repr(exact)}.")
+        raise InputError(f"`exact` must be True or False, got {short_repr(exact)}.")
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
-        raise InputError(f"Expected `tolerance` to be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
+        raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     course = TaskPath(model, path, times)
     start, around = initial_states(model, near)
     runner = _Runner(model, course, weight, secondary, damping, wrt)
@@ -274,8 +274,8 @@ class _Runner:
         self.aim = Aim(secondary, len(self.f.coordinates))
         if self.aim.varies:
             raise InputError(
-                "Expected `secondary` to be constant rates z in a path, got (z, ż). What changes "
-                "with the posture is an objective or a callable.",
+                "`secondary` must be constant rates z in a path, got (z, ż). What changes "
+                "with the configuration is an objective or a callable.",
             )
         self.shape: tuple[int, ...] = ()
         # what closes the loops again, with nothing else held
@@ -333,8 +333,8 @@ class _Runner:
                 break
         if solver.status != "finished":
             raise ConfigurationError(
-                f"The path can not be followed beyond t = {solver.t:g}: {said} The task may be near a "
-                "singular posture there; give `damping`, another secondary objective, or more times.",
+                f"The path cannot be followed beyond t = {solver.t:g}: {said} The task may be near a "
+                "singular configuration there; give `damping`, another secondary objective, or more times.",
                 time=float(solver.t),
             )
         return self._closed(_unit(tree, solver.y.reshape(-1, size)), end)

@@ -77,7 +77,7 @@ class Naming:
             return np.concatenate(parts, axis=-1)
         if self.names:
             raise InputError(
-                f"Expected `{key}` by name, as the others, {{{', '.join(map(repr, self.names))}}}, got "
+                f"`{key}` must be given by name like the others, {{{', '.join(map(repr, self.names))}}}, got "
                 f"{short_repr(value)}."
             )
         return _finite(key, value, (*front, self.size))
@@ -86,7 +86,7 @@ class Naming:
         wanted = ", ".join(self.names) or "none: the others came as bare arrays"
         if not self.names or set(value) != set(self.names):
             raise InputError(
-                f"Expected `{key}` for the names of the others ({wanted}), got {', '.join(map(str, value))}."
+                f"`{key}` must have the names of the others ({wanted}), got {', '.join(map(str, value))}."
             )
 
     def bounds(self, key: str, value: Any, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -114,14 +114,14 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
     """Names and widths of what is given first: a dict of values of a rank, or of rank + 1; or an array."""
     if isinstance(value, Mapping):
         if not value or not all(isinstance(name, str) for name in value):
-            raise InputError(f"Expected `{key}` to give coordinates by name, got {short_repr(value)}.")
+            raise InputError(f"`{key}` must give coordinates by name, got {short_repr(value)}.")
         widths = []
         for name, given in value.items():
             a = as_numbers(given)
             if a is None or a.ndim not in (rank, rank + 1) or 0 in a.shape:
                 shapes = ("a number", "a list of numbers") if rank == 0 else ("(K,)", "(K, w) numbers")
                 raise InputError(
-                    f"Expected `{key}[{name!r}]` to be {shapes[0]} or {shapes[1]}, got {short_repr(given)}."
+                    f"`{key}[{name!r}]` must be {shapes[0]} or {shapes[1]}, got {short_repr(given)}."
                 )
             widths.append(0 if a.ndim == rank else a.shape[-1])
         return Naming(tuple(value), tuple(widths), sum(max(w, 1) for w in widths))
@@ -129,7 +129,7 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
     if a is None or a.ndim != rank + 1 or 0 in a.shape:
         shape = "(M,)" if rank == 0 else "(K, M)"
         raise InputError(
-            f"Expected `{key}` to be numbers {shape}, or a dict of them by name, got {short_repr(value)}.",
+            f"`{key}` must be numbers {shape}, or a dict of them by name, got {short_repr(value)}.",
             key=key,
         )
     return Naming((), (), a.shape[-1])
@@ -139,7 +139,7 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     a = reals(value)
     if a is None or a.shape != shape or a.dtype != np.float64:
         raise InputError(
-            f"Expected `{key}` to be finite numbers of shape {shape}, got "
+            f"`{key}` must be finite numbers of shape {shape}, got "
             f"{short_repr(value) if a is None else a.shape}.",
             key=key,
         )
@@ -151,14 +151,14 @@ def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.n
     a = as_numbers(value)
     if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
         raise InputError(
-            f"Expected `{key}` to be a number, ({size},) numbers, or (2, {size}) lower and upper ones, got "
+            f"`{key}` must be a number, ({size},) numbers, or (2, {size}) lower and upper ones, got "
             f"{short_repr(value)}.",
             key=key,
         )
     lower, upper = a if a.shape == (2, size) else (-np.broadcast_to(a, size), np.broadcast_to(a, size))
     if not (lower < upper).all() or (rest and not ((lower <= 0) & (upper >= 0)).all()):
         raise InputError(
-            f"Expected limits of `{key}` to be positive, or a lower one below an upper one"
+            f"Limits of `{key}` must be positive, or a lower one below an upper one"
             f"{' with 0 between them' if rest else ''}, got {short_repr(value)}.",
             key=key,
         )
@@ -183,7 +183,7 @@ class SampledMotion:
     t : (T,)
         Times.
     configuration : Configuration
-        The postures (T,), with all that can be asked of them.
+        The configurations (T,), with all that can be asked of them.
     motion : Motion
         q, q̇, q̈, q⃛ (T, M) of the coordinates.
     wrt : tuple of str or None
@@ -236,7 +236,7 @@ class SampledMotion:
         >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> hold = kic.trajectory.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
-        >>> hold.inverse_dynamics()[0].tolist()
+        >>> hold.effort()[0].tolist()
         [19.62, 4.905]
         """
         if actuators is None:
@@ -328,7 +328,7 @@ class Trajectory:
         h = self.pieces.lengths
         if not np.isfinite(self.pieces.coefficients).all() or not ((h >= _SHORTEST) & (h <= _LONGEST)).all():
             raise InputError(
-                f"Expected positions that are far from the largest number, and pieces that last from "
+                f"Positions must not overflow, and pieces must last from "
                 f"{_SHORTEST:g} to {_LONGEST:g}, got some of {h.min():g}."
             )
 
@@ -380,7 +380,7 @@ class Trajectory:
         if beyond == "raise" and outside.any():
             first = times[outside].flat[0]
             raise InputError(
-                f"Expected times from 0 to {self.duration:g}, the duration of this trajectory, got "
+                f"`t` must be from 0 to {self.duration:g}, the duration of this trajectory, got "
                 f"{first:g}. beyond='hold' rests at the ends.",
                 t=first,
                 duration=self.duration,
@@ -395,7 +395,7 @@ class Trajectory:
     def _times(self, t: Any) -> np.ndarray:
         times = numbers("t", t)
         if times.dtype == object or not np.isfinite(times).all():
-            raise InputError(f"Expected times to be finite numbers, got {short_repr(t)}.")
+            raise InputError(f"`t` must be finite numbers, got {short_repr(t)}.")
         return times
 
     def _moments(self, t: Any) -> np.ndarray:
@@ -404,7 +404,7 @@ class Trajectory:
             t = np.linspace(0.0, self.duration, integer("t", t, 2))
         times = self._times(t)
         if times.ndim != 1 or times.dtype == complex:
-            raise InputError(f"Expected times (T,) of a path, real, got {times.dtype} {times.shape}.")
+            raise InputError(f"`t` must be real times (T,), got {times.dtype} {times.shape}.")
         return times
 
     def inputs(self, q: Any) -> Any:
@@ -461,7 +461,7 @@ class Trajectory:
         return {name: course(name) for name in of.names}
 
     def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> SampledMotion:
-        """What a mechanism does on the way: its postures, and all that can be asked of them.
+        """What a mechanism does on the way: its configurations, and all that can be asked of them.
 
         Parameters
         ----------
@@ -470,7 +470,7 @@ class Trajectory:
         t : int or (T,) array_like
             Times, in the order in which the mechanism comes to them; or how many, evenly spaced.
         near : Configuration, optional
-            From where the first posture is led, as in `Mechanism.path`; by default the drawing.
+            From where the first configuration is led, as in `Mechanism.path`; by default the drawing.
 
         Returns
         -------
@@ -479,10 +479,10 @@ class Trajectory:
         Raises
         ------
         InputError
-            For times that are none, names that can not be coordinates of the mechanism, or those of a ball,
+            For times that are none, names that cannot be coordinates of the mechanism, or those of a ball,
             whose rates are no derivatives.
         ConfigurationError
-            Where the mechanism can not go on; it carries how far it came.
+            Where the mechanism cannot go on; it carries how far it came.
 
         Examples
         --------
@@ -501,7 +501,7 @@ class Trajectory:
         if wrong:
             raise InputError(
                 f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives of coordinates: "
-                "a trajectory can not run in them. Name other rows, such as those of a point."
+                "a trajectory cannot run in them. Name other rows, such as those of a point."
             )
         return course
 
@@ -546,7 +546,7 @@ class Trajectory:
         """The same way in another time."""
         duration = positive("duration", duration)
         if not self.duration:
-            raise InputError("A trajectory of a single instant can not last longer: it goes nowhere.")
+            raise InputError("A trajectory of a single instant cannot last longer: it goes nowhere.")
         return self.scaled(duration / self.duration)
 
     def reversed(self) -> Trajectory:
@@ -636,5 +636,5 @@ def positive(name: str, value: Any, what: str = "a positive number") -> float:
     a = reals(value)
     if a is None or a.shape != () or not _SHORTEST <= a <= _LONGEST:
         span = f" from {_SHORTEST:g} to {_LONGEST:g}" if a is not None and a.shape == () and a > 0 else ""
-        raise InputError(f"Expected `{name}` to be {what}{span}, got {short_repr(value)}.", name=name)
+        raise InputError(f"`{name}` must be {what}{span}, got {short_repr(value)}.", name=name)
     return float(a)
