@@ -92,9 +92,9 @@ def test_one_axis_is_a_line(plane: kic.Sweep, joints: kic.Sweep) -> None:
     x, y = picture.axes.get_lines()[0].get_data()
     np.testing.assert_array_equal(x, plane.axes["tip.x"])
     k = int(np.argmin(np.abs(plane.axes["tip.y"] - 0.2)))
-    np.testing.assert_array_equal(y, plane["conditioning"][:, k])
+    np.testing.assert_array_equal(y, plane["inverse condition number"][:, k])
     assert picture.axes.get_title() == f"tip.y = {plane.axes['tip.y'][k]:.4g} m"
-    assert picture.axes.get_ylabel() == "conditioning"
+    assert picture.axes.get_ylabel() == "inverse condition number"
     assert legend(picture) == ["not reached"]
     hatched = [patch for patch in picture.axes.patches if patch.get_hatch()]
     assert len(hatched) == len(runs(~plane.reached[:, k])) == 2
@@ -111,7 +111,7 @@ def test_a_cut_through_three_axes() -> None:
         s.plot()
     picture = s.plot(at={b: 0.21})
     np.testing.assert_array_equal(
-        np.asarray(picture.axes.collections[0].get_array()).T, s["largest holding effort"][:, 1]
+        np.asarray(picture.axes.collections[0].get_array()).T, s["largest static effort"][:, 1]
     )
     assert picture.axes.get_title() == f"{b} = 0.2 rad"
     with pytest.raises(kic.InputError, match="shows one or two axes, and 0 are left: none"):
@@ -119,9 +119,9 @@ def test_a_cut_through_three_axes() -> None:
 
 
 def test_what_no_map_can_show(joints: kic.Sweep) -> None:
-    with pytest.raises(kic.InputError, match="Say which answer to plot: w, mass, tip"):
+    with pytest.raises(kic.InputError, match="`name` must be one of the metrics: w, mass, tip"):
         joints.plot()
-    with pytest.raises(kic.UnknownNameError, match="No answer 'W'"):
+    with pytest.raises(kic.UnknownNameError, match="No metric 'W'"):
         joints.plot("W")
     with pytest.raises(kic.InputError, match=r"values of shape \(3,\) in each cell"):
         joints.plot("tip")

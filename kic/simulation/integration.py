@@ -212,7 +212,7 @@ class Integration:
     def _integrate(self) -> str:
         """Integrate chart by chart; return the reason for an early stop, or ''."""
         with _ignore_overflow():
-            self.chart.begin_branch(self.start.rates, self.start.qd)
+            self.chart.seek_branch_at_start(self.start.rates, self.start.qd)
         self._choose_first_chart()
         self.events.check(self.chart.snapshot(self.t, self.y))
         with _ignore_overflow():

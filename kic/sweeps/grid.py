@@ -1,4 +1,4 @@
-"""Grids: named axes over which a mechanism is asked, and which of their cells are neighbours."""
+"""Grids: named axes of inputs, and the neighbours of each cell."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kic.numerics.arrays import reals
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Axes and what stays beside them.
+    """Axes of a grid, and the inputs that all cells share.
 
     Attributes
     ----------
     axes : dict of str to (n,) ndarray
-        Values along each axis, growing or falling.
+        Values along each axis, increasing or decreasing.
     fixed : dict of str to value
-        What all cells have in common.
+        Inputs that all cells have in common.
     """
 
     axes: dict[str, np.ndarray]
@@ -30,7 +30,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each axis has."""
+        """Number of values of each axis."""
         return tuple(len(values) for values in self.axes.values())
 
     @property
@@ -39,42 +39,42 @@ class Grid:
         return prod(self.shape)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Values (cells,) of each axis at all cells, the last axis fastest."""
-        spread = np.meshgrid(*self.axes.values(), indexing="ij")
-        return {name: x.ravel() for name, x in zip(self.axes, spread, strict=True)}
+        """Return values (cells,) of each axis at all cells, the last axis fastest."""
+        mesh = np.meshgrid(*self.axes.values(), indexing="ij")
+        return {name: x.ravel() for name, x in zip(self.axes, mesh, strict=True)}
 
     def inputs(self) -> dict[str, Any]:
-        """All cells as one batch, as `Mechanism.at` takes it."""
+        """Return all cells as one batch for `Mechanism.at`."""
         return {**self.columns(), **self.fixed}
 
     def by_distance(self, place: Mapping[str, float]) -> np.ndarray:
-        """Cells, the nearest to a place first: in steps of the grid, ties in their order."""
-        far = np.zeros(self.size)
+        """Return the cells ordered by distance from a place, in steps of the grid; ties keep their order."""
+        squared = np.zeros(self.size)
         for name, x in self.columns().items():
             values = self.axes[name]
             step = np.abs(values[-1] - values[0]) / max(len(values) - 1, 1)
-            far += ((x - place[name]) / (step or 1.0)) ** 2
-        return np.argsort(far, kind="stable")
+            squared += ((x - place[name]) / (step or 1.0)) ** 2
+        return np.argsort(squared, kind="stable")
 
     def neighbours(self) -> np.ndarray:
-        """The cells beside each, (cells, 2 axes): before and after along every axis; -1 beyond the edge."""
+        """Return the neighbours of each cell, (cells, 2 axes): before and after on each axis, -1 at the edge."""
         cells = np.arange(self.size).reshape(self.shape)
-        beside = np.full((*self.shape, 2 * len(self.shape)), -1)
+        neighbours = np.full((*self.shape, 2 * len(self.shape)), -1)
         for axis in range(len(self.shape)):
-            inner = np.moveaxis(beside, axis, 0)
+            inner = np.moveaxis(neighbours, axis, 0)
             along = np.moveaxis(cells, axis, 0)
             inner[1:, ..., 2 * axis] = along[:-1]
             inner[:-1, ..., 2 * axis + 1] = along[1:]
-        return beside.reshape(self.size, -1)
+        return neighbours.reshape(self.size, -1)
 
 
 def make_grid(grid: Any) -> Grid:
-    """A grid from what a user gives: names with lists for axes, with single values for what stays.
+    """Return a grid from a dict of names to lists, which are axes, or single values, which are fixed.
 
     Raises
     ------
     InputError
-        For anything else, axes that turn back or repeat a value, or no axis.
+        For anything else, axes that are not monotonic, or no axis.
 
     Examples
     --------
@@ -82,9 +82,7 @@ def make_grid(grid: Any) -> Grid:
     (3,)
     """
     if not isinstance(grid, Mapping):
-        raise InputError(
-            f"`grid` must be a dict of names to values, lists for axes, got {short_repr(grid)}."
-        )
+        raise InputError(f"`grid` must be a dict of names to values, lists for axes, got {short_repr(grid)}.")
     axes: dict[str, np.ndarray] = {}
     fixed: dict[str, Any] = {}
     for name, values in grid.items():
@@ -93,9 +91,9 @@ def make_grid(grid: Any) -> Grid:
         found = reals(values)
         listed = isinstance(values, list | tuple | np.ndarray) if found is None else found.ndim > 0
         if not listed:
-            fixed[name] = values  # a number, or what `at` knows, such as a pose
+            fixed[name] = values  # a number, or another input of `at`, such as a pose
             continue
-        if found is None or not _goes_one_way(found):
+        if found is None or not _is_monotonic(found):
             raise InputError(
                 f"Axis '{name}' of `grid` must be a list of increasing (or decreasing) numbers, got "
                 f"{short_repr(values)}.",
@@ -110,8 +108,8 @@ def make_grid(grid: Any) -> Grid:
     return Grid(axes, fixed)
 
 
-def _goes_one_way(values: np.ndarray) -> bool:
-    """Whether numbers are a list that grows or falls all along."""
+def _is_monotonic(values: np.ndarray) -> bool:
+    """Return True if numbers are a strictly monotonic list."""
     if values.ndim != 1 or not values.size:
         return False
     step = np.diff(values)
