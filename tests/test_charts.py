@@ -10,6 +10,7 @@ from sampling import mismatch
 from test_simulation import TIGHT
 
 import kic
+from kic.simulation.motion import Snapshot
 from kic.simulation.coordinates import Chart
 
 
@@ -65,7 +66,7 @@ def test_efforts_reach_free_coordinates_beside_prescribed_ones() -> None:
     a = float(c.value("A"))
     ways = {"A": lambda t: (a + 0.3 * np.sin(t), 0.3 * np.cos(t), -0.3 * np.sin(t))}
 
-    def push(t: float, now: kic.Now) -> np.ndarray:
+    def push(t: float, now: Snapshot) -> np.ndarray:
         # what is given at a prescribed coordinate counts for nothing
         return np.array([7.0, 0.05 * np.cos(3 * t)])
 
@@ -80,7 +81,7 @@ def test_a_prescribed_coordinate_stops_at_its_own_dead_centre() -> None:
     m = kic.load("four-bar")
     begin = float(m.at().value("C"))
     with pytest.raises(
-        kic.SimulationError, match=r"the motion prescribed for C leads to a dead centre, from where C cannot"
+        kic.SimulationError, match=r"the motion prescribed for C leads to a dead centre, where C cannot"
     ) as e:
         kic.simulate(m, m.at(), 4.0, wrt="C", prescribed={"C": lambda t: (begin - t * t / 2, -t, -1.0)})
     kept = e.value.simulation

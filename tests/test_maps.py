@@ -107,7 +107,7 @@ def test_a_cut_through_three_axes() -> None:
     m = kic.load("horn-three-link")
     a, b, c = m.coordinate_names
     s = kic.sweep(m, {a: [0.0, 0.5], b: [0.1, 0.2, 0.3], c: [0.3, 0.4]}, "static_effort")
-    with pytest.raises(kic.InputError, match=f"shows one or two axes, and 3 are left.*at={{'{a}'"):
+    with pytest.raises(kic.InputError, match=f"shows one or two axes, but 3 are left.*at={{'{a}'"):
         s.plot()
     picture = s.plot(at={b: 0.21})
     np.testing.assert_array_equal(
@@ -129,15 +129,15 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
         joints.plot("w", at={"knee": 0.0})
     with pytest.raises(kic.InputError, match="`at` of 'elbow' to be a number from -1 to 2, got 7"):
         joints.plot("w", at={"elbow": 7})
-    with pytest.raises(kic.InputError, match="Expected `bounds` to be"):
+    with pytest.raises(kic.InputError, match="Expected `bounds` must be"):
         joints.plot("w", bounds=(1, 0))
     for contours in (-3, 2.5, "many", True):
         with pytest.raises(kic.InputError, match="`contours` must be an integer of at least 0"):
             joints.plot("w", contours=contours)
     for width in (-3, 0.5, "wide", np.nan, True, 1000):
-        with pytest.raises(kic.InputError, match="`width` to be a number of inches from 2 to 40"):
+        with pytest.raises(kic.InputError, match="`width` must be a number of inches from 2 to 40"):
             joints.plot("w", width=width)
-    with pytest.raises(kic.InputError, match="Expected `at` to be a dict of axes to values, got 3"):
+    with pytest.raises(kic.InputError, match="Expected `at` must be a dict of axes to values, got 3"):
         joints.plot("w", at=3)
     none = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])

@@ -10,6 +10,7 @@ from sampling import mismatch
 from test_simulation import TIGHT, pendulum, top
 
 import kic
+from kic.simulation.motion import Snapshot
 
 
 @pytest.mark.slow
@@ -130,7 +131,7 @@ def test_prescribed_motions_begin_at_the_start_with_their_rates() -> None:
     assert np.abs(steady.energy.residual).max() < 1e-7
     with pytest.raises(kic.InputError, match=r"begins with 0, but the values of the start are"):
         kic.simulate(m, m.at({"A": a + 0.1}), 1.0, prescribed={"A": lambda t: (0.0, 0.0, 0.0)})
-    with pytest.raises(kic.InputError, match=r"begins with 1, but the rates of the start are 5 there"):
+    with pytest.raises(kic.InputError, match=r"begins with 1, but the rates of the start are 5"):
         kic.simulate(m, start, 1.0, qd=[5.0], prescribed={"A": lambda t: (a + t, 1.0, 0.0)})
 
 
@@ -186,7 +187,7 @@ def test_what_functions_write_into_what_they_see_changes_nothing(which: str) -> 
     m = replace(m, motors=[kic.Motor("M", ["elbow"], resistance=1.0, inductance=0.1, torque_constant=0.5)])
     given = {"effort": [1.0, -2.0], "voltage": [3.0], "events": lambda t, now: 1.0}
 
-    def scribble(t: float, now: kic.Now) -> list[float] | float:
+    def scribble(t: float, now: Snapshot) -> list[float] | float:
         for a in (now.q, now.qd, now.state, now.current):
             a[:] = 7.0
         return 1.0 if which == "events" else list(given[which])
@@ -206,7 +207,7 @@ def test_tried_steps_that_overflow_are_not_blow_ups(method: str) -> None:
     m = kic.load("horn-two-link")
     seen: list[bool] = []
 
-    def brake(t: float, now: kic.Now) -> np.ndarray:
+    def brake(t: float, now: Snapshot) -> np.ndarray:
         seen.append(bool(np.isfinite([now.q, now.qd]).all()))
         return -1e7 * now.qd
 

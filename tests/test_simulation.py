@@ -225,7 +225,7 @@ def test_a_run_goes_on_where_it_ended() -> None:
     assert rest.steps > half.steps
     with pytest.raises(kic.InputError, match=r"The earlier run ends at t = 1, but `t` begins at 1\.5"):
         kic.simulate(m, half, [1.5, 2.0])
-    with pytest.raises(kic.InputError, match="ends with rates of its own"):
+    with pytest.raises(kic.InputError, match="has its own final rates"):
         kic.simulate(m, half, 2.0, qd=[1.0])
     with pytest.raises(kic.InputError, match="continued with its own mechanism"):
         kic.simulate(pendulum(), half, 2.0)
@@ -285,7 +285,7 @@ def test_how_far_a_run_can_be_interpolated() -> None:
             assert abs(m._model.closure(()).rows(c.state[None])[0]).max() < 1e-13
     assert 60 < accepted < 120
     assert abs(run.at(0.265).state - fine.configuration[530].state).max() < 2e-4
-    with pytest.raises(kic.InputError, match=r"may err by 8e-05 \(rad, .* allowed 1e-06"):
+    with pytest.raises(kic.InputError, match=r"estimated error is 8e-05 \(rad, .* allowed 1e-06"):
         run.at(0.265, tolerance=1e-6)
     with pytest.raises(kic.InputError, match="`tolerance` must be a positive number"):
         run.at(0.265, tolerance=0.0)
@@ -328,7 +328,7 @@ def test_controllers_drive_runs_as_they_are() -> None:
     by_hand = kic.simulate(m, start, t, effort=lambda t, now: f(t, now.state, now.qd), wrt=tip, **TIGHT)
     assert np.array_equal(run.q, by_hand.q)
     assert repr(f) == "controller that gives efforts of tip.x, tip.y"
-    with pytest.raises(kic.InputError, match=r"in the coordinates A, E, got one in tip\.x, tip\.y"):
+    with pytest.raises(kic.InputError, match=r"in the coordinates A, E, got tip\.x, tip\.y"):
         kic.simulate(m, start, t, effort=f)
     rates = kic.controllers.resolved_acceleration(m, way, 100.0, 20.0)
     with pytest.raises(kic.InputError, match="a controller that gives efforts, got one of accelerations"):
@@ -422,7 +422,7 @@ def test_it_says_why_it_can_not_go_on() -> None:
     assert len(caught.value.simulation.t) == 2
     assert caught.value.simulation.t[-1] == caught.value.time == pytest.approx(1.0, abs=1e-3)
     assert caught.value.simulation.qd[-1, 0] > 1e4
-    with pytest.raises(kic.SimulationError, match=r"it took 5 steps, as many as `max_steps` allows"):
+    with pytest.raises(kic.SimulationError, match=r"it took 5 steps, the limit `max_steps`"):
         kic.simulate(m, start, 10.0, max_steps=5)
     light = replace(m, bodies=(kic.Body("bob", mass=0.0, com=(0, -1, 0), inertia=(0, 0, 0)),))
     with pytest.raises(kic.InertiaError, match="has mass; its dynamics would be 0"):
@@ -439,7 +439,7 @@ WRONG = [
     ({"t": [0.0, 0.0]}, "`t` must be increasing times"),
     ({"t": -1.0}, "`t` must be increasing times"),
     ({"t": "soon"}, "`t` must be increasing times"),
-    ({"qd": [1.0, 2.0]}, r"`qd` must have shape \(\.\.\., 1\)"),
+    ({"qd": [1.0, 2.0]}, r"`qd` .* shape \(\.\.\., 1\)"),
     ({"qd": [[1.0]]}, "`qd` must be 1 real numbers"),
     ({"effort": [1.0, 2.0]}, "`effort` must be a function"),
     ({"method": "Euler"}, "`method` must be one of DOP853"),
@@ -450,7 +450,7 @@ WRONG = [
     ({"prescribed": {"A": 1.0}}, "`prescribed` must be a dict"),
     ({"prescribed": {"B": lambda t: (0, 0, 0)}}, "B"),
     ({"wrt": ["A", "tip.x"]}, "mobility 1; 2 coordinates"),
-    ({"start": 0.0}, "`start` must be a posture of 'pendulum'"),
+    ({"start": 0.0}, "`start` must be a configuration of 'pendulum'"),
 ]
 
 
@@ -464,7 +464,7 @@ def test_arguments_are_looked_at(what: dict, message: str) -> None:
 
 def test_a_start_must_be_one_closed_posture() -> None:
     m = kic.load("four-bar")
-    with pytest.raises(kic.InputError, match=r"one posture, got a batch \(2,\)"):
+    with pytest.raises(kic.InputError, match=r"one configuration, got a batch \(2,\)"):
         kic.simulate(m, m.at({"A": [1.0, 1.1]}), 1.0)
     open_ = kic.Configuration(m._model, (), m.at().state[None] + 0.01)
     with pytest.raises(kic.InputError, match="misses by"):

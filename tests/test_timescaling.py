@@ -388,13 +388,13 @@ ERRORS = {
         upper=np.where(of.both(of.s)[..., None] < 0.5, np.inf, 1.0))),
     "need a mechanism": lambda: tr.fastest(STRAIGHT, effort=1.0),
     "without limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
-    "`start_speed` to be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
-    "grid of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
+    "`start_speed` must be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
+    "at least 3 points": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
-    "functions that take an Along and return Rows, got 3": lambda: tr.uniform(STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
-    "`mechanism` to be a Mechanism, got 3": lambda: tr.fastest(STRAIGHT, 3, acceleration=1.0),  # type: ignore[arg-type]
-    "functions that take an Along": lambda: tr.fastest(STRAIGHT, rows=[3]),  # type: ignore[list-item]
-    "to return Rows": lambda: tr.fastest(STRAIGHT, rows=lambda of: 3),  # type: ignore[arg-type, return-value]
+    "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
+    "`mechanism` must be a Mechanism, got 3": lambda: tr.fastest(STRAIGHT, 3, acceleration=1.0),  # type: ignore[arg-type]
+    "functions that take PathSamples": lambda: tr.fastest(STRAIGHT, rows=[3]),  # type: ignore[list-item]
+    "must return PathConstraints": lambda: tr.fastest(STRAIGHT, rows=lambda of: 3),  # type: ignore[arg-type, return-value]
     "`A` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(A=[1.0, 2.0, 3.0])),  # type: ignore[arg-type]
     "`B` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(B=np.nan)),  # type: ignore[arg-type]
     "`C` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(C=np.inf)),  # type: ignore[arg-type]

@@ -405,13 +405,13 @@ ERRORS = {
     r"shape \(2,\)": lambda: tr.quintic([0.0, 1.0], [1.0], 1.0),
     r"numbers \(M,\)": lambda: tr.quintic(0.0, 1.0, 1.0),
     r"numbers \(K, M\)": lambda: tr.spline([0.0, 1.0]),
-    "by name, as the others": lambda: tr.quintic({"A": 0.0}, [1.0], 1.0),
+    "by name like the others": lambda: tr.quintic({"A": 0.0}, [1.0], 1.0),
     r"names of the others \(A\)": lambda: tr.quintic({"A": 0.0}, {"B": 1.0}, 1.0),
     "others came as bare arrays": lambda: tr.quintic([0.0], {"B": 1.0}, 1.0),
     "coordinates by name": lambda: tr.quintic({}, {}, 1.0),
-    r"`start\['A'\]` to be a number or a list": lambda: tr.quintic({"A": [[0.0]]}, {"A": 0.0}, 1.0),
-    r"`points\['A'\]` to be \(K,\)": lambda: tr.spline({"A": 0.0}),
-    "2 points at least": lambda: tr.spline([[0.0]]),
+    r"`start\['A'\]` must be a number or a list": lambda: tr.quintic({"A": [[0.0]]}, {"A": 0.0}, 1.0),
+    r"`points\['A'\]` must be \(K,\)": lambda: tr.spline({"A": 0.0}),
+    "at least 2 points": lambda: tr.spline([[0.0]]),
     "one for each point": lambda: tr.spline([[0.0], [1.0]], [0.0, 1.0, 2.0]),
     "increase from 0, got 1 and then 1": lambda: tr.spline([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]),
     "a start at 1": lambda: tr.spline([[0.0], [1.0]], [1.0, 2.0]),
@@ -419,36 +419,36 @@ ERRORS = {
     "`degree` must be 3, 5 or 7": lambda: tr.spline([[0.0], [1.0]], degree=4),  # type: ignore[arg-type]
     "`ends` must be 'rest' or 'free'": lambda: tr.spline([[0.0], [1.0]], ends="loose"),  # type: ignore[arg-type]
     "needs 6 points": lambda: tr.spline([[0.0], [1.0]], ends="free"),
-    "`stops` to be points from 0 to 1": lambda: tr.spline([[0.0], [1.0]], stops=[2]),
-    "where `jerks` are given": lambda: tr.hermite(POINTS, TIMES, POINTS, jerks=POINTS),
+    "`stops` must be points from 0 to 1": lambda: tr.spline([[0.0], [1.0]], stops=[2]),
+    "given with `jerks`": lambda: tr.hermite(POINTS, TIMES, POINTS, jerks=POINTS),
     "points from 0 to 2, got .True, False, True": lambda: tr.spline(POINTS[:3], stops=[True, False, True]),
     "points from 0 to 2, got 1": lambda: tr.spline([[0.0], [1.0], [2.0]], stops=1),  # type: ignore[arg-type]
     "`rates` at the points must be given": lambda: tr.hermite(POINTS, TIMES, None, POINTS),
     "positive number from 1e-60 to 1e": lambda: tr.quintic([0.0], [1.0], 1e-300),
-    "pieces that last from 1e-60": lambda: ONE.scaled(1e-50).scaled(1e-50),
+    "pieces must last from 1e-60": lambda: ONE.scaled(1e-50).scaled(1e-50),
     "velocity 1, acceleration 1e.17. Phases": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1e17),
     "jerk 1e.17. Phases .* or take trapezoid": lambda: tr.s_curve([0.0], [1.0], 1.0, 1.0, 1e17),
     "of too different sizes": lambda: tr.trapezoid([0.0], [1e300], 1.0, 1.0),
-    "and holds it, got inf in shares": lambda: tr.trapezoid([0.0], [1e-310], 1.0, 1.0),
+    "and let it move, got inf in shares": lambda: tr.trapezoid([0.0], [1e-310], 1.0, 1.0),
     "`order` must be an integer from 0 to 3, got True": lambda: ONE.extremes(True),
     "`order` must be an integer from 0 to 3, got -1": lambda: ONE.jumps(-1),
-    "to concatenate, got trajectory of": lambda: tr.concatenate(ONE),  # type: ignore[arg-type]
+    "must be trajectories, got trajectory of": lambda: tr.concatenate(ONE),  # type: ignore[arg-type]
     "`mechanism` must be a Mechanism, got 3": lambda: ONE.on(3),  # type: ignore[arg-type]
     "'line' or 'ends'": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1.0, together="no"),  # type: ignore[arg-type]
-    "to be positive": lambda: tr.trapezoid([0.0], [1.0], -1.0, 1.0),
+    "must be positive": lambda: tr.trapezoid([0.0], [1.0], -1.0, 1.0),
     "lower and upper ones": lambda: tr.trapezoid([0.0], [1.0], [1.0, 2.0, 3.0], 1.0),
-    "lets coordinate 1 move": lambda: tr.trapezoid([0.0], [1.0], 1.0, np.inf),
+    "limit coordinate 1 and let it move": lambda: tr.trapezoid([0.0], [1.0], 1.0, np.inf),
     "No coordinate 'B' in 'limits of velocity'": lambda: tr.trapezoid({"A": 0}, {"A": 1}, {"B": 1}, 1),
-    "trajectories to concatenate": lambda: tr.concatenate([]),
+    "`parts` must be trajectories": lambda: tr.concatenate([]),
     "in the same coordinates": lambda: tr.concatenate([ONE, tr.line({"A": 1.0}, {"A": 0.0})]),
     "A piece that lasts 1e-06 is lost in the rounding of times at 1e.09": lambda: tr.concatenate(
         [tr.line([0.0], [0.0], 1e9), tr.quintic([0.0], [1.0], 1e-6)]),
-    "holds it, got 0 in shares": lambda: tr.trapezoid([0.0], [1.0], 1.0, [[0.0], [1.0]]),
-    "positions to meet": lambda: tr.concatenate([ONE, ONE]),
-    "rates to meet": lambda: tr.concatenate([ONE, tr.line([1.0], [2.0])]),
+    "let it move, got 0 in shares": lambda: tr.trapezoid([0.0], [1.0], 1.0, [[0.0], [1.0]]),
+    "positions must meet": lambda: tr.concatenate([ONE, ONE]),
+    "rates must meet": lambda: tr.concatenate([ONE, tr.line([1.0], [2.0])]),
     "`order` must be an integer from 0 to 3, got 4": lambda: ONE.extremes(4),
     "`t` must be an integer of at least 2": lambda: ONE.on(kic.load("four-bar"), 1),
-    r"times \(T,\) of a path": lambda: ONE.on(kic.load("four-bar"), [[0.0]]),
+    r"real times \(T,\)": lambda: ONE.on(kic.load("four-bar"), [[0.0]]),
 }  # fmt: skip
 
 

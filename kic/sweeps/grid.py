@@ -57,7 +57,7 @@ class Grid:
         return np.argsort(squared, kind="stable")
 
     def neighbours(self) -> np.ndarray:
-        """Return the neighbours of each cell, (cells, 2 axes): before and after on each axis, -1 at the edge."""
+        """Return the neighbours of each cell, (cells, 2 axes): before and after on each axis, or -1."""
         cells = np.arange(self.size).reshape(self.shape)
         neighbours = np.full((*self.shape, 2 * len(self.shape)), -1)
         for axis in range(len(self.shape)):
