@@ -401,7 +401,7 @@ ERRORS = {
     "finite numbers": lambda: ONE(np.nan),
     "positive number, got 0": lambda: tr.quintic([0.0], [1.0], 0),
     "positive number, got -1": lambda: ONE.scaled(-1.0),
-    "single instant": lambda: tr.trapezoid([0.0], [0.0], 1.0, 1.0).lasting(1.0),
+    "zero duration": lambda: tr.trapezoid([0.0], [0.0], 1.0, 1.0).lasting(1.0),
     r"shape \(2,\)": lambda: tr.quintic([0.0, 1.0], [1.0], 1.0),
     r"numbers \(M,\)": lambda: tr.quintic(0.0, 1.0, 1.0),
     r"numbers \(K, M\)": lambda: tr.spline([0.0, 1.0]),

@@ -68,7 +68,7 @@ class _OfRows(Objective):
 
     def _apart(self, c: Any, u: Any) -> np.ndarray:
         """x − x₀ (..., P), of cut joints, known but for full turns, the shorter way."""
-        return c._model.rows(self.names, 1).answer.rows.shortest(u.values - self._rest)
+        return c._model.rows(self.names, 1).layout.rows.shortest(u.values - self._rest)
 
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
         """Rates z = −gain · Gᵀ k (x − x₀), (..., M)."""

@@ -13,12 +13,7 @@ from kic.numerics import polynomials as piecewise
 from kic.numerics.arguments import choice
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory import profiles
-from kic.trajectory.orientation import OrientationTrajectory, RotationSegments, rotation
-from kic.trajectory.path_constraints import PathConstraints, PathSamples
-from kic.trajectory.splines import hermite, spline
-from kic.trajectory.time_optimal import TimeOptimal, fastest
-from kic.trajectory.time_scaling import uniform
-from kic.trajectory.trajectory import Motion, Naming, SampledMotion, Trajectory, naming, positive
+from kic.trajectory.trajectory import Naming, Trajectory, naming, positive
 
 # relative tolerance of positions, rates and durations where trajectories meet
 JOIN_RTOL = 1e-9
@@ -139,18 +134,19 @@ def trapezoid(
     acceleration: Any,
     together: Literal["line", "ends"] = "line",
 ) -> Trajectory:
-    """Return the fastest rest-to-rest trajectory within velocity and acceleration: accelerate, cruise, decelerate.
+    """Return the fastest rest-to-rest trajectory within limits of velocity and acceleration.
 
     Parameters
     ----------
     start, end : dict of str to float or list, or (M,) array_like
         Positions at start and end.
     velocity, acceleration : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free. Of the
-        velocity limits, the one in the direction of motion applies; of acceleration (and jerk) the smaller one.
+        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free. Of
+        the velocity limits, the one in the direction of motion applies; of acceleration (and jerk) the
+        smaller one.
     together : {"line", "ends"}
-        "line": all coordinates in proportion, along a straight line. "ends": each as fast as it can, slowed down
-        so that all end together; this is never slower.
+        "line": all coordinates in proportion, along a straight line. "ends": each as fast as it can, slowed
+        down so that all end together; this is never slower.
 
     Returns
     -------
@@ -183,7 +179,8 @@ def s_curve(
 ) -> Trajectory:
     """Return the fastest rest-to-rest trajectory within velocity, acceleration and jerk; see `trapezoid`.
 
-    It has seven phases of constant jerk, fewer if the path is too short to reach the velocity or acceleration.
+    It has seven phases of constant jerk, fewer if the path is too short to reach the velocity or
+    acceleration.
 
     Examples
     --------
@@ -199,7 +196,9 @@ def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Tra
     of, ends = _ends(start, end)
     choice("together", together, ("line", "ends"))
     displacement = ends[1] - ends[0]
-    limits = np.array([_share(of.bounds(key, x), displacement, key == "velocity") for key, x in given.items()])
+    limits = np.array(
+        [_share(of.bounds(key, x), displacement, key == "velocity") for key, x in given.items()]
+    )
     moves = np.flatnonzero(displacement)
     if not len(moves):
         return Trajectory(Piecewise(np.zeros(2), ends[None, :1]), of)
@@ -224,16 +223,15 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
     for key, limit in zip(keys, limits.tolist(), strict=True):
         if not limit > 0 or (key == keys[-1] and limit == np.inf):
             raise InputError(
-                f"`{key}` must limit {label} and let it move, got {limit:g} "
-                "in shares of the displacement.",
+                f"`{key}` must limit {label} and let it move, got {limit:g} in shares of the displacement.",
                 key=key,
             )
     made = (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
     if made is None:
         values = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))
         raise InputError(
-            f"Limits of {label} are of too different sizes, in shares of its displacement: {values}. Phases of its "
-            f"motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
+            f"Limits of {label} are of too different sizes, in shares of its displacement: {values}. "
+            f"Phases of its motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
             + ("." if len(keys) == 2 else ", or take trapezoid()."),
             limits=limits,
         )
@@ -241,12 +239,14 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
 
 
 def _share(bounds: tuple[np.ndarray, np.ndarray], displacement: np.ndarray, signed: bool) -> np.ndarray:
-    """Return limits (M,) as shares of the displacement; of rates only the limit in the direction of motion."""
+    """Return limits (M,) as shares of the displacement; of rates only in the direction of motion."""
     lower, upper = bounds
     ahead = np.where(displacement > 0, upper, -lower)
     size = np.abs(ahead if signed else np.minimum(upper, -lower))
     with np.errstate(over="ignore"):
-        return np.where(displacement == 0, np.inf, size / np.where(displacement == 0, 1.0, np.abs(displacement)))
+        return np.where(
+            displacement == 0, np.inf, size / np.where(displacement == 0, 1.0, np.abs(displacement))
+        )
 
 
 def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
@@ -255,8 +255,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     Parameters
     ----------
     parts : iterable of Trajectory
-        Trajectories in the same coordinates. Positions and rates must agree where they meet, to a billionth of
-        their largest values; accelerations may jump.
+        Trajectories in the same coordinates. Positions and rates must agree where they meet, to a billionth
+        of their largest values; accelerations may jump.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Trajectories of orientations: about one axis, or smoothly through several.
 
-An orientation is a quaternion p(t), of any length, with known derivatives: on a circular arc or a spline. With
-N = p·p and W = 2 vec(ṗ p̄), in world axes ω = W/N, ω̇ = (Ẇ − ω Ṅ)/N and ω̈ = (Ẅ − 2 ω̇ Ṅ − ω N̈)/N.
+An orientation is a quaternion p(t), of any length, with known derivatives: on a circular arc or a spline.
+With N = p·p and W = 2 vec(ṗ p̄), in world axes ω = W/N, ω̇ = (Ẇ − ω Ṅ)/N and ω̈ = (Ẅ − 2 ω̇ Ṅ − ω N̈)/N.
 """
 
 from __future__ import annotations
@@ -145,16 +145,17 @@ def rotation(
 ) -> OrientationTrajectory:
     """Return orientations in time: the shortest rotation between two, or a smooth one through several.
 
-    Between two orientations the body rotates about one axis, by an angle that is a polynomial of the degree. Through
-    several goes a normalized spline of quaternions. Between neighbours at both of which it stops, it rotates about
-    one axis. In `Mechanism.follow` it is the path of a body, with the rows wx, wy, wz.
+    Between two orientations the body rotates about one axis, by an angle that is a polynomial of the degree.
+    Through several goes a normalized spline of quaternions. Between neighbours at both of which it stops, it
+    rotates about one axis. In `Mechanism.follow` it is the path of a body, with the rows wx, wy, wz.
 
     Parameters
     ----------
     rotations : scipy.spatial.transform.Rotation
         K orientations; of a body, its rotation from the reference configuration.
     times : (K,) array_like, optional
-        Times from 0. By default intervals in proportion to the square roots of the angles between orientations.
+        Times from 0. By default intervals in proportion to the square roots of the angles between
+        orientations.
     duration, degree, ends, stops
         As for `spline`.
 
@@ -188,8 +189,8 @@ def rotation(
     if wide.any():
         k = int(np.argmax(wide))
         raise InputError(
-            f"Orientations {k} and {k + 1} are half a turn apart ({angles[k]:.9g} rad), so the rotation is ambiguous. "
-            "Give one between them.",
+            f"Orientations {k} and {k + 1} are half a turn apart ({angles[k]:.9g} rad), so the rotation "
+            "is ambiguous. Give one between them.",
             point=k,
         )
     if len(q) == 2:

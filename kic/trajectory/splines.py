@@ -72,8 +72,8 @@ def spline(
     points : dict of str to (K,) or (K, w) array_like, or (K, M) array_like
         The points.
     times : (K,) array_like, optional
-        Times from 0. By default centripetal: intervals in proportion to the square roots of the distances between
-        points, each coordinate scaled by its range.
+        Times from 0. By default centripetal: intervals in proportion to the square roots of the distances
+        between points, each coordinate scaled by its range.
     duration : float
         Total time, if no times are given.
     degree : {3, 5, 7}
@@ -91,8 +91,8 @@ def spline(
     Raises
     ------
     InputError
-        For other shapes, fewer than 2 points, times that do not increase, points that coincide without times, or too
-        few points for free ends.
+        For other shapes, fewer than 2 points, times that do not increase, points that coincide without times,
+        or too few points for free ends.
 
     Examples
     --------
@@ -182,8 +182,8 @@ def centripetal(distances: np.ndarray, duration: float) -> np.ndarray:
     if (distances == 0).any():
         k = int(np.argmin(distances))
         raise InputError(
-            f"Points {k} and {k + 1} coincide: the distances between them takes no time. Give `times`, or leave "
-            "one of them out.",
+            f"Points {k} and {k + 1} coincide, so the time between them would be zero. Give `times`, "
+            "or leave one of them out.",
             point=k,
         )
     at = np.concatenate([[0.0], np.cumsum(np.sqrt(distances))])

@@ -20,12 +20,12 @@ from kic.trajectory.path_constraints import (
     ConstraintFactory,
     PathConstraints,
     constraint_factories,
-    gathered,
-    impossible,
+    intersection,
     named,
+    path_constraints,
     sample_path,
-    shared,
-    voltage_room,
+    static_violation,
+    voltage_speed_intervals,
 )
 from kic.trajectory.trajectory import Trajectory
 
@@ -45,9 +45,9 @@ def uniform(
 ) -> Trajectory:
     """Return the same motion at the highest speed that the limits allow; one limit is just reached.
 
-    Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials. Others hold
-    at the samples and on both sides of all knots. Between them they may be exceeded by an amount that falls with the
-    square of the sample distance.
+    Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials.
+    Others hold at the samples and on both sides of all knots. Between them they may be exceeded by an amount
+    that falls with the square of the sample distance.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def uniform(
     samples : int
         Number of sample times.
     voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
-        Limits of the motor voltages, by name or in the order of the description. Rotors, damping, friction and
-        inductance are included; the share of the inductance scales with the jerk.
+        Limits of the motor voltages, by name or in the order of the description. Rotors, damping, friction
+        and inductance are included; the share of the inductance scales with the jerk.
 
     Returns
     -------
@@ -95,23 +95,25 @@ def uniform(
         if limits is not None:
             share = _share(trajectory.extremes(order), of.bounds(key, limits))
             highest = min(highest, share ** (-1 / order) if share else np.inf)
-    s = grid_of(trajectory, samples, clustered=False)
+    s = grid_points(trajectory, samples, clustered=False)
     made = PathConstraints(())
     allowed_speeds = np.array([[0.0, np.inf]])
     hooks = constraint_factories(rows)
     if effort is not None or actuators is not None or hooks:
-        made = gathered(
+        made = path_constraints(
             sample_path(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks
         )
         allowed_speeds = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
     if voltage is not None:
-        allowed_speeds = shared(allowed_speeds, voltage_room(trajectory, mechanism, near, s, voltage))
+        allowed_speeds = intersection(
+            allowed_speeds, voltage_speed_intervals(trajectory, mechanism, near, s, voltage)
+        )
     allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
     fastest = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
     if fastest == np.inf:
         raise InputError("Nothing limits this motion. Give limits for coordinates that move.")
     if not fastest > 0:
-        why = impossible(made, s, "t")
+        why = static_violation(made, s, "t")
         if voltage is not None and why is None:
             why = "the motors cannot hold the static load"
         raise InputError(
@@ -146,7 +148,7 @@ def check_duration(trajectory: Any) -> None:
         raise InputError("A trajectory of zero duration cannot be scaled.")
 
 
-def grid_of(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
+def grid_points(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
     """Return ends (L + 1,) of intervals of a path that include all knots; `clustered` at both ends."""
     if not isinstance(count, int | np.integer) or isinstance(count, bool | np.timedelta64) or count < 3:
         raise InputError(f"The grid must have at least 3 points, got {short_repr(count)}.")

@@ -92,8 +92,9 @@ class Naming:
     def bounds(self, key: str, value: Any, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper limits (M,). With `rest`, 0 must lie between them.
 
-        A number limits the magnitude of all coordinates, (M,) numbers limit each, (2, M) numbers are lower and upper
-        limits. A dict gives a number, a pair, or (w,) or (2, w) numbers for some names; other names are free.
+        A number limits the magnitude of all coordinates, (M,) numbers limit each, (2, M) numbers are lower
+        and upper limits. A dict gives a number, a pair, or (w,) or (2, w) numbers for some names; other names
+        are free.
         """
         if not isinstance(value, Mapping):
             return _pair(key, value, self.size, rest)
@@ -111,7 +112,7 @@ class Naming:
 
 
 def naming(key: str, value: Any, rank: int = 0) -> Naming:
-    """Return the names and widths of a dict of values with `rank` dimensions (or one more), or of an array."""
+    """Return the names and widths of a dict of values with `rank` or one more dimensions, or an array."""
     if isinstance(value, Mapping):
         if not value or not all(isinstance(name, str) for name in value):
             raise InputError(f"`{key}` must give coordinates by name, got {short_repr(value)}.")
@@ -196,7 +197,7 @@ class SampledMotion:
     wrt: tuple[str, ...] | None
 
     def of(self, names: str | Iterable[str]) -> Motion:
-        """Return values, velocities, accelerations and jerks (T, P) of anything that moves with the mechanism.
+        """Return values, velocities, accelerations and jerks (T, P) of points, joints or rows.
 
         Values of angular velocities are NaN.
 
@@ -326,7 +327,10 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         h = self.pieces.lengths
-        if not np.isfinite(self.pieces.coefficients).all() or not ((h >= DURATION_MIN) & (h <= DURATION_MAX)).all():
+        if (
+            not np.isfinite(self.pieces.coefficients).all()
+            or not ((h >= DURATION_MIN) & (h <= DURATION_MAX)).all()
+        ):
             raise InputError(
                 f"Positions must not overflow, and pieces must last from "
                 f"{DURATION_MIN:g} to {DURATION_MAX:g}, got some of {h.min():g}."
@@ -358,8 +362,8 @@ class Trajectory:
         Parameters
         ----------
         t : (...) array_like
-            Times from 0 to the duration; complex steps are allowed. Where a derivative jumps, the value after the
-            jump is returned.
+            Times from 0 to the duration; complex steps are allowed. Where a derivative jumps, the value after
+            the jump is returned.
         beyond : {"raise", "hold"}
             Treatment of other times: an error, or rest at the nearer end.
 
@@ -470,8 +474,8 @@ class Trajectory:
         t : int or (T,) array_like
             Times in order; or their number, evenly spaced.
         near : Configuration, optional
-            Start of the continuation to the first configuration, as in `Mechanism.path`; by default the reference
-            configuration.
+            Start of the continuation to the first configuration, as in `Mechanism.path`; by default the
+            reference configuration.
 
         Returns
         -------
@@ -480,8 +484,8 @@ class Trajectory:
         Raises
         ------
         InputError
-            For invalid times, names that cannot be coordinates of the mechanism, or coordinates of a ball, whose
-            rates are no derivatives.
+            For invalid times, names that cannot be coordinates of the mechanism, or coordinates of a ball,
+            whose rates are no derivatives.
         ConfigurationError
             Where the mechanism cannot continue; it carries the configurations reached.
 
@@ -636,6 +640,8 @@ def positive(name: str, value: Any, what: str = "a positive number") -> float:
     """Return a checked positive finite number."""
     a = reals(value)
     if a is None or a.shape != () or not DURATION_MIN <= a <= DURATION_MAX:
-        span = f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if a is not None and a.shape == () and a > 0 else ""
+        span = (
+            f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if a is not None and a.shape == () and a > 0 else ""
+        )
         raise InputError(f"`{name}` must be {what}{span}, got {short_repr(value)}.", name=name)
     return float(a)
