@@ -6,7 +6,6 @@ import numpy as np
 from sampling import STEP, moved
 
 from kic.configuration import Configuration
-from kic.kernels.layout import STATE
 from kic.linear.linearize import columns_of
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import kic
 from kic.configuration import Configuration
-from kic.kernels.layout import GROUP, KIND, STATE
+from kic.kernels.layout import STATE
 
 STEP = 1e-40
 

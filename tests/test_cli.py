@@ -694,9 +694,15 @@ def test_keys_of_model_files_are_no_options():
         with main.make_context("kic", ["simulate", "four-bar"]) as ctx:
             ctx.invoked_subcommand = "simulate"
             assert _with_option_names(main, ctx, error) == str(error)
-            assert _with_option_names(main, ctx, kic.InputError(str(error))) == f"Expected --{key} to be positive."
+            assert (
+                _with_option_names(main, ctx, kic.InputError(str(error)))
+                == f"Expected --{key} to be positive."
+            )
             stopped = kic.SimulationError("It stops. The run up to there is kept as `simulation`.")
-            assert _with_option_names(main, ctx, stopped) == "It stops. The run up to there is kept with --save FILE."
+            assert (
+                _with_option_names(main, ctx, stopped)
+                == "It stops. The run up to there is kept with --save FILE."
+            )
 
 
 def test_the_hint_names_all_that_may_be_asked():

@@ -243,9 +243,7 @@ def test_what_is_refused() -> None:
     assert lost.value.left.shape == (2,)
     assert abs(lost.value.left[0]) > 1
     assert lost.value.reached.batch == ()
-    with pytest.raises(
-        kic.InputError, match=r"`near` must be one posture, got a batch of shape \(2,\)"
-    ):
+    with pytest.raises(kic.InputError, match=r"`near` must be one posture, got a batch of shape \(2,\)"):
         two.find_equilibrium(near=two.at(np.zeros((2, 2))))
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'hip' in 'horn-two-link'"):
         two.find_equilibrium(held="hip")

@@ -163,9 +163,7 @@ def test_inertia_alone(wrt) -> None:
     assert np.array_equal(r.P, again.dynamics(wrt=wrt).P)
     with pytest.raises(kic.UnknownNameError, match="No result 'load'"):
         r.load  # noqa: B018
-    with pytest.raises(
-        kic.InputError, match="`dynamics` must be True, False or 'inertia', got 'mass'"
-    ):
+    with pytest.raises(kic.InputError, match="`dynamics` must be True, False or 'inertia', got 'mass'"):
         m.prepare(dynamics="mass")
 
 

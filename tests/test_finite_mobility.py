@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.transfer.finite_mobility import definite, extends, extension, obstructions
 from kic.cli.main import main
 from kic.kinematics.state import integrate
+from kic.transfer.finite_mobility import definite, extends, extension, obstructions
 
 Z = (0, 0, 1)
 

@@ -270,9 +270,7 @@ def test_forces_may_be_chosen() -> None:
         g.motion(forces=firm.force * 1.01)
     assert caught.value.left == pytest.approx(0.02943)
     for wrong in ("least squares", "minimum  norm"):
-        with pytest.raises(
-            kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"
-        ):
+        with pytest.raises(kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"):
             g.motion(forces=wrong)
     with pytest.raises(kic.InputError, match=r"`forces` must have shape \(\.\.\., 9\)"):
         g.motion(forces=np.ones(6))

@@ -53,7 +53,11 @@ def answers(c) -> dict[str, np.ndarray]:
     d = c.dynamics()
     qd = np.linspace(-1, 1, len(c.coordinates))
     found |= {"I": d.I, "P": d.P, "load": d.load, "damping": d.damping}
-    found |= {"effort": d.inverse_dynamics(qd, qd), "energy": d.kinetic_energy(qd), "coriolis": d.coriolis(qd)}
+    found |= {
+        "effort": d.inverse_dynamics(qd, qd),
+        "energy": d.kinetic_energy(qd),
+        "coriolis": d.coriolis(qd),
+    }
     found |= {"acceleration": d.forward_dynamics(qd, qd), "gradient": d.inertia_gradient()}
     found |= {"velocity": rows.velocity(qd), "jerk": rows.jerk(qd, qd, qd), "phi": c.phi, "state": c.state}
     parts = c.contributions()
@@ -381,9 +385,7 @@ def test_what_are_no_numbers(kind: str) -> None:
         "S": lambda: ball("free").at({"S": value}),
     }
     for name, call in calls.items():
-        with pytest.raises(
-            kic.InputError, match=f"`{name}` must be an array of numbers, got "
-        ) as caught:
+        with pytest.raises(kic.InputError, match=f"`{name}` must be an array of numbers, got ") as caught:
             call()
         assert len(str(caught.value)) < 200
         assert "\n" not in str(caught.value)
@@ -408,9 +410,7 @@ def test_wrong_shapes(value, shape: str) -> None:
         ("qd", lambda: c.dynamics().kinetic_energy(value)),
         ("state", lambda: ARM.prepare("tip")(value)),
     ):
-        with pytest.raises(
-            kic.InputError, match=rf"`{name}` must have shape \(\.\.\., 2\).*, got {shape}"
-        ):
+        with pytest.raises(kic.InputError, match=rf"`{name}` must have shape \(\.\.\., 2\).*, got {shape}"):
             call()
 
 

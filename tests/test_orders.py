@@ -12,7 +12,6 @@ from closed_models import EVERY, configuration, every_configuration
 from sampling import STEP, mismatch, moved
 
 from kic.configuration import Configuration
-from kic.kernels.layout import KIND, STATE
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 EPS = np.finfo(float).eps

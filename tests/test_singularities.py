@@ -81,7 +81,10 @@ def test_dead_centres_of_a_slider_crank() -> None:
     found = c.singularities(inputs="piston", outputs="piston")
     assert [one.kind for one in found] == ["inputs", "outputs"] * 2
     np.testing.assert_allclose(
-        [one.configuration.value("shaft") for one in found], np.repeat([np.pi, 2 * np.pi], 2), atol=1e-12, rtol=0
+        [one.configuration.value("shaft") for one in found],
+        np.repeat([np.pi, 2 * np.pi], 2),
+        atol=1e-12,
+        rtol=0,
     )
     np.testing.assert_array_equal(found.measures["inputs"], found.measures["outputs"])
 
@@ -292,7 +295,9 @@ def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> N
     assert one.between == ((last,), (last + 1,))
     share = (one.configuration.value(plate) - wanted[last]) @ np.array(step) / np.dot(step, step)
     assert 0 <= share <= 1
-    np.testing.assert_allclose(one.configuration.value(plate), wanted[last] + share * np.array(step), atol=1e-9)
+    np.testing.assert_allclose(
+        one.configuration.value(plate), wanted[last] + share * np.array(step), atol=1e-9
+    )
     stretched = [abs(np.sin(one.configuration.value(f"B{k}"))) for k in (1, 2, 3)]
     assert min(stretched) < 1e-8
     # members cut out of the path know what they were to be

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from kic.transfer.finite_mobility import closed_neighbours
 from kic.analysis.singularity_search import MEASURE_ATOL, BranchTargets, SingularitySearch, SingularPoint
 from kic.configuration import Configuration, single_values
 from kic.description.units import row_unit
@@ -23,6 +22,7 @@ from kic.display import Summary
 from kic.errors import InputError
 from kic.numerics.arguments import item, names_of
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.finite_mobility import closed_neighbours
 from kic.transfer.input_selection import min_singular_value, null_space
 from kic.transfer.targets import BatchTargets
 
