@@ -13,7 +13,7 @@ Z = (0.0, 0.0, 1.0)
 
 
 def random_grasp(rng: np.random.Generator, planar: bool, pins: bool = True) -> kic.ContactSet:
-    """Return contacts on a random ellipsoid or ellipse with perturbed normals; about half have force closure."""
+    """Return contacts on a random ellipsoid or ellipse; about half of the sets have force closure."""
     count = int(rng.integers(2, 7))
     u = rng.normal(size=(count, 3))
     if planar:

@@ -106,7 +106,7 @@ class Platform:
 
     @cached_property
     def _turns(self) -> list[np.ndarray]:
-        """Return the series of a rotation by r to third order: coefficients of 1, r_a, r_a r_b, r_a r_b r_c."""
+        """Return the coefficients of 1, r_a, r_a r_b and r_a r_b r_c of a rotation by r."""
         J = zeros(3, 3, 3)
         for a in range(3):
             J[a] = exact(np.cross(np.eye(3)[a], np.eye(3)).T)

@@ -1,8 +1,8 @@
 """The same mechanism in kic and in other libraries, with results converted to one format.
 
 Peers are optional: a package that is not installed is None in `pinocchio` and `toolbox`, and `missing()`
-returns the command that installs it. All arrays come in kic's order: rows x y z wx wy wz of a point in world axes, and
-``H[p, m, n]`` = ∂G[p, n]/∂q_m.
+returns the command that installs it. All arrays are in kic's order: rows x y z wx wy wz of a point in
+world axes, and ``H[p, m, n]`` = ∂G[p, n]/∂q_m.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A control step of a redundant arm: rates, accelerations and efforts for a hand, compared with matrix formulas.
+"""A control step of a redundant arm: rates, accelerations and efforts, compared with matrix formulas.
 
 The peer takes the Jacobian, its change in time, the mass and the Coriolis matrix from Pinocchio, and solves
 with NumPy; the law of (4-70) and its derivative in time. Both are compared first.

@@ -91,7 +91,7 @@ class Swing:
         raise AssertionError(f"no tolerance keeps '{self.case.title}' to an error of {error:.1e}")
 
     def right_side(self) -> Work:
-        """Evaluate the right-hand side twice: closure, dynamics, accelerations, at changing configurations."""
+        """Evaluate the right-hand side twice: closure, dynamics and accelerations."""
         names, state = self.start.coordinates, self.start.state
         q = np.array([self.start.value(name) for name in names])
         chart = Chart(Motion(self.mechanism._model, names, None, {}), names, state, q)
