@@ -6,6 +6,8 @@ Rules: summaries of functions begin with an imperative verb; no sentence begins 
 interrogative word; banned words and phrases do not occur.
 """
 
+# ruff: noqa: E501, SIM102, SIM905
+
 from __future__ import annotations
 
 import ast
@@ -133,10 +135,13 @@ def page(path: Path) -> Iterator[Finding]:
                 prose = CODE_BLOCK.sub(blank, "".join(cell["source"]))
                 yield from ((k, f"cell {k}: {why}") for _, why in sentences(1, prose))
         return
-    if path.suffix == ".toml":
-        text = "\n".join(
-            line if line.lstrip().startswith(("#", "description")) else "" for line in text.split("\n")
-        )
+    if path.suffix == ".toml":  # comments, and the prose of these keys
+        kept, inside = [], False
+        for line in text.split("\n"):
+            starts = re.match(r"(title|about|source|drawing|description)\s*=", line) is not None
+            kept.append(line if inside or starts or line.lstrip().startswith("#") else line.partition("  # ")[2])
+            inside = inside != (line.count('"""') % 2 == 1)
+        text = "\n".join(kept)
     yield from sentences(1, CODE_BLOCK.sub(blank, text))
 
 

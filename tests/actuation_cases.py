@@ -56,7 +56,7 @@ class Case:
         return self.c.distribute(self.demand, self.actuators, *args, wrt=self.wrt, **kwargs)
 
     def least(self) -> float:
-        """Largest share of the limits that is needed, however large."""
+        """Return the largest share of the limits that is needed, which may exceed 1."""
         return 1e6 * float(self.distribute("least largest share", limits=1e6 * self.limits).share.max())
 
     def weights(self) -> np.ndarray:
@@ -64,5 +64,5 @@ class Case:
         return a @ a.T + np.eye(self.A)
 
     def missed(self, T: np.ndarray) -> float:
-        """By how much the efforts miss the demand, beside what adds up to it."""
+        """Return the residual of the demand, relative to the sum of its absolute terms."""
         return float((np.abs(T @ self.G - self.demand) / (np.abs(T) @ np.abs(self.G))).max())

@@ -1,4 +1,4 @@
-"""Freeman's arms as kic mechanisms, and an independent forward kinematics beside them."""
+"""Freeman's arms as kic mechanisms, with independent forward kinematics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DATA = json.loads((Path(__file__).parent / "data" / "freeman.json").read_text(en
 
 
 def arm(chain: dict, **more) -> kic.Mechanism:
-    """A chain of the reference data as DH rows; joints j1 …, links l1 …, hand at `hand`."""
+    """Return a chain of the reference data from DH rows; joints j1 …, links l1 …, hand at `hand`."""
     size = len(chain["types"])
     a, alpha = [0.0, *chain["a"]], [0.0, *chain["alpha"]]
     rows, bodies = [], []
@@ -37,7 +37,7 @@ def arm(chain: dict, **more) -> kic.Mechanism:
 
 
 def frames(chain: dict, phi: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Rotations T^j and origins R^j by eqs 2-45 to 2-50, written out plainly."""
+    """Return rotations T^j and origins R^j by eqs 2-45 to 2-50."""
     T, R = np.eye(3), np.zeros(3)
     Ts, Rs = [], []
     for n, kind in enumerate(chain["types"]):

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 60.0
-# the protocol is spoken on the descriptors 3 and 4 of the browser
+TIMEOUT_S = 60.0
+# the browser speaks the protocol on its descriptors 3 and 4
 _LAUNCH = """
 import os, sys
 for fd, place in zip(sys.argv[1:3], (3, 4)):
@@ -35,12 +35,12 @@ _FLAGS = [
 
 
 def found() -> str | None:
-    """The browser's program, if there is one."""
+    """Return the path of an installed browser, or None."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Tab:
-    """One page: commands go out, events are kept."""
+    """One page: sends commands and stores events."""
 
     def __init__(self, send: int, receive: int) -> None:
         self._send, self._receive = send, receive
@@ -52,7 +52,7 @@ class Tab:
             self.ask(f"{domain}.enable")
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
+        """Send a command and return its result."""
         self._last += 1
         message = {"id": self._last, "method": method, "params": params}
         message |= {"sessionId": self._session} if self._session else {}
@@ -64,13 +64,13 @@ class Tab:
                 return came["result"]
 
     def _next(self) -> dict[str, Any]:
-        """The next message; events are kept."""
-        end = time.monotonic() + PATIENCE
+        """Return the next message; store events."""
+        end = time.monotonic() + TIMEOUT_S
         while b"\0" not in self._held:
             ready, _, _ = select.select([self._receive], [], [], max(0.0, end - time.monotonic()))
-            assert ready, "the browser is silent"
+            assert ready, "no message from the browser"
             more = os.read(self._receive, 1 << 20)
-            assert more, "the browser has gone"
+            assert more, "the browser has ended"
             self._held += more
         text, _, self._held = self._held.partition(b"\0")
         came = json.loads(text)
@@ -79,7 +79,7 @@ class Tab:
         return came
 
     def open(self, file: Path, width: int = 1280, dark: bool = False, media: str = "screen") -> None:
-        """Show a file in a window of so many pixels."""
+        """Open a file in a window of `width` pixels."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.ask("Emulation.setEmulatedMedia", media=media, features=scheme)
         self.ask(
@@ -91,38 +91,38 @@ class Tab:
             self._next()
 
     def run(self, script: str) -> Any:
-        """What an expression in the page comes to."""
+        """Return the value of an expression evaluated in the page."""
         got = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in got, got
         return got["result"].get("value")
 
     def complaints(self) -> list[str]:
-        """Errors and messages of the page since it was opened."""
+        """Return errors and messages of the page since it was opened."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [json.dumps(what) for name, what in self.events if name in kinds]
 
     def requests(self) -> list[str]:
-        """Addresses that the page asked for."""
+        """Return addresses that the page requested."""
         return [what["request"]["url"] for name, what in self.events if name == "Network.requestWillBeSent"]
 
     def picture(self, file: Path, whole: bool = True) -> None:
-        """What is seen, as a PNG file."""
+        """Save a screenshot as a PNG file."""
         shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         file.write_bytes(base64.b64decode(shot["data"]))
 
     def printed(self) -> bytes:
-        """The page on paper, as PDF."""
+        """Return the printed page as PDF."""
         return base64.b64decode(self.ask("Page.printToPDF", preferCSSPageSize=True)["data"])
 
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Tab]:
-    """A headless browser with a profile of its own in a folder, gone afterwards."""
+    """Run a headless browser with a profile in `folder`, and end it afterwards."""
     program = found()
     assert program
     theirs, ours = os.pipe()
     back, forth = os.pipe()
-    # numbers that are not those where they shall stand
+    # descriptors other than 3 and 4
     fds = [os.dup(fd) for fd in (theirs, forth)]
     while min(fds) < 5:
         fds = [os.dup(fd) for fd in fds]
@@ -140,7 +140,7 @@ def browser(folder: Path) -> Iterator[Tab]:
         yield tab
         tab._session = ""
         tab.ask("Browser.close")
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT_S)
     finally:
         process.kill()
         process.wait()

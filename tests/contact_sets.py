@@ -13,7 +13,7 @@ Z = (0.0, 0.0, 1.0)
 
 
 def random_grasp(rng: np.random.Generator, planar: bool, pins: bool = True) -> kic.ContactSet:
-    """Contacts on a random ellipsoid or ellipse, their normals perturbed, so that about half are closed."""
+    """Return contacts on a random ellipsoid or ellipse; about half of the sets have force closure."""
     count = int(rng.integers(2, 7))
     u = rng.normal(size=(count, 3))
     if planar:
@@ -37,7 +37,7 @@ def random_grasp(rng: np.random.Generator, planar: bool, pins: bool = True) -> k
 
 
 def spread(dimension: int) -> tuple[np.ndarray, float]:
-    """Points of the unit sphere by Fibonacci's spiral (circle, interval), and what their hull reaches."""
+    """Return points of the unit sphere, circle or interval, and the inner radius of their convex hull."""
     if dimension < 2:
         return np.array([[1.0], [-1.0]])[:, :dimension] if dimension else np.zeros((1, 0)), 1.0
     if dimension == 2:
@@ -51,7 +51,7 @@ def spread(dimension: int) -> tuple[np.ndarray, float]:
 
 
 def generators(c: kic.ContactSet, around: bool) -> np.ndarray:
-    """Wrenches (W, n) that span the polyhedral cone of a grasp, written from forces and moments anew."""
+    """Return wrenches (W, n) that span the polyhedral cone of a grasp, from forces and moments."""
     made = []
     flat = c.plane is not None
     for p, (n, t1, t2), kind, mu, gamma in zip(c.points, c.frames, c.kinds, c.mu, c.gamma, strict=True):

@@ -1,4 +1,4 @@
-"""Coefficients of planar linkages and of a platform on legs to 60 digits, from their vectors alone."""
+"""Coefficients of planar linkages and of a platform on legs with 60 digits, from their geometry alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ E = np.einsum
 
 
 def exact(x: object) -> np.ndarray:
-    """Floats as the numbers that they are, to all digits."""
+    """Return floats as multiple-precision numbers, without rounding."""
     return np.vectorize(mp.mpf, otypes=[object])(np.asarray(x))
 
 
@@ -32,7 +32,7 @@ def inverse(G: np.ndarray) -> np.ndarray:
 
 
 def invert(G: np.ndarray, H: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coefficients of the inverse map: composition with it is the identity, one order after the other."""
+    """Return the coefficients of the inverse map, order by order, from composition to the identity."""
     A = inverse(G)
     B = -E("ip,pmn,ma,nb->iab", A, H, A, A, optimize=True)
     both = E("pmn,mca,nb->pcab", H, B, A, optimize=True) + E("pmn,ma,ncb->pcab", H, A, B, optimize=True)
@@ -44,7 +44,7 @@ def invert(G: np.ndarray, H: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.
 class Linkage:
     """A planar loop of bars from pivot to pivot, all joints revolute, in exact arithmetic.
 
-    Its unknowns are the turns of the bars from the drawing.
+    Its unknowns are the rotations of the bars from the reference configuration.
     """
 
     def __init__(self, m: kic.Mechanism, joints: str) -> None:
@@ -56,13 +56,13 @@ class Linkage:
         self.drawn = m.at()
 
     def start(self, c: Configuration) -> np.ndarray:
-        """Turns of the bars in a posture, in floats."""
+        """Return the rotations of the bars in a configuration, in floats."""
         bars = [next(j for j in c._model.description.joints if j.name == name) for name in self.names[:-1]]
         poses = [c.displacement(j.bodies[1]) for j in bars]
         return np.array([np.arctan2(T[1, 0], T[0, 0]) for T in poses])
 
     def tensors(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """End of the chain less the last pivot, and G, H, D of its place."""
+        """Return the closure error of the chain, and its G, H, D."""
         n = len(x)
         cosine, sine = np.vectorize(mp.cos)(x), np.vectorize(mp.sin)(x)
         u, v = self.vectors.T
@@ -74,7 +74,7 @@ class Linkage:
         return end.sum(axis=1) - self.ground, G, H, D
 
     def closed(self, x: np.ndarray, held: dict[int, object]) -> np.ndarray:
-        """Turns of all bars, some of them held, from floats near them."""
+        """Return the rotations of all bars, some of them held, from floats nearby."""
         x, free = exact(x), [k for k in range(len(x)) if k not in held]
         for k, value in held.items():
             x[k] = value
@@ -84,7 +84,7 @@ class Linkage:
         return x
 
     def coefficients(self, x: np.ndarray, chosen: list[int]) -> list[np.ndarray]:
-        """G, H, D of all turns with respect to those chosen."""
+        """Return G, H, D of all rotations with respect to the selected ones."""
         _, G, H, D = self.tensors(x)
         m, n = len(chosen), len(x)
         rows = zeros(m, n)
@@ -106,7 +106,7 @@ class Platform:
 
     @cached_property
     def _turns(self) -> list[np.ndarray]:
-        """Rotation by a rotation vector r to third order: coefficients of 1, r_a, r_a r_b, r_a r_b r_c."""
+        """Return the coefficients of 1, r_a, r_a r_b and r_a r_b r_c of a rotation by r."""
         J = zeros(3, 3, 3)
         for a in range(3):
             J[a] = exact(np.cross(np.eye(3)[a], np.eye(3)).T)
@@ -116,7 +116,7 @@ class Platform:
         return [J, (two + two.swapaxes(0, 1)) / 2, sum(three.transpose(*o, 3, 4) for o in orders) / 6]
 
     def moved(self, T: np.ndarray, points: np.ndarray) -> list[np.ndarray]:
-        """Places (N, 3) of points at a pose and their coefficients (N, 3, 6, …) in a shift and a turn."""
+        """Return positions (N, 3) of points at a pose, and coefficients (N, 3, 6, …) in a displacement."""
         T = exact(T)
         arms = points @ T[:3, :3].T
         made = [arms + T[:3, 3]]
@@ -130,7 +130,7 @@ class Platform:
         return made
 
     def legs(self, T: np.ndarray) -> list[np.ndarray]:
-        """Lengths of the legs at a pose and their G, H, D in a shift and a turn there."""
+        """Return the lengths of the legs at a pose, and their G, H, D in a small displacement."""
         P, P1, P2, P3 = self.moved(T, self.heads)
         P = P - self.feet
         L = np.vectorize(mp.sqrt)(E("ni,ni->n", P, P))
@@ -143,7 +143,7 @@ class Platform:
         return [L, G, H, by(D + E("ni,niabc->nabc", P, P3))]
 
     def eye_of_legs(self, T: np.ndarray) -> list[np.ndarray]:
-        """G, H, D of the eye with respect to the leg lengths."""
+        """Return G, H, D of the point `eye` with respect to the leg lengths."""
         _, p, q, r = self.moved(T, self.eye[None])
         p, q, r = p[0], q[0], r[0]
         A, B, C = invert(*self.legs(T)[1:])

@@ -1,4 +1,4 @@
-"""The gallery of the README: `python -m tests.gallery` draws it anew into notebooks/gallery."""
+"""The gallery of the README: `python -m tests.gallery` draws it into notebooks/gallery."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Piece:
     Attributes
     ----------
     name : str
-        Of its file.
+        Name of its file.
     shows : str
-        What is to be seen, for those who do not see it too.
+        Alternative text.
     code : str
-        The Python that draws it; what comes before a semicolon is done first.
+        Python statements separated by semicolons; the last one returns the picture.
     """
 
     name: str
@@ -36,11 +36,11 @@ class Piece:
 
     @property
     def path(self) -> str:
-        """Of the file, as the README names it."""
+        """Path of the file in the README."""
         return f"notebooks/gallery/{self.name}.png"
 
     def draw(self) -> Picture:
-        """The picture."""
+        """Return the picture."""
         first, _, last = self.code.rpartition("; ")
         names = {"kic": kic, "np": np}
         exec(first, names)
@@ -48,7 +48,7 @@ class Piece:
         return picture
 
     def bytes(self) -> io.BytesIO:
-        """The picture as its file would hold it."""
+        """Return the picture as the content of a PNG file."""
         with TemporaryDirectory() as place:
             return io.BytesIO(self.draw().save(Path(place) / "picture.png").read_bytes())
 
@@ -56,13 +56,13 @@ class Piece:
 PIECES = (
     Piece(
         "four-bar",
-        "A four-bar with its coupler curve, the velocity on it, and names",
+        "A four-bar with its coupler curve, a velocity vector and names",
         'm = kic.load("four-bar"); turn = m.path({"A": np.linspace(0, 2 * np.pi, 97)}); '
         'kic.draw(m.at({"A": 2.2}), names=True).trace("tip", turn).velocity([2.0], "tip")',
     ),
     Piece(
         "jansen-leg",
-        "Theo Jansen's leg with the curve of its foot",
+        "Theo Jansen's leg with the path of its foot",
         'm = kic.load("jansen-leg"); turn = m.path({"A": np.linspace(0, 2 * np.pi, 97)}); '
         'kic.draw(m.at()).trace("foot", turn)',
     ),
@@ -73,19 +73,19 @@ PIECES = (
     ),
     Piece(
         "panda",
-        "A Panda arm with the ellipsoid of the velocities that its flange can have",
+        "A Panda arm with the velocity ellipsoid of its flange",
         'c = kic.load("panda").at(); '
         'kic.draw(c).ellipsoid(c.ellipsoid("velocity", ["flange.x", "flange.y", "flange.z"]))',
     ),
     Piece(
         "three-finger-hand",
-        "Three fingers that hold a ball, with the forces at their tips",
+        "A hand of three fingers that holds a ball, with the forces at the fingertips",
         'c = kic.load("three-finger-hand").at(); f = c.joint_forces(); '
         'kic.draw(c).forces(f["tip1"]).forces(f["tip2"]).forces(f["tip3"])',
     ),
     Piece(
         "bricard",
-        "Bricard's six hinges, which move though by count they should not",
+        "Bricard's linkage, six hinges that move although counting gives no degree of freedom",
         'kic.draw(kic.load("bricard").path({"theta6": np.linspace(np.pi / 2, 1.25, 4)}))',
     ),
     Piece(
@@ -95,19 +95,19 @@ PIECES = (
     ),
     Piece(
         "peaucellier",
-        "Peaucellier's linkage, with the straight line that its tracer draws",
+        "Peaucellier's linkage, with the straight path of its tracer",
         'm = kic.load("peaucellier"); way = m.path({"C": np.linspace(0.9, 1.6, 41)}); '
         'kic.draw(m.at()).trace("tracer", way)',
     ),
     Piece(
         "workspace",
-        "A map of how well a five-bar's drives hold its tip, with the curve where they do not",
+        "A map of the transmission of a five-bar over the positions of its tip, with its singular curve",
         "x, y = np.linspace(0, 40, 81), np.linspace(-10, 30, 81); "
         'kic.sweep(kic.load("five-bar"), {"tip.x": x, "tip.y": y}, "transmission").plot()',
     ),
     Piece(
         "run",
-        "Angle and rate over time of a four-bar that swings freely",
+        "Angle and rate of a freely swinging four-bar over time",
         'm = kic.load("four-bar"); kic.simulate(m, m.at({"A": 0.5}), 3.0).plot()',
     ),
 )

@@ -39,7 +39,7 @@ def configuration(name: str) -> tuple[kic.Mechanism, Configuration]:
 
 
 def moving(name: str, seed: int = 3):
-    """Return a grasp, random rates and accelerations of its object, and its motion under random grip forces."""
+    """Return a grasp, random rates and accelerations of its object, and its motion with random grip."""
     m, c = configuration(name)
     g = c.grasp(HELD[name])
     rng = np.random.default_rng(seed)

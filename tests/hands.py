@@ -1,4 +1,4 @@
-"""Hands drawn at random, shared by the tests of contacts and grasps."""
+"""Random hands for the tests of contacts and grasps."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ STEP = 1e-40
 
 
 def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, turned: bool = False, **given):
-    """An object that floats, and a finger of revolute joints for each contact, with a point at its tip.
+    """Return a free object, and a finger of revolute joints for each contact, with a point at its tip.
 
-    `turned` writes the contacts with their two bodies the other way round.
+    `turned` exchanges the two bodies of each contact.
     """
     rng = np.random.default_rng(seed)
     count = [links] * len(kinds) if isinstance(links, int) else list(links)
@@ -50,6 +50,6 @@ def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, tu
 
 
 def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
-    """A complex step along each coordinate, by the rates (M, n) of the tree's coordinates."""
+    """Return configurations with a complex step along each of n directions, rates (M, n) of the tree."""
     states = c._states.astype(complex).repeat(rates.shape[1], axis=0)
     return Configuration(c._model, (rates.shape[1],), integrate(c._model.tree, states, 1j * STEP * rates.T))

@@ -1,7 +1,7 @@
-"""Closed forms of motion to 60 digits: derivatives by differences, dynamics by Lagrange's equations.
+"""Closed forms of motion with 60 digits: derivatives by differences, dynamics by Lagrange's equations.
 
-A closed form is a function of the coordinates that gives the displacements (4, 4) of bodies from the drawing.
-Of the mechanism only data are used: masses, centres, inertias and points as drawn.
+A closed form maps coordinates to displacements (4, 4) of bodies from the reference configuration.
+Of the mechanism only its data are used: masses, centres, inertias and points.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Map = Callable[[np.ndarray], np.ndarray]
 
 
 def turn(at: Sequence, axis: Sequence, angle: object) -> np.ndarray:
-    """Displacement (4, 4) of a turn about a line."""
+    """Return the displacement (4, 4) of a rotation about a line."""
     p, a = exact(at), exact(axis)
     a = a / mp.sqrt(a @ a)
     K = np.array([[0 * angle, -a[2], a[1]], [a[2], 0 * angle, -a[0]], [-a[1], a[0], 0 * angle]])
@@ -34,26 +34,26 @@ def turn(at: Sequence, axis: Sequence, angle: object) -> np.ndarray:
 
 
 def shift(v: Sequence) -> np.ndarray:
-    """Displacement (4, 4) of a translation."""
+    """Return the displacement (4, 4) of a translation."""
     T = exact(np.eye(4))
     T[:3, 3] = exact(v)
     return T
 
 
 def frame(R: np.ndarray, p: Sequence) -> np.ndarray:
-    """Displacement (4, 4) from a rotation and a place."""
+    """Return the displacement (4, 4) of a rotation and a translation."""
     T = exact(np.eye(4))
     T[:3, :3], T[:3, 3] = R, exact(p)
     return T
 
 
 def back(T: np.ndarray) -> np.ndarray:
-    """The inverse displacement."""
+    """Return the inverse displacement."""
     return frame(T[:3, :3].T, -T[:3, :3].T @ T[:3, 3])
 
 
 def remembered(motion: Callable[[np.ndarray], dict[str, np.ndarray]]) -> Motion:
-    """The same closed form, not worked out twice at one place."""
+    """Return the closed form with a cache."""
     known: dict[tuple, dict[str, np.ndarray]] = {}
 
     def again(q: np.ndarray) -> dict[str, np.ndarray]:
@@ -66,7 +66,7 @@ def remembered(motion: Callable[[np.ndarray], dict[str, np.ndarray]]) -> Motion:
 
 
 def slope(f: Map) -> Map:
-    """∂f/∂q as a function, the differentiating index behind the first one of f."""
+    """Return ∂f/∂q as a function; the differentiating index follows the first index of f."""
 
     def df(q: np.ndarray) -> np.ndarray:
         steps = STEP * exact(np.eye(len(q)))
@@ -76,13 +76,13 @@ def slope(f: Map) -> Map:
 
 
 def place(motion: Motion, body: str, at: Sequence) -> Map:
-    """Where a point drawn in a body is."""
+    """Return the position of a point of a body as a function."""
     p = exact([*at, 1.0])
     return lambda q: (motion(q)[body] @ p)[:3]
 
 
 def turning(motion: Motion, body: str) -> Map:
-    """Angular velocity (3, M) for each rate, from the derivatives of the orientation."""
+    """Return the angular velocity (3, M) for unit rates as a function, from the orientation."""
     R = slope(lambda q: motion(q)[body][:3, :3].reshape(9))
 
     def G(q: np.ndarray) -> np.ndarray:
@@ -94,13 +94,13 @@ def turning(motion: Motion, body: str) -> Map:
 
 
 def tensors(f: Map, q: np.ndarray, first: bool = False) -> list[np.ndarray]:
-    """G, H, D (of a map, or with `first` of its G) in floats."""
+    """Return G, H, D in floats, of a map or, with `first`, of its G."""
     G = f if first else slope(f)
     return [T(exact(q)).astype(float) for T in (G, slope(G), slope(slope(G)))]
 
 
 def dynamics(m: kic.Mechanism, motion: Motion, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """I*, P* (Christoffel symbols) and the weight's load in floats, from T = ½ q̇ᵀ I* q̇ and the height."""
+    """Return I*, P* (Christoffel symbols) and the load of gravity in floats, from the energies."""
     q = exact(q)
     bodies = [b for b in m.bodies if b.mass]
 

@@ -1,4 +1,4 @@
-"""Postures a complex step away along any coordinate, of closed mechanisms too; oracles of linearizations."""
+"""Complex steps along any coordinate, of closed mechanisms too; references for linearizations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kic.linear.linearize import columns_of
 
 
 def motion(c: Configuration, wrt=None) -> np.ndarray:
-    """Rates (B, M_tree, M) of the tree's columns for each coordinate."""
+    """Return the rates (B, M_tree, M) of the tree's columns for each coordinate."""
     model = c._model
     transfer = model.transfer_for(wrt)
     size = model.tree.size
@@ -22,7 +22,7 @@ def motion(c: Configuration, wrt=None) -> np.ndarray:
 
 
 def by_step(c: Configuration, v: np.ndarray, a: np.ndarray, wrt=None, **more) -> np.ndarray:
-    """∂T/∂q (..., M, M) by complex steps of the effort, rates and accelerations kept."""
+    """Return ∂T/∂q (..., M, M) by complex steps of the effort, at constant rates and accelerations."""
     A = motion(c, wrt)
     parts = [
         np.imag(moved(c, A[:, :, k]).dynamics(wrt=wrt, **more).inverse_dynamics(v, a)) / STEP

@@ -1,4 +1,4 @@
-"""Calls of the public interface with odd arguments, drawn at random."""
+"""Calls of the public interface with random odd arguments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COUNTS = {
 
 
 class Table:
-    """Like a column of a data frame."""
+    """Array-like object, like a column of a data frame."""
 
     def __init__(self, values: Any, index: Any = None) -> None:
         self.values, self.index = values, index
@@ -60,7 +60,7 @@ class Table:
 
 
 class Sour:
-    """No array, no text, no truth."""
+    """Object without array, text or truth value."""
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise ValueError("no array")
@@ -75,7 +75,7 @@ class Sour:
 
 
 class Text(str):
-    """A text of a class of its own."""
+    """Subclass of str."""
 
 
 STRINGS = [
@@ -119,12 +119,12 @@ OTHERS: list[Callable[[], Any]] = [
 
 
 def own(rng: random.Random) -> Any:
-    """Objects of kic, of this and of other mechanisms."""
+    """Return objects of kic, of this and of other mechanisms."""
     return rng.choice(subjects()).owner
 
 
 def odd(rng: random.Random, name: str = "", depth: int = 0) -> Any:
-    """One odd value; of counts none that means long work."""
+    """Return an odd value; counts stay small."""
     kind = rng.randrange(12)
     if kind < 2:
         return rng.choice(STRINGS)
@@ -151,7 +151,7 @@ def odd_key(rng: random.Random) -> Any:
 
 
 def bent(rng: random.Random, value: Any, name: str) -> Any:
-    """A valid value with something wrong in it."""
+    """Return a valid value with one error."""
     if isinstance(value, dict) and value:
         changed = dict(value)
         key = rng.choice(list(changed))
@@ -206,7 +206,7 @@ def bent(rng: random.Random, value: Any, name: str) -> Any:
 
 @dataclass
 class Subject:
-    """A callable, the object it belongs to, and arguments that are valid for it."""
+    """A callable, its object, and valid arguments."""
 
     label: str
     function: Callable[..., Any]
@@ -219,7 +219,7 @@ class Subject:
         self.parameters = dict(inspect.signature(self.function).parameters)
 
     def draw(self, rng: random.Random) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments, one or two of them odd and the rest valid."""
+        """Return arguments, one or two of them odd and the others valid."""
         names = list(self.parameters)
         wrong = set(rng.sample(names, min(len(names), 1 if rng.random() < 0.75 else 2)))
         positional: list[Any] = []
@@ -251,7 +251,7 @@ class Subject:
         return positional, given
 
     def run(self, positional: list[Any], given: dict[str, Any]) -> Any:
-        """Call it; what it returns is printed, too."""
+        """Call it, and format the result."""
         found = self.function(*positional, **given)
         if self.after is not None:
             found = self.after(found)
@@ -261,7 +261,7 @@ class Subject:
 
 
 def methods(owner: Any, label: str, valid: dict[str, Any]) -> Iterator[Subject]:
-    """Public methods of an object, and its items and calls."""
+    """Return the public methods of an object, its items and calls."""
     kind = type(owner)
     for name in dir(kind):
         if name in SKIPPED | INTERNAL or (
@@ -279,7 +279,7 @@ def methods(owner: Any, label: str, valid: dict[str, Any]) -> Iterator[Subject]:
 
 
 def strange() -> kic.Mechanism:
-    """A four-bar whose names and units have characters with a meaning elsewhere."""
+    """Return a four-bar with special characters in names and units."""
     m = kic.load("four-bar")
     m = replace(m, name="C:\\m$", units=kic.Units(length="$m^$", mass="\\kg", time="_s", force="$N"))
     joints = tuple(replace(j, name={"A": "_A", "B": "$x^$"}.get(j.name, j.name)) for j in m.joints)
@@ -288,7 +288,7 @@ def strange() -> kic.Mechanism:
 
 
 def context(name: str) -> dict[str, Any]:
-    """Valid arguments by name of parameter, for one mechanism."""
+    """Return valid arguments by parameter name, for one mechanism."""
     m = strange() if name == "strange" else kic.load(name)
     drawn, M = m.at(), len(m.coordinate_names)
     c = m.at(
@@ -338,7 +338,7 @@ def context(name: str) -> dict[str, Any]:
 
 @cache
 def subjects() -> tuple[Subject, ...]:
-    """Every public callable, on several mechanisms."""
+    """Return every public callable, on several mechanisms."""
     found: list[Subject] = []
     add = found.append
     T = kic.trajectory
@@ -538,7 +538,7 @@ def subjects() -> tuple[Subject, ...]:
 
 
 def parts() -> Iterator[Subject]:
-    """Constructors of parts that the mechanisms above do not have."""
+    """Return constructors of parts that the mechanisms above do not have."""
     yield Subject(
         "Contact",
         kic.Contact,
@@ -605,7 +605,7 @@ def parts() -> Iterator[Subject]:
 
 
 def paths() -> Iterator[Subject]:
-    """Trajectories without a mechanism."""
+    """Return calls of trajectories without a mechanism."""
     T = kic.trajectory
     for label, start, end in (
         ("arrays", [0.0, 1.0], [1.0, 2.0]),
@@ -650,7 +650,7 @@ def paths() -> Iterator[Subject]:
 
 
 def grasps() -> Iterator[Subject]:
-    """Contacts without a hand, and a hand."""
+    """Return calls of contact sets, and of a hand."""
     points, normals = [[1.0, 0, 0], [-1, 0, 0], [0, 1, 0]], [[-1.0, 0, 0], [1, 0, 0], [0, -1, 0]]
     v = {
         "points": points, "normals": normals, "kinds": ["friction", "soft", "friction"], "mu": 0.5,
@@ -685,7 +685,7 @@ def grasps() -> Iterator[Subject]:
 
 
 def closed_forms() -> Iterator[Subject]:
-    """The closed forms of `kic.classics`."""
+    """Return calls of the closed forms of `kic.classics`."""
     rows = {
         "Leg": {"l2": 0.5, "l3": 0.4, "m2": 1.0, "m3": 1.0, "gravity": (0, 0, -9.81)},
         "PointMassArm": {"l1": 0.5},

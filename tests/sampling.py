@@ -12,7 +12,7 @@ STEP = 1e-40
 
 
 def random_body(rng: np.random.Generator, name: str) -> kic.Body:
-    """A body with an inertia that a real one can have."""
+    """Return a body with a physically valid inertia."""
     a = rng.normal(size=(5, 3))
     mass = rng.uniform(0.5, 2, size=5)
     com = mass @ a / mass.sum()
@@ -24,7 +24,7 @@ def random_body(rng: np.random.Generator, name: str) -> kic.Body:
 
 
 def random_joint(rng: np.random.Generator, name: str, kind: str, parent: str, child: str) -> kic.Joint:
-    """A joint at a random place; written in a random order of its two bodies."""
+    """Return a joint at a random position, with its two bodies in random order."""
     axis = rng.normal(size=3)
     second = np.cross(axis, rng.normal(size=3))
     pair = (parent, child) if rng.random() < 0.5 else (child, parent)
@@ -45,7 +45,7 @@ def random_joint(rng: np.random.Generator, name: str, kind: str, parent: str, ch
 def random_tree(
     rng: np.random.Generator, kinds: list[str] | str, branched: bool = False, loads: bool = False
 ) -> kic.Mechanism:
-    """An open mechanism with a joint of each kind; R and P stand for revolute and prismatic."""
+    """Return an open mechanism with a joint of each kind; R and P stand for revolute and prismatic."""
     words = {"R": "revolute", "P": "prismatic"}
     bodies, joints = [], []
     names = ["ground"]
@@ -89,12 +89,12 @@ def random_tree(
 def random_posture(
     rng: np.random.Generator, mechanism: kic.Mechanism, batch: tuple[int, ...] = ()
 ) -> Configuration:
-    """A posture with random coordinates, balls turned far from their drawing."""
+    """Return a configuration with random coordinates."""
     return mechanism.at(rng.normal(size=(*batch, len(mechanism.coordinate_names))))
 
 
 def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Configuration:
-    """Return the configuration after a small step along rates (B, M) of the tree's columns, to first order."""
+    """Return the configuration after a step along rates (B, M) of the tree's columns, to first order."""
     tree = c._model.tree
     states = c._states.astype(complex)
     for n in range(tree.size):
@@ -118,18 +118,18 @@ def stepped(c: Configuration, name: str) -> Configuration:
 
 
 def derivative(c: Configuration, question) -> np.ndarray:
-    """Derivative of an array-valued question along every coordinate, the new axis last of all."""
+    """Return the derivative of an array-valued function along every coordinate, as the last axis."""
     parts = [np.imag(question(stepped(c, name))) / STEP for name in c.coordinates]
     return np.stack(parts, axis=-1)
 
 
 def solved(A: np.ndarray) -> float:
-    """Limit of error where a system A (..., n, n) is solved: what its condition makes of rounding."""
+    """Return an error bound for solving a system A (..., n, n), from its condition number."""
     return max(1e-12, 100 * float(np.finfo(float).eps * np.linalg.cond(A).max(initial=1.0)))
 
 
 def mismatch(a: np.ndarray, b: np.ndarray) -> float:
-    """Largest difference over largest entry."""
+    """Return the largest difference over the largest entry."""
     assert a.shape == b.shape, (a.shape, b.shape)
     if a.size == 0:
         return 0.0

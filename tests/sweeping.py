@@ -1,4 +1,4 @@
-"""Answers that other processes find by import: for the tests of executors."""
+"""Metrics that other processes import, for the tests of executors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import kic
 
 
 def height(c: kic.Configuration) -> np.ndarray:
-    """Where the tip is, up."""
+    """Return the height of the tip."""
     return c.value("tip.y")
 
 
 def both(c: kic.Configuration) -> dict[str, np.ndarray]:
-    """Two numbers by name."""
+    """Return two named metrics."""
     tip = c.value("tip")
     return {"far": np.hypot(tip[:, 0], tip[:, 1]), "up": tip[:, 1]}

@@ -1,4 +1,4 @@
-"""The report's page in a real browser: nothing complains, nothing is loaded, everything is seen."""
+"""The report's page in a real browser: no errors, no requests, everything visible."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLOURS = """
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Files of the pages."""
+    """Return the files of the pages."""
     folder = tmp_path_factory.mktemp("pages")
     made = {}
     for name, posture in SHOWN.items():
@@ -53,20 +53,20 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """A page of a browser of its own."""
+    """Return a page of a new browser."""
     with browser(tmp_path_factory.mktemp("profile")) as one:
         yield one
 
 
 def boxes(tab: Tab, what: str) -> list[list[Any]]:
-    """Width, height, left, right and words of elements."""
+    """Return width, height, left, right and text of elements."""
     return tab.run(BOXES % what)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390], ids=["wide", "narrow"])
 @pytest.mark.parametrize("name", SHOWN)
-def test_everything_is_seen(tab: Tab, pages: dict[str, Path], name: str, width: int, dark: bool) -> None:
+def test_everything_is_visible(tab: Tab, pages: dict[str, Path], name: str, width: int, dark: bool) -> None:
     tab.open(pages[name], width, dark)
     assert tab.complaints() == []
     assert tab.requests() == [pages[name].resolve().as_uri()]
@@ -92,7 +92,7 @@ def test_everything_is_seen(tab: Tab, pages: dict[str, Path], name: str, width: 
     assert sum(wide > 2 and high > 2 for wide, high, *_ in inside) > len(m.bodies)
 
 
-def test_the_contents_lead_there(tab: Tab, pages: dict[str, Path]) -> None:
+def test_table_of_contents_links(tab: Tab, pages: dict[str, Path]) -> None:
     tab.open(pages["four-bar"])
     links = tab.run("[...document.querySelectorAll('nav a')].map(a => a.hash)")
     assert len(links) > 6
@@ -122,8 +122,8 @@ def test_light_dark_and_paper(tab: Tab, pages: dict[str, Path], tmp_path: Path) 
     assert tab.printed().startswith(b"%PDF")
 
 
-def test_what_would_complain_is_heard(tab: Tab, tmp_path: Path) -> None:
-    """The test itself: errors of scripts, requests and hidden tables do not go unseen."""
+def test_errors_are_detected(tab: Tab, tmp_path: Path) -> None:
+    """Errors of scripts, requests and hidden tables are detected."""
     file = tmp_path / "bad.html"
     file.write_text(
         "<!doctype html><title>x</title><script>console.error('no'); nothing()</script>"

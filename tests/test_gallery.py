@@ -1,8 +1,8 @@
 """Every shipped model: prose, units, closure, inertia, coordinates, all orders, dynamics, by complex step.
 
-A posture is stepped into the complex plane along one coordinate, by the rates of the tree's joints that kic
-says. That such a step keeps every joint together is seen on points of the bodies, without kic's closure rows;
-then every order is the complex step of the one below, from the values of the rows on.
+Configurations take a complex step along each coordinate, by kic's rates of the tree's joints. Points of
+the bodies show, without kic's closure rows, that such a step keeps every joint closed. Every order is then
+compared with the complex step of the order below.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ MODELS = kic.model_names()
 # gravity at sea level in a model's unit of length, as rounded in textbooks
 STANDARD = {"m": (9.8, 9.81), "in": (386.0, 386.1)}
 every_model = pytest.mark.parametrize("name", MODELS)
-every_posture = pytest.mark.parametrize(("name", "place"), [(name, k) for name in MODELS for k in (0, 1, 2)])
+every_configuration = pytest.mark.parametrize(
+    ("name", "place"), [(name, k) for name in MODELS for k in (0, 1, 2)]
+)
 
 
-class Posture:
-    """A posture of a model with four points on each body, its complex steps, and what they hold."""
+class ModelConfiguration:
+    """A configuration of a model with four points on each body, and its complex steps."""
 
     def __init__(self, name: str, place: int) -> None:
         m = kic.load(name)
@@ -48,7 +50,7 @@ class Posture:
         self.m = replace(m, points=(*m.points, *frames), forces=(), moments=())
         self.drawn = self.m.at()
         self.c = self._moved(place) if place else self.drawn
-        # closed: numbers are as good as the condition lets them be
+        # the accuracy of closed configurations depends on the condition number
         self.condition = float(self.m.prepare(self.names).check(self.c.state))
         self.limit = max(1e-12, 1000 * EPS * self.condition)
         tree = self.m._model.tree
@@ -58,7 +60,7 @@ class Posture:
         self.steps = Configuration(self.m._model, (count,), integrate(tree, states, 1j * STEP * self.rates.T))
 
     def _moved(self, place: int) -> Configuration:
-        """A posture beside the drawing, as far off as it closes and its coordinates drive it."""
+        """A configuration beside the drawing, as far off as it closes and its coordinates drive it."""
         m, unit = self.m, coordinate_units(self.m)
         size = max(float(np.ptp([j.at for j in m.joints if j.at], axis=0).max(initial=0.0)), 1e-3)
         way = np.random.default_rng(place).uniform(-1, 1, size=m.dof)
@@ -71,7 +73,7 @@ class Posture:
         raise AssertionError(f"{m.name} hardly moves")
 
     def slope(self, answer: Callable[[Configuration], np.ndarray]) -> np.ndarray:
-        """Derivative of an answer along each coordinate, that axis first."""
+        """Return the derivative of a function along each coordinate, as the first axis."""
         return answer(self.steps).imag / STEP
 
 
@@ -80,8 +82,8 @@ def rates(body: str) -> list[str]:
 
 
 @cache
-def posture(name: str, place: int) -> Posture:
-    return Posture(name, place)
+def model_configuration(name: str, place: int) -> ModelConfiguration:
+    return ModelConfiguration(name, place)
 
 
 def frame(c: Configuration, body: str) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +95,7 @@ def frame(c: Configuration, body: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def apart(c: Configuration, joint: kic.Joint) -> list[np.ndarray]:
-    """What a joint keeps at zero, (...,) or (..., 3) each, on its two bodies as they stand."""
+    """Return the constraint residuals of a joint, (...,) or (..., 3) each, from the poses of its bodies."""
     (R1, p1), (R2, p2) = (frame(c, body) for body in joint.bodies)
     x = np.array(joint.at or (0.0, 0.0, 0.0))
     a, b = (np.array(v) / np.linalg.norm(v) if v else np.zeros(3) for v in (joint.axis, joint.axis2))
@@ -116,7 +118,7 @@ def apart(c: Configuration, joint: kic.Joint) -> list[np.ndarray]:
 
 
 def gap(c: Configuration, contact: kic.Contact) -> np.ndarray:
-    """What a contact with friction, or a pinned one, keeps at zero (..., 3)."""
+    """Return the constraint residuals (..., 3) of a contact with friction, or of a pinned one."""
     assert contact.type in ("friction", "pinned")
     assert contact.closed
     (R1, p1), (R2, p2) = (frame(c, body) for body in contact.bodies)
@@ -124,8 +126,8 @@ def gap(c: Configuration, contact: kic.Contact) -> np.ndarray:
 
 
 @every_model
-def test_it_can_be_read(name: str) -> None:
-    """Prose for a person who never saw it; the numbers' source; units that gravity agrees with."""
+def test_model_is_documented(name: str) -> None:
+    """The model has a description, a source, and units consistent with gravity."""
     m = kic.load(name)
     assert 20 < len(m.title) < 110
     assert not m.title.endswith(".")
@@ -145,9 +147,9 @@ def test_it_can_be_read(name: str) -> None:
 
 
 @every_model
-def test_its_coordinates_drive_it(name: str) -> None:
-    """As many as there are freedoms, sure of it, and well away from singular postures where it is drawn."""
-    m, p = kic.load(name), posture(name, 0)
+def test_coordinates_are_independent(name: str) -> None:
+    """The coordinates are as many as the degrees of freedom, and well-conditioned in the reference."""
+    m, p = kic.load(name), model_configuration(name, 0)
     assert m.dof == len(m.coordinate_names) >= 1
     assert m.mobility().regular
     assert p.condition < 1e4
@@ -158,8 +160,8 @@ def test_its_coordinates_drive_it(name: str) -> None:
 
 
 @every_model
-def test_its_bodies_have_inertia(name: str) -> None:
-    """All of them, together enough; and none is spread further than the whole mechanism is."""
+def test_bodies_have_valid_inertia(name: str) -> None:
+    """Every body has inertia, and no radius of gyration exceeds the size of the mechanism."""
     m = kic.load(name)
     places = [x.at for x in (*m.joints, *m.points) if x.at] + [b.com for b in m.bodies if b.com]
     span = np.linalg.norm(np.ptp(places, axis=0))
@@ -172,10 +174,10 @@ def test_its_bodies_have_inertia(name: str) -> None:
 
 
 @pytest.mark.slow
-@every_posture
-def test_it_stays_closed(name: str, place: int) -> None:
-    """All joints, couplings, rods and contacts hold at the posture, and to first order along coordinates."""
-    p = posture(name, place)
+@every_configuration
+def test_constraints_hold_to_first_order(name: str, place: int) -> None:
+    """Joints, couplings, rods and contacts hold, and to first order along coordinates too."""
+    p = model_configuration(name, place)
     size = max(1.0, *(np.abs(j.at).max() for j in p.m.joints if j.at))
     fast = max(1.0, *(np.abs(p.slope(lambda c, b=b: frame(c, b.name)[1])).max() for b in p.m.bodies))
 
@@ -194,9 +196,9 @@ def test_it_stays_closed(name: str, place: int) -> None:
         holds(lambda c, rod=rod, length=length: c.value(rod) - length)
 
 
-@every_posture
-def test_every_order_is_the_complex_step_of_the_one_below(name: str, place: int) -> None:
-    p = posture(name, place)
+@every_configuration
+def test_orders_agree_with_complex_steps(name: str, place: int) -> None:
+    p = model_configuration(name, place)
     exact = p.c.coefficients(p.names, order=3)
     below = p.steps.coefficients(p.names, order=2)
     valued = ~np.isnan(exact.values)
@@ -205,24 +207,24 @@ def test_every_order_is_the_complex_step_of_the_one_below(name: str, place: int)
     assert mismatch(np.moveaxis(below.H.imag / STEP, 0, -3), exact.D) < p.limit
 
 
-@every_posture
-def test_angular_velocities_are_those_of_the_orientations(name: str, place: int) -> None:
-    p = posture(name, place)
+@every_configuration
+def test_angular_velocities_agree_with_orientations(name: str, place: int) -> None:
+    p = model_configuration(name, place)
     for body in p.m.bodies:
         G = p.c.coefficients(rates(body.name), order=1).G
         assert np.abs(spin(p, body.name) - G.T).max() < p.limit * max(1.0, np.abs(p.rates).max())
 
 
-def spin(p: Posture, body: str) -> np.ndarray:
-    """Angular velocity (M, 3) of a body for a unit rate of each coordinate, from its orientations."""
+def spin(p: ModelConfiguration, body: str) -> np.ndarray:
+    """Return the angular velocity (M, 3) of a body for unit rates, from its orientations."""
     S = p.slope(lambda c: frame(c, body)[0]) @ frame(p.c, body)[0].T
     return np.stack([S[:, 2, 1], S[:, 0, 2], S[:, 1, 0]], axis=-1)
 
 
-@every_posture
-def test_inertia_is_that_of_the_bodies(name: str, place: int) -> None:
-    """I* from the motion of every body; P* from the derivative of I*; loads from that of the potential."""
-    p = posture(name, place)
+@every_configuration
+def test_dynamics_agrees_with_energies(name: str, place: int) -> None:
+    """I* follows from the motion of every body, P* from the derivative of I*, loads from the potential."""
+    p = model_configuration(name, place)
     d, I = p.c.dynamics(), 0.0
     for body in p.m.bodies:
         R, w = frame(p.c, body.name)[0], spin(p, body.name)
@@ -233,7 +235,7 @@ def test_inertia_is_that_of_the_bodies(name: str, place: int) -> None:
         I = I + lump.mass * moved @ moved.T
     assert mismatch(I, d.I) < p.limit
     both = np.einsum("lnm->nlm", d.P) + np.einsum("mnl->nlm", d.P)
-    # symmetry may leave no P* at all: beside I* as well
+    # P* may vanish by symmetry: relative to I* too
     off = np.abs(p.slope(lambda c: c.dynamics().I) - both).max()
     assert off < p.limit * max(np.abs(both).max(), np.abs(d.I).max())
     if d.holonomic:
@@ -247,7 +249,7 @@ def centre(c: Configuration, body: str, drawn: object) -> np.ndarray:
 
 
 def potential(m: kic.Mechanism, c: Configuration) -> np.ndarray:
-    """Potential energy (...) of weights and springs."""
+    """Return the potential energy (...) of weights and springs."""
     g, U = np.array(m.gravity), np.zeros(c.batch)
     for body in m.bodies:
         if body.mass:
@@ -266,8 +268,8 @@ def potential(m: kic.Mechanism, c: Configuration) -> np.ndarray:
 
 @pytest.mark.slow
 @every_model
-def test_its_report_is_whole(name: str) -> None:
-    """Nothing is left out, nothing runs over the width, no NaN stands in it."""
+def test_report_is_complete(name: str) -> None:
+    """The report has all sections, fits the width and has no NaN."""
     for width in (100, 80):
         run = CliRunner().invoke(main, ["report", name, "--order", "2"], env={"COLUMNS": str(width)})
         assert run.exit_code == 0

@@ -42,7 +42,7 @@ from jupyter_client.manager import AsyncKernelManager  # noqa: E402
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to run in, and nothing of the user's own set-up around it."""
+    """Return an empty folder, isolated from the user's Jupyter settings."""
     for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(variable, str(tmp_path / "settings" / variable.lower()))
     for variable in ("MPLBACKEND", "JUPYTER_PATH"):  # Jupyter's own are what a reader has
@@ -55,7 +55,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def executed(notebook: nbformat.NotebookNode, room: Path) -> nbformat.NotebookNode:
-    """A notebook with outputs, run by this very Python; `-W error` holds in its cells too."""
+    """Run a notebook with this Python and return it with outputs; `-W error` holds in its cells too."""
     write_kernel_spec(str(room / "kernels" / "python3"))
     specs = KernelSpecManager(kernel_dirs=[str(room / "kernels")], ensure_native_kernel=False)
     copy = nbformat.from_dict(notebook)
@@ -72,7 +72,7 @@ def executed(notebook: nbformat.NotebookNode, room: Path) -> nbformat.NotebookNo
 
 
 def said(notebook: nbformat.NotebookNode, stream: str) -> str:
-    """All that the cells printed."""
+    """Return the output of all cells on a stream."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     return "".join(o.text for o in outputs if o.output_type == "stream" and o.name == stream)
 
@@ -85,7 +85,7 @@ def of_code(*sources: str) -> nbformat.NotebookNode:
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
 
 
-def test_there_are_notebooks() -> None:
+def test_notebooks_have_distinct_numbers() -> None:
     if not FOLDER.is_dir():
         pytest.skip("notebooks are not part of an installed package")
     assert NOTEBOOKS
@@ -94,8 +94,8 @@ def test_there_are_notebooks() -> None:
     assert all(re.fullmatch(r"\d\d(-[a-z0-9]+)+\.ipynb", path.name) for path in NOTEBOOKS)
 
 
-def test_the_index_names_them_all() -> None:
-    """One line each in notebooks/README.md: a link with the title, and the question."""
+def test_index_lists_every_notebook() -> None:
+    """The index has one line for each notebook: a link with the title, and the question."""
     if not FOLDER.is_dir():
         pytest.skip("notebooks are not part of an installed package")
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -107,8 +107,8 @@ def test_the_index_names_them_all() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_its_form(path: Path) -> None:
-    """Valid, without outputs and machine data, and written as nbformat writes it."""
+def test_format(path: Path) -> None:
+    """A notebook is valid, without outputs and machine data, and formatted by nbformat."""
     text = path.read_text(encoding="utf-8")
     notebook = read(path)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
@@ -126,7 +126,7 @@ def test_its_form(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_asks_and_ends_in_an_answer(path: Path) -> None:
+def test_opens_with_a_question_and_ends_with_an_assertion(path: Path) -> None:
     cells = read(path).cells
     title, _, rest = cells[0].source.partition("\n")
     assert cells[0].cell_type == "markdown"
@@ -138,13 +138,13 @@ def test_it_asks_and_ends_in_an_answer(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs(path: Path, room: Path) -> None:
+def test_notebook_runs(path: Path, room: Path) -> None:
     assert said(executed(read(path), room), "stderr") == ""
 
 
 @pytest.mark.slow
-def test_cells_run_by_this_python(room: Path) -> None:
-    """With this kic, in an empty folder, and with the pictures that notebooks have."""
+def test_cells_use_this_python(room: Path) -> None:
+    """Cells use this Python and kic, an empty folder, and inline pictures."""
     shown = executed(
         of_code(
             "import sys, os, kic\n\nprint(sys.executable, kic.__file__, os.listdir(), sep='\\n')",
@@ -159,7 +159,7 @@ def test_cells_run_by_this_python(room: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["assert 1 == 2", "import warnings\n\nwarnings.warn('beware')"])
-def test_what_goes_wrong_in_a_cell_is_seen(source: str, room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_and_warnings_in_cells_raise(source: str, room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIC_TEST_WARNINGS", "error")
     with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"AssertionError|beware"):
         executed(of_code(source), room)
@@ -175,5 +175,5 @@ def test_what_goes_wrong_in_a_cell_is_seen(source: str, room: Path, monkeypatch:
         ("[that](07-idle.ipynb), rad/s²", False),
     ],
 )
-def test_paths_of_one_machine_are_seen(source: str, found: bool) -> None:
+def test_absolute_paths_are_detected(source: str, found: bool) -> None:
     assert bool(OWN_PATH.search(source)) == found

@@ -57,7 +57,7 @@ def test_operational_space_agrees(model: str, task: str) -> None:
 
 
 def named_backwards(model: str) -> kic.Mechanism:
-    """With the two bodies of every joint the other way round, so that all coordinates change their sign."""
+    """Return the mechanism with the bodies of every joint exchanged: all coordinates change their sign."""
     m = kic.load(model)
     return replace(m, joints=[replace(j, bodies=j.bodies[::-1]) for j in m.joints])
 
@@ -89,8 +89,8 @@ def test_pinocchio_agrees_on_loops(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["stewart-6r", "slider-crank"])
-def test_another_closure_is_noticed(name: str) -> None:
-    """Points held together leave free what a hinge or slider would hold: the comparison can fail."""
+def test_comparison_detects_another_closure(name: str) -> None:
+    """Coincident points constrain less than a hinge or slider, so that the comparison must fail."""
     m = kic.load(name)
     peer = closed_peers.ClosedPeer(m, closed_peers.THREE_ROWS)
     with pytest.raises(peers.DisagreementError, match="acceleration differs"):

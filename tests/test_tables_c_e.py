@@ -26,7 +26,7 @@ PLATE = ["w.x", "w.y", "platform.angle"]
 
 
 def opened(m: kic.Mechanism, joints: str, bodies: list[str] | None = None) -> kic.Mechanism:
-    """An open chain of a mechanism: some joints only, and what they hold."""
+    """Return an open chain of a mechanism: the named joints and their bodies."""
     kept = [j for j in m.joints if j.name in joints.split()]
     held = {body for j in kept for body in j.bodies}
     return replace(
@@ -39,7 +39,7 @@ def opened(m: kic.Mechanism, joints: str, bodies: list[str] | None = None) -> ki
 
 
 def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
-    """Tables C-1 to C-3 by kic: the closed mechanism, and the chain cut at the ground pivot h."""
+    """Return Tables C-1 to C-3 by kic: the closed mechanism, and the chain cut at the ground pivot h."""
     chain = opened(m, "A B C D")
     w = chain.at().coefficients(OPEN_W)
     free, bound = chain.at().dynamics(), chain.at().dynamics(wrt=OPEN_W)
@@ -66,12 +66,12 @@ def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
 
 
 def leg(m: kic.Mechanism, r: int) -> kic.Mechanism:
-    """One leg of the robot with the platform at its end."""
+    """Return one leg of the robot with the platform at its end."""
     return opened(m, f"A{r} B{r} C{r}")
 
 
 def robot_answers() -> dict[tuple[str, str], np.ndarray]:
-    """Tables E-1 and E-2 by kic: the first leg by itself, and the closed mechanism."""
+    """Return Tables E-1 and E-2 by kic: the first leg alone, and the closed mechanism."""
     m = kic.load("three-legged-robot")
     first = leg(m, 1).at()
     w = first.coefficients(PLATE)
@@ -100,7 +100,7 @@ def answers() -> dict[tuple[str, str], np.ndarray]:
 
 
 def entries(printed: list, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Every printed number with its place."""
+    """Return every printed number with its position."""
     for i, entry in enumerate(printed):
         if isinstance(entry, list):
             yield from entries(entry, (*at, i))
@@ -109,7 +109,7 @@ def entries(printed: list, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int
 
 
 def unit(printed: str) -> float:
-    """One unit of the last digit; whole numbers in these tables are exact."""
+    """Return one unit of the last digit; whole numbers in these tables are exact."""
     return 10.0 ** -len(printed.partition(".")[2]) if "." in printed else 1e-9
 
 
@@ -135,14 +135,14 @@ def test_printed_tables(key: tuple[str, str], answers: dict) -> None:
     assert seen == set(errata)
 
 
-def test_every_table_is_there() -> None:
+def test_every_table_is_complete() -> None:
     count = sum(1 for t in DATA["tables"] for _ in entries(t["printed"]))
     assert (len(TABLES), count) == (21, 459)
     assert sum(len(t["errata"]) for t in DATA["tables"]) == 31
 
 
 def test_every_erratum_has_its_derivation(answers: dict) -> None:
-    """What the entries say of their reasons, done with the printed numbers."""
+    """Recompute the stated causes of the errata from the printed numbers."""
     seen = set()
     for key, table in TABLES.items():
         printed = dict(entries(table["printed"]))
@@ -194,7 +194,7 @@ def test_every_erratum_has_its_derivation(answers: dict) -> None:
 
 
 def test_early_rounding_explains_table_c3() -> None:
-    """With the base parameters that the table asks for, its early roundings are met within one unit."""
+    """With fitted base parameters, the early roundings are reproduced within one unit."""
     b, m = DATA["base_parameters"], kic.load("five-bar")
     coupler = next(body for body in m.bodies if body.name == "coupler")
     along = (np.array(m.joints[2].at) - m.joints[1].at) / 24

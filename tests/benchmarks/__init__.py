@@ -1,1 +1,1 @@
-"""Speed of kic beside its peers, off by default: `python tests/benchmarks` writes one table."""
+"""Speed of kic and its peers, not run by default: `python tests/benchmarks` writes one table."""

@@ -70,7 +70,7 @@ class ClosedPeer:
         self.proximal = pinocchio.ProximalSettings(1e-8, 1e-10, 10)
 
     def _open(self, closures: str) -> tuple[list[Any], list[Any]]:
-        """Joints of the tree with their bodies or parts of bodies, and what ties the loops."""
+        """Return the joints of the tree with their bodies or parts of bodies, and the loop constraints."""
         edges, ties = [], []
         for joint in self.mechanism.joints:
             if joint.name not in self.mechanism.cuts:
@@ -78,7 +78,7 @@ class ClosedPeer:
             elif closures == THREE_ROWS:
                 ties.append((*joint.bodies, joint.at))
             else:
-                first = "ground" in joint.bodies[1:]  # the ground can not be split
+                first = "ground" in joint.bodies[1:]  # the ground cannot be split
                 body = joint.bodies[0 if first else 1]
                 part = f"{body} at {joint.name}"
                 self._parts[body].append(part)
@@ -100,7 +100,7 @@ class ClosedPeer:
         return carrier
 
     def _joint(self, joint: kic.Joint, above: Any, parent: str, child: str, backwards: bool) -> Any:
-        """Add a joint; where its child hangs."""
+        """Add a joint, and return the placement of its child."""
         if joint.type == "fixed":
             return above
         pin = pinocchio
@@ -135,7 +135,7 @@ class ClosedPeer:
                 mass = pinocchio.Inertia(point.mass, placement.actInv(np.array(point.at)), np.zeros((3, 3)))
                 self.model.appendBodyToJoint(joint, mass, pinocchio.SE3.Identity())
 
-    # kic's posture and motion in Pinocchio's variables
+    # kic's configuration and motion in Pinocchio's variables
 
     def _ball(self, c: kic.Configuration, bodies: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
         """Rotations from the drawing of the bodies of a ball."""
@@ -143,7 +143,7 @@ class ClosedPeer:
         return R[0], R[1]
 
     def q(self, c: kic.Configuration) -> np.ndarray:
-        """Configuration (nq,) of one posture."""
+        """Configuration (nq,) of one configuration."""
         q: list[float] = []
         for joint, k, bodies in self._columns:
             if joint.type == "spherical":
@@ -193,14 +193,14 @@ class ClosedPeer:
         return tau
 
     def raw(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """Accelerations of the constrained tree as Pinocchio hands them out: what is timed."""
+        """Accelerations of the constrained tree in Pinocchio's format, which is timed."""
         return pinocchio.constraintDynamics(
             self.model, self.data, q, v, tau, self.constraints, self.constraint_data, self.proximal
         )
 
 
 def check_accelerations(mechanism: kic.Mechanism, peer: ClosedPeer, c: kic.Configuration) -> dict[str, float]:
-    """Accelerations of the whole tree that efforts give in a moving posture, beside the peer's."""
+    """Compare accelerations of the whole tree in a moving configuration with the peer's."""
     rng = np.random.default_rng(0)
     qd, effort = rng.normal(size=(2, len(c.coordinates)))
     v, a = peer.motion(c, qd, c.dynamics().forward_dynamics(qd, effort))
@@ -208,7 +208,7 @@ def check_accelerations(mechanism: kic.Mechanism, peer: ClosedPeer, c: kic.Confi
 
 
 def with_masses(mechanism: kic.Mechanism) -> kic.Mechanism:
-    """The same mechanism with masses for massless bodies: kic needs none, Pinocchio can not do without."""
+    """The same mechanism with masses for massless bodies: Pinocchio requires them."""
     unit = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0)}
     bodies = [b if b.mass else replace(b, com=b.com or b.at, **unit) for b in mechanism.bodies]
     return replace(mechanism, bodies=bodies)

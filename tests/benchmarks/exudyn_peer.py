@@ -17,7 +17,7 @@ import numpy as np
 import kic
 from benchmarks.peers import check, optional
 
-# without range checks; has to be said before the import, which then tells so
+# without range checks; must be set before the import, which then prints this
 sys.exudynFast = True  # type: ignore[attr-defined]
 with contextlib.redirect_stdout(io.StringIO()):
     exudyn = optional("exudyn")
@@ -49,7 +49,7 @@ class ExudynPeer:
         self.planar = all(j.type == "revolute" and not any(j.axis[:2]) for j in mechanism.joints)
 
     def run(self, times: np.ndarray, steps: int) -> np.ndarray:
-        """Places (T, 3) of the point at equidistant times from zero on; the model is made anew."""
+        """Places (T, 3) of the point at equidistant times from zero on; the model is created again."""
         return self._record("Position", times, steps)
 
     def acceleration(self) -> np.ndarray:
@@ -112,7 +112,7 @@ class ExudynPeer:
         )
 
     def _place(self, name: str) -> np.ndarray:
-        """Where the centre of a body is drawn."""
+        """Return the centre of a body in the reference configuration."""
         return next((np.array(b.com) for b in self.mechanism.bodies if b.name == name), np.zeros(3))
 
     def _hinge(self, system: Any, joint: kic.Joint, bodies: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ MASSES = (0.25, 0.26, 0.27, 0.28)
 
 
 def ladder(windows: int) -> kic.Mechanism:
-    """So many four-bars in a row, with one freedom; with three windows it is the shipped model."""
+    """Return `count` four-bars in a row with one degree of freedom; three are the shipped model."""
     places = np.arange(windows + 1) % len(FEET)
     feet = FEET[places] + np.outer(np.arange(windows + 1) * PITCH, (1, 0, 0))
     tops = feet + LEANS[places]

@@ -1,4 +1,4 @@
-"""Closed mechanisms: a posture evaluated, a posture closed, and the cost against the number of loops.
+"""Closed mechanisms: evaluation, closure, and cost against the number of loops.
 
 kic gives G and H of a body with I* and P*, in the mechanism's own coordinates; the peer, Pinocchio's
 constraintDynamics, gives one acceleration of the tree. `closed_peers` has compared the two before.
@@ -19,7 +19,7 @@ from benchmarks.ladder import ladder
 from benchmarks.timing import Report, Work, exponent, interleaved, micro, one_thread
 
 BATCH, CLOSED_BATCH = 4096, 256
-# how far postures of a batch are from the drawing, and one to be closed from one that is
+# how far configurations of a batch are from the drawing, and one to be closed from one that is
 SPREAD, STEP = 0.05, 0.01
 WINDOWS = (1, 2, 5, 10, 20, 40)
 # between which of them exponents are fitted: where a call no longer costs more than its work, and at the end
@@ -33,7 +33,7 @@ HEADINGS = [
 
 @dataclass(frozen=True)
 class Case:
-    """A closed mechanism, the body or point asked about, closures that its peer can have, and targets."""
+    """A closed mechanism, a body or point, the peer's types of closure, and targets."""
 
     model: str
     of: str
@@ -62,7 +62,7 @@ CASES = (
 
 
 class Loop:
-    """A closed mechanism at a posture off its drawing, with its question prepared.
+    """A closed mechanism away from its reference configuration, with a prepared evaluator.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ class Loop:
         self.take = attrgetter(f"{of}.G", f"{of}.H", "I", "P")
 
     def moves(self, *batch: int) -> np.ndarray:
-        """Random inputs around those of the drawing, (..., M)."""
+        """Return random inputs (..., M) near the reference."""
         return self.rng.uniform(-SPREAD, SPREAD, size=(*batch, len(self.inputs)))
 
     def one(self) -> dict[str, Work]:
-        """One posture, in new memory and in memory used again, until the arrays are in hand."""
+        """One configuration, in new memory and in memory used again, until the arrays are available."""
         evaluate, take, state = self.evaluate, self.take, self.near.state
         out = evaluate(state)
         return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out))}
@@ -105,13 +105,13 @@ class Loop:
         }
 
     def closing(self) -> dict[str, Work]:
-        """Closing one posture that is a step away."""
+        """Closing one configuration that is a step away."""
         at, near, target = self.mechanism.at, self.near, self.place + STEP
         close, state = self.mechanism.prepare_position(), self.near.state
         return {"prepare_position": lambda: close(target, state), "at(near=…)": lambda: at(target, near=near)}
 
     def closing_batch(self, count: int) -> dict[str, Work]:
-        """Closing a batch, each member from its own near posture."""
+        """Closing a batch, each member from its own near configuration."""
         at, inputs = self.mechanism.at, self.inputs + self.moves(count)
         near = at(inputs, near=self.mechanism.at())
         close, states = self.mechanism.prepare_position(), near.state
@@ -121,7 +121,7 @@ class Loop:
         }
 
     def peers(self, closures: Iterable[str]) -> tuple[dict[str, Work], float]:
-        """An acceleration of each peer at the same posture, and its largest difference from kic's."""
+        """An acceleration of each peer at the same configuration, and its largest difference from kic's."""
         weighty = with_masses(self.mechanism)
         near = weighty.at(self.place, near=weighty.at())
         works: dict[str, Work] = {}
@@ -141,7 +141,7 @@ class Loop:
 
 
 def case_rows(case: Case, seconds: float) -> list[list[str]]:
-    """All lines of one mechanism: single postures timed together, then batches, each beside the peers."""
+    """Return all rows of one mechanism: single configurations, then batches, each with the peers."""
     loop = Loop(kic.load(case.model), case.of)
     theirs, worst = loop.peers(case.closures) if peers.pinocchio is not None else ({}, None)
     rows = []
@@ -182,13 +182,13 @@ def curve(report: Report, seconds: float) -> None:
 
 
 def table(report: Report, seconds: float) -> None:
-    """Everything about loops."""
+    """Report all benchmarks of loops."""
     report.say(
         "Loops: G and H of a body or point, I*, P* in the mechanism's coordinates. Peer: Pinocchio's "
         "constraintDynamics, one acceleration of the tree, loops closed by six rows (the cut joint stays in "
         "the tree, the body beyond it is split and welded) or by three (points held together). Batches of "
-        f"{BATCH}, {CLOSED_BATCH} where they are closed, from postures {STEP} away in every input. For the "
-        "peer massless links are given masses, without which it has no answer."
+        f"{BATCH}, {CLOSED_BATCH} where they are closed, from configurations {STEP} away in every input. "
+        "For the peer, massless links get masses, which it requires."
     )
     report.say()
     rows: list[list[str]] = []

@@ -1,6 +1,6 @@
-"""Operational space: Λ, μ, p and the consistent inverse of a task, beside the same by Pinocchio and NumPy.
+"""Operational space: Λ, μ, p and the consistent inverse of a task, compared with Pinocchio and NumPy.
 
-kic gives μ as a tensor, for all rates at once; the peer, at one rate, what it makes of it, q̇ᵀ μ q̇.
+kic gives μ as a tensor, for all rates at once; the peer gives q̇ᵀ μ q̇ at one rate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks import peers
 from benchmarks.timing import Report, Work, interleaved, micro, one_thread
 
 BATCH, PEER_BATCH = 4096, 256
-# arms, the task, and how far postures of a batch are from the drawing
+# arms, the task, and how far configurations of a batch are from the drawing
 CASES = (("panda", "link7"), ("puma560", "tool"))
 SPREAD = 0.3
 TARGETS = {"one, out": "≤ 10 µs"}
@@ -23,7 +23,7 @@ Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Task:
-    """A task of an open arm at postures around its drawing, with its question prepared."""
+    """A task of an open arm at configurations near the reference, with a prepared evaluator."""
 
     def __init__(self, model: str, task: str, batch: int = BATCH) -> None:
         self.mechanism, self.task = kic.load(model), task
@@ -35,7 +35,7 @@ class Task:
         self.qd = rng.normal(size=drawn.shape)
 
     def one(self) -> dict[str, Work]:
-        """One posture, in new memory and in memory used again, until the arrays are in hand."""
+        """One configuration, in new memory and in memory used again, until the arrays are available."""
         evaluate, state, take = self.evaluate, self.mechanism.at(self.phi).state, self._take()
         out = evaluate(state)
         return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out))}
@@ -67,7 +67,7 @@ class Peer:
         self.v = self.arm.v(task.qd)
 
     def raw(self, q: np.ndarray, v: np.ndarray) -> Parts:
-        """Λ, q̇ᵀ μ q̇, p and the consistent inverse: what is timed."""
+        """Λ, q̇ᵀ μ q̇, p and the consistent inverse, which are timed."""
         pin, model, data, rows = peers.pinocchio, self.arm.model, self.arm.data, self.rows
         upper = np.triu(pin.crba(model, data, q))
         mass = upper + np.triu(upper, 1).T
@@ -82,7 +82,7 @@ class Peer:
         return Lambda, inverse.T @ coriolis - Lambda @ drift, inverse.T @ gravity, inverse
 
     def works(self) -> dict[str, Work]:
-        """One posture, and a loop over postures."""
+        """One configuration, and a loop over configurations."""
         raw, q, qs, v = self.raw, self.q, self.qs, self.v
 
         def loop() -> None:
@@ -92,7 +92,7 @@ class Peer:
         return {"peer": lambda: raw(q, v), "peer loop": loop}
 
     def differs(self) -> float:
-        """Largest difference from kic's at the posture and rate of the table."""
+        """Largest difference from kic's at the configuration and rate of the table."""
         Lambda, power, p, inverse = self.raw(self.q, self.v)
         s, qd = self.task.evaluate(self.task.mechanism.at(self.task.phi).state), self.task.qd
         pairs = {
@@ -105,7 +105,7 @@ class Peer:
 
 
 def case_rows(model: str, of: str, seconds: float) -> list[list[str]]:
-    """All lines of one arm, single postures and batches, each timed beside the peer."""
+    """Return all rows of one arm, single configurations and batches, with the peer."""
     task = Task(model, of)
     peer = Peer(task) if peers.pinocchio is not None else None
     worst = "" if peer is None else f"{peer.differs():.0e}"
@@ -127,7 +127,7 @@ def case_rows(model: str, of: str, seconds: float) -> list[list[str]]:
 
 
 def table(report: Report, seconds: float) -> None:
-    """Everything about tasks."""
+    """Report all benchmarks of tasks."""
     report.say(
         "Operational space of a task: Λ, μ for all rates, p and the dynamically consistent inverse. Peer: "
         "the same at one rate from Pinocchio's crba, computeCoriolisMatrix, computeGeneralizedGravity and "

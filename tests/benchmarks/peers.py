@@ -1,8 +1,8 @@
-"""The same mechanism in kic and in other libraries, and readers that bring their answers into one form.
+"""The same mechanism in kic and in other libraries, with results converted to one format.
 
-Peers are optional: what is not installed has the value None in `pinocchio` and `toolbox`, and `missing()`
-says how to install it. All arrays come in kic's order: rows x y z wx wy wz of a point in world axes, and
-``H[p, m, n]`` = ∂G[p, n]/∂q_m.
+Peers are optional: a package that is not installed is None in `pinocchio` and `toolbox`, and `missing()`
+returns the command that installs it. All arrays are in kic's order: rows x y z wx wy wz of a point in
+world axes, and ``H[p, m, n]`` = ∂G[p, n]/∂q_m.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import kic
 
 
 def optional(name: str) -> Any:
-    """A module, or None where it is not installed."""
+    """Return a module, or None if it is not installed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -33,7 +33,7 @@ toolbox = optional("roboticstoolbox")
 
 
 def missing() -> list[str]:
-    """Lines that say what to install for the columns that stay empty."""
+    """Return notes on packages to install for the empty columns."""
     lines = []
     if pinocchio is None:
         lines.append("Pinocchio is not installed, its columns are empty: pip install 'pin>=4.1'")
@@ -46,7 +46,7 @@ def missing() -> list[str]:
 
 
 def _random_body(rng: np.random.Generator, name: str, at: np.ndarray) -> kic.Body:
-    """A body with an inertia that a real one can have, near a place."""
+    """Return a body with a physically valid inertia near a point."""
     a = at + rng.normal(size=(5, 3)) * 0.3
     mass = rng.uniform(0.2, 1, size=5)
     com = mass @ a / mass.sum()
@@ -219,7 +219,7 @@ class PinocchioPeer:
         return self.model.getFrameId(name)
 
     def raw_rates(self, q: np.ndarray, frame: int) -> tuple[np.ndarray, np.ndarray]:
-        """Jacobian and Hessian as Pinocchio hands them out: what is timed."""
+        """Jacobian and Hessian in Pinocchio's format, which are timed."""
         pin, model, data = pinocchio, self.model, self.data
         pin.computeJointJacobians(model, data, q)
         G = pin.getFrameJacobian(model, data, frame, self.axes)
@@ -227,12 +227,12 @@ class PinocchioPeer:
         return G, pin.getFrameKinematicHessian(model, data, frame, self.axes)
 
     def raw_dynamics(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mass matrix (upper triangle) and Coriolis matrix as Pinocchio hands them out: what is timed."""
+        """Mass matrix (upper triangle) and Coriolis matrix in Pinocchio's format, which are timed."""
         pin, model, data = pinocchio, self.model, self.data
         return pin.crba(model, data, q), pin.computeCoriolisMatrix(model, data, q, v)
 
     def rates(self, phi: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """G (6, M) and H (6, M, M) of a point or body, one posture."""
+        """G (6, M) and H (6, M, M) of a point or body, one configuration."""
         G, H = self.raw_rates(self.q(phi), self.frame(name))
         back = self.back
         return np.array(G)[:, back], hessian_array(H)[:, back[:, None], back]
@@ -307,7 +307,7 @@ class ToolboxPeer:
         return np.asarray(phi) - self._drawn
 
     def raw_rates(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Jacobian and Hessian as the toolbox hands them out: what is timed."""
+        """Jacobian and Hessian in the toolbox's format, which are timed."""
         return self.steps.jacob0(q), self.steps.hessian0(q)
 
     def rates(self, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -320,7 +320,7 @@ class ToolboxPeer:
 
 
 class DisagreementError(AssertionError):
-    """kic and a peer differ by more than they may: no time is worth anything then."""
+    """kic and a peer differ by more than the tolerance, so that times are not comparable."""
 
 
 def mismatch(ours: np.ndarray, theirs: np.ndarray) -> float:
@@ -342,7 +342,7 @@ def check(tolerance: float = 1e-12, **pairs: tuple[np.ndarray, np.ndarray]) -> d
 
 
 def check_rates(mechanism: kic.Mechanism, peer: Any, name: str, phi: np.ndarray) -> dict[str, float]:
-    """G and H of kic against a peer's at one posture; of a point, its three rows."""
+    """G and H of kic against a peer's at one configuration; of a point, its three rows."""
     c = mechanism.at(phi).coefficients(name, order=2)
     G, H = peer.rates(phi, name) if isinstance(peer, PinocchioPeer) else peer.rates(phi)
     P = len(c.rows)
@@ -364,7 +364,7 @@ def check_third(
 
 
 def check_dynamics(mechanism: kic.Mechanism, peer: PinocchioPeer, phi: np.ndarray) -> dict[str, float]:
-    """I*, q̇ᵀ P* q̇, the load of gravity and an effort against the peer's at one posture."""
+    """I*, q̇ᵀ P* q̇, the load of gravity and an effort against the peer's at one configuration."""
     rng = np.random.default_rng(0)
     qd, qdd = rng.normal(size=(2, len(phi)))
     d = mechanism.at(phi).dynamics()

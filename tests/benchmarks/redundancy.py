@@ -1,4 +1,4 @@
-"""A control step of a redundant arm: rates, accelerations and efforts for a hand, and the same by matrices.
+"""A control step of a redundant arm: rates, accelerations and efforts, compared with matrix formulas.
 
 The peer takes the Jacobian, its change in time, the mass and the Coriolis matrix from Pinocchio, and solves
 with NumPy; the law of (4-70) and its derivative in time. Both are compared first.
@@ -38,7 +38,7 @@ class Step:
         self.resolve = self.mechanism.prepare_resolve("link7", weight=weight, effort=True)
 
     def works(self) -> dict[str, Work]:
-        """One posture and a batch, in new memory and in memory used again, until the arrays are in hand."""
+        """One configuration and a batch, in new and in reused memory, until the arrays are available."""
         f, state, states, ud, udd = self.resolve, self.state, self.states, self.ud, self.udd
         once, many = f(state, ud, udd), f(states, ud, udd)
         rates = self.mechanism.prepare_resolve("link7", weight=self.weight, order=1)
@@ -85,7 +85,7 @@ class Step:
 
 
 def table(report: Report, seconds: float) -> None:
-    """Everything about redundancy."""
+    """Report all benchmarks of redundancy resolution."""
     report.say(
         "Redundancy: rates, consistent accelerations and efforts of the panda for the six rows of its hand. "
         "Peer: Jacobian, its change, mass and Coriolis matrix and efforts by Pinocchio, the rest by "

@@ -1,4 +1,4 @@
-"""One table: kic beside its peers, in one run on one machine.
+"""The main table: kic and its peers, in one run on one machine.
 
 Run with ``python tests/benchmarks`` (``--output FILE`` also writes it, ``--quick`` takes a minute and is
 rough). Each row first checks that kic and the peer agree.
@@ -44,7 +44,7 @@ def fill_of(size: int, fresh: bool = False) -> Callable[[], object]:
 
 
 class Arm:
-    """A mechanism with its peer, postures, and the questions of the table."""
+    """A mechanism with its peer, configurations, and the rows of the table."""
 
     def __init__(self, mechanism: kic.Mechanism, hand: str, seconds: float, batch: int = BATCH) -> None:
         self.mechanism, self.hand, self.seconds = mechanism, hand, seconds
@@ -71,7 +71,7 @@ class Arm:
         return self.mechanism.prepare(dynamics="inertia"), attrgetter("I", "P")
 
     def works(self, evaluation: Evaluation) -> dict[str, Callable[[], object]]:
-        """One posture and a batch, in new memory and in memory used again, until the arrays are in hand."""
+        """One configuration and a batch, in new and in reused memory, until the arrays are available."""
         (evaluate, take), state, states = evaluation, self.state, self.states
         once, many = evaluate(state), evaluate(states)
         return {
@@ -85,7 +85,7 @@ class Arm:
     # the peer's side
 
     def peer_rates(self) -> dict[str, Callable[[], object]]:
-        """Jacobian and Hessian, one posture and a loop over postures."""
+        """Jacobian and Hessian, one configuration and a loop over configurations."""
         if self.peer is None:
             return {}
         raw, q, qs, frame = self.peer.raw_rates, self.q, self.qs, self.frame
@@ -97,7 +97,7 @@ class Arm:
         return {"peer": lambda: raw(q, frame), "peer loop": loop}
 
     def peer_dynamics(self) -> dict[str, Callable[[], object]]:
-        """Mass matrix and Coriolis matrix, one posture and a loop over postures."""
+        """Mass matrix and Coriolis matrix, one configuration and a loop over configurations."""
         if self.peer is None:
             return {}
         raw, q, qs, v = self.peer.raw_dynamics, self.q, self.qs, self.v
@@ -117,7 +117,7 @@ class Arm:
         targets: dict[str, str],
         worst: float | None,
     ) -> list[Row]:
-        """Rows of one question, all timed together."""
+        """Return the rows of one quantity, timed together."""
         size = 8 * width
         fills = {
             "fill one": fill_of(size),
@@ -202,7 +202,7 @@ class Arm:
         return row
 
     def everyday_rows(self, title: str) -> list[Row]:
-        """The readable way, with labels and checks."""
+        """Return rows for the public methods, with labels and checks."""
         m, phi, hand = self.mechanism, self.phi, self.hand
         works = {
             "at().coefficients()": lambda: m.at(phi).coefficients(hand),

@@ -1,4 +1,4 @@
-"""How long a first look takes: import, the first report ever on a machine, and the next one."""
+"""Start-up times: import, the first report on a machine, and the next one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _seconds(command: list[str], environment: dict[str, str]) -> float:
 
 
 def _environment(cache: str) -> dict[str, str]:
-    """As a user has it, with kernels kept in `cache`."""
+    """Return a user's environment, with kernels stored in `cache`."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return {**environment, "KIC_CACHE_DIR": cache, "KIC_VERBOSE": "0"}
 
@@ -60,6 +60,6 @@ def table(report: Report) -> None:
         with tempfile.TemporaryDirectory() as cold:
             first = _seconds(command, _environment(cold))
             following = [_seconds(command, _environment(cold)) for _ in range(3)]
-        rows.append([f"{shown}, first ever (compiles)", f"{first:.2f}", "≤ 15"])
+        rows.append([f"{shown}, first (compiles)", f"{first:.2f}", "≤ 15"])
         rows.append([f"{shown}, the next, median of 3", f"{statistics.median(following):.2f}", ""])
     report.table(["start", "s", "target"], rows)

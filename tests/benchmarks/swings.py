@@ -31,7 +31,7 @@ HEADINGS = ["swing", "kic ms", "steps", "error", "peer ms", "steps", "error", "k
 
 @dataclass(frozen=True)
 class Case:
-    """A swing: the mechanism in its drawing, rates at the start, and the point whose motion is compared."""
+    """A swing: a mechanism in its reference configuration, initial rates, and the compared point."""
 
     title: str
     make: Callable[[], kic.Mechanism]
@@ -84,14 +84,14 @@ class Swing:
         return float(np.linalg.norm(places - self.reference, axis=1).max())
 
     def no_worse(self, error: float) -> float:
-        """The loosest power of ten for a tolerance that keeps to an error."""
+        """Return the largest power of ten as tolerance that keeps an error."""
         for exponent in range(4, 13):
             if self.error(self.run(10.0**-exponent)[self.case.point]) <= error:
                 return float(10.0**-exponent)
         raise AssertionError(f"no tolerance keeps '{self.case.title}' to an error of {error:.1e}")
 
     def right_side(self) -> Work:
-        """The right-hand side twice: loops closed, dynamics, accelerations; every call in another posture."""
+        """Evaluate the right-hand side twice: closure, dynamics and accelerations."""
         names, state = self.start.coordinates, self.start.state
         q = np.array([self.start.value(name) for name in names])
         chart = Chart(Motion(self.mechanism._model, names, None, {}), names, state, q)
@@ -136,7 +136,7 @@ class PeerSwing:
         return self.peer.run(TIMES, steps)
 
     def steps(self, error: float) -> int:
-        """How many steps give an error, by the order measured; as many in each interval of the moments."""
+        """Return the number of steps for an error, by the measured order; equal in each output interval."""
         intervals = len(TIMES) - 1
         wanted = self.fine * (self.error / error) ** (1 / self.order)
         return int(np.ceil(wanted / intervals)) * intervals
@@ -184,7 +184,7 @@ def _row(
 
 
 def table(report: Report, seconds: float) -> None:
-    """Everything about swings."""
+    """Report all benchmarks of swings."""
     report.say(
         f"Free swings of {SECONDS:g} s. Peer: Exudyn, bodies and joint forces by the trapezoidal rule with "
         "steps of one size, which has second order; its model is made anew for each run. Error: the largest "

@@ -29,7 +29,7 @@ def test_right_side(benchmark, swing):
 
 @needs_exudyn
 def test_peer(benchmark, swing):
-    """As many steps as the coarse run has, after a comparison of accelerations and limits."""
+    """Time as many steps as the coarse run has, after comparing accelerations and limits."""
     benchmark.group = f"swing of {swing.case.title}"
     peer = swings.PeerSwing(swing)
     assert 1.9 < peer.order < 2.1

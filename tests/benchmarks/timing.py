@@ -1,7 +1,7 @@
-"""Times on a noisy machine: what is compared runs in turn within one round, and rounds are many.
+"""Times on a noisy machine: compared functions run in turn within each of many rounds.
 
-The ratio of two functions is the median over rounds of the ratio within a round; beside it stands the best
-time of each. Nothing is ever asserted about a time.
+The ratio of two functions is the median over rounds of the ratio within a round, next to the best
+time of each. No test asserts a time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _once(work: Work, repeats: int) -> float:
 
 
 def one_thread(work: Work) -> Work:
-    """The same on one core."""
+    """Return the function restricted to one core."""
 
     def alone() -> None:
         before = os.environ.get("KIC_THREADS")
@@ -102,7 +102,7 @@ class Row:
     worst: float | None = None
 
     def cells(self) -> list[str]:
-        """As text; what there is none of stays empty."""
+        """Return the row as text, with empty cells for missing values."""
         rate = None if self.size is None else self.size / self.ours / 1e3
         return [
             self.what,
@@ -157,7 +157,7 @@ class Report:
 
 
 def micro(microseconds: float) -> str:
-    """Three figures."""
+    """Format with three significant digits."""
     return f"{microseconds:.3f}" if microseconds < 1 else f"{microseconds:.3g}"
 
 
