@@ -6,7 +6,7 @@ import numpy as np
 from sampling import STEP
 
 from kic.configuration import Configuration
-from kic.linear.linearize import columns_of
+from kic.linear.linearize import tree_order
 
 
 def motion(c: Configuration, wrt=None) -> np.ndarray:
@@ -16,7 +16,7 @@ def motion(c: Configuration, wrt=None) -> np.ndarray:
     size = model.tree.size
     if transfer is None:
         eye = np.broadcast_to(np.eye(size), (len(c._states), size, size)).reshape(-1, size)
-        return np.swapaxes(columns_of(model, eye).reshape(-1, size, size), 1, 2)
+        return np.swapaxes(tree_order(model, eye).reshape(-1, size, size), 1, 2)
     X = transfer.solve(c._states, 1).X
     return X[:, size:].reshape(len(c._states), size, transfer.first)
 

@@ -32,7 +32,7 @@ def test_a_hanging_linkage(name: str) -> None:
         np.abs(c.dynamics().inverse_dynamics([0.0], [0.0])).max()
         < 1e-9 * np.abs(m.at().dynamics().load).max() + 1e-12
     )
-    assert found.left < 1e-12
+    assert found.residual < 1e-12
     q = float(c.value(found.coordinates[0]))
     step = 1e-3
     sides = [energy(m.at({found.coordinates[0]: q + s * step}, near=c)) for s in (-1, 0, 1)]
@@ -240,8 +240,8 @@ def test_what_is_refused() -> None:
         kic.ConfigurationError, match=r"No equilibrium of 'horn-two-link' was found near"
     ) as lost:
         two.find_equilibrium(effort={"shoulder": 50.0})
-    assert lost.value.left.shape == (2,)
-    assert abs(lost.value.left[0]) > 1
+    assert lost.value.residual.shape == (2,)
+    assert abs(lost.value.residual[0]) > 1
     assert lost.value.reached.batch == ()
     with pytest.raises(
         kic.InputError, match=r"`near` must be one posture, got a batch of shape \(2,\)"

@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.grasp.force_closure import sphere
+from kic.grasp.force_closure import sphere_points
 
 KINDS = ["point", "friction", "soft", "pinned"]
 Z = (0.0, 0.0, 1.0)
@@ -273,7 +273,7 @@ def test_form_closure_does_not_count_friction() -> None:
 @pytest.mark.parametrize("dimension", [0, 1, 2, 3])
 @pytest.mark.parametrize("edges", [4, 5, 16, 24])
 def test_pyramids_enclose_what_they_say(dimension: int, edges: int) -> None:
-    points, reach = sphere(dimension, edges)
+    points, reach = sphere_points(dimension, edges)
     if dimension == 0:
         assert points.shape == (1, 0)
         return

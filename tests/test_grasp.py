@@ -301,7 +301,7 @@ def test_forces_may_be_chosen() -> None:
         kic.InputError, match="in `forces` do not hold 'ball': what is left of what"
     ) as caught:
         g.motion(forces=firm.force * 1.01)
-    assert caught.value.left == pytest.approx(0.02943)
+    assert caught.value.residual == pytest.approx(0.02943)
     for wrong in ("least squares", "minimum  norm"):
         with pytest.raises(
             kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"
@@ -563,8 +563,8 @@ def test_two_fingers_can_not_hold_everything() -> None:
     assert "They balance 5 of its 6 loads" in str(caught.value)
     assert "N m at box.w" in str(caught.value)
     line = g.point[1] - g.point[0]
-    missing = caught.value.left[3:] + np.cross(
-        reference(m, m.at(), "box") - g.point[0], caught.value.left[:3]
+    missing = caught.value.residual[3:] + np.cross(
+        reference(m, m.at(), "box") - g.point[0], caught.value.residual[:3]
     )
     assert caught.value.rank == 5
     # what is left does work in turning about the line of the two points

@@ -13,7 +13,7 @@ from sampling import STEP, derivative, mismatch, random_body, random_posture, ra
 import kic
 from kic.configuration import Configuration
 from kic.errors import KicError
-from kic.linear.linearize import columns_of
+from kic.linear.linearize import tree_order
 
 # beside the oracle's own rounding, both are exact
 TOLERANCE = 1e-10
@@ -342,7 +342,7 @@ def test_second_order_in_the_disturbance(kinds) -> None:
     from kic.kinematics.state import integrate
 
     for s in sizes:
-        step = columns_of(c._model, s * dq[None])
+        step = tree_order(c._model, s * dq[None])
         there = Configuration(c._model, (), integrate(c._model.tree, c._states, step))
         real = there.dynamics().inverse_dynamics(v + s * dv, a + s * da) - lin.T
         missed.append(np.abs(real - lin.inverse_dynamics(s * dq, s * dv, s * da)).max())
@@ -447,7 +447,7 @@ def test_answers_of_a_linearization() -> None:
     assert mismatch(lin.forward_dynamics(dq, dv, found), da) < 1e-9
     assert mismatch(lin.K, lin.K_inertia + lin.K_load) < 1e-15
     assert mismatch(lin.C, lin.C_inertia + lin.C_load) < 1e-15
-    part = lin.held(["elbow", "waist"])
+    part = lin.with_fixed(["elbow", "waist"])
     assert part.coordinates == ("shoulder", *lin.coordinates[3:])
     assert mismatch(part.K, lin.K[np.ix_([1, 3, 4, 5], [1, 3, 4, 5])]) < 1e-15
     assert part.modes().eigenvalues.shape == (8,)
@@ -470,7 +470,7 @@ def test_questions_that_are_refused() -> None:
     with pytest.raises(kic.InputError, match=r"`dq` must have shape"):
         c.linearize().inverse_dynamics([0, 0, 0])
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'elbw' in 'this linearization'"):
-        c.linearize().held("elbw")
+        c.linearize().with_fixed("elbw")
     with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
         arm.at(np.zeros((3, 2))).linearize(np.zeros((2, 2)))
     sympy = pytest.importorskip("sympy")

@@ -113,7 +113,7 @@ class StateSpaceBuilder:
 
     def _inverse(self) -> np.ndarray:
         """I*⁻¹ (..., M, M); NaN of members without a model."""
-        self.lin.still._check_regular()
+        self.lin.inertia_only._check_regular()
         return invert((self.lin.I,))[0]
 
     def _stiffness(self) -> np.ndarray:

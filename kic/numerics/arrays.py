@@ -150,7 +150,9 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
     if size > ARGUMENT_MAX:
         raise InputError(
-            f"`{name}` must not exceed {ARGUMENT_MAX:g}, got {size:g}. Choose larger units.", name=name, size=size
+            f"`{name}` must not exceed {ARGUMENT_MAX:g}, got {size:g}. Choose larger units.",
+            name=name,
+            size=size,
         )
     return a
 
@@ -215,7 +217,9 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
         where = np.argwhere(largest[..., 0] == 0)[0].tolist()
         at = f" at {where}" if where else ""
         raise InputError(
-            f"`{name}` must have a length other than zero, got {short_repr(value)}{at}.", name=name, entries=where
+            f"`{name}` must have a length other than zero, got {short_repr(value)}{at}.",
+            name=name,
+            entries=where,
         )
     d = d / largest  # squares of tiny and huge numbers are not representable
     return d / np.sqrt((d**2).sum(axis=-1, keepdims=True))
