@@ -15,7 +15,7 @@ import kic
 
 def energy(c) -> float:
     """Potential energy of gravity."""
-    m = c._model.drawing
+    m = c._model.description
     heights = [b.mass * (c.displacement(b.name) @ [*b.com, 1.0])[:3] for b in m.bodies if b.mass]
     heights += [p.mass * c.value(p.name) for p in m.points if p.mass]
     return float(-np.sum(heights, axis=0) @ m.gravity)
@@ -228,7 +228,7 @@ def test_follower_loads_are_judged_by_eigenvalues() -> None:
 def test_what_is_refused() -> None:
     arm = kic.load("puma560")
     with pytest.raises(
-        kic.SingularError, match=r"not here alone: waist, flange can move without effort"
+        kic.SingularError, match=r"not isolated: waist, flange can move without effort"
     ) as e:
         arm.find_equilibrium()
     assert e.value.free == ("waist", "flange")

@@ -124,7 +124,7 @@ def test_batches_of_trees_with_balls(kinds, branched: bool, batch: tuple[int, ..
     lin = c.linearize(v, a)
     assert lin.K.shape == lin.C.shape == lin.I.shape == lin.commutator.shape == (*batch, M, M)
     assert lin.batch == batch
-    want = derivative(c, lambda x: x.dynamics().effort(v, a))
+    want = derivative(c, lambda x: x.dynamics().inverse_dynamics(v, a))
     assert mismatch(lin.K, want) < TOLERANCE
     # one posture, a batch of motions
     if batch == (3,):
@@ -204,12 +204,12 @@ def test_blocks_of_a_large_batch() -> None:
     c = m.at(rng.normal(size=(7, 6)))
     v, a = rng.normal(size=(2, 7, 6))
     whole = c.linearize(v, a).K
-    kept = stiffness._AT_ONCE
+    kept = stiffness._BLOCK_SIZE
     try:
-        stiffness._AT_ONCE = 1
+        stiffness._BLOCK_SIZE = 1
         assert mismatch(c.linearize(v, a).K, whole) < 1e-14
     finally:
-        stiffness._AT_ONCE = kept
+        stiffness._BLOCK_SIZE = kept
 
 
 def test_given_loads_and_efforts() -> None:
@@ -319,7 +319,7 @@ def test_commutators_of_all_kinds_of_coordinates() -> None:
 def test_sensitivities_pass_through(name: str) -> None:
     m = kic.load(name)
     body = m.bodies[-1].name
-    ask = lambda x: x.at(m.at().phi if x.freedoms == 6 and name == "puma560" else None).linearize(  # noqa: E731
+    ask = lambda x: x.at(m.at().phi if x.dof == 6 and name == "puma560" else None).linearize(  # noqa: E731
         np.full(x.freedoms, 0.3)
     )
     weight = f"{body}.mass"
@@ -463,7 +463,7 @@ def test_answers_of_a_linearization() -> None:
 def test_questions_that_are_refused() -> None:
     arm = kic.load("horn-two-link")
     c = arm.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match="Expected `qdd` or `effort` of the nominal motion, got both"):
+    with pytest.raises(kic.InputError, match="`qdd` or `effort` of the nominal motion must be given, got both"):
         c.linearize([0, 0], [0, 0], effort=[0, 0])
     with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\), got \(3,\)"):
         c.linearize([0, 0, 0])

@@ -123,7 +123,7 @@ def nonlinear(c, v, current, voltage, train, wrt=None):
     I = d.I + N.T @ np.diag(train.inertia) @ N
     speed = N @ v
     force = train.torque_constant * current - train.inertia * bend - train.damping * speed
-    qdd = np.linalg.solve(I, N.T @ force - d.effort(v, np.zeros(len(v))))
+    qdd = np.linalg.solve(I, N.T @ force - d.inverse_dynamics(v, np.zeros(len(v))))
     return qdd, (voltage - train.resistance * current - train.speed_constant * speed) / train.inductance
 
 
