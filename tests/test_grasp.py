@@ -657,7 +657,7 @@ def test_what_can_not_be_asked() -> None:
         c.grasp("knuckle1")
     assert "Contacts: tip1 (upper1 on ball), tip2" in str(e.value)
     bare = replace(m, contacts=[], coordinates=None)
-    with pytest.raises(kic.InputError, match=r"Contacts: none\. A grasp needs contacts with 'ball'"):
+    with pytest.raises(kic.InputError, match="Contacts: none"):
         bare.at().grasp("ball")
     off = replace(m, contacts=[replace(x, closed=False) for x in m.contacts], coordinates=None)
     with pytest.raises(kic.InputError, match=r"tip1 \(upper1 on ball, open\)"):

@@ -13,9 +13,10 @@ from kic.display import Summary
 from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
+from kic.numerics.linalg import min_singular_value, null_space
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import RANK_SHARE
-from kic.transfer.input_selection import Ranking, min_singular_value, null_space, ranking
+from kic.transfer.input_selection import Ranking, ranking
 
 # a set that moves less than this can not drive the mechanism: closed postures are known to about 1e-13
 STILL = 1e-9

@@ -22,8 +22,8 @@ from kic.display import Summary
 from kic.errors import InputError
 from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import item, names_of
+from kic.numerics.linalg import min_singular_value, null_space
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.input_selection import min_singular_value, null_space
 from kic.transfer.targets import BatchTargets
 
 # what moves or counts less than this, beside the largest, is not named

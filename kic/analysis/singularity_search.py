@@ -12,8 +12,8 @@ from kic.analysis.branches import BranchEnd, BranchTargets, InputSegment
 from kic.analysis.tangent_chart import ChartSegments, TangentSpace, between, crossings, tangents
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import difference, distance, integrate
+from kic.numerics.linalg import min_singular_value
 from kic.transfer.closure import Closure
-from kic.transfer.input_selection import min_singular_value
 
 # a measure below this is zero: closed postures are known to about 1e-13
 EXACT = 1e-9

@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from kic.kinematics.state import difference, integrate
+from kic.numerics.linalg import min_singular_value, null_space
 from kic.transfer.closure import Closure
-from kic.transfer.input_selection import min_singular_value, null_space
 
 # two postures are near if their tangent spaces are, as the least cosine; if the chord lies along them, as
 # the share that does not; and if nothing turns by more than this

@@ -15,10 +15,10 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Table, kernel, over_batch
-from kic.kinematics.scaling import EPS
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
+from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import check_inertia, task_tables
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import (

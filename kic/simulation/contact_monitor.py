@@ -18,11 +18,12 @@ from kic.dynamics.friction import SMALL, contact_force_check, remarks
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
 from kic.kernels.layout import PRISMATIC
+from kic.numerics.linalg import null_space
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import crossings
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import RANK_SHARE
-from kic.transfer.input_selection import null_space, ranking
+from kic.transfer.input_selection import ranking
 
 # where within a step contacts are looked at, its end included
 _LOOKS = np.array([1 / 3, 2 / 3, 1.0])

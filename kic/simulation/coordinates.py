@@ -21,11 +21,11 @@ from kic.evaluator import Evaluator, PositionSolver
 from kic.kernels.layout import PRISMATIC
 from kic.kinematics.state import distance, integrate, phi_of
 from kic.kinematics.tree import Tree
+from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import Motoring
-from kic.transfer.input_selection import null_space
 
 # what is integrated beside the motion: work of efforts, of loads, and of dampers
 ACCOUNTS = 3
