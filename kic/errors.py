@@ -123,7 +123,7 @@ def batch_indices(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
 
 
 class SimulationError(KicError, RuntimeError):
-    """A simulation that cannot continue; carries `time` and `simulation`, the run up to the last good state."""
+    """A simulation that cannot continue; carries `time` and `simulation`, the run up to then."""
 
 
 class LoopError(KicError, ValueError):

@@ -522,9 +522,7 @@ def test_what_it_refuses() -> None:
             kic.InputError, match="`kind` must be 'velocity', 'force', 'inertia' or 'acceleration'"
         ):
             c.ellipsoid(kind, TIP)
-    with pytest.raises(
-        kic.InputError, match="`qd` and `load` require kind='acceleration', got 'force'"
-    ):
+    with pytest.raises(kic.InputError, match="`qd` and `load` require kind='acceleration', got 'force'"):
         c.ellipsoid("force", TIP, qd=[0.0, 1.0])
     with pytest.raises(kic.InputError, match="`qd` and `load` require"):
         c.ellipsoid("velocity", TIP, load=False)
@@ -541,9 +539,7 @@ def test_what_it_refuses() -> None:
     with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\)"):
         c.ellipsoid("acceleration", TIP, qd=[1.0])
     for ask in (lambda x: x.ellipsoid("velocity", TIP), lambda x: x.manipulability_gradient(TIP)):
-        with pytest.raises(
-            kic.InputError, match="Ellipsoids require a real configuration, got complex128"
-        ):
+        with pytest.raises(kic.InputError, match="Ellipsoids require a real configuration, got complex128"):
             ask(m.at([0.3, 1.0 + 1e-30j]))
     bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies))
     bare.at([0.3, 1.0]).ellipsoid("velocity", TIP)  # needs no mass
@@ -571,9 +567,7 @@ def test_what_an_ellipsoid_refuses() -> None:
         e.surface([1.0, 0.0])
     with pytest.raises(kic.InputError, match="`unit` must have a length"):
         e.surface([[1.0, 0.0], [0.0, 0.0]])
-    with pytest.raises(
-        kic.InputError, match="Masses require an ellipsoid of kind 'inertia', got 'velocity'"
-    ):
+    with pytest.raises(kic.InputError, match="Masses require an ellipsoid of kind 'inertia', got 'velocity'"):
         _ = e.masses
 
 
@@ -585,9 +579,7 @@ def test_where_manipulability_has_no_gradient() -> None:
         c.manipulability_gradient(TIP)
     assert caught.value.failed == [(1,)]
     assert np.isnan(c.manipulability_gradient(TIP, failures="mask")).tolist() == [[False] * 2, [True] * 2]
-    with pytest.raises(
-        kic.InputError, match=r"at most as many rows as coordinates, got shape \(2, 3, 2\)"
-    ):
+    with pytest.raises(kic.InputError, match=r"at most as many rows as coordinates, got shape \(2, 3, 2\)"):
         c.manipulability_gradient("tip")
     with pytest.raises(kic.InputError, match=r"shape \(\.\.\., P, M\), got \(1,\)"):
         manipulability_gradient([1.0], [[1.0]])

@@ -227,9 +227,7 @@ def test_follower_loads_are_judged_by_eigenvalues() -> None:
 
 def test_what_is_refused() -> None:
     arm = kic.load("puma560")
-    with pytest.raises(
-        kic.SingularError, match=r"not isolated: waist, flange can move without effort"
-    ) as e:
+    with pytest.raises(kic.SingularError, match=r"not isolated: waist, flange can move without effort") as e:
         arm.find_equilibrium()
     assert e.value.free == ("waist", "flange")
     assert arm.find_equilibrium(held=e.value.free, stable=True).stability == "stable"

@@ -407,7 +407,10 @@ N2 = [[1, 0, 0], [-1, 0, 0]]
         (lambda: kic.ContactSet(np.zeros((0, 3)), np.zeros((0, 3)), "point"), "`points` must have shape"),
         (lambda: kic.ContactSet(P2, N2[:1], "point"), "`normals` must have shape (..., 2, 3)"),
         (lambda: kic.ContactSet([[0, 0], [1, 0]], N2, "point"), "(..., K, 3), got (2, 2)"),
-        (lambda: kic.ContactSet(P2, [[1, 0, 0], [0, 0, 0]], "point"), "`normals` must have a length other than zero"),
+        (
+            lambda: kic.ContactSet(P2, [[1, 0, 0], [0, 0, 0]], "point"),
+            "`normals` must have a length other than zero",
+        ),
         (lambda: kic.ContactSet(P2, [[1, 0, 0], [np.nan, 0, 0]], "point"), "`normals` must be finite"),
         (lambda: kic.ContactSet(P2, N2, "point", tangents=N2), "parallel to the normals"),
         (lambda: kic.ContactSet(P2, N2, "sticky"), "point, friction, soft, pinned, got 'sticky'"),
@@ -419,8 +422,14 @@ N2 = [[1, 0, 0], [-1, 0, 0]]
         (lambda: kic.ContactSet(P2, N2, "friction", mu="much"), "`mu` must be an array of numbers"),
         (lambda: kic.ContactSet(P2, N2, "soft", mu=0.5), "require `gamma`"),
         (lambda: kic.ContactSet(P2, N2, "soft", mu=0.5, gamma=0), "of kind 'friction'"),
-        (lambda: kic.ContactSet(P2, N2, "point", plane=[1, 0, 0]), "must lie in the plane, got a component of 1"),
-        (lambda: kic.ContactSet(P2, N2, "point", plane=[0, 0, 0]), "`plane` must have a length other than zero"),
+        (
+            lambda: kic.ContactSet(P2, N2, "point", plane=[1, 0, 0]),
+            "must lie in the plane, got a component of 1",
+        ),
+        (
+            lambda: kic.ContactSet(P2, N2, "point", plane=[0, 0, 0]),
+            "`plane` must have a length other than zero",
+        ),
         (lambda: kic.ContactSet(P2, N2, "point", plane=[0, 1]), "`plane` must have shape"),
         (lambda: kic.ContactSet(P2, N2, "point", names=["a", "a"]), "2 different texts"),
         (lambda: kic.ContactSet(P2, N2, "point", about=[0, 0]), "`about` must have shape"),

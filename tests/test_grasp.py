@@ -297,15 +297,11 @@ def test_forces_may_be_chosen() -> None:
     # a solver's last digits are put right, exactly
     near = firm.force * (1 + 1e-8)
     assert np.abs(g.G @ g.motion(forces=near).force - least.wrench).max() < 1e-13
-    with pytest.raises(
-        kic.InputError, match="`forces` must balance the load of 'ball'"
-    ) as caught:
+    with pytest.raises(kic.InputError, match="`forces` must balance the load of 'ball'") as caught:
         g.motion(forces=firm.force * 1.01)
     assert caught.value.residual == pytest.approx(0.02943)
     for wrong in ("least squares", "minimum  norm"):
-        with pytest.raises(
-            kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"
-        ):
+        with pytest.raises(kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"):
             g.motion(forces=wrong)
     with pytest.raises(kic.InputError, match=r"`forces` must have shape \(\.\.\., 9\)"):
         g.motion(forces=np.ones(6))
@@ -558,7 +554,9 @@ def test_two_fingers_can_not_hold_everything() -> None:
     g = m.at().grasp("box")
     assert g.rank == 5
     assert m.dof == 6 + 6 - 6
-    with pytest.raises(kic.SingularError, match="contacts of 'box' cannot hold it with any friction") as caught:
+    with pytest.raises(
+        kic.SingularError, match="contacts of 'box' cannot hold it with any friction"
+    ) as caught:
         g.motion()
     assert "They balance 5 of its 6 loads" in str(caught.value)
     assert "N m at box.w" in str(caught.value)

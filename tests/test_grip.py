@@ -498,7 +498,10 @@ def test_what_is_missing_is_said() -> None:
         ({"jacobian": np.ones((5, 2))}, "`jacobian` must have shape (..., 6, 2)"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0]}, "`limits` must have shape (..., 2)"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, np.nan]}, "got NaN"),
-        ({"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]}, "must not exceed `limits`, got 1 to -1 at [1]"),
+        (
+            {"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]},
+            "must not exceed `limits`, got 1 to -1 at [1]",
+        ),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, 1], "lower": [2.0, 0]}, "got 2 to 1 at [0]"),
         ({"jacobian": np.ones((6, 2)), "limits": [np.inf, 1], "lower": [np.inf, 0]}, "got inf to inf at [0]"),
         ({"jacobian": np.ones((6, 2)), "joints": ["one"]}, "`joints` must be 2 names"),

@@ -463,7 +463,7 @@ def test_answers_of_a_linearization() -> None:
 def test_questions_that_are_refused() -> None:
     arm = kic.load("horn-two-link")
     c = arm.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match="`qdd` or `effort` of the nominal motion must be given, got both"):
+    with pytest.raises(kic.InputError, match="`qdd` or `effort` must be given, got both"):
         c.linearize([0, 0], [0, 0], effort=[0, 0])
     with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\), got \(3,\)"):
         c.linearize([0, 0, 0])

@@ -222,9 +222,7 @@ def test_a_row_that_stands_still_is_refused_and_a_small_one_is_not() -> None:
 def test_what_it_refuses() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
-    with pytest.raises(
-        kic.InputError, match=r"`task` must have at most 2 rows, .* got 3: tip\.x"
-    ):
+    with pytest.raises(kic.InputError, match=r"`task` must have at most 2 rows, .* got 3: tip\.x"):
         c.operational_space("tip")
     with pytest.raises(kic.InputError, match="`task` must contain at least one name, got none"):
         c.operational_space([])

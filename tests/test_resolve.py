@@ -113,7 +113,8 @@ def test_the_law_and_its_coefficients_agree(name: str, weight: str, damping: obj
     assert mismatch(Q @ r.qd, u.G.T @ r.multiplier) < limit
     assert np.abs(ud - u.velocity(r.qd) - r.velocity_residual).max() < 1e-12
     assert (
-        np.abs(udd - u.acceleration(r.qd, r.qdd) - r.acceleration_residual).max() < limit * np.abs(r.qdd).max()
+        np.abs(udd - u.acceleration(r.qd, r.qdd) - r.acceleration_residual).max()
+        < limit * np.abs(r.qdd).max()
     )
     assert bool(r.damped) == (damping is not None)
     if damping is None:
@@ -526,7 +527,15 @@ def test_the_prepared_evaluator_answers_the_same(name: str, weight: str) -> None
     f = m.prepare_resolve(task, weight=Q, damping=0.05, effort=True)
     one = c.resolve(task, ud, udd, weight=Q, damping=0.05, secondary=(z, zd))
     r = f(c.state, ud, udd, z, zd)
-    for part in ("qd", "qdd", "multiplier", "velocity_residual", "acceleration_residual", "damping", "effort"):
+    for part in (
+        "qd",
+        "qdd",
+        "multiplier",
+        "velocity_residual",
+        "acceleration_residual",
+        "damping",
+        "effort",
+    ):
         assert mismatch(getattr(r, part), getattr(one, part)) < 1e-12, part
     qdd, kept = r.qdd, r.qdd.copy()
     assert f(c.state, 2 * ud, list(udd), out=r) is r

@@ -92,8 +92,8 @@ def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray)
     if out.size and out.max() > OUT_OF_PLANE_MAX:
         where = [int(i) for i in np.unravel_index(int(out.argmax()), out.shape)]
         raise InputError(
-            f"`normals` must lie in the plane, got a component of {float(out.max()):.3g} of the length across "
-            f"it at {where}. Leave `plane` out for contacts in space.",
+            f"`normals` must lie in the plane, got a component of {float(out.max()):.3g} of the length "
+            f"across it at {where}. Leave `plane` out for contacts in space.",
             entries=where,
         )
     n = n - (n @ plane[0])[..., None] * plane[0]
@@ -525,8 +525,8 @@ def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
         f"{c.name} ({' on '.join(c.bodies)}{'' if c.closed else ', open'})" for c in description.contacts
     ]
     raise InputError(
-        f"'{held}' of '{description.name}' must have closed contacts, or stand on '{GROUND}' by contacts of its "
-        f"feet, got none. Contacts: {', '.join(contacts) or 'none'}.",
+        f"'{held}' of '{description.name}' must have closed contacts, or stand on '{GROUND}' by contacts "
+        f"of its feet, got none. Contacts: {', '.join(contacts) or 'none'}.",
         name=held,
     )
 

@@ -135,7 +135,7 @@ class SingleGrasp:
         return self.contacts.basis @ self._moved(w @ self.contacts.basis)
 
     def twist(self, y: np.ndarray) -> np.ndarray:
-        """Return the twist (W,) of a dimensionless twist: velocity of the reference point and angular velocity."""
+        """Convert a dimensionless twist to the velocity of the reference point and the angular velocity."""
         v, omega = np.split(y @ self.contacts.basis, 2)
         omega = omega / self.length
         return self.contacts.basis @ np.concatenate([v + np.cross(omega, self.about - self.middle), omega])
@@ -161,7 +161,7 @@ class SingleGrasp:
         return found
 
     def least_power(self, y: np.ndarray, counted: np.ndarray | None = None, safety: float = 1.0) -> float:
-        """Return the least power of contact forces on a dimensionless twist y (W,), negative if they resist."""
+        """Return the least power of contacts on a dimensionless twist y (W,), negative if they resist."""
         power, least = y @ self.map, np.inf
         if counted is not None:
             power = np.where(np.isin(np.arange(len(power)), counted), power, 0.0)

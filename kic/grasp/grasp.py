@@ -406,8 +406,8 @@ class Grasp:
         ranks = sorted(set(self.rank[known].tolist()))
         if len(ranks) > 1:
             raise SingularError(
-                f"The contacts of '{self.held}' balance {ranks[0]} to {ranks[-1]} loads over this batch, hence "
-                "the number of internal loads differs. Compute the members one by one.",
+                f"The contacts of '{self.held}' balance {ranks[0]} to {ranks[-1]} loads over this batch, "
+                "hence the number of internal loads differs. Compute the members one by one.",
                 ranks=tuple(ranks),
             )
         V = np.linalg.svd(np.where(known[..., None, None], W, 0.0))[2]
@@ -525,8 +525,8 @@ class Grasp:
         if isinstance(forces, str):
             if forces != "minimum norm":
                 raise InputError(
-                    f"`forces` must be 'minimum norm', loads of the {len(self.rows)} rows, or a callable that "
-                    f"returns them, got {short_repr(forces)}."
+                    f"`forces` must be 'minimum norm', loads of the {len(self.rows)} rows, or a callable "
+                    f"that returns them, got {short_repr(forces)}."
                 )
             return np.where(fine[..., None], minimum, np.nan) * of
         given = forces(self, np.where(fine[..., None], wrench, np.nan)) if callable(forces) else forces
@@ -561,8 +561,8 @@ class Grasp:
         which = f" (member {worst}, the worst of {len(failed)} of {size.size})" if size.ndim else ""
         raise SingularError(
             f"The contacts of '{self.held}' cannot hold it{which} with any friction and normal force: the "
-            f"residual load is {parts}. They balance {rank} of its {len(self.coordinates)} loads. Add a contact, "
-            "or use one with more components.",
+            f"residual load is {parts}. They balance {rank} of its {len(self.coordinates)} loads. Add a "
+            "contact, or use one with more components.",
             residual=load,
             rank=rank,
             failed=failed.tolist(),

@@ -30,8 +30,8 @@ from kic.numerics.conic_programs import (
     solve_feasible,
 )
 
-# sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros only
-# to the root of its tolerance
+# sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros
+# only to the root of its tolerance
 IDLE_FORCE_RTOL = 1e-4
 # smallest multiplier of an active limit, relative to the largest
 MULTIPLIER_RTOL = 1e-6
@@ -91,8 +91,8 @@ class GripProgram:
         if over.any():
             names = [name for name, bad in zip(f.names, over, strict=True) if bad]
             raise LimitError(
-                f"No grip keeps joint {', '.join(names)} within its limits: its effort {f.own[over][0]:g} does "
-                "not depend on the contacts. Widen the limits, or change `offset`.",
+                f"No grip keeps joint {', '.join(names)} within its limits: its effort {f.own[over][0]:g} "
+                "does not depend on the contacts. Widen the limits, or change `offset`.",
                 scale=None,
                 binding=tuple(names),
             )
@@ -201,8 +201,8 @@ class GripProgram:
                 return idle
         what = ", ".join(dict.fromkeys(f"{kind} {name}".strip() for kind, name in (names[b] for b in stuck)))
         raise SingularError(
-            f"The load can only be held without any margin at: {what or 'all contacts'}. Increase the friction, "
-            "widen the limits, or use other contacts.",
+            f"The load can only be held without any margin at: {what or 'all contacts'}. Increase the "
+            "friction, widen the limits, or use other contacts.",
             wrench=self.given,
             at=tuple(idle),
         )
@@ -273,7 +273,7 @@ class GripProgram:
         if residual > EQUALITY_TOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_TOL:
             raise SingularError(
                 f"The solution has a relative residual of {residual:.1e} and a smallest margin of "
-                f"{float(margin.min()):.1e}, which is not accurate enough. Change the contacts or the limits.",
+                f"{float(margin.min()):.1e}, which is not accurate enough. Change contacts or limits.",
                 residual=residual,
                 contacts=contacts.names,
             )
@@ -413,7 +413,8 @@ def _fingers(
     if not possible.all():
         where = [int(i) for i in np.argwhere(~possible)[0]]
         raise InputError(
-            f"`lower` must not exceed `limits`, got {low[tuple(where)]:g} to {high[tuple(where)]:g} at {where}.",
+            f"`lower` must not exceed `limits`, got {low[tuple(where)]:g} to {high[tuple(where)]:g} "
+            f"at {where}.",
             entries=where,
         )
     return J, low, high, own

@@ -84,8 +84,8 @@ class Equilibrium:
     def stability(self) -> str:
         """Stability under small disturbances.
 
-        "asymptotically stable" if all decay; "stable" if the potential energy has a minimum; "unstable" if one
-        grows; "undecided" if the first order is inconclusive.
+        "asymptotically stable" if all decay; "stable" if the potential energy has a minimum; "unstable" if a
+        disturbance grows; "undecided" if the first order is inconclusive.
         """
         if not self.free:
             return "stable"
@@ -241,8 +241,8 @@ class _Search:
                     raise unknown("coordinate", name, self.model.description.name, labels)
                 if name in self.held:
                     raise InputError(
-                        f"`effort` must not contain held coordinates, got '{name}'. Leave it out of `effort` or "
-                        "of `held`.",
+                        f"`effort` must not contain held coordinates, got '{name}'. Leave it out of "
+                        "`effort` or of `held`.",
                         name=name,
                     )
                 full[labels.index(name)] = real_array(f"effort[{name!r}]", value)
@@ -411,8 +411,8 @@ class _Search:
         share = np.linalg.norm(V[free], axis=0)
         names = [self.labels[n] for n, x in zip(self.free, share, strict=True) if x > 0.1 * share.max()]
         raise SingularError(
-            f"The equilibrium of '{self.model.description.name}' is not isolated: {', '.join(names)} can move "
-            f"without effort, to first order. Hold a free coordinate (held={names[:1]!r}), or add a spring.",
+            f"The equilibrium of '{self.model.description.name}' is not isolated: {', '.join(names)} can "
+            f"move without effort, to first order. Hold a coordinate (held={names[:1]!r}), or add a spring.",
             free=tuple(names),
         )
 
@@ -433,12 +433,13 @@ class _Search:
         if self.model.is_open_chain:
             return f"no step from {place} decreases the energy"
         why = ending(self.model.closure(self.transfer.names), self.start._states, c._states)
-        return f"the search ends at {place}; {why}, and linearization cannot find an equilibrium at such a point"
+        return f"the search ends at {place}; {why}, where linearization cannot find an equilibrium"
 
     def _raise_not_found(self, here: _Place, why: str = "") -> NoReturn:
         """Raise the error of a search without result."""
         residual = here.residual / self.scale
-        efforts = ", ".join(f"{self.labels[n]} {x:.3g}" for n, x in zip(self.free, residual, strict=True) if x)
+        labels = [self.labels[n] for n in self.free]
+        efforts = ", ".join(f"{name} {x:.3g}" for name, x in zip(labels, residual, strict=True) if x)
         raise ConfigurationError(
             f"No equilibrium of '{self.model.description.name}' was found near the start: "
             f"{why or self._describe_stop(here.configuration)}. Residual efforts at the end of the search: "

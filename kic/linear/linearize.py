@@ -367,7 +367,7 @@ def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.n
 def load_gains(
     model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, names: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """Return the derivatives ∂Tᴸ/∂f (B, M, 3) of the loads with respect to named forces and moments (2-227)."""
+    """Return ∂Tᴸ/∂f (B, M, 3), derivatives of the loads by named forces and moments (2-227)."""
     tree, loads, made = model.tree, model.loads, {}
     for name in names:
         i = loads.names.index(name)
@@ -678,7 +678,7 @@ def linearize(
     if model.tree.scalar.kind == "O" or configuration._states.dtype.kind == "O":
         raise InputError("linearize() requires a numeric configuration, got symbols.")
     if qdd is not None and effort is not None:
-        raise InputError("Either `qdd` or `effort` of the nominal motion must be given, got both. Leave one out.")
+        raise InputError("Either `qdd` or `effort` must be given, got both. Leave one out.")
     d = configuration.dynamics(wrt, applied, failures)
     M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
     v = np.zeros(M) if qd is None else as_array("qd", qd, M)

@@ -139,7 +139,8 @@ class Modes:
         numbers = [f"mode {k + 1}" for k in range(len(self.coordinates))]
         if np.isfinite(self.natural[index]).any():
             both = np.stack([self.natural[index], self.natural[index] / (2 * np.pi)], axis=-1)
-            sheet.matrix("natural frequencies", numbers, [f"rad/{self.time}", _frequency_unit(self.time)], both)
+            units = [f"rad/{self.time}", _frequency_unit(self.time)]
+            sheet.matrix("natural frequencies", numbers, units, both)
             sheet.matrix(
                 "their shapes, unit modal mass", self.coordinates, numbers, self.natural_shapes[index]
             )

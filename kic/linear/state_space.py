@@ -355,8 +355,8 @@ class StateSpace:
         """Raise an error for a discrete model."""
         if self.dt is not None:
             raise InputError(
-                f"{method} requires a continuous model, got one with the time step {self.dt:g}. Call it before "
-                "discretize()."
+                f"{method} requires a continuous model, got one with the time step {self.dt:g}. Call it "
+                "before discretize()."
             )
 
     def transfer(self, coefficients: Coefficients) -> StateSpace:
@@ -409,7 +409,8 @@ class StateSpace:
         K = new.inverse().G
         rate = np.einsum("...pln,...n->...pl", H, v)  # ∂u̇/∂q
         dG = np.einsum("...pmn,...m->...pn", H, v)  # Ġ
-        acceleration = np.einsum("...pln,...n->...pl", H, self.qdd) + np.einsum("...plmn,...m,...n->...pl", D, v, v)
+        acceleration = np.einsum("...pln,...n->...pl", H, self.qdd)
+        acceleration = acceleration + np.einsum("...plmn,...m,...n->...pl", D, v, v)
         batch = broadcast_batches(space=A.shape[:-2], coefficients=new.batch, motion=rate.shape[:-2])
         X = len(self.states)
         back = np.zeros((*batch, X, X), np.result_type(A, G))
@@ -583,7 +584,7 @@ def _output_rows(
     if builder.train is not None:
         for k, m in enumerate(builder.motors):
             if f"{m}.current" in names and not builder.train.electrical[k]:
-                raise InputError(f"`outputs` must not contain the current of the torque source '{m}'.", motor=m)
+                raise InputError(f"`outputs` must not name the current of the torque source '{m}'.", motor=m)
     moving = [name for name in names if name not in currents]
     rows = {name: name.removesuffix(".rate") for name in moving}
     made: dict[str, list[tuple[str, np.ndarray]]] = {}

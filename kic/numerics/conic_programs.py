@@ -26,7 +26,7 @@ SOLVER_TOLERANCES = 1e-12, 1e-10, 1e-8
 
 @dataclass(frozen=True)
 class Program:
-    """Minimum of ``cost·x + x·square·x / 2`` with ``E x = e``, where each block of ``s = h − A x`` is in its cone.
+    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone.
 
     Attributes
     ----------

@@ -69,8 +69,8 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
         return None
     if wide < -_WIDTH_RTOL:
         raise SingularError(
-            f"The program for efforts within bounds of relative width {-wide:.1e} did not converge: its conditions "
-            "are nearly dependent. Scale the weights, or change the limits.",
+            f"The program for efforts within bounds of relative width {-wide:.1e} did not converge: its "
+            "conditions are nearly dependent. Scale the weights, or change the limits.",
             room=-wide,
         )
     rows, met = np.tile(N, (2, 1))[tight], np.concatenate([upper - start, lower - start])[tight]

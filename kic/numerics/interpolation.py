@@ -65,7 +65,7 @@ class HermiteInterpolant:
         return even
 
     def _polynomials(self, k: np.ndarray, side: tuple[int, ...]) -> np.ndarray:
-        """Return coefficients (n, 3 p, S), in relative time of the intervals k, through p neighbouring times."""
+        """Return coefficients (n, 3 p, S), in relative time of intervals k, through p neighbouring times."""
         at = k[:, None] + np.array(side)
         h = self.h[k][:, None]
         share = (self.t[at] - self.t[k][:, None]) / h
@@ -80,9 +80,9 @@ class HermiteInterpolant:
     def _quintic_error(self) -> np.ndarray:
         """Estimate the error of the fifth degree in the middle of each interval (T - 1, S).
 
-        With the sixth derivative f the error is f h⁶/46080 there. The error of the third derivative is f h³/120
-        at both ends, with opposite signs, and jumps by f (h₁³ + h₂³)/120 between intervals. For an interval
-        without a similar neighbour, the change of its own third derivative is the estimate.
+        With the sixth derivative f the error is f h⁶/46080 there. The error of the third derivative is f
+        h³/120 at both ends, with opposite signs, and jumps by f (h₁³ + h₂³)/120 between intervals. For an
+        interval without a similar neighbour, the change of its own third derivative is the estimate.
         """
         h, c = self.h[:, None], self._quintic
         begin = 6 * c[:, 3]

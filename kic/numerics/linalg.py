@@ -6,7 +6,7 @@ import numpy as np
 
 
 def condition_number(G: np.ndarray) -> np.ndarray:
-    """Return condition numbers (B,) of matrices (B, P, M); infinite for P < M or entries that are not finite."""
+    """Return condition numbers (B,) of matrices (B, P, M), infinite if P < M or an entry is not finite."""
     if not G.shape[2]:
         return np.ones(len(G))
     worst = np.full(len(G), np.inf)

@@ -39,7 +39,7 @@ class Piecewise:
         return np.where(h > 0, h, 1.0)
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
-        """Return values and three derivatives (..., 4, M) at t (...), real or complex; right limits at knots."""
+        """Return values and three derivatives (..., 4, M) at real or complex t (...), at knots from the right."""
         piece = np.minimum(
             np.searchsorted(self.knots[1:-1], t.real, side="right"), len(self.coefficients) - 1
         )
@@ -145,7 +145,7 @@ def _falling(count: int, height: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def derivative(c: np.ndarray, order: int) -> np.ndarray:
-    """Return coefficients (K, N + 1 − order, M) of a derivative with respect to u; a single 0 if it vanishes."""
+    """Return coefficients (K, N + 1 − order, M) of a derivative by u; a single 0 if it vanishes."""
     for _ in range(order):
         if c.shape[1] == 1:
             return np.zeros_like(c)
