@@ -1,4 +1,4 @@
-"""Labelled tables for people: text for a terminal, HTML for a notebook."""
+"""Labelled tables as text for a terminal and HTML for a notebook."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-# beside the largest of its table such an entry is round-off: it can not be told from 0
+# entries below this share of the largest of their table are rounding errors and shown as 0
 ROUNDOFF = 1e-14
-# wider tables are broken into blocks, longer prose into lines
+# width of tables and prose (characters)
 WIDTH = 100
-# head and cells of a column that is a rule between others
+# head and cells of a column that separates others
 BAR = "|"
 
 
 def cell(x: Any, largest: float) -> str:
-    """One entry with five significant digits; what is round-off beside the largest shows as 0."""
+    """Format an entry with five significant digits; rounding errors relative to the largest become 0."""
     if not isinstance(x, float | complex | np.inexact):
         return str(x)
     size: Any = abs(x)
@@ -28,7 +28,7 @@ def cell(x: Any, largest: float) -> str:
 
 
 def largest_of(a: np.ndarray) -> float:
-    """Largest finite magnitude, 0 if there is none."""
+    """Return the largest finite magnitude, 0 if there is none."""
     if a.dtype == object or a.size == 0:
         return 0.0
     size = np.abs(a)
@@ -36,7 +36,7 @@ def largest_of(a: np.ndarray) -> float:
 
 
 def column(a: Any, largest: float | None = None) -> list[str]:
-    """Numbers below each other as texts, their decimal points aligned."""
+    """Format a column of numbers with aligned decimal points."""
     numbers = np.asarray(a)
     top = largest_of(numbers) if largest is None else largest
     texts = [cell(x, top) for x in numbers]
@@ -48,7 +48,7 @@ def column(a: Any, largest: float | None = None) -> list[str]:
 
 
 def grid(a: np.ndarray, largest: float | None = None) -> list[list[str]]:
-    """A matrix as texts, the decimal points of each column aligned."""
+    """Format a matrix with aligned decimal points in each column."""
     top = largest_of(a) if largest is None else largest
     columns = [column(a[:, k], top) for k in range(a.shape[1])]
     return [list(line) for line in zip(*columns, strict=True)] if columns else [[] for _ in a]
@@ -56,7 +56,7 @@ def grid(a: np.ndarray, largest: float | None = None) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Table:
-    """A caption, labels and ready cells; columns of words stand left, of numbers right."""
+    """Caption, labels and formatted cells; columns of words are aligned left, numbers right."""
 
     caption: str
     rows: Sequence[str]
@@ -66,7 +66,7 @@ class Table:
     words: frozenset[int] = frozenset()
 
     def text(self, width: int) -> str:
-        """For a terminal, with its columns in as many blocks as the width asks for."""
+        """Return text for a terminal, with the columns in blocks that fit the width."""
         first = max(len(label) for label in (self.corner, *self.rows)) if self.rows else len(self.corner)
         head = list(self.columns)
         widths = [max(len(line[k]) for line in (head, *self.cells)) for k in range(len(head))]
@@ -82,10 +82,10 @@ class Table:
         return "  ".join([label.ljust(first), *placed]).rstrip()
 
     def html(self) -> str:
-        """For a notebook or a page.
+        """Return HTML for a notebook or a page.
 
-        A number carries as ``data-pad`` the digits that it has fewer than the longest of its column, so that
-        a style sheet can bring decimal points below each other.
+        The attribute ``data-pad`` of a number holds the digits that it lacks compared with the longest of its
+        column. A style sheet can use it to align decimal points.
         """
         heads = f'<th scope="col">{escape(self.corner)}</th>' + "".join(
             f'<th scope="col"{self._styled(k)}>{escape(self.columns[k])}</th>' for k in self._seen
@@ -101,18 +101,18 @@ class Table:
 
     @property
     def _seen(self) -> list[int]:
-        """Columns but those of bars, in whose place lines are ruled."""
+        """Columns except separators, which become borders."""
         return [k for k in range(len(self.columns)) if self.columns[k] != BAR]
 
     def _styled(self, k: int) -> str:
-        """How a column stands."""
+        """Return the style attribute of a column."""
         left = "text-align:left" if k in self.words else ""
         ruled = "border-left:1px solid" if k and self.columns[k - 1] == BAR else ""
         styles = ";".join(filter(None, (left, ruled)))
         return f' style="{styles}"' if styles else ""
 
     def _cells(self, line: list[str]) -> str:
-        """The cells of a row but its label."""
+        """Return the cells of a row without its label."""
         return "".join(
             f"<td{self._styled(k)}{'' if k in self.words else _pad(line[k])}>{escape(line[k].strip())}</td>"
             for k in self._seen
@@ -120,7 +120,7 @@ class Table:
 
 
 def _pad(text: str) -> str:
-    """What a number lacks at its right end, where `column` put blanks."""
+    """Return the padding attribute of a number that `column` padded with blanks."""
     short = len(text) - len(text.rstrip())
     if not short or not text[: len(text) - short][-1:].isdigit():
         return ""
@@ -129,7 +129,7 @@ def _pad(text: str) -> str:
 
 
 def _blocks(widths: list[int], room: int) -> list[list[int]]:
-    """Columns that stand beside each other; each block has one at least."""
+    """Divide columns into blocks of at least one column that fit the width."""
     blocks: list[list[int]] = [[]]
     used = 0
     for k, width in enumerate(widths):
@@ -142,7 +142,7 @@ def _blocks(widths: list[int], room: int) -> list[list[int]]:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Prose in lines of the width; line breaks of its own stay."""
+    """Wrap prose to the width; existing line breaks are kept."""
     lines = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -161,7 +161,7 @@ class Summary:
         self._marks: list[tuple[str, int]] = []
 
     def chapter(self, title: str) -> None:
-        """Begin a chapter, for pages that have headings; `text` goes on without."""
+        """Begin a chapter for pages with headings, which `text` omits."""
         self._marks.append((title, len(self._parts)))
 
     def say(self, text: str) -> None:
@@ -188,7 +188,7 @@ class Summary:
         cells: list[list[str]],
         corner: str = "",
     ) -> None:
-        """Add a table of ready texts; a column in which a word occurs stands left."""
+        """Add a table of formatted texts; columns that contain words are aligned left."""
         words = {k for k in range(len(columns)) if any(line[k][:1].isalpha() for line in cells)}
         self._parts.append(Table(caption, rows, columns, cells, corner, frozenset(words)))
 
@@ -204,8 +204,8 @@ class Summary:
     ) -> None:
         """Add a tensor (len(labels), len(rows), len(columns)) as one matrix for each label.
 
-        Rows and columns that vanish in a matrix are left out, and matrices that vanish are named
-        together. The unit is that of all, or one for each label.
+        Zero rows and columns are omitted, and zero matrices are listed together. The unit applies to all, or
+        there is one for each label.
         """
         top = largest_of(tensor) if largest is None else largest
         units = [unit] * len(labels) if isinstance(unit, str) else unit
@@ -226,7 +226,7 @@ class Summary:
             self.say(f"\n{symbol} = 0: {('; ' if any(',' in x for x in empty) else ', ').join(empty)}")
 
     def text(self, width: int = WIDTH) -> str:
-        """For a terminal of so many columns."""
+        """Return text for a terminal of a width."""
         out = [_wrapped(self.title, width)]
         for part in self._parts:
             if isinstance(part, str):
@@ -237,11 +237,11 @@ class Summary:
         return "\n".join(out)
 
     def html(self) -> str:
-        """For a notebook."""
+        """Return HTML for a notebook."""
         return f"<p><b>{escape(self.title)}</b></p>" + "".join(html(part) for part in self._parts)
 
     def chapters(self) -> list[tuple[str, list[Table | str]]]:
-        """The parts below the headings under which they stand; those before the first below ""."""
+        """Return the parts by heading; those before the first heading have the heading ""."""
         marks = [*self._marks, ("", len(self._parts))]
         found = [("", self._parts[: marks[0][1]])]
         found += [(title, self._parts[start:end]) for (title, start), (_, end) in pairwise(marks)]
@@ -249,12 +249,12 @@ class Summary:
 
 
 def html(part: Table | str) -> str:
-    """A table or a line of prose of a sheet as HTML."""
+    """Return a table or a line of prose as HTML."""
     return f"<p>{escape(part.strip())}</p>" if isinstance(part, str) else part.html()
 
 
 def member(batch: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:
-    """Index of the member of a batch that is shown, with a remark that says so."""
+    """Return the index of the member of a batch to show, and a remark."""
     if not batch:
         return (), ""
     if 0 in batch:

@@ -1,4 +1,4 @@
-"""One family of errors; each says the rule, what came and the remedy, and carries its numbers."""
+"""Exceptions. Messages state the rule, the value received and a remedy; numbers are attributes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class KicError(Exception):
-    """Base of everything that kic raises on purpose.
+    """Base class of all exceptions of kic.
 
     Parameters
     ----------
     message : str
-        The rule, what came, and the remedy.
+        Rule, value received and remedy.
     **numbers
-        What the message says, as attributes, for programs.
+        Data of the message, which become attributes.
     """
 
     def __init__(self, message: str, **numbers: Any) -> None:
@@ -32,31 +32,31 @@ class KicError(Exception):
 
 
 class ModelError(KicError, ValueError):
-    """A mechanism that can not be, or whose description contradicts itself.
+    """An impossible mechanism or a contradictory description.
 
-    Carries `key`, the argument at fault, where one is.
+    Carries `key`, the invalid argument, if there is one.
     """
 
 
 class ModelFileError(ModelError):
-    """A model file that can not be read or written; carries `path` and, where there is one, `key`."""
+    """A model file that cannot be read or written; carries `path` and, if there is one, `key`."""
 
 
 class FileError(KicError, OSError):
     """A file that cannot be written; carries `path` and, from the system, `errno` and `strerror`."""
 
     def __setstate__(self, state: dict[str, Any] | None) -> None:
-        # OSError keeps its numbers outside of `__dict__`, so that pickling alone loses them
+        # OSError keeps its data outside `__dict__`, where pickling loses them
         state = state or {}
         super().__setstate__({**state, **state.get("numbers", {})})
 
 
 class UnknownNameError(KicError, LookupError):
-    """A name that the mechanism does not have; carries `name` and `candidates`."""
+    """An unknown name; carries `name` and `candidates`."""
 
 
 class MissingExtraError(KicError, ImportError):
-    """A package that kic can do without is asked for and not installed; carries `extra`, which brings it."""
+    """An optional package that is not installed; carries `extra`, the extra of kic that installs it."""
 
 
 class InputError(KicError, ValueError):
@@ -64,11 +64,11 @@ class InputError(KicError, ValueError):
 
 
 class OutOfRangeError(InputError, IndexError):
-    """An index beyond the last item; an IndexError, too, with which Python ends a loop over items."""
+    """An index beyond the last item; as an IndexError it ends iteration over items."""
 
 
 class ConfigurationError(InputError):
-    """Members of a batch that have no posture.
+    """Members of a batch without a configuration.
 
     Carries `failed` (indices of the members), `reasons`, and `configuration`, the batch with the
     failed members masked.
@@ -76,14 +76,14 @@ class ConfigurationError(InputError):
 
 
 class InertiaError(KicError, ValueError):
-    """Dynamics asked of bodies whose inertia is missing or can not be; carries `bodies`."""
+    """Missing or impossible inertia of bodies; carries `bodies`."""
 
 
 class MemberError(KicError):
-    """Something without an answer; where several were asked, `failed` has the indices of those without."""
+    """Failed members of a batch; `failed` has their indices."""
 
     def place(self, members: Any, batch: tuple[int, ...]) -> None:
-        """Turn members in `failed`, counted among those that were asked, into indices of the batch."""
+        """Convert positions in `failed`, counted among some members, to indices of the batch."""
         if "failed" not in self.numbers:
             return
         where: list[tuple[int, ...]] = []
@@ -98,23 +98,23 @@ class MemberError(KicError):
 
 
 class SingularError(MemberError, ArithmeticError):
-    """A system that has no answer at this posture; carries what was singular and its condition.
+    """A system that is singular at a configuration; carries the singular quantity and its condition.
 
-    Where several postures were asked, `failed` has the indices of those without an answer.
+    For a batch, `failed` has the indices of the singular members.
     """
 
 
 class LimitError(MemberError, ValueError):
-    """A demand that limits leave no answer to.
+    """A demand that cannot be met within limits.
 
-    Carries `scale`, the share of the demand that they allow, `binding`, the names of those that stop it, and,
-    where several demands were made, `failed`, the indices of those without an answer.
+    Carries `scale`, the feasible share of the demand, `binding`, the names of the active limits, and, for a
+    batch, `failed`, the indices of the failed members.
     """
 
 
 @contextmanager
 def batch_indices(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
-    """Errors from inside name their members by indices of the batch."""
+    """Convert members in errors raised inside to indices of the batch."""
     try:
         yield
     except MemberError as error:
@@ -123,18 +123,18 @@ def batch_indices(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
 
 
 class SimulationError(KicError, RuntimeError):
-    """A simulation that can not go on: carries `time` and `simulation`, the run up to the last good state."""
+    """A simulation that cannot continue; carries `time` and `simulation`, the run up to then."""
 
 
 class LoopError(KicError, ValueError):
-    """A question that a joint which closes a loop can not answer."""
+    """A quantity that is not available for a joint that closes a loop."""
 
 
 def short_repr(value: Any) -> str:
-    """What came, on one line and short enough for a message."""
+    """Return the repr of a value on one line, shortened for a message."""
     try:
         text = " ".join(_SHORT.repr(value).split())
-    except Exception:  # the repr of a stranger
+    except Exception:  # any error of a foreign __repr__
         text = f"a {type(value).__name__}"
     return text if len(text) <= 100 else text[:99] + "…"
 
@@ -146,7 +146,7 @@ _SHORT.maxother = 200
 
 
 def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> UnknownNameError:
-    """Make the error for an unknown name: what there is, and what was probably meant."""
+    """Make the error for an unknown name, with the nearest and all known names."""
     there = tuple(candidates)
     label = short_repr(str(name) if isinstance(name, str) else name)
     message = f"No {kind} {label} in '{owner}'."

@@ -23,17 +23,17 @@ NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "tw
 
 # constructors of results: their arguments come from kic itself
 RESULTS = {
-    "Animation", "Assemblies", "Closer", "Configuration", "Contributions", "Distribution", "Drive",
-    "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "Following", "Grasp", "GraspClosure", "GraspMotion",
+    "Animation", "Assemblies", "PositionSolver", "Configuration", "Contributions", "Distribution", "MotorDemand",
+    "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "TrackingResult", "Grasp", "GraspClosure", "GraspMotion",
     "GripForces", "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",
-    "MechanismPicture", "Modes", "OperationalSpaceEvaluator", "OperationalSpace", "Resolution",
+    "MechanismPicture", "Modes", "OperationalSpaceEvaluator", "OperationalSpace", "RedundancyResolution",
     "RedundancyEvaluator", "Simulation", "Singularities", "Singularity", "StateSpace", "Sweep", "Wrench",
 }  # fmt: skip
 # writes files, or is a page for a browser
 SKIPPED = {"save", "report_page", "schema", "model_names"}
 # methods that kic calls, with arguments of its own
 INTERNAL = {
-    "change", "rates", "table", "results", "said", "unknown", "needed", "sentences", "words", "missed",
+    "derivative", "rates", "table", "results", "describe", "unknown", "needed", "sentences", "undriven_freedom",
 }  # fmt: skip
 # a large number of these is long work
 COUNTS = {
@@ -374,11 +374,11 @@ def subjects() -> tuple[Subject, ...]:
             )
         )
         found += methods(m.prepare(of, 1, dynamics=True), f"{name}: Evaluator", v)
-        found += methods(m.prepare_at(), f"{name}: Closer", {**v, "near": c.state})
+        found += methods(m.prepare_position(), f"{name}: PositionSolver", {**v, "near": c.state})
         found += methods(c.ellipsoid("velocity", of), f"{name}: Ellipsoid", v)
         found += methods(c.operational_space(of), f"{name}: OperationalSpace", v)
         found += methods(m.prepare_operational_space(of), f"{name}: OperationalSpaceEvaluator", v)
-        found += methods(c.resolve(of, [0.1]), f"{name}: Resolution", v)
+        found += methods(c.resolve(of, [0.1]), f"{name}: RedundancyResolution", v)
         found += methods(m.prepare_resolve(of), f"{name}: RedundancyEvaluator", v)
         forces = c.joint_forces()
         found += methods(forces, f"{name}: JointForces", v)
@@ -393,7 +393,7 @@ def subjects() -> tuple[Subject, ...]:
         line = v["trajectory"]
         found += methods(line, f"{name}: Trajectory", {**v, "t": [0.1, 0.5], "names": coordinates})
         course = line.on(m, 5)
-        found += methods(course, f"{name}: Course", v)
+        found += methods(course, f"{name}: SampledMotion", v)
         run = kic.simulate(m, c, 0.02, rtol=1e-6, atol=1e-6)
         found += methods(run, f"{name}: Simulation", {**v, "name": coordinates[0], "later": run})
         grid = kic.sweep(m, v["grid"], v["metric"], progress=False)
@@ -632,7 +632,7 @@ def paths() -> Iterator[Subject]:
             "quintic",
             "s_curve",
             "septic",
-            "through",
+            "spline",
             "trapezoid",
             "uniform",
         ):
@@ -646,7 +646,7 @@ def paths() -> Iterator[Subject]:
         "stops": [1], "t": [0.1, 0.2], "beyond": "hold", "factor": 2.0,
     }  # fmt: skip
     yield Subject("rotation", T.rotation, v, turns)
-    yield from methods(T.rotation(turns), "Turning", v)
+    yield from methods(T.rotation(turns), "OrientationTrajectory", v)
 
 
 def grasps() -> Iterator[Subject]:

@@ -6,7 +6,7 @@ import gc
 from itertools import product
 
 import kic
-from kic.numerics.lru import LRU, SIZE
+from kic.numerics.lru import LRU, CACHE_SIZE_MAX
 
 
 def test_the_least_recently_used_is_dropped() -> None:
@@ -24,8 +24,8 @@ def test_many_names_do_not_fill_the_memory() -> None:
     m = kic.load("five-bar")
     c = m.at()
     rows = [f"{body.name}.{x}" for body in m.bodies for x in ("x", "y", "angle")]
-    asked = [(of, *rest) for of, *rest in product(rows, rows, rows)][: 3 * SIZE]
-    assert len(asked) == 3 * SIZE
+    asked = [(of, *rest) for of, *rest in product(rows, rows, rows)][: 3 * CACHE_SIZE_MAX]
+    assert len(asked) == 3 * CACHE_SIZE_MAX
     for names in asked:
         c.coefficients(names, order=1)
         c.coefficients(names[0], wrt=("A", "E"), order=1)
@@ -34,6 +34,6 @@ def test_many_names_do_not_fill_the_memory() -> None:
             m._model.closure(pair)
     gc.collect()
     caches = (m._model._questions, m._model._elsewhere, m._model._transfers, m._model._closures)
-    assert max(map(len, caches)) == SIZE
+    assert max(map(len, caches)) == CACHE_SIZE_MAX
     # what was dropped is made again
     assert (c.coefficients(asked[0], order=1).G == c.coefficients(list(asked[0]), order=1).G).all()

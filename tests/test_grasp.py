@@ -264,11 +264,9 @@ def test_forces_may_be_chosen() -> None:
     # a solver's last digits are put right, exactly
     near = firm.force * (1 + 1e-8)
     assert np.abs(g.G @ g.motion(forces=near).force - least.wrench).max() < 1e-13
-    with pytest.raises(
-        kic.InputError, match="in `forces` do not hold 'ball': what is left of what"
-    ) as caught:
+    with pytest.raises(kic.InputError, match="`forces` must balance the load of 'ball'") as caught:
         g.motion(forces=firm.force * 1.01)
-    assert caught.value.left == pytest.approx(0.02943)
+    assert caught.value.residual == pytest.approx(0.02943)
     for wrong in ("least squares", "minimum  norm"):
         with pytest.raises(kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"):
             g.motion(forces=wrong)
@@ -402,7 +400,7 @@ def test_fingers_that_are_open_or_closed_chains(closed: bool) -> None:
     assert seen == pytest.approx(whole, abs=1e-11)
     if closed:
         with pytest.raises(
-            kic.InputError, match=r"and 4 of what holds it\. Name 4 coordinates in `fingers`"
+            kic.InputError, match=r"and 4 of the fingers\. Name 4 coordinates in `fingers`"
         ) as caught:
             c.grasp("disc")
         assert caught.value.mobility == 7
@@ -523,13 +521,15 @@ def test_two_fingers_can_not_hold_everything() -> None:
     g = m.at().grasp("box")
     assert g.rank == 5
     assert m.dof == 6 + 6 - 6
-    with pytest.raises(kic.SingularError, match="contacts of 'box' cannot hold it, whatever") as caught:
+    with pytest.raises(
+        kic.SingularError, match="contacts of 'box' cannot hold it with any friction"
+    ) as caught:
         g.motion()
     assert "They balance 5 of its 6 loads" in str(caught.value)
     assert "N m at box.w" in str(caught.value)
     line = g.point[1] - g.point[0]
-    missing = caught.value.left[3:] + np.cross(
-        reference(m, m.at(), "box") - g.point[0], caught.value.left[:3]
+    missing = caught.value.residual[3:] + np.cross(
+        reference(m, m.at(), "box") - g.point[0], caught.value.residual[:3]
     )
     assert caught.value.rank == 5
     # what is left does work in turning about the line of the two points
@@ -544,7 +544,7 @@ def test_what_falls_freely_needs_nothing() -> None:
     assert np.abs(falls.force).max() < 1e-12
     assert falls.feasible  # what rounding leaves neither pulls nor slips
     assert falls.remarks == ()
-    with pytest.raises(kic.SingularError, match="cannot hold it, whatever"):
+    with pytest.raises(kic.SingularError, match="cannot hold it with any friction"):
         g.motion(None, [*m.gravity, 1e-3, 0, 0])
 
 
@@ -553,7 +553,7 @@ def test_members_that_are_not_held() -> None:
     m = wedge()
     c = m.at([[0.1, 0.05, 0.2], [0.0, 0.0, 0.0], [0.2, 0.0, 0.3]])
     turn = [0, 0, 1.0]
-    with pytest.raises(kic.SingularError, match=r"hold it \(member 1, the worst of 1 such of 3\)") as caught:
+    with pytest.raises(kic.SingularError, match=r"hold it \(member 1, the worst of 1 of 3\)") as caught:
         c.grasp("plate").motion(None, turn)
     assert (caught.value.rank, caught.value.failed) == (2, [1])
     motion = c.grasp("plate", failures="mask").motion(None, turn)
@@ -570,7 +570,7 @@ def test_moments_that_are_left_are_told_as_such() -> None:
         small, points=[kic.Point("a", "plate", (-0.5, 0, 0)), kic.Point("b", "plate", (0.5, 0, 0))]
     )
     assert small._model.length == 1.0
-    with pytest.raises(kic.SingularError, match=r"what is left is 0\.2 N m at plane\.3"):
+    with pytest.raises(kic.SingularError, match=r"the residual load is 0\.2 N m at plane\.3"):
         small.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, [0, 0, 1.0])
 
 
@@ -607,7 +607,7 @@ def test_sensitivities_are_exact_or_refused() -> None:
     assert found[1, :3, 1] == pytest.approx([1, 0, 0])
     assert found[0, 3:, 2] == pytest.approx(np.cross([1, 0, 0], g.tangent2[0]))
     for answer in (lambda m: m.at().grasp("ball").internal, lambda m: m.at().grasp("ball").motion().force):
-        with pytest.raises(kic.InputError, match=r"need.* real numbers; this posture holds complex128"):
+        with pytest.raises(kic.InputError, match=r"a real configuration, got complex128"):
             kic.sensitivity(m, answer, names)
 
 
@@ -617,12 +617,12 @@ def test_what_can_not_be_asked() -> None:
     with pytest.raises(kic.UnknownNameError, match="No body 'egg' in 'three-finger-hand'"):
         c.grasp("egg")
     with pytest.raises(
-        kic.InputError, match="No closed contact holds 'knuckle1' of 'three-finger-hand'"
+        kic.InputError, match="'knuckle1' of 'three-finger-hand' must have closed contacts"
     ) as e:
         c.grasp("knuckle1")
     assert "Contacts: tip1 (upper1 on ball), tip2" in str(e.value)
     bare = replace(m, contacts=[], coordinates=None)
-    with pytest.raises(kic.InputError, match=r"Contacts: none\. A grasp needs contacts with 'ball'"):
+    with pytest.raises(kic.InputError, match="Contacts: none"):
         bare.at().grasp("ball")
     off = replace(m, contacts=[replace(x, closed=False) for x in m.contacts], coordinates=None)
     with pytest.raises(kic.InputError, match=r"tip1 \(upper1 on ball, open\)"):
@@ -653,7 +653,7 @@ def test_feet_of_others_hold_nothing() -> None:
         joints=[*m.joints, kic.Joint("lost", "free", ("ground", "box"), at=(2, 0, 1))],
         coordinates=None,
     )
-    with pytest.raises(kic.InputError, match="No closed contact holds 'box'"):
+    with pytest.raises(kic.InputError, match="'box' of 'quadruped' must have closed contacts"):
         both.at().grasp("box")
     assert len(both.at().grasp("trunk", [*_legs(m), "lost"]).contacts) == 4
 
@@ -667,7 +667,7 @@ def test_a_body_that_stands_still() -> None:
     fixed = [kic.Joint(j.name, "fixed", j.bodies) if j.name == "float" else j for j in m.joints]
     still = replace(m, joints=fixed, coordinates=[])
     assert still.dof == 0
-    with pytest.raises(kic.InputError, match="'ball' of 'three-finger-hand' stands still"):
+    with pytest.raises(kic.InputError, match="'ball' of 'three-finger-hand' must be a body that can move"):
         still.at().grasp("ball")
 
 
@@ -698,7 +698,7 @@ def test_rank_may_change_in_a_batch() -> None:
         _ = g.internal
     assert m.at([0.0, 0.0, 0.0]).grasp("plate").internal.shape == (3, 1)
     turn = np.array([0, 0, 1.0])
-    with pytest.raises(kic.SingularError, match=r"what is left is 0\.2 N m at plane\.3\."):
+    with pytest.raises(kic.SingularError, match=r"the residual load is 0\.2 N m at plane\.3\."):
         m.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, turn)
     assert m.at([0.1, 0.05, 0.2]).grasp("plate").motion(None, turn).wrench == pytest.approx([0, 0, 0.2])
 
@@ -722,5 +722,5 @@ def test_contacts_with_another_coefficient() -> None:
     assert one.replaced(points=points, normals=sides["normals"]).names == ("1", "2")
     with pytest.raises(kic.InputError, match="`mu`"):
         c.replaced(mu=-1.0)
-    with pytest.raises(kic.InputError, match=r"no argument 'friction' that could be replaced\. There"):
+    with pytest.raises(kic.InputError, match="`changes` must be arguments of ContactSet"):
         c.replaced(friction=1.0)

@@ -372,7 +372,7 @@ def test_a_slope_as_steep_as_its_friction(slope: float, holds: bool | None) -> N
     with pytest.raises(kic.SingularError) as caught:
         kic.grip_forces(c, [0, -9, 0])
     if holds is None:
-        assert "on the brink" in str(caught.value)
+        assert "without any margin" in str(caught.value)
         assert set(caught.value.at) == {"1", "2"}
     else:
         assert "cannot resist a force along" in str(caught.value)
@@ -393,7 +393,7 @@ def test_largest_loads() -> None:
     np.testing.assert_allclose(most, [10, np.nan], rtol=1e-6)
     pushed = kic.largest_load(ground, [[1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]], lifted[0])
     np.testing.assert_allclose(pushed, [6, 6 / np.sqrt(2)], rtol=1e-6)
-    with pytest.raises(kic.InputError, match="to have a size, got zeros"):
+    with pytest.raises(kic.InputError, match="must not be zero"):
         kic.largest_load(ground, np.zeros(6))
 
 
@@ -489,21 +489,24 @@ def test_what_is_missing_is_said() -> None:
     [
         ({"wrench": [0, 0, 1]}, "`wrench` must have shape (..., 6)"),
         ({"wrench": [0, 0, np.nan, 0, 0, 0]}, "`wrench` must be finite"),
-        ({"wrench": np.ones(6) * 1j}, "`wrench` holds complex128"),
-        ({"criterion": "cheapest"}, "minimum norm, minimum largest, got 'cheapest'"),
-        ({"least": -1}, "`least` to be one number of at least 0"),
-        ({"safety": 0.5}, "`safety` to be one number of at least 1"),
-        ({"limits": [1.0]}, "give their `jacobian`"),
-        ({"offset": [1.0]}, "give their `jacobian`"),
+        ({"wrench": np.ones(6) * 1j}, "`wrench` must be real numbers"),
+        ({"criterion": "cheapest"}, "`criterion` must be"),
+        ({"least": -1}, "`least` must be a number of at least 0"),
+        ({"safety": 0.5}, "`safety` must be a number of at least 1"),
+        ({"limits": [1.0]}, "requires `jacobian`"),
+        ({"offset": [1.0]}, "requires `jacobian`"),
         ({"jacobian": np.ones((5, 2))}, "`jacobian` must have shape (..., 6, 2)"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0]}, "`limits` must have shape (..., 2)"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, np.nan]}, "got NaN"),
-        ({"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]}, "leave something, got 1 to -1 at [1]"),
+        (
+            {"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]},
+            "must not exceed `limits`, got 1 to -1 at [1]",
+        ),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, 1], "lower": [2.0, 0]}, "got 2 to 1 at [0]"),
         ({"jacobian": np.ones((6, 2)), "limits": [np.inf, 1], "lower": [np.inf, 0]}, "got inf to inf at [0]"),
-        ({"jacobian": np.ones((6, 2)), "joints": ["one"]}, "`joints` to be 2 names"),
+        ({"jacobian": np.ones((6, 2)), "joints": ["one"]}, "`joints` must be 2 names"),
         ({"failures": "hide"}, "'raise' or 'mask'"),
-        ({"contacts": "hand"}, "to be a ContactSet, got 'hand'"),
+        ({"contacts": "hand"}, "must be a ContactSet, got 'hand'"),
         ({"wrench": np.zeros((2, 6)), "jacobian": np.ones((3, 6, 2))}, "do not broadcast"),
     ],
 )
@@ -525,7 +528,7 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_answers_out_of_bounds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that answers wrongly is found out."""
-    from kic.grasp import grip as gripdemand
+    from kic.grasp import grip
     from kic.numerics import conic_programs as conic
 
     c, _ = arms()
@@ -536,20 +539,20 @@ def test_answers_out_of_bounds_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
         return x - 0.1 * np.arange(len(x)), y, z
 
     monkeypatch.setattr(conic, "solve", wrong)
-    with pytest.raises(kic.SingularError, match="leaves its limits by"):
+    with pytest.raises(kic.SingularError, match="violates a limit by"):
         kic.grip_forces(c, [0, -6, 0])
     monkeypatch.undo()
-    monkeypatch.setattr(gripdemand, "best", lambda p: np.ones(len(p.cost)))
-    with pytest.raises(kic.SingularError, match="they are not accepted") as caught:
+    monkeypatch.setattr(grip, "solve_feasible", lambda p: np.ones(len(p.cost)))
+    with pytest.raises(kic.SingularError, match="not accurate enough") as caught:
         kic.grip_forces(c, [0, -6, 0])
-    assert caught.value.missed > 0.1
+    assert caught.value.residual > 0.1
 
 
 def test_solvers_that_find_nothing_say_so() -> None:
     from kic.numerics.conic_programs import Program, solve
 
     none = {"E": np.zeros((0, 3)), "e": np.zeros(0), "A": -np.eye(3), "h": np.zeros(3)}
-    with pytest.raises(kic.SingularError, match="The linear program found no answer"):
+    with pytest.raises(kic.SingularError, match="The linear program has no solution"):
         solve(Program(cost=-np.ones(3), sizes=(1, 1, 1), **none))
-    with pytest.raises(kic.SingularError, match="The cone program found no answer: DualInfeasible"):
+    with pytest.raises(kic.SingularError, match="The cone program has no solution: DualInfeasible"):
         solve(Program(cost=-np.ones(3), sizes=(3,), **none))

@@ -477,7 +477,7 @@ def test_loads_are_no_inputs() -> None:
 def test_turns_of_balls_are_no_symbols() -> None:
     x = sympy.Symbol("x")
     with pytest.raises(
-        kic.InputError, match=r"turns of ball and free joints can not be symbols; leave them as"
+        kic.InputError, match=r"Rotations of ball and free joints must be zero in a symbolic state"
     ):
         ball("spherical").at([x, 0, 0])
     c = ball("free").at([x, 0, 0, 0, 0, 0])

@@ -48,7 +48,7 @@ KNOWN = {
     "no names, open": lambda: ARM.at().coefficients([]),
     "no rows": lambda: BAR.at().manipulability_gradient([]),
     "name as an array": lambda: BAR.at().coefficients(np.array("tip")),
-    "held None": lambda: ARM.at().linearize().held(None),
+    "with_fixed None": lambda: ARM.at().linearize().with_fixed(None),
     "effort of text": lambda: ARM.at().linearize().inverse_dynamics("x"),
     "acceleration of text": lambda: ARM.at().linearize().forward_dynamics(effort="x"),
     "matched None": lambda: ARM.at().coefficients("tip").matched(None),

@@ -473,7 +473,7 @@ def test_grids_that_are_none(grid: object, said: str) -> None:
     ],
 )
 def test_invalid_metrics_raise(metric: object, message: str) -> None:
-    with pytest.raises(kic.InputError, match=said):
+    with pytest.raises(kic.InputError, match=message):
         kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, metric)
 
 

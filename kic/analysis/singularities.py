@@ -21,9 +21,9 @@ from kic.description.units import row_unit
 from kic.display import Summary
 from kic.errors import InputError
 from kic.numerics.arguments import item, names_of
+from kic.numerics.linalg import min_singular_value, null_space
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.finite_mobility import closed_neighbours
-from kic.transfer.input_selection import min_singular_value, null_space
 from kic.transfer.targets import BatchTargets
 
 # components below this share of the largest are not listed

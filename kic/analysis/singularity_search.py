@@ -11,9 +11,9 @@ import numpy as np
 from kic.analysis.tangent_chart import ChartSegments, TangentSpace, between, crossings, tangents
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import difference, distance, integrate
+from kic.numerics.linalg import min_singular_value
 from kic.transfer.closure import Closure
 from kic.transfer.continuation import REGULAR, continue_to
-from kic.transfer.input_selection import min_singular_value
 
 # measures below this are zero: configurations are closed to about 1e-13
 MEASURE_ATOL = 1e-9

@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from kic.kinematics.state import difference, integrate
+from kic.numerics.linalg import min_singular_value, null_space
 from kic.transfer.closure import Closure
-from kic.transfer.input_selection import min_singular_value, null_space
 
 # smallest cosine between the tangent spaces at the ends of a segment
 TANGENT_COSINE_MIN = 0.7

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kic.description.contacts import CONTACT_ROWS, Contact
-from kic.numerics.conic_programs import Program, centre
+from kic.numerics.conic_programs import Program, deepest_point
 
 # loads smaller than this share of the largest, or of what they come from, are zero but for rounding
 SMALL = 1e-9
@@ -156,7 +156,7 @@ class ContactForceCheck:
             (load / unit / size)[taken],
             tuple(self._spans[k].stop - self._spans[k].start for k in who),
         )
-        middle = centre(program)
+        middle = deepest_point(program)
         weight = middle.z[program.starts]
         best = load + size * (play @ middle.x)
         return middle.margin, best, who[weight > IN_THE_WAY * weight.max()].tolist()

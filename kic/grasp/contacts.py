@@ -1,4 +1,4 @@
-"""Touching: which contacts hold a body, the coordinates of what holds it, and how its contacts stand."""
+"""Contacts on a body: contact sets as plain arrays, and the contacts of a mechanism."""
 
 from __future__ import annotations
 
@@ -19,30 +19,33 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import as_array, broadcast_batches, numbers
+from kic.numerics.arrays import as_array, broadcast_batches, directions, numbers, real_array
 from kic.transfer.compiled_model import CompiledModel
 
-KINDS = {kind: len(rows) for kind, rows in CONTACT_ROWS.items()}
-"""Number of force components of each contact type in space."""
-PLANAR = {"point": 1, "friction": 2, "soft": 2, "pinned": 2}
-"""The same in a plane, where a moment about the normal does nothing."""
-# a normal may leave the plane by so much of itself
-IN_PLANE = 1e-9
-# a tangent that leaves its normal by less has no direction of its own
-ASIDE = 1e-6
+# number of force components of each contact type in space, and in a plane, where the moment about the
+# normal of a soft finger has no effect
+COMPONENT_COUNTS = {kind: len(rows) for kind, rows in CONTACT_ROWS.items()}
+PLANAR_COMPONENT_COUNTS = {"point": 1, "friction": 2, "soft": 2, "pinned": 2}
+WRENCH_LABELS: tuple[str, ...] = ("fx", "fy", "fz", "mx", "my", "mz")
+# largest component of a unit normal out of the plane
+OUT_OF_PLANE_MAX = 1e-9
+# axes of the components of a contact, 0 to 3
+NORMAL, MOMENT = 0, 3
+# smallest component of a unit tangent across the normal
+TANGENT_MIN = 1e-6
 
 
 def contact_frames(normals: Any, tangents: Any = None) -> np.ndarray:
-    """Axes of contacts: the normal and two tangents, right-handed.
+    """Return right-handed axes of contacts: the normal and two tangents.
 
     Parameters
     ----------
     normals : (..., 3) array_like
-        Any length but zero.
+        Normals of any length except zero.
     tangents : (..., 3) array_like, optional
-        Directions of the first tangents, made perpendicular to the normals. By default the world axis that
-        follows, in the order x, y, z, x, the one to which the normal is nearest: a normal along z has
-        tangents x, y.
+        Directions of the first tangents, made perpendicular to the normals. The default is the world axis
+        that follows, in the order x, y, z, x, the axis nearest to the normal: a normal along z has tangents
+        x, y.
 
     Returns
     -------
@@ -52,42 +55,45 @@ def contact_frames(normals: Any, tangents: Any = None) -> np.ndarray:
     Raises
     ------
     InputError
-        For another shape, entries that are not finite, normals of no length, or tangents along them.
+        If a shape is wrong, an entry is not finite, a normal has zero length, or a tangent is along its
+        normal.
 
     Examples
     --------
     >>> contact_frames([0.0, 0.0, 2.0]).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    n = _units("normals", normals)
+    n = directions("normals", normals, 3)
     if tangents is None:
         first = np.eye(3)[(np.abs(n).argmax(axis=-1) + 1) % 3]
     else:
-        first = _units("tangents", tangents)
+        first = directions("tangents", tangents, 3)
         broadcast_batches(normals=n.shape[:-1], tangents=first.shape[:-1])
     first = first - (first * n).sum(axis=-1, keepdims=True) * n
     size = np.linalg.norm(first, axis=-1, keepdims=True)
-    if not (size > ASIDE).all():
-        where = np.argwhere(~(size[..., 0] > ASIDE))[0].tolist()
-        raise InputError(f"Expected `tangents` across the normals, got one along its own at {where}.")
+    if not (size > TANGENT_MIN).all():
+        where = np.argwhere(~(size[..., 0] > TANGENT_MIN))[0].tolist()
+        raise InputError(
+            f"`tangents` must not be parallel to the normals, got such a tangent at {where}.", entries=where
+        )
     first = first / size
     n = np.broadcast_to(n, first.shape)
     return np.stack([n, first, np.cross(n, first)], axis=-2)
 
 
 def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray) -> np.ndarray:
-    """Axes (..., K, 3, 3) of contacts in a plane: the first tangent lies in it, the second is its normal.
+    """Return axes (..., K, 3, 3) of contacts in a plane, whose second tangent is the normal of the plane.
 
-    Pins hold all directions alike: theirs are the axes of the plane.
+    Pins resist all directions equally and have the axes of the plane.
     """
     pins = np.array([kind == "pinned" for kind in kinds])
     n = np.where(pins[:, None], plane[1], frames[..., 0, :])
     out = np.abs(n @ plane[0])
-    if out.size and out.max() > IN_PLANE:
+    if out.size and out.max() > OUT_OF_PLANE_MAX:
         where = [int(i) for i in np.unravel_index(int(out.argmax()), out.shape)]
         raise InputError(
-            f"Expected `normals` in the plane, got one that leaves it by {float(out.max()):.3g} of its "
-            f"length at {where}. Leave `plane` out for contacts in space.",
+            f"`normals` must lie in the plane, got a component of {float(out.max()):.3g} of the length "
+            f"across it at {where}. Leave `plane` out for contacts in space.",
             entries=where,
         )
     n = n - (n @ plane[0])[..., None] * plane[0]
@@ -96,105 +102,79 @@ def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray)
 
 
 def plane_axes(plane: Any) -> np.ndarray:
-    """Normal and two axes (3, 3) of a plane."""
-    a = real("plane", as_array("plane", plane, 3))
-    if a.ndim != 1 or not a.any():
-        raise InputError(f"Expected `plane` to be a normal (3,) with a length, got {short_repr(plane)}.")
-    return contact_frames(a)
+    """Return the normal and two axes (3, 3) of a plane."""
+    normal = directions("plane", plane, 3)
+    if normal.ndim != 1:
+        raise InputError(f"`plane` must be a normal (3,), got {short_repr(plane)}.")
+    return contact_frames(normal)
 
 
 def planar_wrenches(plane: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Wrenches in a plane as rows (3, 6): two forces and the moment about its normal; and their names."""
+    """Return a basis (3, 6) of wrenches in a plane, two forces and a moment, and their names."""
     basis = np.zeros((3, 6))
     basis[:2, :3], basis[2, 3:] = plane[1:], plane[0]
-    along = ["xyz"[int(axis.argmax())] if axis.max() == 1.0 else "" for axis in plane]
-    return basis, (f"f{along[1] or 1}", f"f{along[2] or 2}", f"m{along[0]}")
+    axes = ["xyz"[int(axis.argmax())] if axis.max() == 1.0 else "" for axis in plane]
+    return basis, (f"f{axes[1] or 1}", f"f{axes[2] or 2}", f"m{axes[0]}")
 
 
-def real(name: str, a: np.ndarray) -> np.ndarray:
-    """Real numbers; contacts are inequalities, which symbols and complex numbers do not have."""
-    if a.dtype != np.float64:
-        raise InputError(f"Contacts need real numbers; `{name}` holds {a.dtype}.")
-    return a
-
-
-def vectors(name: str, value: Any) -> np.ndarray:
-    """Finite vectors (..., K, 3), one at least."""
+def contact_jacobians(name: str, value: Any, count: int) -> np.ndarray:
+    """Return Jacobians (..., K, 3, N) of contacts in any N coordinates."""
     shape = numbers(name, value).shape
-    if len(shape) < 2 or not shape[-2] or shape[-1] != 3:
-        raise InputError(f"Expected `{name}` to have shape (..., K, 3), got {shape}.", got=shape)
-    return real(name, as_array(name, value, shape[-2], 3))
-
-
-def rates_of(name: str, value: Any, count: int) -> np.ndarray:
-    """Rates (..., K, 3, N) of contacts in any N coordinates."""
-    shape = numbers(name, value).shape
-    return real(name, as_array(name, value, count, 3, shape[-1] if shape else 0))
+    return real_array(name, value, count, 3, shape[-1] if shape else 0)
 
 
 def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
-    """A kind for every contact."""
+    """Return a kind for every contact."""
     words = (kinds,) * count if isinstance(kinds, str) else names_of(kinds, "kinds")
-    bad = [w for w in words if w not in KINDS]
+    bad = [w for w in words if w not in COMPONENT_COUNTS]
     if bad:
         raise InputError(
-            f"Expected `kinds` to be of {', '.join(KINDS)}, got {short_repr(bad[0])}.", kind=bad[0]
+            f"`kinds` must be of {', '.join(COMPONENT_COUNTS)}, got {short_repr(bad[0])}.", kind=bad[0]
         )
     if len(words) != count:
-        raise InputError(f"Expected `kinds` for {count} contacts, got {len(words)}: {short_repr(words)}.")
+        raise InputError(f"`kinds` must have {count} entries, got {len(words)}: {short_repr(words)}.")
     return words
 
 
 def contact_names(names: Any, count: int) -> tuple[str, ...]:
-    """A name for every contact."""
+    """Return a name for every contact."""
     if names is None:
         return tuple(map(str, range(1, count + 1)))
     words = names_of(names, "names")
     if len(words) != count or len(set(words)) < count:
-        raise InputError(f"Expected `names` to be {count} different texts, got {short_repr(names)}.")
+        raise InputError(f"`names` must be {count} different texts, got {short_repr(names)}.")
     return words
 
 
 def coefficient(
     name: str, value: Any, kinds: tuple[str, ...], needed: tuple[str, ...], without: str
 ) -> np.ndarray:
-    """Coefficients (..., K): positive where a kind needs them, zero elsewhere."""
+    """Return coefficients (..., K): positive for kinds that need them, zero for the others."""
     uses = np.array([kind in needed for kind in kinds])
     if not uses.any():
         return np.zeros(len(kinds))
     if value is None:
-        raise InputError(f"Contacts of kind '{kinds[int(uses.argmax())]}' need `{name}`.", name=name)
+        raise InputError(f"Contacts of kind '{kinds[int(uses.argmax())]}' require `{name}`.", name=name)
     a = numbers(name, value)
     if not a.ndim:
         a = np.full(len(kinds), a)
     if a.shape[-1:] == uses.shape and a.dtype == np.float64:
-        a = np.where(uses, a, 0.0)  # what a kind has no use for is not read
-    a = real(name, as_array(name, a, len(kinds)))
+        a = np.where(uses, a, 0.0)  # values for kinds that do not use them are ignored
+    a = real_array(name, a, len(kinds))
     if not (a > 0)[..., uses].all():
         worst = float(a[..., uses].min())
         raise InputError(
-            f"Expected `{name}` to be positive, got {worst:g}. A contact without it is of kind '{without}'.",
+            f"`{name}` must be positive, got {worst:g}. A contact without it is of kind '{without}'.",
             name=name,
             value=worst,
         )
     return np.where(uses, a, 0.0)
 
 
-def _units(name: str, value: Any) -> np.ndarray:
-    """Unit vectors (..., 3)."""
-    a = real(name, as_array(name, value, 3))
-    largest = np.abs(a).max(axis=-1, keepdims=True)
-    if not largest.all():
-        where = np.argwhere(largest[..., 0] == 0)[0].tolist()
-        raise InputError(f"Expected `{name}` to have a length, got zeros at {where}.", entries=where)
-    a = a / largest  # the smallest and the largest numbers have no square
-    return a / np.linalg.norm(a, axis=-1, keepdims=True)
-
-
 def grasp_map(
     points: Any, normals: Any, kinds: str | Sequence[str], about: Any = (0.0, 0.0, 0.0), plane: Any = None
 ) -> np.ndarray:
-    """Grasp map G: the wrench that contact forces f give a body is G f.
+    """Return the grasp map G: contact forces f apply the wrench G f to the body.
 
     Parameters
     ----------
@@ -205,12 +185,12 @@ def grasp_map(
     -------
     (..., 6, m) ndarray
         Force above moment about `about`, in world axes; in a plane (..., 3, m). Columns are the components of
-        all contacts, one contact after the other.
+        all contacts in order.
 
     Raises
     ------
     InputError
-        As `ContactSet`.
+        As in `ContactSet`.
 
     Examples
     --------
@@ -220,64 +200,63 @@ def grasp_map(
     return ContactSet(points, normals, kinds, mu=1.0, gamma=1.0, about=about, plane=plane).map
 
 
-SIX: tuple[str, ...] = ("fx", "fy", "fz", "mx", "my", "mz")
-
-
 class ContactSet:
     """Contacts that act on one body, as plain arrays.
 
     Parameters
     ----------
     points : (..., K, 3) array_like
-        Where they touch, in world axes.
+        Contact points in world axes.
     normals : (..., K, 3) array_like
-        Inward normals of the body: the directions in which it is pushed. Made unit vectors.
+        Inward normals of the body: the directions in which it is pushed, of any length.
     kinds : str or sequence of K str
         "point" (no friction), "friction" (a hard finger: force within the friction cone), "soft" (and a
-        moment about the normal), "pinned" (a force in any direction). One word is for all contacts.
+        moment about the normal), "pinned" (a force in any direction). A single text applies to all contacts.
     mu : float or (..., K) array_like, optional
-        Coefficients of friction; needed and positive where the kind is "friction" or "soft", not read
-        elsewhere.
+        Coefficients of friction; required and positive for the kinds "friction" and "soft", else ignored.
     gamma : float or (..., K) array_like, optional
-        Lengths that limit the moment m of soft fingers: (fₜ/μ)² + (m/γ)² ≤ fₙ². Needed and positive there,
-        not read elsewhere, nor in a plane.
+        Lengths that limit the moment m of soft fingers: (fₜ/μ)² + (m/γ)² ≤ fₙ². Required and positive for
+        soft fingers in space, else ignored.
     about : (..., 3) array_like
         Reference point of moments; by default the origin.
     tangents : (..., K, 3) array_like, optional
-        Directions of the first tangents; by default as in `contact_frames`, and not read in a plane.
+        Directions of the first tangents; by default as in `contact_frames`. Ignored in a plane.
     plane : (3,) array_like, optional
-        Normal of the plane, for planar bodies: wrenches are then two forces in the plane and the moment about
-        this normal; the contacts' normals lie in the plane, and friction contacts have one tangent.
+        Normal of the plane, for planar bodies. Wrenches are then two forces in the plane and the moment about
+        this normal. The normals of the contacts lie in the plane, and friction contacts have one tangent.
     names : sequence of K str, optional
         Names of the contacts in tables and messages; by default 1, 2, ….
 
     Attributes
     ----------
     points, normals : (..., K, 3)
-        The same, with one batch; normals of unit length.
+        Contact points and unit normals in the common batch.
     kinds, names : tuple of str
+        Kinds and names of the contacts.
     mu, gamma : (..., K)
-        Zero where they are not used.
+        Coefficients; zero where they are not used.
     about : (..., 3)
+        Reference point of moments.
     frames : (..., K, 3, 3)
         Axes of the contacts in rows: normal and tangents; see `contact_frames`. In a plane the first tangent
-        is the plane's normal × the contact's, and pins have the axes of the plane.
+        is the normal of the plane × that of the contact, and pins have the axes of the plane.
     map : (..., W, m)
-        Grasp map, with W = 6 or in a plane 3.
+        Grasp map, with W = 6, or W = 3 in a plane.
     spans : tuple of slice
-        Which of the m components are whose.
+        Components of each contact among all m.
     basis : (W, 6)
-        Wrenches that are counted: of (force, moment); in space the identity.
+        Basis of the wrenches (force, moment) that count; in space the identity.
 
     Raises
     ------
     InputError
-        For other shapes, no contacts, unknown kinds, normals of no length or out of the plane, coefficients
-        that are missing or not positive, entries that are not finite, names that are no K different texts.
+        If a shape is wrong, there are no contacts, a kind is unknown, a normal has zero length or leaves the
+        plane, a coefficient is missing or not positive, an entry is not finite, or names are not K different
+        texts.
 
     Examples
     --------
-    Two soft fingers press a ball from the left and the right:
+    Two soft fingers press on a ball from both sides:
 
     >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "soft", mu=0.4, gamma=0.01)
@@ -298,10 +277,13 @@ class ContactSet:
         plane: Any = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        at = vectors("points", points)
-        count = at.shape[-2]
+        shape = numbers("points", points).shape
+        if len(shape) < 2 or not shape[-2] or shape[-1] != 3:
+            raise InputError(f"`points` must have shape (..., K, 3), got {shape}.", got=shape)
+        count = shape[-2]
+        at = real_array("points", points, count, 3)
         axes = [
-            None if a is None else as_array(name, a, count, 3)
+            None if a is None else as_array(name, a, count, 3, bounded=False)
             for name, a in (("normals", normals), ("tangents", tangents))
         ]
         frames = contact_frames(*axes)
@@ -312,7 +294,7 @@ class ContactSet:
         mu = coefficient("mu", mu, self.kinds, ("friction", "soft"), "point")
         turning = ("soft",) if plane is None else ()
         gamma = coefficient("gamma", gamma, self.kinds, turning, "friction")
-        reference = real("about", as_array("about", about, 3))
+        reference = real_array("about", about, 3)
         self.batch = broadcast_batches(
             points=at.shape[:-2],
             normals=frames.shape[:-3],
@@ -321,12 +303,12 @@ class ContactSet:
             about=reference.shape[:-1],
         )
         self.plane = None if plane is None else plane_axes(plane)
-        # as given, but for later changes of the caller's arrays
+        # copies of the arguments, for `replaced`
         self._given = {key: None if a is None else np.array(a) for key, a in arrays.items()} | {
             "kinds": kinds if isinstance(kinds, str) else self.kinds,
             "names": None if names is None else self.names,
         }
-        self.basis, self.labels = np.eye(6), SIX
+        self.basis, self.labels = np.eye(6), WRENCH_LABELS
         if self.plane is not None:
             self.basis, self.labels = planar_wrenches(self.plane)
             frames = planar_frames(frames, self.kinds, self.plane)
@@ -335,27 +317,28 @@ class ContactSet:
         self.mu = np.broadcast_to(mu, (*self.batch, count))
         self.gamma = np.broadcast_to(gamma, (*self.batch, count))
         self.about = np.broadcast_to(reference, (*self.batch, 3))
-        widths = [(KINDS if plane is None else PLANAR)[kind] for kind in self.kinds]
+        counts = COMPONENT_COUNTS if plane is None else PLANAR_COMPONENT_COUNTS
+        widths = [counts[kind] for kind in self.kinds]
         ends = np.cumsum(widths).tolist()
         self.spans = tuple(slice(end - width, end) for end, width in zip(ends, widths, strict=True))
-        # for each component its contact and which of its axes: 0 to 2, 3 for the moment about the normal
+        # contact and axis of each component; axis MOMENT is the moment about the normal
         self.owner = np.repeat(np.arange(count), widths)
         self.axis = np.concatenate([np.arange(width) for width in widths])
-        turns = self.axis == 3
-        along = self.frames[..., self.owner, np.where(turns, 0, self.axis), :]
+        is_moment = self.axis == MOMENT
+        direction = self._component_axes()
         arm = (self.points - self.about[..., None, :])[..., self.owner, :]
-        force = np.where(turns[:, None], 0.0, along)
-        moment = np.where(turns[:, None], along, np.cross(arm, along))
+        force = np.where(is_moment[:, None], 0.0, direction)
+        moment = np.where(is_moment[:, None], direction, np.cross(arm, direction))
         self.columns = np.concatenate([force, moment], axis=-1)  # (..., m, 6)
         self.map = self.basis @ np.swapaxes(self.columns, -1, -2)
 
     def replaced(self, **changes: Any) -> ContactSet:
-        """The same contacts with some of their arguments changed, all checked anew.
+        """Return the contacts with some arguments replaced.
 
         Parameters
         ----------
         **changes
-            Arguments of `ContactSet` by name; the others stay as they were given.
+            Arguments of `ContactSet` by name; the others keep their values.
 
         Returns
         -------
@@ -364,7 +347,7 @@ class ContactSet:
         Raises
         ------
         InputError
-            As `ContactSet`; also for a name that is none of its arguments.
+            As in `ContactSet`, and for a name that is not one of its arguments.
 
         Examples
         --------
@@ -375,8 +358,7 @@ class ContactSet:
         strange = [name for name in changes if name not in self._given]
         if strange:
             raise InputError(
-                f"Contacts have no argument '{strange[0]}' that could be replaced. There are "
-                f"{', '.join(self._given)}.",
+                f"`changes` must be arguments of ContactSet ({', '.join(self._given)}), got '{strange[0]}'.",
                 name=strange[0],
             )
         return ContactSet(**(self._given | changes))
@@ -390,32 +372,36 @@ class ContactSet:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Names of the m components of force: "1.n", "1.t1", "1.t2", "1.moment", …"""
+        """Names of the m components of force: "1.n", "1.t1", "1.t2", "1.moment", …."""
         words = ("n", "t1", "t2", "moment") if self.plane is None else ("n", "t")
         return tuple(f"{self.names[k]}.{words[a]}" for k, a in zip(self.owner, self.axis, strict=True))
 
     def __len__(self) -> int:
         return len(self.kinds)
 
+    def _component_axes(self) -> np.ndarray:
+        """Return the direction (..., m, 3) of each component."""
+        return self.frames[..., self.owner, np.where(self.axis == MOMENT, NORMAL, self.axis), :]
+
     def jacobian(self, linear: Any, angular: Any = None) -> np.ndarray:
-        """Rates of contact in the contacts' axes, from those of the fingers: J with T = Jᵀ f.
+        """Compute the hand Jacobian J along the axes of the contacts, with T = Jᵀ f.
 
         Parameters
         ----------
         linear : (..., K, 3, N) array_like
             G of the fingers' contact points in world axes, in N coordinates.
         angular : (..., K, 3, N) array_like, optional
-            G of the angular velocities of the bodies that touch; needed with soft fingers in space.
+            G of the angular velocities of the fingers; required for soft fingers in space.
 
         Returns
         -------
         (..., m, N) ndarray
-            Contact forces f on the body take the efforts Jᵀ f of the fingers.
+            Contact forces f on the body require the efforts Jᵀ f of the fingers.
 
         Raises
         ------
         InputError
-            For other shapes, or soft fingers without `angular`.
+            If a shape is wrong, or soft fingers have no `angular`.
 
         Examples
         --------
@@ -423,23 +409,22 @@ class ContactSet:
         >>> c.jacobian([[[1, 0], [0, 1], [0, 0]]]).tolist()
         [[0.0, -1.0]]
         """
-        moving = rates_of("linear", linear, len(self))
-        turning = moving if angular is None else rates_of("angular", angular, len(self))
-        if angular is None and (self.axis == 3).any():
-            raise InputError("Soft fingers also turn: give `angular`, (..., K, 3, N) as `linear`.")
-        if moving.shape[-1] != turning.shape[-1]:
+        v = contact_jacobians("linear", linear, len(self))
+        omega = v if angular is None else contact_jacobians("angular", angular, len(self))
+        is_moment = self.axis == MOMENT
+        if angular is None and is_moment.any():
+            raise InputError("Soft fingers require `angular`, (..., K, 3, N) as `linear`.")
+        if v.shape[-1] != omega.shape[-1]:
             raise InputError(
-                f"Expected `linear` and `angular` in the same coordinates, got {moving.shape[-1]} and "
-                f"{turning.shape[-1]}."
+                f"`linear` and `angular` must have the same number of coordinates, got {v.shape[-1]} and "
+                f"{omega.shape[-1]}."
             )
-        broadcast_batches(linear=moving.shape[:-3], angular=turning.shape[:-3], contacts=self.batch)
-        turns = self.axis == 3
-        axes = self.frames[..., self.owner, np.where(turns, 0, self.axis), :]
-        rates = np.where(turns[:, None, None], turning[..., self.owner, :, :], moving[..., self.owner, :, :])
-        return np.einsum("...ma,...man->...mn", axes, rates)
+        broadcast_batches(linear=v.shape[:-3], angular=omega.shape[:-3], contacts=self.batch)
+        rates = np.where(is_moment[:, None, None], omega[..., self.owner, :, :], v[..., self.owner, :, :])
+        return np.einsum("...ma,...man->...mn", self._component_axes(), rates)
 
     def loads(self, force: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Forces and moments that the contacts exert on the body, in world axes.
+        """Return forces and moments of the contacts on the body, in world axes.
 
         Parameters
         ----------
@@ -449,12 +434,12 @@ class ContactSet:
         Returns
         -------
         force, moment : (..., K, 3)
-            Each at its point.
+            Force and moment of each contact at its point.
 
         Raises
         ------
         InputError
-            For another shape or entries that are not finite.
+            If the shape is wrong or an entry is infinite.
 
         Examples
         --------
@@ -464,15 +449,16 @@ class ContactSet:
         """
         f = as_array("force", force, len(self.axis), finite=False)
         broadcast_batches(force=f.shape[:-1], contacts=self.batch)
-        turns = self.axis == 3
         if np.isinf(f.real).any():
             raise InputError(f"`force` must not be infinite, got {short_repr(force)}.", name="force")
-        along = f[..., None] * self.frames[..., self.owner, np.where(turns, 0, self.axis), :]
-        of = np.arange(len(self))[:, None] == self.owner
-        return np.matmul((of & ~turns).astype(float), along), np.matmul((of & turns).astype(float), along)
+        vectors = f[..., None] * self._component_axes()
+        is_moment = self.axis == MOMENT
+        own = np.arange(len(self))[:, None] == self.owner
+        force_sum, moment_sum = ((own & chosen).astype(float) for chosen in (~is_moment, is_moment))
+        return np.matmul(force_sum, vectors), np.matmul(moment_sum, vectors)
 
     def summary(self) -> Summary:
-        """Labelled tables of the contacts and the grasp map, to print or to show."""
+        """Return labelled tables of the contacts and the grasp map."""
         sheet = Summary(f"{len(self)} contacts" + (" in a plane" if self.plane is not None else ""))
         index, remark = member(self.batch)
         if remark:
@@ -495,17 +481,17 @@ class ContactSet:
 
 
 @dataclass(frozen=True)
-class Frames:
-    """Where contacts are, and how they stand.
+class ContactFrames:
+    """Positions and axes of the contacts of a mechanism.
 
     Attributes
     ----------
     point : (..., K, 3)
-        Points of contact, as the first bodies carry them.
+        Contact points, fixed to the first bodies.
     axes : (..., K, 3, 3)
-        Unit vectors n, t1, t2 below each other, as the second bodies carry them.
+        Unit vectors n, t1, t2 in rows, fixed to the second bodies.
     spin : (..., K, 3)
-        Normals of the crosses of the soft ones, t1 of the second × t2 of the first body; n of the others.
+        Axes of the moments: t1 of the second × t2 of the first body for soft contacts, n for the others.
     reference : (..., 3)
         Reference point of the object.
     """
@@ -517,28 +503,30 @@ class Frames:
 
 
 def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
-    """Closed contacts that hold a body: those with it or, where there are none, of its feet with ground.
+    """Return the closed contacts of a body or, if it has none, of its feet with the ground.
 
     Raises
     ------
     UnknownNameError
-        For a body that is not there.
+        If there is no such body.
     InputError
         If no closed contact holds it.
     """
-    tree, drawing = model.tree, model.description
-    drawing.part(held, "bodies")
-    found = tuple(contact for contact in drawing.closed_contacts if held in contact.bodies)
+    tree, description = model.tree, model.description
+    description.part(held, "bodies")
+    found = tuple(contact for contact in description.closed_contacts if held in contact.bodies)
     if not found:
         feet = [body for body in tree.frame if tree.frame[held] in tree.path(tree.frame[body])]
-        sole = [{GROUND, foot} for foot in feet]
-        found = tuple(contact for contact in drawing.closed_contacts if set(contact.bodies) in sole)
+        pairs = [{GROUND, foot} for foot in feet]
+        found = tuple(contact for contact in description.closed_contacts if set(contact.bodies) in pairs)
     if found:
         return found
-    there = [f"{c.name} ({' on '.join(c.bodies)}{'' if c.closed else ', open'})" for c in drawing.contacts]
+    contacts = [
+        f"{c.name} ({' on '.join(c.bodies)}{'' if c.closed else ', open'})" for c in description.contacts
+    ]
     raise InputError(
-        f"No closed contact holds '{held}' of '{drawing.name}'. Contacts: {', '.join(there) or 'none'}. A "
-        f"grasp needs contacts with '{held}', or of the feet on which it stands with '{GROUND}'.",
+        f"'{held}' of '{description.name}' must have closed contacts, or stand on '{GROUND}' by contacts "
+        f"of its feet, got none. Contacts: {', '.join(contacts) or 'none'}.",
         name=held,
     )
 
@@ -546,48 +534,46 @@ def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
 def coordinates_of(
     model: CompiledModel, held: str, fingers: str | Iterable[str] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Coordinates of the fingers and of the body held, where its contacts are open.
+    """Return the coordinates of the fingers and of the held body while its contacts are open.
 
     Raises
     ------
     InputError
-        For a body that stands still, or fingers whose coordinates must be named.
+        If the body is fixed, or the coordinates of the fingers must be named.
     """
-    tree, drawing = model.tree, model.description
+    tree, description = model.tree, model.description
     path = tree.path(tree.frame[held])
     if not path:
-        raise InputError(
-            f"'{held}' of '{drawing.name}' stands still; nothing can grasp or lift it.", name=held
-        )
+        raise InputError(f"'{held}' of '{description.name}' must be a body that can move.", name=held)
     own = [tree.columns[n] for n in path]
-    body = drawing.part(held, "bodies")
+    body = description.part(held, "bodies")
     free = len(path) == 6 and sum(tree.cols[n, KIND] == BALL for n in path) == 3
     rows = (held,) if free and isinstance(body, Body) and body.reference else tuple(own)
     if fingers is not None:
         return names_of(fingers, "fingers"), rows
     count = model.dof - len(own)
-    drawn = [c for joint in drawing.joints for c in joint.components]
-    for candidates in (sorted(tree.columns, key=drawn.index), model.coordinates):
+    order = [c for joint in description.joints for c in joint.components]
+    for candidates in (sorted(tree.columns, key=order.index), model.coordinates):
         rest = tuple(name for name in candidates if name not in own)
         if len(rest) == count:
             return rest, rows
     raise InputError(
-        f"With the contacts of '{held}' open, '{drawing.name}' has mobility {model.dof}: {len(own)} of "
-        f"'{held}', and {count} of what holds it. Name {count} coordinates in `fingers`.",
+        f"With the contacts of '{held}' open, '{description.name}' has mobility {model.dof}: {len(own)} of "
+        f"'{held}' and {count} of the fingers. Name {count} coordinates in `fingers`.",
         mobility=model.dof,
     )
 
 
-def frames_of(model: CompiledModel, held: str, contacts: tuple[Contact, ...], states: np.ndarray) -> Frames:
-    """Places and axes of contacts at states (..., S)."""
+def frames_of(
+    model: CompiledModel, held: str, contacts: tuple[Contact, ...], states: np.ndarray
+) -> ContactFrames:
+    """Compute positions and axes of contacts at states (..., S)."""
     tree = model.tree
     body = model.description.part(held, "bodies")
-    assert isinstance(body, Body)  # for the type checker: `part` looked among bodies only
+    assert isinstance(body, Body)  # for the type checker: `part` searched the bodies
     if body.reference is None:
         raise InputError(
-            f"Body '{held}' has no reference point, about which its grasp could be told: give it `at` (or "
-            "`com`).",
-            name=held,
+            f"Body '{held}' must have a reference point for its grasp. Give it `at` (or `com`).", name=held
         )
     pairs = [[tree.frame[name] for name in contact.bodies] for contact in contacts]
     axes = [contact_axes(contact) for contact in contacts]
@@ -602,12 +588,12 @@ def frames_of(model: CompiledModel, held: str, contacts: tuple[Contact, ...], st
     items += [point(first, c.at) for (first, _), c in zip(pairs, contacts, strict=True)]
     items += [along(second, u) for (_, second), three in zip(pairs, axes, strict=True) for u in three]
     items += [along(first, three[2]) for (first, _), three in zip(pairs, axes, strict=True)]
-    question = OutputQuery(tree, plain_rows(tree, items), 1)
-    flat = states.reshape(-1, states.shape[-1])
-    found = question.layout.split(question.table(flat), states.shape[:-1])[0]
-    vectors, count = found.reshape(*states.shape[:-1], len(items), 3), len(contacts)
-    turned = vectors[..., 1 + count : 1 + 4 * count, :].reshape(*states.shape[:-1], count, 3, 3)
+    query = OutputQuery(tree, plain_rows(tree, items), 1)
+    batch, count = states.shape[:-1], len(contacts)
+    found = query.layout.split(query.table(states.reshape(-1, states.shape[-1])), batch)[0]
+    vectors = found.reshape(*batch, len(items), 3)
+    reference, points, rotated, second_tangents = np.split(vectors, [1, 1 + count, 1 + 4 * count], axis=-2)
+    rotated = rotated.reshape(*batch, count, 3, 3)
     soft = np.array([contact.type == "soft" for contact in contacts])
-    cross = np.cross(turned[..., 1, :], vectors[..., 1 + 4 * count :, :])
-    spin = np.where(soft[:, None], cross, turned[..., 0, :])
-    return Frames(vectors[..., 1 : 1 + count, :], turned, spin, vectors[..., 0, :])
+    spin = np.where(soft[:, None], np.cross(rotated[..., 1, :], second_tangents), rotated[..., 0, :])
+    return ContactFrames(points, rotated, spin, reference[..., 0, :])

@@ -1,7 +1,7 @@
-"""Form and force closure: whether contacts can resist every wrench, and which they can not.
+"""Form and force closure: test if contacts can resist every wrench, and find one that they cannot resist.
 
 Force closure (Murray, Li and Sastry 1994, proposition 5.3): the grasp map has full rank, and there are forces
-strictly inside all friction cones that add up to nothing. Form closure of first order is the same without
+strictly inside all friction cones whose resultant is zero. Form closure of first order is the same without
 friction (Lakshminarayana 1978; Mishra, Schwartz and Sharir 1987): the normals positively span all wrenches.
 """
 
@@ -17,35 +17,37 @@ import numpy as np
 
 from kic.display import Summary, member
 from kic.errors import MemberError, SingularError
-from kic.grasp.contacts import ContactSet
+from kic.grasp.contacts import NORMAL, ContactSet
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import check_failures
 from kic.numerics.conic_programs import (
     EQUALITY_TOL,
     MAX_CONE_TIGHTENING,
     Program,
-    centre,
-    independent,
-    inside,
+    cone_margins,
+    deepest_point,
+    independent_rows,
 )
 
-# directions are named by numbers of four digits; what is less beside the size of the grasp is none
-NAMED = 1e-6
-# pushes that are no more than rounding
-EXACT = 1e-12
+# components of a direction below this share of the size of the grasp are shown as 0
+SHOWN_RTOL = 1e-6
+# contact power against a unit twist that counts as zero in the search for simple twists
+ZERO_POWER_ATOL = 1e-12
+# contact power, per unit twist, that is accepted for a twist found by the solver
+TWIST_POWER_ATOL = 1e-6
 
 
-def each(
+def map_members(
     batch: tuple[int, ...], failures: str, answer: Callable[[int], dict[str, Any]]
 ) -> tuple[np.ndarray, list[dict[str, Any] | None]]:
-    """Answers of all members, None for those that have none, and which have one.
+    """Evaluate a function on all members; return the mask of valid ones and the results, None elsewhere.
 
     Raises
     ------
     InputError
-        For other `failures` than "raise" and "mask".
+        If `failures` is not "raise" or "mask".
     MemberError
-        Of the first member without an answer, with the indices of all in `failed`; unless they are masked.
+        The error of the first failed member, with the indices of all in `failed`; unless they are masked.
     """
     check_failures(failures)
     answers: list[dict[str, Any] | None] = []
@@ -67,10 +69,10 @@ def each(
     return np.array([a is not None for a in answers], dtype=bool).reshape(batch), answers
 
 
-def gathered(
+def gather(
     answers: Sequence[dict[str, Any] | None], batch: tuple[int, ...], key: str, tail: tuple[int, ...]
 ) -> np.ndarray:
-    """One part of the answers (..., *tail), NaN for members without."""
+    """Return one entry of the results as an array (..., *tail), NaN for failed members."""
     whole = np.full((len(answers), *tail), np.nan)
     for i, answer in enumerate(answers):
         if answer is not None:
@@ -78,8 +80,8 @@ def gathered(
     return whole.reshape((*batch, *tail))
 
 
-def members(contacts: ContactSet, batch: tuple[int, ...]) -> list[SingleGrasp]:
-    """One after the other the grasps of a batch, to which that of the contacts is spread."""
+def single_grasps(contacts: ContactSet, batch: tuple[int, ...]) -> list[SingleGrasp]:
+    """Return the grasps of a batch, to which the contacts are broadcast."""
     parts = contacts.points, contacts.columns, contacts.mu, contacts.gamma, contacts.about
     tails = (a.shape[len(contacts.batch) :] for a in parts)
     arrays = [
@@ -90,9 +92,10 @@ def members(contacts: ContactSet, batch: tuple[int, ...]) -> list[SingleGrasp]:
 
 
 class SingleGrasp:
-    """One grasp of a batch in numbers of order 1: moments about the contacts' middle, over their size.
+    """Dimensionless form of one grasp of a batch.
 
-    Components x of force are such that every cone is xₙ ≥ |x_others|; f = `unit` · x.
+    Moments are about the center of the contacts and divided by their size. Force components x are scaled such
+    that every cone is xₙ ≥ |x_others|; f = `unit` · x.
 
     Attributes
     ----------
@@ -114,7 +117,7 @@ class SingleGrasp:
         about: np.ndarray,
     ) -> None:
         self.contacts, self.about = contacts, about
-        # in a plane what lies above each other is at one place
+        # in a plane, distances across it do not count
         arms = points - points.mean(axis=0)
         if contacts.plane is not None:
             arms = arms @ (np.eye(3) - np.outer(contacts.plane[0], contacts.plane[0]))
@@ -128,23 +131,23 @@ class SingleGrasp:
         self.map = contacts.basis @ self._moved(columns).T * self.unit
 
     def wrench(self, w: np.ndarray) -> np.ndarray:
-        """A wrench (W,) about the reference point, in these numbers."""
+        """Return the dimensionless form of a wrench (W,) about the reference point."""
         return self.contacts.basis @ self._moved(w @ self.contacts.basis)
 
     def twist(self, y: np.ndarray) -> np.ndarray:
-        """The motion (W,) of the reference point and of turning that y is: their power against wrenches."""
+        """Convert a dimensionless twist to the velocity of the reference point and the angular velocity."""
         v, omega = np.split(y @ self.contacts.basis, 2)
         omega = omega / self.length
         return self.contacts.basis @ np.concatenate([v + np.cross(omega, self.about - self.middle), omega])
 
     def _moved(self, six: np.ndarray) -> np.ndarray:
-        """Wrenches (..., 6) about the reference point, about the middle and with moments over the size."""
+        """Return wrenches (..., 6) about the center, with moments divided by the size."""
         force, moment = six[..., :3], six[..., 3:]
         shifted = moment + np.cross(self.about - self.middle, force)
         return np.concatenate([force, shifted / self.length], axis=-1)
 
-    def margins(self, f: np.ndarray) -> np.ndarray:
-        """Margins (K,) of forces (m,): μ fₙ less the friction in use, fₙ without friction, ∞ where pinned."""
+    def friction_margins(self, f: np.ndarray) -> np.ndarray:
+        """Return margins (K,) of forces (m,): μ fₙ − |fₜ|, fₙ without friction, ∞ for pins."""
         found = np.empty(len(self.contacts))
         for k, (kind, span) in enumerate(zip(self.contacts.kinds, self.contacts.spans, strict=True)):
             if kind == "pinned":
@@ -157,65 +160,64 @@ class SingleGrasp:
                 found[k] = mu * f[span.start] - np.linalg.norm(weights * f[span.start + 1 : span.stop])
         return found
 
-    def felt(self, y: np.ndarray, counted: np.ndarray | None = None, safety: float = 1.0) -> float:
-        """What pushes against a motion y (W,) in these numbers, at least: negative where contacts can."""
-        push, least = y @ self.map, np.inf
+    def least_power(self, y: np.ndarray, counted: np.ndarray | None = None, safety: float = 1.0) -> float:
+        """Return the least power of contacts on a dimensionless twist y (W,), negative if they resist."""
+        power, least = y @ self.map, np.inf
         if counted is not None:
-            push = np.where(np.isin(np.arange(len(push)), counted), push, 0.0)
+            power = np.where(np.isin(np.arange(len(power)), counted), power, 0.0)
         for kind, span in zip(self.contacts.kinds, self.contacts.spans, strict=True):
-            along, across = push[span.start], float(np.linalg.norm(push[span.start + 1 : span.stop]))
-            least = min(least, -np.hypot(along, across) if kind == "pinned" else along - across / safety)
+            normal, tangential = power[span.start], float(np.linalg.norm(power[span.start + 1 : span.stop]))
+            least = min(
+                least, -np.hypot(normal, tangential) if kind == "pinned" else normal - tangential / safety
+            )
         return float(least)
 
-    def plainer(
+    def simplify_twist(
         self,
         y: np.ndarray,
         load: np.ndarray | None = None,
         counted: np.ndarray | None = None,
         safety: float = 1.0,
     ) -> np.ndarray:
-        """A simpler motion than y that no contact resists either, where there is one, of size one.
+        """Return a unit twist along the load or a world axis that no contact resists, else y normalized.
 
-        Along the load, or a world axis; on which a load, if there is one, does most work.
+        Among several, it is the one on which the load does most work.
         """
         unit = np.eye(len(y))
-        worth = np.zeros(len(y)) if load is None else load / np.linalg.norm(load)
-        simple = [*([] if load is None else [worth]), *unit, *-unit]
+        direction = np.zeros(len(y)) if load is None else load / np.linalg.norm(load)
+        simple = [*([] if load is None else [direction]), *unit, *-unit]
         free = [
             v
             for v in simple
-            if self.felt(v, counted, safety) >= -EXACT and (load is None or v @ worth > NAMED)
+            if self.least_power(v, counted, safety) >= -ZERO_POWER_ATOL
+            and (load is None or v @ direction > SHOWN_RTOL)
         ]
-        return max(free, key=lambda v: round(float(v @ worth), 9)) if free else y / np.linalg.norm(y)
+        return max(free, key=lambda v: round(float(v @ direction), 9)) if free else y / np.linalg.norm(y)
 
     def describe_load(self, twist: np.ndarray) -> str:
-        """The load that does work on a motion (W,), as a force, a moment about a line, or on a screw."""
+        """Describe the load that does work on a twist (W,): a force, a moment about a line, or a wrench."""
         v, omega = np.split(twist @ self.contacts.basis, 2)
         v = v + np.cross(omega, self.middle - self.about)
-        turn, shift = float(np.linalg.norm(omega)), float(np.linalg.norm(v))
-        if turn * self.length <= NAMED * shift:
-            return f"force along {triple(v / shift, 1.0)}"
-        axis = omega / turn
-        pitch = float(v @ omega) / turn**2
-        through = self.middle + np.cross(omega, v) / turn**2
-        line = f"the line through {triple(through, self.length)} along {triple(axis, 1.0)}"
-        if abs(pitch) <= NAMED * self.length:
+        rotation, translation = float(np.linalg.norm(omega)), float(np.linalg.norm(v))
+        if rotation * self.length <= SHOWN_RTOL * translation:
+            return f"force along {format_vector(v / translation, 1.0)}"
+        axis = omega / rotation
+        pitch = float(v @ omega) / rotation**2
+        point = self.middle + np.cross(omega, v) / rotation**2
+        line = f"the line through {format_vector(point, self.length)} along {format_vector(axis, 1.0)}"
+        if abs(pitch) <= SHOWN_RTOL * self.length:
             return f"moment about {line}"
         return f"wrench on {line} of pitch {pitch:.4g}"
 
 
-def triple(a: np.ndarray, size: float) -> str:
-    """Three numbers for a message; what is nothing beside a size is 0."""
-    return f"({', '.join(f'{x:.4g}' if abs(x) > NAMED * size else '0' for x in a.tolist())})"
-
-
-# contacts may push against a motion that is called free by so much of what they push along it
-PROVED = 1e-6
+def format_vector(a: np.ndarray, size: float) -> str:
+    """Format a vector with four digits; entries that are negligible compared with a size become 0."""
+    return f"({', '.join(f'{x:.4g}' if abs(x) > SHOWN_RTOL * size else '0' for x in a.tolist())})"
 
 
 @dataclass(frozen=True, repr=False)
 class GraspClosure:
-    """Whether contacts hold a body, and the proof; made by `form_closure` and `force_closure`.
+    """Closure of a grasp and its proof; made by `form_closure` and `force_closure`.
 
     Attributes
     ----------
@@ -223,24 +225,23 @@ class GraspClosure:
         Without and with friction.
     contacts : ContactSet
     ok : (...) bool
-        Members that could be decided.
+        Members for which the test is conclusive.
     closed : (...) bool
-        Whether every wrench can be resisted.
+        True if every wrench can be resisted.
     margin : (...)
-        From 0 (not closed) to 1 (contacts that balance by equal normal forces, without friction): of forces
-        that add up to nothing, the smallest xₙ − |xₜ| over the mean xₙ, where xₜ is the friction over its
-        coefficient, at its largest.
+        Margin from 0 (not closed) to 1 (contacts that balance by equal normal forces, without friction). It
+        is the largest value, over balanced forces, of the smallest xₙ − |xₜ| over the mean xₙ, where xₜ is
+        the friction force divided by its coefficient.
     force : (..., m)
-        Those forces, which prove closure: strictly inside the cones, their wrench zero, the normal ones of
-        contacts that are no pins 1 in the mean. NaN where not closed.
+        The balanced forces that prove closure: strictly inside the cones, with mean normal force 1 of
+        contacts other than pins. NaN if not closed.
     twist : (..., W)
-        Where not closed, the proof: a motion (velocity of the reference point, angular velocity) against
-        which no contact can push, of size one over the grasp. Every load that does work on it, as gravity
-        does on what falls, goes unresisted. NaN where closed.
+        Proof of missing closure: a twist (velocity of the reference point, angular velocity) that no contact
+        resists, of size one over the grasp. Loads that do work on it are not resisted. NaN if closed.
     both : (...) bool
-        Whether nothing is felt of that motion in either sense.
+        True if the contacts do not resist the twist in either sense.
     missing : tuple of str
-        The same in words for each member in order, "" where closed.
+        Descriptions of the loads that are not resisted, one for each member, "" if closed.
     """
 
     kind: str
@@ -259,11 +260,11 @@ class GraspClosure:
         return self.ok.shape
 
     def __bool__(self) -> bool:
-        """Whether all members are closed; those without an answer are not."""
+        """Return True if all members are closed; inconclusive members are not."""
         return bool(self.closed.all())
 
     def summary(self) -> Summary:
-        """The verdict in words with its proof, to print or to show."""
+        """Return the result with its proof."""
         sheet = Summary(f"{self.kind} closure of {len(self.contacts)} contacts")
         index, remark = member(self.batch)
         if remark:
@@ -290,28 +291,29 @@ class GraspClosure:
 
 
 def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "raise") -> GraspClosure:
-    """Whether contacts hold a body at rest by their places alone, to first order and without friction.
+    """Test contacts for form closure: they immobilize a body to first order without friction.
 
-    Friction is not counted, whatever the kinds; pins hold in both senses. Decided by a linear program. Bodies
-    that only curvature holds are not closed to first order.
+    Friction is ignored for all kinds; pins act in both senses. The test is a linear program. Bodies that are
+    immobilized by curvature only are not closed to first order.
 
     Parameters
     ----------
     contacts : ContactSet
+        The contacts.
     failures : {"raise", "mask"}
-        What becomes of members that can not be decided.
+        Treatment of inconclusive members.
 
     Returns
     -------
     GraspClosure
-        With the motion that is left where not closed.
+        With a remaining twist if not closed.
 
     Raises
     ------
     InputError
-        For what is no `ContactSet`.
+        If `contacts` is not a `ContactSet`.
     SingularError
-        For a member on the brink, where rounding decides.
+        If a member is inconclusive to rounding.
 
     Examples
     --------
@@ -321,10 +323,10 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
     >>> kic.form_closure(kic.ContactSet(sides, inward, "point", plane=[0, 0, 1])).missing
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (0, 0, 1)',)
     """
-    held = _checked(contacts)
-    pinned = np.array([kind == "pinned" for kind in held.kinds])
-    counted = np.flatnonzero((held.axis == 0) | pinned[held.owner])
-    return _closure("form", held, counted, None, failures)
+    instance("contacts", contacts, ContactSet)
+    pinned = np.array([kind == "pinned" for kind in contacts.kinds])
+    counted = np.flatnonzero((contacts.axis == NORMAL) | pinned[contacts.owner])
+    return _closure("form", contacts, counted, None, failures)
 
 
 def force_closure(
@@ -333,32 +335,34 @@ def force_closure(
     edges: int = 24,
     failures: Literal["raise", "mask"] = "raise",
 ) -> GraspClosure:
-    """Whether contacts with friction can resist every wrench, if they press hard enough.
+    """Test contacts for force closure: with friction they can resist every wrench.
 
     Parameters
     ----------
     contacts : ContactSet
+        The contacts.
     method : {"cones", "pyramids"}
-        With the cones as they are, by a second-order cone program (in a plane a linear one), or with pyramids
-        inside and around them, by linear programs: needs no solver, and refuses where the two disagree.
+        "cones" solves a second-order cone program (a linear program in a plane). "pyramids" solves linear
+        programs with pyramids inside and around the cones. It needs no extra solver, and raises if the two
+        disagree.
     edges : int
-        Of the pyramids, 4 at least; of soft fingers as many around the normal in half as many rings.
+        Edges of each pyramid, 4 at least. For soft fingers, edges around the normal in half as many rings.
     failures : {"raise", "mask"}
-        What becomes of members that can not be decided.
+        Treatment of inconclusive members.
 
     Returns
     -------
     GraspClosure
-        With the wrench that is missing where not closed.
+        With a load that is not resisted if not closed.
 
     Raises
     ------
     InputError
-        For what is no `ContactSet`, another method, or too few edges.
+        If `contacts` is not a `ContactSet`, the method is unknown, or there are too few edges.
     SingularError
-        For a member on the brink, where rounding or the pyramids decide.
-    KicError
-        Where Clarabel is needed and not installed.
+        If a member is inconclusive to rounding or for the pyramids.
+    MissingExtraError
+        If Clarabel is required and not installed.
 
     Examples
     --------
@@ -369,105 +373,102 @@ def force_closure(
     >>> kic.force_closure(c).missing
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (1, 0, 0)',)
     """
-    held = _checked(contacts)
+    instance("contacts", contacts, ContactSet)
     choice("method", method, ("cones", "pyramids"))
     integer("edges", edges, 4)
-    return _closure(
-        "force", held, np.arange(len(held.axis)), int(edges) if method == "pyramids" else None, failures
-    )
-
-
-def _checked(contacts: Any) -> ContactSet:
-    return instance("contacts", contacts, ContactSet)
+    counted = np.arange(len(contacts.axis))
+    return _closure("force", contacts, counted, int(edges) if method == "pyramids" else None, failures)
 
 
 def _closure(
     kind: str, contacts: ContactSet, counted: np.ndarray, edges: int | None, failures: str
 ) -> GraspClosure:
-    """The verdict with the components `counted`, by cones or pyramids."""
-    grasps = members(contacts, contacts.batch)
-    ok, answers = each(contacts.batch, failures, lambda i: _decided(grasps[i], counted, edges))
+    """Test closure with the components `counted`, by cones or pyramids."""
+    grasps = single_grasps(contacts, contacts.batch)
+    ok, answers = map_members(contacts.batch, failures, lambda i: _test_closure(grasps[i], counted, edges))
     wide, high = (len(contacts.axis),), (len(contacts.labels),)
     return GraspClosure(
         kind,
         contacts,
         ok,
-        gathered(answers, contacts.batch, "closed", ()) == 1,
-        gathered(answers, contacts.batch, "margin", ()),
-        gathered(answers, contacts.batch, "force", wide),
-        gathered(answers, contacts.batch, "twist", high),
-        gathered(answers, contacts.batch, "both", ()) == 1,
+        gather(answers, contacts.batch, "closed", ()) == 1,
+        gather(answers, contacts.batch, "margin", ()),
+        gather(answers, contacts.batch, "force", wide),
+        gather(answers, contacts.batch, "twist", high),
+        gather(answers, contacts.batch, "both", ()) == 1,
         tuple("" if a is None else a["missing"] for a in answers),
     )
 
 
-def _decided(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) -> dict[str, Any]:
-    """Verdict and proof of one member."""
+def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) -> dict[str, Any]:
+    """Test closure of one member; return the result with its proof."""
     contacts = grasp.contacts
     pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
     G = grasp.map[:, counted]
     U, sigma, _ = np.linalg.svd(G)
     rank = int((sigma > EQUALITY_TOL * sigma.max(initial=0.0)).sum())
     if rank < len(G):
-        return _open(grasp, _plainest(U[:, rank:]), True, counted)
-    # what pins resist is resisted in both senses; the others have to span the rest
-    rest, press = _beyond(G[:, pinned]), G[:, ~pinned]
+        return _open_result(grasp, _simplest_direction(U[:, rank:]), True, counted)
+    # pins resist in both senses; the other contacts must span the remaining wrenches
+    rest, press = _orthogonal_complement(G[:, pinned]), G[:, ~pinned]
     sizes = tuple(np.unique(contacts.owner[counted][~pinned], return_counts=True)[1].tolist())
     if not sizes:
-        return _shut(grasp, counted, np.zeros(0), 1.0)
+        return _closed_result(grasp, counted, np.zeros(0), 1.0)
     if edges is None:
-        x, y, t = _deepest(rest.T @ press, np.eye(press.shape[1]), sizes)
+        x, y, t = _deepest_balanced(rest.T @ press, np.eye(press.shape[1]), sizes)
     else:
-        x, y, t = _between(rest.T @ press, sizes, edges)
+        x, y, t = _deepest_in_pyramids(rest.T @ press, sizes, edges)
     if t > MAX_CONE_TIGHTENING:
-        return _shut(grasp, counted, x * len(sizes), t * len(sizes))
-    return _open(grasp, rest @ y, False, counted)
+        return _closed_result(grasp, counted, x * len(sizes), t * len(sizes))
+    return _open_result(grasp, rest @ y, False, counted)
 
 
-def _deepest(
-    E: np.ndarray, made_of: np.ndarray, sizes: tuple[int, ...]
+def _deepest_balanced(
+    E: np.ndarray, generators: np.ndarray, sizes: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Forces deepest inside cones that add up to nothing, the multipliers of that, and how deep.
+    """Return balanced forces deepest inside the cones, the multipliers of the balance, and the depth.
 
-    The forces are `made_of` times what is to be found, whose blocks in cones have these sizes.
+    The forces are combinations of `generators`, whose coefficients lie in cones of these sizes.
     """
-    N = made_of.shape[1]
-    _, T = independent(E @ made_of, np.zeros(len(E)))
-    program = Program(np.zeros(N), T @ E @ made_of, np.zeros(len(T)), -np.eye(N), np.zeros(N), sizes)
-    found = centre(program, bound=1.0)
-    return made_of @ found.x, T.T @ found.y, found.margin
+    N = generators.shape[1]
+    _, T = independent_rows(E @ generators, np.zeros(len(E)))
+    program = Program(np.zeros(N), T @ E @ generators, np.zeros(len(T)), -np.eye(N), np.zeros(N), sizes)
+    found = deepest_point(program, bound=1.0)
+    return generators @ found.x, T.T @ found.y, found.margin
 
 
-def _between(E: np.ndarray, sizes: tuple[int, ...], edges: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same by pyramids inside the cones, or where these fail around them."""
+def _deepest_in_pyramids(
+    E: np.ndarray, sizes: tuple[int, ...], edges: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the same with pyramids inside the cones or, if these fail, around them."""
     for around in (False, True):
-        made_of = _pyramids(sizes, edges, around)
-        x, y, t = _deepest(E, made_of, (1,) * made_of.shape[1])
+        generators = _pyramids(sizes, edges, around)
+        x, y, t = _deepest_balanced(E, generators, (1,) * generators.shape[1])
         if around == (t <= MAX_CONE_TIGHTENING):
-            return x, y, t if around else float(inside(x, sizes).min())
+            return x, y, t if around else float(cone_margins(x, sizes).min())
     raise SingularError(
-        f"Force closure lies between pyramids of {edges} edges inside and around the cones. Give more "
-        "`edges`, or use method='cones'.",
+        f"Pyramids of {edges} edges inside and around the cones disagree on force closure. Increase `edges`, "
+        "or use method='cones'.",
         edges=edges,
     )
 
 
 def _pyramids(sizes: tuple[int, ...], edges: int, around: bool) -> np.ndarray:
-    """Edges of pyramids inside or around unit cones as columns, block by block."""
-    whole = np.zeros((sum(sizes), 0))
-    for size, end in zip(sizes, np.cumsum(sizes), strict=True):
-        directions, reach = sphere(size - 1, edges)
-        rays = np.ones((size, len(directions)))
-        rays[1:] = directions.T / (reach if around else 1.0)
-        part = np.zeros((len(whole), len(directions)))
-        part[end - size : end] = rays
-        whole = np.concatenate([whole, part], axis=1)
-    return whole
+    """Return the edges of pyramids inside or around unit cones as columns of a block-diagonal matrix."""
+    from scipy.linalg import block_diag
+
+    blocks = []
+    for size in sizes:
+        points, radius = sphere_points(size - 1, edges)
+        rays = np.ones((size, len(points)))
+        rays[1:] = points.T / (radius if around else 1.0)
+        blocks.append(rays)
+    return block_diag(*blocks)
 
 
 @lru_cache(maxsize=32)
-def sphere(dimension: int, edges: int) -> tuple[np.ndarray, float]:
-    """Points (n, d) of the unit sphere of 0 to 3 dimensions, and the radius of the ball that they enclose."""
+def sphere_points(dimension: int, edges: int) -> tuple[np.ndarray, float]:
+    """Return points (n, d) of the unit sphere, d = 0 to 3, and the radius of the largest enclosed ball."""
     from scipy.spatial import ConvexHull
 
     if dimension == 0:
@@ -486,24 +487,25 @@ def sphere(dimension: int, edges: int) -> tuple[np.ndarray, float]:
     return points, float(-ConvexHull(points).equations[:, -1].max())
 
 
-def _beyond(pins: np.ndarray) -> np.ndarray:
-    """Orthonormal wrenches (W, r) that pins do not resist."""
+def _orthogonal_complement(pins: np.ndarray) -> np.ndarray:
+    """Return orthonormal wrenches (W, r) that pins do not resist."""
+    from scipy.linalg import null_space
+
     if not pins.shape[1]:
         return np.eye(len(pins))
-    U, sigma, _ = np.linalg.svd(pins)
-    return U[:, int((sigma > EQUALITY_TOL * sigma[0]).sum()) :]
+    return null_space(pins.T, rcond=EQUALITY_TOL)
 
 
-def _plainest(null: np.ndarray) -> np.ndarray:
-    """Of the directions that orthonormal columns span, the one nearest to a moment or force along an axis."""
+def _simplest_direction(null: np.ndarray) -> np.ndarray:
+    """Return the direction in the span of orthonormal columns that is nearest to an axis."""
     nearest = null @ null.T
     best = int(np.argmax(np.round(np.linalg.norm(nearest, axis=0), 9)[::-1]))
     y = nearest[:, len(null) - 1 - best]
     return y / np.linalg.norm(y)
 
 
-def _shut(grasp: SingleGrasp, counted: np.ndarray, x: np.ndarray, margin: float) -> dict[str, Any]:
-    """Closed, with forces x of those that are no pins; pins balance what these leave."""
+def _closed_result(grasp: SingleGrasp, counted: np.ndarray, x: np.ndarray, margin: float) -> dict[str, Any]:
+    """Return the result of a closed grasp with forces x; pins balance their resultant."""
     contacts = grasp.contacts
     pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
     whole = np.zeros(len(contacts.axis))
@@ -515,15 +517,15 @@ def _shut(grasp: SingleGrasp, counted: np.ndarray, x: np.ndarray, margin: float)
     return {"closed": 1, "margin": margin, "force": force, "twist": twist, "both": 0, "missing": ""}
 
 
-def _open(grasp: SingleGrasp, y: np.ndarray, both: bool, counted: np.ndarray) -> dict[str, Any]:
-    """Not closed: along y contacts may push, against it none can."""
+def _open_result(grasp: SingleGrasp, y: np.ndarray, both: bool, counted: np.ndarray) -> dict[str, Any]:
+    """Return the result of a grasp that does not resist the twist y."""
     size = float(np.linalg.norm(y))
-    if not (size > 0 and grasp.felt(y, counted) >= -PROVED * size):
+    if not (size > 0 and grasp.least_power(y, counted) >= -TWIST_POWER_ATOL * size):
         raise SingularError(
-            "Closure can not be decided here: neither forces that balance inside the cones nor a motion that "
-            "no contact resists was found to rounding. The grasp is on the brink."
+            "The closure test is inconclusive: neither balanced forces inside the cones nor a twist that no "
+            "contact resists was found to rounding. Move a contact, or change the friction."
         )
-    twist = grasp.twist(y / size if both else grasp.plainer(y, None, counted))
+    twist = grasp.twist(y / size if both else grasp.simplify_twist(y, None, counted))
     sense = "in either sense, " if both else ""
     return {
         "closed": 0,

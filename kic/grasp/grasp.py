@@ -1,8 +1,8 @@
-"""Grasps: a body and what holds it by contacts, fingers an object, or legs on the ground a trunk.
+"""Grasps: a body held by contacts, such as an object by fingers, or a trunk by legs on the ground.
 
-With its contacts open, a hand and its object move in y = (fingers θ, object x). The rows of the contacts,
-the motion of what is touched relative to what touches it, have first order [−J, Gᵀ] there; closed contacts
-keep them at zero, J θ̇ = Gᵀ ẋ, and their loads f enter the dynamics of the open mechanism by the same matrix:
+With open contacts, a hand and its object move in y = (fingers θ, object x). The rows of the contacts, motion
+of the second body relative to the first, have the Jacobian [−J, Gᵀ]. Closed contacts keep them at zero,
+J θ̇ = Gᵀ ẋ, and the contact loads f enter the dynamics of the open mechanism by the same matrix:
 
     T = (I* ÿ + ẏᵀ P* ẏ − Tᴸ)_θ + Jᵀ f          G f = (I* ÿ + ẏᵀ P* ẏ − Tᴸ)_x
 """
@@ -10,7 +10,7 @@ keep them at zero, J θ̇ = Gᵀ ẋ, and their loads f enter the dynamics of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -22,44 +22,54 @@ from kic.description.validation import GROUND
 from kic.display import Summary, member
 from kic.dynamics.friction import SMALL, classify_contacts, remarks
 from kic.errors import InputError, SingularError, short_repr
-from kic.grasp.contacts import ContactSet, Frames, contacts_of, coordinates_of, frames_of
+from kic.grasp.contacts import (
+    MOMENT,
+    WRENCH_LABELS,
+    ContactFrames,
+    ContactSet,
+    contacts_of,
+    coordinates_of,
+    frames_of,
+)
 from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
+from kic.numerics.tolerances import RANK_RTOL
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.rank import RANK_SHARE
 
 
 class GraspMotion:
-    """Motion of the fingers, loads of the contacts and efforts for a motion of a body that is held.
+    """Motion of the fingers, contact loads and efforts for a motion of a held body.
 
     Attributes
     ----------
     held : str
-        The body.
+        Name of the body.
     contacts, kinds : tuple of str
         Names and types of the K contacts.
     rows, fingers, coordinates : tuple of str
-        Names of the R rows of the contacts, of the coordinates of the fingers (n) and of the object's (m).
+        Names of the R rows of the contacts, of the n coordinates of the fingers and of the m coordinates of
+        the object.
     rate, acceleration : (..., n)
-        Of the fingers' coordinates.
+        Rates and accelerations of the coordinates of the fingers.
     object_rate, object_acceleration : (..., m)
-        Of the object's.
+        Rates and accelerations of the coordinates of the object.
     wrench : (..., m)
-        What the object needs from its contacts, at its coordinates: its inertia less gravity and other loads.
+        Load that the object requires from its contacts, at its coordinates: inertia less gravity and other
+        loads.
     force : (..., R)
-        Loads of the contacts, along their rows.
+        Contact loads along the rows.
     contact_force, contact_moment : (..., K, 3)
-        The same in world axes: what the first body of each contact exerts on the second, at the contact.
+        Contact loads in world axes: of the first body of each contact on the second, at the contact.
     effort : (..., n)
-        Efforts at the fingers' coordinates.
+        Efforts at the coordinates of the fingers.
     normal_force : (..., K)
-        Forces along the normals; positive where the contact pushes.
+        Normal forces, positive in compression.
     pulling : (..., K) bool
-        Contacts that would have to pull, which only a pin can: they come off.
+        Unilateral contacts that would have to pull; they separate.
     slipping : (..., K) bool
-        Contacts that push, but need more friction than they have, fₜ > μ fₙ, or of soft fingers
+        Contacts in compression that need more friction than they have: fₜ > μ fₙ, or for soft fingers
         (fₜ / μ)² + (m / γ)² > fₙ², with the length γ of torsion.
 
     Examples
@@ -94,7 +104,7 @@ class GraspMotion:
         at = {row: k for k, row in enumerate(self.rows)}
         self.normal_force = self.force[..., [at[f"{name}.n"] for name in contacts]]
         pinned = np.array([kind == "pinned" for kind in kinds])
-        # of a body in free fall the loads are round-off of its weight and its inertia
+        # in free fall the loads are rounding errors of weight and inertia
         small = SMALL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
         self._pressed = np.where(np.abs(self.normal_force) > small, self.normal_force, 0.0)
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
@@ -111,28 +121,28 @@ class GraspMotion:
 
     @property
     def feasible(self) -> np.ndarray:
-        """Whether no contact has to pull or slips, (...) bool."""
+        """True for members without pulling or slipping contacts, (...) bool."""
         known = np.isfinite(self.force).all(axis=-1)
         return known & ~(self.pulling | self.slipping).any(axis=-1)
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What contacts can not do, in words; none where all is well."""
+        """Descriptions of pulling and slipping contacts; empty if the motion is feasible."""
         return remarks(self.contacts, self._pressed, self.pulling, self.slipping)
 
     def summary(self) -> Summary:
-        """Labelled tables, to print or to show."""
+        """Return labelled tables."""
         sheet = Summary(f"motion of '{self.held}' in its grasp")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
         if index is not None:
-            three = np.stack([self.rate[index], self.acceleration[index], self.effort[index]], axis=-1)
-            sheet.matrix("fingers", self.fingers, ["rate", "acceleration", "effort"], three)
-            on = np.stack(
-                [self.object_rate[index], self.object_acceleration[index], self.wrench[index]], axis=-1
-            )
-            sheet.matrix(self.held, self.coordinates, ["rate", "acceleration", "load of contacts"], on)
+            fingers = [a[index] for a in (self.rate, self.acceleration, self.effort)]
+            columns = ["rate", "acceleration", "effort"]
+            sheet.matrix("fingers", self.fingers, columns, np.stack(fingers, axis=-1))
+            body = [a[index] for a in (self.object_rate, self.object_acceleration, self.wrench)]
+            columns = ["rate", "acceleration", "load of contacts"]
+            sheet.matrix(self.held, self.coordinates, columns, np.stack(body, axis=-1))
             both = np.concatenate([self.contact_force[index], self.contact_moment[index]], axis=-1)
             both = np.concatenate([self.normal_force[index][:, None], both], axis=-1)
             columns = ["along n", "fx", "fy", "fz", "mx", "my", "mz"]
@@ -148,10 +158,10 @@ class GraspMotion:
         return self.summary().html()
 
 
-# forces that were chosen must hold the object to this share of what it needs; the rest is put right
-BALANCED = 1e-6
-# what contacts can not hold is more than this share of all
-HELD = 1e-9
+# largest residual of given forces, relative to the required load; the least change corrects it
+GIVEN_FORCES_RTOL = 1e-6
+# largest residual, relative to the parts of the required load, that counts as balanced
+BALANCE_RTOL = 1e-9
 
 _ROWS = CONTACT_ROWS["soft"]
 
@@ -159,45 +169,45 @@ Choice = str | np.ndarray | Callable[["Grasp", np.ndarray], Any]
 
 
 class Grasp:
-    """A body and what holds it by contacts: fingers an object, or legs on the ground a trunk.
+    """A body held by contacts: an object by fingers, or a trunk by legs on the ground.
 
-    ``G f`` is the wrench on the object that loads f of its contacts make. Their rows are those of the
-    contacts: the force along the normal (positive: it pushes) and along both tangents with which the first
-    body acts on the second, and the moment of a soft finger. Where a body stands on ground, f acts on the
-    ground, and ``G f`` is what comes back. Made by `Configuration.grasp`.
+    ``G f`` is the wrench of contact loads f on the object. The loads are those of the first body of each
+    contact on the second: the force along the normal (positive in compression) and along both tangents, and
+    the moment of a soft finger. If a body stands on the ground, f acts on the ground and ``G f`` is the
+    reaction. Made by `Configuration.grasp`.
 
     Attributes
     ----------
     held : str
-        The body.
+        Name of the body.
     contacts : tuple of Contact
         The K contacts.
     rows : tuple of str
         Names of the R rows of all contacts, such as "tip1.n".
     fingers, coordinates : tuple of str
-        Names of the coordinates of the fingers (n), and of the object's (m).
+        Names of the n coordinates of the fingers and of the m coordinates of the object.
     point : (..., K, 3)
-        Points of contact in the world.
+        Contact points in world axes.
     normal, tangent1, tangent2 : (..., K, 3)
         Unit vectors, t1 × t2 = n: n is the direction in which the first body pushes the second.
     spin : (..., K, 3)
-        What the moment of a soft finger is about: n, but for what the finger has tilted about t2.
+        Axis of the moment of a soft finger: n, up to the tilt of the finger about t2.
     reference : (..., 3)
-        The object's reference point.
+        Reference point of the object.
     friction, torsion : (K,)
-        Coefficients of friction and lengths of torsion, 0 where there are none.
+        Coefficients of friction and lengths of torsion, 0 if there are none.
     inward : (..., K, 3)
-        Directions in which the object itself is pushed: n, or −n where it stands on what it touches.
+        Directions in which the object is pushed: n, or −n if it stands on the second body.
     signs : (R,)
-        What turns loads of the rows into components of what acts on the object, along inward, t1 and
-        inward × t1, and back.
+        Factors that convert loads along the rows into loads on the object along inward, t1 and inward × t1,
+        and back.
     G : (..., 6, R)
-        Grasp map: force and moment about the object's reference point, in world axes, of unit loads.
+        Grasp map: force and moment about the reference point of the object, in world axes, of unit loads.
     J : (..., R, n)
-        Hand Jacobian: velocity of the first bodies at the contacts, along the rows, by the fingers.
+        Hand Jacobian: velocity of the first bodies at the contacts along the rows, due to the fingers.
     relative : Coefficients
-        Rows of the contacts, second body relative to first, with respect to fingers and object while the
-        contacts are open: G = [−J, Gᵀ], with its second order, without rolling.
+        Rows of the contacts, second body relative to first, with respect to fingers and object with open
+        contacts: G = [−J, Gᵀ], with its second order, without rolling.
 
     Examples
     --------
@@ -206,7 +216,7 @@ class Grasp:
     >>> g = hand.grasp("ball")
     >>> g.G.shape, g.J.shape, g.internal.shape
     ((6, 9), (9, 9), (9, 3))
-    >>> m = g.motion()                                 # at rest: what the weight takes
+    >>> m = g.motion()                                 # at rest: the loads that balance the weight
     >>> (g.G @ m.force).round(6)[2]
     np.float64(2.943)
     """
@@ -231,40 +241,20 @@ class Grasp:
         self.torsion = np.array([contact.torsion or 0.0 for contact in contacts])
         frames = frames_of(model, held, contacts, states)
         self.point, self.spin, self.reference = frames.point, frames.spin, frames.reference
-        # the first body acts on the second: on the object, or back from what it touches, such as the ground
+        # f acts on the second body; True if that is not the object, such as the ground
         self._back = np.array([c.bodies[0] == held or c.bodies[1] == GROUND for c in contacts])
         self.normal, self.tangent1, self.tangent2 = (frames.axes[..., k, :] for k in range(3))
-        # of each row its contact, and which of n, t1, t2, s it is
-        self._owner = np.array(
-            [k for k, c in enumerate(contacts) for _ in CONTACT_ROWS[c.type]], dtype=np.intp
-        )
-        self._which = np.array([_ROWS.index(r) for c in contacts for r in CONTACT_ROWS[c.type]])
-        self._directions = np.concatenate([frames.axes, frames.spin[..., None, :]], axis=-2)[
-            ..., self._owner, self._which, :
-        ]
+        # contact and axis (n, t1, t2, spin) of each row
+        rows = [(k, _ROWS.index(row)) for k, c in enumerate(contacts) for row in CONTACT_ROWS[c.type]]
+        self._owner, self._axis = np.array(rows, dtype=np.intp).reshape(-1, 2).T
+        axes = np.concatenate([frames.axes, frames.spin[..., None, :]], axis=-2)
+        self._directions = axes[..., self._owner, self._axis, :]
         self.inward = np.where(self._back[:, None], -self.normal, self.normal)
-        self.signs = np.where(self._back[self._owner] & (self._which == 1), -1.0, 1.0)
+        self.signs = np.where(self._back[self._owner] & (self._axis == 1), -1.0, 1.0)
         self.G = self._map(frames)
         self.relative = opened.coefficients(self.rows, order, [*names[0], *names[1]], failures)
-        fingers, own = self._split(self.relative.columns)
-        self.fingers, self.coordinates = fingers, own
-        self.J = -self.relative.G[..., : len(fingers)]
-
-    contacts: tuple[Contact, ...]
-
-    point: np.ndarray
-
-    inward: np.ndarray
-
-    tangent1: np.ndarray
-
-    reference: np.ndarray
-
-    friction: np.ndarray
-
-    torsion: np.ndarray
-
-    signs: np.ndarray
+        self.fingers, self.coordinates = self._split(self.relative.columns)
+        self.J = -self.relative.G[..., : len(self.fingers)]
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -289,7 +279,7 @@ class Grasp:
         )
 
     def closure(self, method: Literal["cones", "pyramids"] = "cones") -> GraspClosure:
-        """Whether the contacts can hold any load, with friction; see `force_closure`.
+        """Test if the contacts can hold any load, with friction; see `force_closure`.
 
         Parameters
         ----------
@@ -302,8 +292,8 @@ class Grasp:
 
         Raises
         ------
-        KicError
-            Where the solver is needed and not installed.
+        MissingExtraError
+            If the solver is required and not installed.
 
         Examples
         --------
@@ -316,22 +306,22 @@ class Grasp:
     def grip(
         self, criterion: Criterion = "minimum norm", least: float = 0.0, safety: float = 1.0
     ) -> Callable[[Any, np.ndarray], np.ndarray]:
-        """Contact forces within the friction cones, as `motion` takes them: ``g.motion(…, forces=g.grip())``.
+        """Return a choice of contact forces within the friction cones, for ``g.motion(…, forces=g.grip())``.
 
         Parameters
         ----------
         criterion : {"minimum norm", "minimum largest"}
-            As in `grip_forces`, where joints can have limits, too.
+            As in `grip_forces`, which also accepts limits of joints.
         least : float
-            Normal force that every contact has at least.
+            Smallest normal force of every contact.
         safety : float
-            Divides the coefficients of friction.
+            Divisor of the coefficients of friction.
 
         Returns
         -------
         callable
-            Of a grasp and the wrench (..., 6) that it needs, loads (..., R) of its rows. It raises what
-            `grip_forces` does, where the contacts can not hold.
+            Function of a grasp and the required wrench (..., 6) that returns loads (..., R) of its rows. It
+            raises the errors of `grip_forces` if the contacts cannot hold the load.
 
         Examples
         --------
@@ -349,17 +339,17 @@ class Grasp:
         return forces
 
     def _split(self, columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Labels of the fingers and of the object."""
+        """Return the labels of the fingers and of the object."""
         count = sum(len(self._model.rows(name, 1).layout.rows.labels) for name in self._names[1])
         return columns[: len(columns) - count], columns[len(columns) - count :]
 
-    def _map(self, frames: Frames) -> np.ndarray:
-        """Grasp map from places and directions."""
-        d, pushes = self._directions, (self._which < 3)[:, None]
+    def _map(self, frames: ContactFrames) -> np.ndarray:
+        """Return the grasp map."""
+        d, is_force = self._directions, (self._axis != MOMENT)[:, None]
         arm = (frames.point - frames.reference[..., None, :])[..., self._owner, :]
-        wrench = np.concatenate([d * pushes, np.where(pushes, np.cross(arm, d), d)], axis=-1)
-        onto = np.where(self._back, -1.0, 1.0)
-        return np.swapaxes(wrench * onto[self._owner, None], -1, -2)
+        wrench = np.concatenate([d * is_force, np.where(is_force, np.cross(arm, d), d)], axis=-1)
+        sign = np.where(self._back, -1.0, 1.0)
+        return np.swapaxes(wrench * sign[self._owner, None], -1, -2)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -367,67 +357,69 @@ class Grasp:
         return self.G.shape[:-2]
 
     @property
-    def _turning(self) -> np.ndarray:
-        """Which of the object's coordinates (m,) are angles, so that loads there are moments."""
+    def _angular(self) -> np.ndarray:
+        """Mask (m,) of the angular coordinates of the object, whose loads are moments."""
         return np.array([row_unit(self._model.description, label) == "rad" for label in self.coordinates])
 
     @property
     def _scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """What loads at the object (m,) and at the contacts (R,) are divided by: a length for moments."""
+        """Scales of loads at the object (m,) and at the contacts (R,): a length for moments, else 1."""
         length = self._model.length
-        return np.where(self._turning, length, 1.0), np.where(self._which == 3, length, 1.0)
+        return np.where(self._angular, length, 1.0), np.where(self._axis == MOMENT, length, 1.0)
 
     @property
     def _balance(self) -> np.ndarray:
-        """Scaled matrix (..., m, R) from loads of the contacts to loads at the object's coordinates."""
+        """Scaled matrix (..., m, R) from contact loads to loads at the coordinates of the object."""
         W = np.swapaxes(self.relative.G[..., len(self.fingers) :], -1, -2)
         at, of = self._scales
         return W * of / at[:, None]
 
     @property
     def rank(self) -> np.ndarray:
-        """How many of the object's m loads (...) the contacts can balance, whatever their friction.
+        """Number (...) of the m loads of the object that the contacts can balance, for any friction.
 
-        0 for members without a posture.
+        It is 0 for unsolved members.
         """
         W = self._balance
-        sizes = np.linalg.svd(np.where(np.isfinite(W), W, 0.0), compute_uv=False)
-        return (sizes > RANK_SHARE * sizes.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
+        sigma = np.linalg.svd(np.where(np.isfinite(W), W, 0.0), compute_uv=False)
+        return (sigma > RANK_RTOL * sigma.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
 
     @property
     def internal(self) -> np.ndarray:
-        """Internal loads (..., R, k): a basis of those that do nothing to the object.
+        """Internal loads (..., R, k): a basis of the contact loads without resultant on the object.
 
-        Orthonormal, the moments of soft fingers divided by the largest extent of the drawing. The first is
-        the nearest to a load along one row, of the row that it comes nearest to; so are the next, of what is
-        left. Of an object that moves in a plane, loads across it are among them: its joint takes them.
+        The basis is orthonormal, with moments of soft fingers divided by the largest extent of the mechanism.
+        The first vector is the one nearest to a load along a single row. The next ones follow in the same way
+        from the remaining space. For an object that moves in a plane, loads across the plane are included:
+        its joint takes them.
 
         Raises
         ------
         SingularError
-            For a batch whose members have different numbers of them.
+            If the number of internal loads differs among members of a batch.
         InputError
-            For a posture that holds complex numbers.
+            If the configuration is complex.
         """
-        self._only_real("Internal loads need")
+        self._require_real("Internal loads require")
         W = self._balance
         known = np.isfinite(W).all(axis=(-2, -1))
         ranks = sorted(set(self.rank[known].tolist()))
         if len(ranks) > 1:
             raise SingularError(
-                f"The contacts of '{self.held}' balance {ranks[0]} to {ranks[-1]} loads over this batch, so "
-                "that internal loads differ in number. Ask for its members one by one.",
+                f"The contacts of '{self.held}' balance {ranks[0]} to {ranks[-1]} loads over this batch, "
+                "hence the number of internal loads differs. Compute the members one by one.",
                 ranks=tuple(ranks),
             )
         V = np.linalg.svd(np.where(known[..., None, None], W, 0.0))[2]
-        kept = ranks[0] if ranks else min(W.shape[-2:])
-        spanned = np.swapaxes(V[..., kept:, :], -1, -2)
-        basis = canonical(spanned.reshape(-1, *spanned.shape[-2:])).reshape(spanned.shape)
+        rank = ranks[0] if ranks else min(W.shape[-2:])
+        null = np.swapaxes(V[..., rank:, :], -1, -2)
+        basis = canonical(null.reshape(-1, *null.shape[-2:])).reshape(null.shape)
         return np.where(known[..., None, None], basis * self._scales[1][:, None], np.nan)
 
-    def _only_real(self, what: str) -> None:
+    def _require_real(self, subject: str) -> None:
+        """Raise an error unless the configuration is real."""
         if self._states.dtype != np.float64:
-            raise InputError(f"{what} real numbers; this posture holds {self._states.dtype}.")
+            raise InputError(f"{subject} a real configuration, got {self._states.dtype}.")
 
     def motion(
         self,
@@ -437,21 +429,21 @@ class Grasp:
         applied: dict[str, Any] | None = None,
         forces: Choice = "minimum norm",
     ) -> GraspMotion:
-        """Motion of the fingers, loads of the contacts and efforts for a motion of the object.
+        """Compute motion of the fingers, contact loads and efforts for a motion of the object.
 
         Parameters
         ----------
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations of the coordinates `wrt`; at rest if left out.
         wrt : str or list of str, optional
-            Coordinates of the closed mechanism, as many as it has freedoms; by default the object's.
+            Independent coordinates of the closed mechanism; by default those of the object.
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, instead of those of the model.
         forces : "minimum norm", (..., R) array_like, or callable
-            Which of the loads that hold the object: those whose sum of squares is least (moments divided by
-            the largest extent of the drawing), given ones, or what ``forces(grasp, wrench)`` returns,
-            (..., R), for the loads (..., m) that the object needs. Chosen ones that miss it by less than a
-            millionth are put right by the least change.
+            Choice among the contact loads that hold the object. "minimum norm" minimizes their sum of squares
+            (moments divided by the largest extent of the mechanism). An array gives them. A callable
+            ``forces(grasp, wrench)`` returns them (..., R) for the required loads (..., m) at the object.
+            Residuals of given loads below a millionth are corrected by the least change.
 
         Returns
         -------
@@ -460,9 +452,10 @@ class Grasp:
         Raises
         ------
         InputError
-            For other shapes, coordinates of another number than freedoms, or loads that do not hold it.
+            If a shape is wrong, the number of coordinates differs from the degrees of freedom, or given loads
+            do not hold the object.
         SingularError
-            If no loads of the contacts hold it, with what is missing; or where `wrt` can not drive.
+            If no contact loads hold the object (carries the residual), or `wrt` cannot drive the mechanism.
 
         Examples
         --------
@@ -473,17 +466,17 @@ class Grasp:
         >>> bool(abs(g.G @ (firm.force - least.force)).max() < 1e-12)
         True
         """
-        self._only_real("motion() needs")
-        asked = self._names[1] if wrt is None else names_of(wrt, "wrt")
+        self._require_real("motion() requires")
+        coordinates = self._names[1] if wrt is None else names_of(wrt, "wrt")
         both = [*self._names[0], *self._names[1]]
-        A = self._closed.coefficients(both, 2, asked, self._failures)
+        A = self._closed.coefficients(both, 2, coordinates, self._failures)
         v, a = (
             as_array(key, np.zeros(len(A.columns)) if given is None else given, len(A.columns))
             for key, given in (("qd", qd), ("qdd", qdd))
         )
         d = self._opened.dynamics(both, applied, self._failures)
         batch = broadcast_batches(grasp=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
-        # members without a posture have no rates, and NaN in all that follows
+        # unsolved members have NaN rates
         rate, acceleration = (
             np.broadcast_to(x, (*batch, x.shape[-1])) for x in (A.velocity(v), A.acceleration(v, a))
         )
@@ -491,7 +484,7 @@ class Grasp:
         efforts = d.inverse_dynamics(np.where(known, rate, 0.0), np.where(known, acceleration, 0.0))
         count = len(self.fingers)
         wrench = efforts[..., count:]
-        # the parts of what the object needs, which may cancel: round-off is told against these
+        # the terms of the required load may cancel: rounding is measured against their sizes
         inertial = np.einsum("...ij,...j->...i", d.I, np.where(known, acceleration, 0.0))
         parts = (np.abs(efforts) + np.abs(inertial) + np.abs(d.load))[..., count:]
         size = np.linalg.norm(parts / self._scales[0], axis=-1)
@@ -505,77 +498,78 @@ class Grasp:
             (efforts[..., :count] + np.einsum("...rn,...r->...n", self.J, force), wrench, force),
             (self.friction, self.torsion),
             size,
-            self._along(force, self._which < 3),
-            self._along(force, self._which == 3),
+            self._vectors(force, self._axis != MOMENT),
+            self._vectors(force, self._axis == MOMENT),
         )
 
-    def _along(self, force: np.ndarray, some: np.ndarray) -> np.ndarray:
-        """Vectors (..., K, 3) of the loads at some rows, in the world."""
-        owned = (np.arange(len(self.contacts))[:, None] == self._owner) & some
-        return np.einsum("kr,...r,...rc->...kc", owned.astype(float), force, self._directions)
+    def _vectors(self, force: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return sums (..., K, 3) of the loads at some rows of each contact, in world axes."""
+        own = (np.arange(len(self.contacts))[:, None] == self._owner) & rows
+        return np.einsum("kr,...r,...rc->...kc", own.astype(float), force, self._directions)
 
     def _loads(self, forces: Choice, wrench: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Loads (..., R) of the contacts that hold the object with these (..., m), of parts of such size."""
+        """Return contact loads (..., R) for a required load (..., m), whose terms have a size (...)."""
         at, of = self._scales
         W, w = self._balance, wrench / at
         fine = np.isfinite(w).all(axis=-1) & np.isfinite(W).all(axis=(-2, -1))
         W = np.where(np.isfinite(W), W, 0.0)
         w = np.where(fine[..., None], w, 0.0)
-        inverse = np.linalg.pinv(W, rcond=RANK_SHARE)
-        least = np.einsum("...rm,...m->...r", inverse, w)
-        left = w - np.einsum("...mr,...r->...m", W, least)
+        inverse = np.linalg.pinv(W, rcond=RANK_RTOL)
+        minimum = np.einsum("...rm,...m->...r", inverse, w)
+        residual = w - np.einsum("...mr,...r->...m", W, minimum)
         size = np.where(fine, size, 0.0)
-        loose = np.linalg.norm(left, axis=-1) > HELD * size
-        if loose.any() and self._failures == "raise":
-            self._refuse(left, size, loose)
-        fine = fine & ~loose
+        failed = np.linalg.norm(residual, axis=-1) > BALANCE_RTOL * size
+        if failed.any() and self._failures == "raise":
+            self._raise_unbalanced(residual, size, failed)
+        fine = fine & ~failed
         if isinstance(forces, str):
             if forces != "minimum norm":
                 raise InputError(
-                    f"Expected `forces` to be 'minimum norm', loads of the {len(self.rows)} rows, or a "
-                    f"callable that makes them, got {short_repr(forces)}."
+                    f"`forces` must be 'minimum norm', loads of the {len(self.rows)} rows, or a callable "
+                    f"that returns them, got {short_repr(forces)}."
                 )
-            return np.where(fine[..., None], least, np.nan) * of
+            return np.where(fine[..., None], minimum, np.nan) * of
         given = forces(self, np.where(fine[..., None], wrench, np.nan)) if callable(forces) else forces
         f = as_array("forces", given, len(self.rows), finite=bool(fine.all())) / of
         broadcast_batches(grasp=wrench.shape[:-1], forces=f.shape[:-1])
-        miss = w - np.einsum("...mr,...r->...m", W, f)
-        off = np.linalg.norm(miss, axis=-1)
-        if (off > BALANCED * np.maximum(size, np.linalg.norm(f, axis=-1))).any():
+        residual = w - np.einsum("...mr,...r->...m", W, f)
+        size_left = np.linalg.norm(residual, axis=-1)
+        if (size_left > GIVEN_FORCES_RTOL * np.maximum(size, np.linalg.norm(f, axis=-1))).any():
+            largest = float(np.nanmax(size_left))
             raise InputError(
-                f"The loads in `forces` do not hold '{self.held}': what is left of what it needs is "
-                f"{np.nanmax(off):.2g} {self._model.description.units.force}. Add internal loads to those of "
-                "minimum norm, which change nothing for the object.",
-                left=float(np.nanmax(off)),
+                f"`forces` must balance the load of '{self.held}', got a residual of {largest:.2g} "
+                f"{self._model.description.units.force}. Add internal loads, which have no resultant on the "
+                "object, to those of minimum norm.",
+                residual=largest,
             )
-        return np.where(fine[..., None], f + np.einsum("...rm,...m->...r", inverse, miss), np.nan) * of
+        return np.where(fine[..., None], f + np.einsum("...rm,...m->...r", inverse, residual), np.nan) * of
 
-    def _refuse(self, left: np.ndarray, size: np.ndarray, loose: np.ndarray) -> None:
-        """No loads of the contacts hold the object, in some members."""
-        missed, failed = np.linalg.norm(left, axis=-1).ravel(), np.flatnonzero(loose.ravel())
-        worst = int(failed[np.argmax(missed[failed] / size.ravel()[failed])])
-        scaled = left.reshape(-1, left.shape[-1])[worst]
+    def _raise_unbalanced(self, residual: np.ndarray, size: np.ndarray, mask: np.ndarray) -> NoReturn:
+        """Raise the error for members whose load no contact loads balance."""
+        norm, failed = np.linalg.norm(residual, axis=-1).ravel(), np.flatnonzero(mask.ravel())
+        worst = int(failed[np.argmax(norm[failed] / size.ravel()[failed])])
+        scaled = residual.reshape(-1, residual.shape[-1])[worst]
         rank = int(np.broadcast_to(self.rank, size.shape).flat[worst])
-        way = scaled * self._scales[0]
-        share = np.abs(scaled) > 1e-6 * np.abs(scaled).max()
+        load = scaled * self._scales[0]
+        listed = np.abs(scaled) > 1e-6 * np.abs(scaled).max()
         units = self._model.description.units
-        said = ", ".join(
-            f"{x:.3g} {units.force}{f' {units.length}' if turns else ''} at {label}"
-            for label, x, turns, there in zip(self.coordinates, way, self._turning, share, strict=True)
-            if there
+        parts = ", ".join(
+            f"{x:.3g} {units.force}{f' {units.length}' if angular else ''} at {label}"
+            for label, x, angular, show in zip(self.coordinates, load, self._angular, listed, strict=True)
+            if show
         )
-        which = f" (member {worst}, the worst of {len(failed)} such of {size.size})" if size.ndim else ""
+        which = f" (member {worst}, the worst of {len(failed)} of {size.size})" if size.ndim else ""
         raise SingularError(
-            f"The contacts of '{self.held}' cannot hold it{which}, whatever their friction and however hard "
-            f"they press: what is left is {said}. They balance {rank} of its {len(self.coordinates)} loads; "
-            "give it another contact, or one that holds more.",
-            left=way,
+            f"The contacts of '{self.held}' cannot hold it{which} with any friction and normal force: the "
+            f"residual load is {parts}. They balance {rank} of its {len(self.coordinates)} loads. Add a "
+            "contact, or use one with more components.",
+            residual=load,
             rank=rank,
             failed=failed.tolist(),
         )
 
     def summary(self) -> Summary:
-        """Labelled tables of the contacts and the grasp map, to print or to show."""
+        """Return labelled tables of the contacts and the grasp map."""
         sheet = Summary(f"grasp of '{self.held}' by {len(self.contacts)} contacts")
         index, remark = member(self.batch)
         if remark:
@@ -584,7 +578,7 @@ class Grasp:
             names = [f"{c.name} ({c.type}, {' on '.join(c.bodies)})" for c in self.contacts]
             place = np.concatenate([self.point[index], self.normal[index]], axis=-1)
             sheet.matrix("contacts", names, ["x", "y", "z", "nx", "ny", "nz"], place)
-            sheet.matrix("G (grasp map)", ["fx", "fy", "fz", "mx", "my", "mz"], self.rows, self.G[index])
+            sheet.matrix("G (grasp map)", WRENCH_LABELS, self.rows, self.G[index])
             sheet.matrix("J (hand Jacobian)", self.rows, self.fingers, self.J[index])
         return sheet
 
@@ -602,26 +596,13 @@ def grasp(
     order: int = 2,
     failures: Literal["raise", "mask"] = "raise",
 ) -> Grasp:
-    """How contacts hold a body: grasp map, hand Jacobian, and what moving it takes.
-
-    See `Configuration.grasp`.
-    """
+    """Compute how contacts hold a body; see `Configuration.grasp`."""
     check_failures(failures)
     model = configuration._model
     contacts = contacts_of(model, held)
     opened = model.with_open_contacts(tuple(contact.name for contact in contacts))
     names = coordinates_of(opened, held, fingers)
     apart = Configuration(opened, configuration.batch, configuration._states, configuration._ok)
-    return Grasp(
-        configuration,
-        apart,
-        opened,
-        held,
-        contacts,
-        names,
-        configuration._masked(configuration.state.reshape(configuration._states.shape)).reshape(
-            configuration.state.shape
-        ),
-        check_order(order),
-        failures,
-    )
+    flat = configuration.state.reshape(configuration._states.shape)
+    states = configuration._masked(flat).reshape(configuration.state.shape)
+    return Grasp(configuration, apart, opened, held, contacts, names, states, check_order(order), failures)

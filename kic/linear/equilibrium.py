@@ -1,7 +1,7 @@
-"""Resting: the search for an equilibrium, by Newton on what is left of the effort, or by falling.
+"""Equilibrium search: Newton's method on the residual effort, with descent steps as a fallback.
 
-Newton needs the stiffness, which linearization gives. It goes on in coordinates that drive the mechanism well
-where it is, and changes them near dead centres; efforts that are given keep to the coordinates of the user.
+The stiffness for Newton's method comes from linearization. The search uses coordinates that drive the
+mechanism well and changes them near dead centres. Given efforts act at the coordinates of the user.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from kic.transfer.continuation import ending
 
 
 class Equilibrium:
-    """A posture at rest under its loads, and whether it stays there.
+    """A static equilibrium and its stability.
 
     Attributes
     ----------
     configuration : Configuration
-        The posture.
+        The configuration.
     coordinates : tuple of str
-        Names of the M coordinates: those of the mechanism, or others, if these can not drive it there.
+        Names of the M coordinates: those of the mechanism, or others if these cannot drive it there.
     free, held : tuple of str
-        Those that found their place, and those that were held in it.
+        Free and held coordinates.
     effort : (M,)
-        Efforts at all coordinates: those given at the free ones, what it takes at those held.
-    left : float
-        What of the effort was left at the free coordinates, beside the size of the loads.
+        Efforts at all coordinates: the given ones at free coordinates, the required ones at held coordinates.
+    residual : float
+        Residual effort at the free coordinates, relative to the size of the loads.
     steps : int
         Steps of the search.
 
@@ -58,7 +58,7 @@ class Equilibrium:
         configuration: Configuration,
         linearization: Linearization,
         free: tuple[str, ...],
-        left: float,
+        residual: float,
         steps: int,
     ) -> None:
         self.configuration = configuration
@@ -66,14 +66,14 @@ class Equilibrium:
         self.free = free
         self.held = tuple(name for name in self.coordinates if name not in free)
         self.effort = linearization.T
-        self.left = left
+        self.residual = residual
         self.steps = steps
         self._linearization = linearization
 
     @cached_property
     def linearization(self) -> Linearization:
         """Stiffness, damping and inertia of the free coordinates."""
-        return self._linearization.held(self.held)
+        return self._linearization.with_fixed(self.held)
 
     @cached_property
     def modes(self) -> Modes:
@@ -82,27 +82,27 @@ class Equilibrium:
 
     @property
     def stability(self) -> str:
-        """What becomes of small disturbances.
+        """Stability under small disturbances.
 
-        "asymptotically stable" if all die away; "stable" if the potential energy has a minimum, so that
-        none grows; "unstable" if one grows; "undecided" if first order can not tell.
+        "asymptotically stable" if all decay; "stable" if the potential energy has a minimum; "unstable" if a
+        disturbance grows; "undecided" if the first order is inconclusive.
         """
         if not self.free:
             return "stable"
         growth, squares = float(self.modes.growth), self.modes.squares
         if growth < 0:
             return "asymptotically stable"
-        # of a potential: its minimum is stable, with dampers or without, and nothing else is
+        # a minimum of a potential is stable, with or without dampers, and no other point is
         if np.isfinite(squares).all():
             return "stable" if squares.min() > 0 else "unstable"
         return "unstable" if growth > 0 else "undecided"
 
     def descriptions(self) -> list[str]:
-        """Stability and every mode, in lines."""
+        """Return lines that describe the stability and every mode."""
         return [self.stability, *(self.modes.descriptions() if self.free else [])]
 
     def summary(self) -> Summary:
-        """Labelled account, to print or to show."""
+        """Return labelled tables."""
         sheet = Summary(f"{self.configuration.name}: equilibrium, {self.stability}")
         place = [float(self.configuration.value(c)) if self._valued(c) else np.nan for c in self.coordinates]
         table = np.stack([np.array(place), self.effort], axis=-1)
@@ -114,6 +114,7 @@ class Equilibrium:
         return sheet
 
     def _valued(self, name: str) -> bool:
+        """Return True if a coordinate has a value."""
         return self.configuration._model.value_rows(name)[1]
 
     def __repr__(self) -> str:
@@ -123,19 +124,23 @@ class Equilibrium:
         return self.summary().html()
 
 
-# most steps of a search; the longest one, in radians or shares of the length
-STEPS, LONGEST = 100, 0.25
-# a step this small ends the search, or one no smaller than that before it, if both are smaller than this
-ARRIVED, NEAR = 1e-15, 1e-8
-# stiffness, and effort, this small beside the loads' own can not be told from none
-NOTHING = 1e-10
-# coordinates that move less than this are changed for others (see IndependentSet.worst)
-POOR = 0.2
-# shares of a step that are tried before the mechanism is left to fall, and of falling
-_SHARES, _FALLING = (1.0, 0.5, 0.25, 0.125, 0.0625), (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3)
-# a search that had to fall so often climbs no more: Newton's way up and the falls would take turns for ever;
-# nor does one that took so many steps up that were all too long
-FALLS, CLIMBS = 3, 16
+# largest number of steps
+STEPS_MAX = 100
+# longest step (rad, or share of the characteristic length)
+STEP_MAX = 0.25
+# a shorter step ends the search
+STEP_ATOL = 1e-15
+# a step not shorter than the one before also ends it, if both are shorter than this
+STAGNATION_STEP_MAX = 1e-8
+# residual efforts and stiffness below this share of the loads are zero
+LOAD_RTOL = 1e-10
+# smallest measure of good coordinates (see IndependentSet.worst)
+COORDINATE_MEASURE_MIN = 0.2
+# step lengths of the line searches along Newton's and the descent direction
+_NEWTON_SHARES, _DESCENT_SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625), (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3)
+# largest numbers of descent steps, and of shortened steps uphill, after which steps uphill are not allowed;
+# this prevents cycling between Newton's method and descent
+DESCENTS_MAX, CLIMBS_MAX = 3, 16
 
 
 def find_equilibrium(
@@ -148,11 +153,11 @@ def find_equilibrium(
     motors: bool,
     stable: bool,
 ) -> Equilibrium:
-    """The equilibrium near a posture; see `Mechanism.find_equilibrium`."""
-    model.require_real("find_equilibrium()", "Ask the mechanism in real numbers.")
+    """Find the equilibrium near a configuration; see `Mechanism.find_equilibrium`."""
+    model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
     state, batch = initial_states(model, near)
     if batch:
-        raise InputError(f"Expected `near` to be one posture, got a batch of shape {batch}.")
+        raise InputError(f"`near` must be a single configuration, got a batch of shape {batch}.")
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
     model.check_number(None if wrt is None else names)
     motors, stable = flag("motors", motors), flag("stable", stable)
@@ -163,39 +168,39 @@ def find_equilibrium(
 
 @dataclass
 class _Place:
-    """A posture of the search: what is left of the effort (f,) and the stiffness (f, f), both as energies."""
+    """Search point: configuration, residual effort (f,), stiffness and inertia (f, f), scaled to energies."""
 
     configuration: Configuration
-    left: np.ndarray
+    residual: np.ndarray
     stiffness: np.ndarray
     inertia: np.ndarray
 
-    def newton(self, left: np.ndarray, size: float) -> tuple[np.ndarray, float]:
-        """The step −K⁺ r for what is left somewhere, and how much of that no step mends."""
-        if not left.size:
-            return left, 0.0
+    def newton_step(self, residual: np.ndarray, size: float) -> tuple[np.ndarray, float]:
+        """Return the step −K⁺ r for a residual, and the norm of the part of r outside range(K)."""
+        if not residual.size:
+            return residual, 0.0
         U, s, V = np.linalg.svd(self.stiffness)
-        good = s > NOTHING * max(size, s[0])
-        parts = U.T @ left
+        good = s > LOAD_RTOL * max(size, s[0])
+        parts = U.T @ residual
         return -(V.T[:, good] @ (parts[good] / s[good])), float(np.linalg.norm(parts[~good]))
 
-    def fall(self) -> np.ndarray:
-        """The direction in which the mechanism would start from rest, of length one."""
+    def descent_direction(self) -> np.ndarray:
+        """Return the direction of the acceleration from rest, with largest entry one."""
         value, modes = np.linalg.eigh(self.inertia)
         floor = max(float(value[-1]), np.finfo(float).tiny) * 1e-6
-        way = -(modes @ ((modes.T @ self.left) / np.maximum(value, floor)))
-        return way / np.abs(way).max()
+        direction = -(modes @ ((modes.T @ self.residual) / np.maximum(value, floor)))
+        return direction / np.abs(direction).max()
 
-    def downhill(self, size: float) -> np.ndarray | None:
-        """Where the potential energy has a ridge, if it has one: the direction across."""
-        if not len(self.left):
+    def negative_curvature(self, size: float) -> np.ndarray | None:
+        """Return the direction of most negative curvature of the potential energy, or None."""
+        if not len(self.residual):
             return None
-        bend, ways = np.linalg.eigh((self.stiffness + self.stiffness.T) / 2)
-        return ways[:, 0] / np.abs(ways[:, 0]).max() if bend[0] < -NOTHING * size else None
+        curvature, axes = np.linalg.eigh((self.stiffness + self.stiffness.T) / 2)
+        return axes[:, 0] / np.abs(axes[:, 0]).max() if curvature[0] < -LOAD_RTOL * size else None
 
 
 class _Search:
-    """One search, from a posture to the equilibrium near it."""
+    """Equilibrium search from one configuration."""
 
     def __init__(
         self,
@@ -209,7 +214,7 @@ class _Search:
     ) -> None:
         self.model, self.asked, self.applied, self.motors = model, names, applied, motors
         self.stable = stable
-        self.named, self.falls, self.climbs = False, 0, 0
+        self.named, self.descents, self.climbs = False, 0, 0
         labels = model.transfer(names).labels
         self.held = names_of(held, "held")
         for name in self.held:
@@ -220,15 +225,15 @@ class _Search:
         self.size = self._size()
 
     def _use(self, names: tuple[str, ...]) -> None:
-        """Go on in these coordinates."""
+        """Continue in these coordinates."""
         self.transfer = self.model.transfer(names)
         self.labels = self.transfer.labels
         self.free = np.array([n for n, x in enumerate(self.labels) if x not in self.held], dtype=np.intp)
-        # what coordinates are multiplied by: lengths for those that go
+        # scales of the coordinates: lengths for translations
         self.scale = self.transfer.scale[: self.transfer.first][self.free]
 
     def _efforts(self, given: Any, labels: tuple[str, ...]) -> np.ndarray:
-        """Efforts (M,) at the coordinates of the user; none at those held."""
+        """Return efforts (M,) at the coordinates of the user, zero at held ones."""
         full = np.zeros(len(labels))
         if isinstance(given, Mapping):
             for name, value in given.items():
@@ -236,7 +241,8 @@ class _Search:
                     raise unknown("coordinate", name, self.model.description.name, labels)
                 if name in self.held:
                     raise InputError(
-                        f"'{name}' is held, where effort is found. Leave it out of `effort` or of `held`.",
+                        f"`effort` must not contain held coordinates, got '{name}'. Leave it out of "
+                        "`effort` or of `held`.",
                         name=name,
                     )
                 full[labels.index(name)] = real_array(f"effort[{name!r}]", value)
@@ -244,12 +250,12 @@ class _Search:
             free = [n for n, x in enumerate(labels) if x not in self.held]
             a = real_array("effort", given, len(free))
             if a.ndim != 1:
-                raise InputError(f"Expected `effort` for one posture, got shape {a.shape}.")
+                raise InputError(f"`effort` must be for a single configuration, got shape {a.shape}.")
             full[free] = a
         return full
 
     def _size(self) -> float:
-        """How large the loads are, as an energy: what is small beside it is nothing."""
+        """Return the size of the loads, as an energy, against which residuals are measured."""
         model, L = self.model, self.model.length
         loads = model.loads
         scale = model.transfer(self.asked).scale[: len(self.wanted)]
@@ -265,29 +271,30 @@ class _Search:
         return size
 
     def run(self, c: Configuration) -> Equilibrium:
-        """The search from a posture."""
-        self.began = c
+        """Search from a configuration."""
+        self.start = c
         here, last = self._at(c), np.inf
-        for steps in range(STEPS):
-            step, lost = here.newton(here.left, self.size)
+        for steps in range(STEPS_MAX):
+            step, outside = here.newton_step(here.residual, self.size)
             length = float(np.abs(step).max(initial=0.0))
-            if lost <= NOTHING * self.size and (length <= ARRIVED or last <= length <= NEAR):
-                ridge = here.downhill(self.size) if self.stable else None
-                if ridge is None:
-                    return self._found(here, steps)
-                here, last = self._leave(here, ridge), np.inf
+            converged = length <= STEP_ATOL or last <= length <= STAGNATION_STEP_MAX
+            if outside <= LOAD_RTOL * self.size and converged:
+                direction = here.negative_curvature(self.size) if self.stable else None
+                if direction is None:
+                    return self._result(here, steps)
+                here, last = self._leave(here, direction), np.inf
             else:
-                here, last = self._on(here, step, lost), length
+                here, last = self._next(here, step, outside), length
             here = self._in_good_coordinates(here)
-        self._refuse(here, self._drifted(here.configuration))
+        self._raise_not_found(here, self._describe_drift(here.configuration))
 
-    def _found(self, here: _Place, steps: int) -> Equilibrium:
-        """What was found, in the coordinates of the user.
+    def _result(self, here: _Place, steps: int) -> Equilibrium:
+        """Return the equilibrium in the coordinates of the user.
 
-        If these can not drive it there and were not named, in those of the search.
+        If these cannot drive the mechanism there and were not named, use those of the search.
         """
-        self._check_neutral(here)
-        left = float(np.abs(here.left).max(initial=0.0)) / self.size if self.size else 0.0
+        self._check_isolated(here)
+        residual = float(np.abs(here.residual).max(initial=0.0)) / self.size if self.size else 0.0
         c = here.configuration
         try:
             lin = c.linearize(wrt=self.asked, applied=self.applied, motors=self.motors)
@@ -296,10 +303,10 @@ class _Search:
                 raise
             lin = c.linearize(wrt=self.labels, applied=self.applied, motors=self.motors)
         free = tuple(name for name in lin.coordinates if name not in self.held)
-        return Equilibrium(c, lin, free, left, steps)
+        return Equilibrium(c, lin, free, residual, steps)
 
     def _at(self, c: Configuration) -> _Place:
-        """What is left at a posture: the efforts that hold it, less those given in the user's coordinates."""
+        """Return the search point of a configuration: required efforts less the given ones."""
         lin = c.linearize(wrt=self.labels, applied=self.applied)
         T, K = lin.T, lin.K
         if self.wanted.any():
@@ -311,51 +318,52 @@ class _Search:
         return _Place(c, T[f] * d, K[np.ix_(f, f)] * both, lin.I[np.ix_(f, f)] * both)
 
     def _in_good_coordinates(self, here: _Place) -> _Place:
-        """The same place in other coordinates, where these have become poor."""
+        """Return the search point in better coordinates if the present ones are poor."""
         if self.held or self.model.is_open_chain:
             return here
         c = here.configuration
-        if independent_sets(self.model, c, self.labels, 1)[0].worst > POOR:
+        if independent_sets(self.model, c, self.labels, 1)[0].worst > COORDINATE_MEASURE_MIN:
             return here
         self._use(independent_sets(self.model, c, None, 1)[0].names)
         return self._at(c)
 
-    def _on(self, here: _Place, step: np.ndarray, lost: float) -> _Place:
-        """One step further."""
+    def _next(self, here: _Place, step: np.ndarray, outside: float) -> _Place:
+        """Take a step of Newton's method or, if it is not acceptable, a descent step."""
         length = float(np.abs(step).max(initial=0.0))
-        ridge = here.downhill(self.size) if self.stable else None
-        up = length > NEAR and float(here.left @ step) > 0
-        tired = up and (self.falls >= FALLS or self.climbs >= CLIMBS)
-        if lost <= 1e-3 * float(np.linalg.norm(here.left)) and ridge is None and not tired:
-            short = min(1.0, LONGEST / length) if length else 1.0
-            for share in _SHARES:
+        concave = self.stable and here.negative_curvature(self.size) is not None
+        up = length > STAGNATION_STEP_MAX and float(here.residual @ step) > 0
+        cycling = up and (self.descents >= DESCENTS_MAX or self.climbs >= CLIMBS_MAX)
+        if outside <= 1e-3 * float(np.linalg.norm(here.residual)) and not concave and not cycling:
+            short = min(1.0, STEP_MAX / length) if length else 1.0
+            for share in _NEWTON_SHARES:
                 there = self._try(here.configuration, share * short * step)
                 if there is not None:
-                    # good if what the old stiffness makes of the new rest is smaller (natural monotonicity)
-                    after = np.linalg.norm(here.newton(there.left, self.size)[0])
-                    if length <= NEAR or after <= (1 - share * short / 4) * np.linalg.norm(step):
-                        self.climbs += up and length > LONGEST
+                    # natural monotonicity: the simplified Newton step at the new point must be shorter
+                    after = np.linalg.norm(here.newton_step(there.residual, self.size)[0])
+                    bound = (1 - share * short / 4) * np.linalg.norm(step)
+                    if length <= STAGNATION_STEP_MAX or after <= bound:
+                        self.climbs += up and length > STEP_MAX
                         return there
-        if here.left.any():
-            fall = here.fall()
-            for share in _FALLING:
-                there = self._try(here.configuration, share * LONGEST * fall)
-                # as long as it still goes down there
-                if there is not None and there.left @ fall <= 0:
-                    self.falls += 1
+        if here.residual.any():
+            direction = here.descent_direction()
+            for share in _DESCENT_SHARES:
+                there = self._try(here.configuration, share * STEP_MAX * direction)
+                # the energy still decreases there
+                if there is not None and there.residual @ direction <= 0:
+                    self.descents += 1
                     return there
-        self._refuse(here)
+        self._raise_not_found(here)
 
-    def _leave(self, here: _Place, way: np.ndarray) -> _Place:
-        """A posture off an unstable equilibrium."""
+    def _leave(self, here: _Place, direction: np.ndarray) -> _Place:
+        """Return a search point away from an unstable equilibrium."""
         for share in (0.1, -0.1):
-            there = self._try(here.configuration, share * LONGEST * way)
+            there = self._try(here.configuration, share * STEP_MAX * direction)
             if there is not None:
                 return there
-        self._refuse(here)
+        self._raise_not_found(here)
 
     def _try(self, c: Configuration, step: np.ndarray) -> _Place | None:
-        """The place a scaled step away, where there is one."""
+        """Return the search point a scaled step away, or None if there is none."""
         delta = np.zeros(len(self.labels))
         delta[self.free] = step * self.scale
         try:
@@ -364,7 +372,7 @@ class _Search:
             return None
 
     def _moved(self, c: Configuration, delta: np.ndarray) -> Configuration:
-        """The posture with coordinates changed so; turns of balls about their axes."""
+        """Return the configuration with coordinates changed by `delta`; quasi-velocities rotate bodies."""
         if self.transfer.holonomic:
             wanted = {x: c.value(x) + d for x, d in zip(self.labels, delta, strict=True)}
             return self.model.description.at(wanted, near=c)
@@ -376,7 +384,7 @@ class _Search:
         return Configuration(self.model, (), states)
 
     def _closed(self, c: Configuration, states: np.ndarray, delta: np.ndarray) -> np.ndarray:
-        """Loops closed again, by what turns least; coordinates with values where they shall be."""
+        """Close the loops of states by the least motion, with coordinates that have values at their goal."""
         t = self.transfer
         closure = self.model.closure(t.names)
         goal = closure.goal(np.zeros((1, t.first)))
@@ -392,48 +400,51 @@ class _Search:
             states = integrate(self.model.tree, states, (step * t.column_scale)[None])
         raise ConfigurationError(f"Loops of '{self.model.description.name}' did not close.")
 
-    def _check_neutral(self, here: _Place) -> None:
-        """Refuse an equilibrium that goes on: some freedom moves without any effort."""
-        if not len(here.left):
+    def _check_isolated(self, here: _Place) -> None:
+        """Raise an error for an equilibrium with a motion that requires no effort."""
+        if not len(here.residual):
             return
         _, s, V = np.linalg.svd(here.stiffness)
-        loose = s <= NOTHING * max(self.size, s[0])
-        if not loose.any():
+        free = s <= LOAD_RTOL * max(self.size, s[0])
+        if not free.any():
             return
-        share = np.linalg.norm(V[loose], axis=0)
+        share = np.linalg.norm(V[free], axis=0)
         names = [self.labels[n] for n, x in zip(self.free, share, strict=True) if x > 0.1 * share.max()]
         raise SingularError(
-            f"'{self.model.description.name}' is at rest here, but not here alone: {', '.join(names)} can move "
-            f"without effort, to first order. Hold what is free (held={names[:1]!r}), or give it a spring.",
+            f"The equilibrium of '{self.model.description.name}' is not isolated: {', '.join(names)} can "
+            f"move without effort, to first order. Hold a coordinate (held={names[:1]!r}), or add a spring.",
             free=tuple(names),
         )
 
-    def _drifted(self, c: Configuration) -> str:
-        """How far a search that came to no end has gone."""
-        names = [x for x in self.model.transfer(self.asked).labels if self.model.value_rows(x)[1]]
-        ways = [(float(self.began.value(x)), float(c.value(x))) for x in names]
-        far = max(range(len(names)), key=lambda k: abs(ways[k][1] - ways[k][0]), default=None)
-        gone = "" if far is None else f": {names[far]} went from {ways[far][0]:.3g} to {ways[far][1]:.3g}"
-        return f"after {STEPS} steps nothing has stopped it{gone}"
+    def _valued_coordinates(self) -> list[str]:
+        """Return the coordinates of the user that have a value."""
+        return [x for x in self.model.transfer(self.asked).labels if self.model.value_rows(x)[1]]
 
-    def _stopped(self, c: Configuration) -> str:
-        """Why no step leads further down from a posture."""
-        names = [x for x in self.model.transfer(self.asked).labels if self.model.value_rows(x)[1]]
-        place = ", ".join(f"{x} = {float(c.value(x)):.6g}" for x in names)
+    def _describe_drift(self, c: Configuration) -> str:
+        """Describe the motion of a search that did not converge."""
+        moves = {x: (float(self.start.value(x)), float(c.value(x))) for x in self._valued_coordinates()}
+        far = max(moves, key=lambda x: abs(moves[x][1] - moves[x][0]), default=None)
+        moved = "" if far is None else f": {far} went from {moves[far][0]:.3g} to {moves[far][1]:.3g}"
+        return f"the search did not converge in {STEPS_MAX} steps{moved}"
+
+    def _describe_stop(self, c: Configuration) -> str:
+        """Describe why no step decreases the energy."""
+        place = ", ".join(f"{x} = {float(c.value(x)):.6g}" for x in self._valued_coordinates())
         if self.model.is_open_chain:
-            return f"from {place} no step leads on"
-        why = ending(self.model.closure(self.transfer.names), self.began._states, c._states)
-        return f"it comes to {place}; {why}, and what rests only there is not told by linearization"
+            return f"no step from {place} decreases the energy"
+        why = ending(self.model.closure(self.transfer.names), self.start._states, c._states)
+        return f"the search ends at {place}; {why}, where linearization cannot find an equilibrium"
 
-    def _refuse(self, here: _Place, why: str = "") -> NoReturn:
-        """No equilibrium was found."""
-        left = here.left / self.scale
-        where = ", ".join(f"{self.labels[n]} {x:.3g}" for n, x in zip(self.free, left, strict=True) if x)
+    def _raise_not_found(self, here: _Place, why: str = "") -> NoReturn:
+        """Raise the error of a search without result."""
+        residual = here.residual / self.scale
+        labels = [self.labels[n] for n in self.free]
+        efforts = ", ".join(f"{name} {x:.3g}" for name, x in zip(labels, residual, strict=True) if x)
         raise ConfigurationError(
             f"No equilibrium of '{self.model.description.name}' was found near the start: "
-            f"{why or self._stopped(here.configuration)}. Where the search ended, these efforts would still "
-            f"be needed: {where}. Give them as `effort`, hold what drifts away with `held`, or start nearer "
-            "with `near`.",
-            left=left,
+            f"{why or self._describe_stop(here.configuration)}. Residual efforts at the end of the search: "
+            f"{efforts}. Give them as `effort`, hold drifting coordinates with `held`, or start nearer with "
+            "`near`.",
+            residual=residual,
             reached=here.configuration,
         )

@@ -1,4 +1,4 @@
-"""Linearization: how efforts change with small deviations from a motion (2-201 to 2-227)."""
+"""Linearization: change of the efforts for small deviations from a motion (2-201 to 2-227)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_v
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import Transfer
 
-# numbers of a table that are in work at the same time
-_AT_ONCE = 2**22
+# entries of a table that are processed at a time, to bound the memory
+_BLOCK_SIZE = 2**22
 
 
 class OutputDerivatives:
@@ -32,7 +32,7 @@ class OutputDerivatives:
 
     Parameters
     ----------
-    model : Model
+    model : CompiledModel
         The mechanism.
     transfer : Transfer
         The coordinates.
@@ -72,16 +72,16 @@ class OutputDerivatives:
 
 
 class Stiffness:
-    """∂T/∂q of a mechanism in chosen coordinates: that of inertia, and that of the loads.
+    """Stiffness ∂T/∂q of a mechanism in chosen coordinates: parts of the inertia and of the loads.
 
     Parameters
     ----------
-    model : Model
+    model : CompiledModel
         The mechanism.
     transfer : Transfer
         The coordinates.
     order : {2, 3}
-        2 for mechanisms at rest, where no third order counts.
+        2 for mechanisms at rest, for which third order has no effect.
     """
 
     def __init__(self, model: CompiledModel, transfer: Transfer, order: int) -> None:
@@ -97,7 +97,7 @@ class Stiffness:
         self._bodies = OutputDerivatives(model, transfer, made, order)
         m = numbers[self._spinning, 4:]
         self._inertia = m[:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
-        # forces and moments on what moves; those that turn with a body also know its ω
+        # forces and moments on moving bodies; those fixed to a body also need its ω
         table = loads.forces
         self._acting = np.flatnonzero(table[:, 0] >= 0) if len(table) else np.zeros(0, dtype=np.intp)
         self._turning = np.flatnonzero(table[self._acting, 2] == 1)
@@ -114,29 +114,31 @@ class Stiffness:
         self._loaded = OutputDerivatives(model, transfer, made, 2) if made else None
         turned = [frames[i] for i in self._spinning]
         turned += [int(table[self._acting[i], 0]) for i in self._turning]
-        # where the axes of those frames are; no matter of coordinates
+        # axes of those frames, which do not depend on the coordinates
         axes = [Item(DIRECTION, f, local_b=tuple(e)) for f in turned for e in np.eye(3)]
         self._axes = OutputQuery(tree, plain_rows(tree, axes), 1) if axes else None
         laws = [j for j in model.description.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
         self._joints = OutputDerivatives(model, transfer, tuple(j.name for j in laws), 2) if laws else None
-        self._laws = np.array(
+        self._joint_laws = np.array(
             [x for j in laws for x in zip(j.stiffness, j.rest, j.damping, strict=True)]  # type: ignore[arg-type]
         ).reshape(-1, 3)
 
     def __call__(
         self, states: np.ndarray, v: np.ndarray, a: np.ndarray, force: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """∂T/∂q of the inertia and of the loads, (B, M, M) each, at states (B, S).
+        """Return ∂T/∂q of the inertia and of the loads, (B, M, M) each, at states (B, S).
 
         Parameters
         ----------
+        states : (B, S)
+            The states.
         v, a : (B, M)
             Rates and accelerations.
         force : (B or 1, n, 3)
-            Applied forces and moments, in world axes or in those of their frames.
+            Applied forces and moments, in world axes or in the axes of their frames.
         """
         width = max(self._bodies.width, self._loaded.width if self._loaded else 0, 1)
-        block = max(1, _AT_ONCE // width)
+        block = max(1, _BLOCK_SIZE // width)
         dtype = np.result_type(states, v, a, force)
         out = np.zeros((2, len(states), self._size, self._size), dtype)
         for start in range(0, len(states), block):
@@ -154,7 +156,7 @@ class Stiffness:
         inertial: np.ndarray,
         loaded: np.ndarray,
     ) -> None:
-        """Both parts at a block of states, added to what is there."""
+        """Add both parts at a block of states."""
         count = len(states)
         axes = np.zeros((count, 0, 3, 3))
         if self._axes is not None:
@@ -173,7 +175,7 @@ class Stiffness:
             self._add_springs(values[:, k:], G[:, k:], H[:, k:], v, loaded)
         if self._joints is not None:
             values, G, H = self._joints(states)
-            self._add_laws(values, G, H, v, loaded)
+            self._add_joint_loads(values, G, H, v, loaded)
 
     def _add_linear(
         self,
@@ -183,127 +185,130 @@ class Stiffness:
         inertial: np.ndarray,
         loaded: np.ndarray,
     ) -> None:
-        """Linear momentum and weight (2-216)."""
+        """Add linear momentum and weight (2-216)."""
         G, H = tensors[:2]
         force = self._mass[:, None] * accelerations(G, H, v, a)
-        change = self._mass[:, None, None] * changes(tensors, v, a)
-        inertial += bent(H, force) + gained(G, change)
+        d_force = self._mass[:, None, None] * acceleration_derivatives(tensors, v, a)
+        inertial += geometric_stiffness(H, force) + projected_derivative(G, d_force)
         weight = self._mass[:, None] * self._gravity
-        loaded -= bent(H, np.broadcast_to(weight, force.shape))
+        loaded -= geometric_stiffness(H, np.broadcast_to(weight, force.shape))
 
     def _add_angular(
         self, tensors: list[np.ndarray], R: np.ndarray, v: np.ndarray, a: np.ndarray, inertial: np.ndarray
     ) -> None:
-        """Angular momentum (2-217 to 2-224): II turns with the body, ∂II/∂q_l = g_l × II − II g_l ×."""
+        """Add angular momentum (2-217 to 2-224); II rotates with the body, ∂II/∂q_l = g_l × II − II g_l ×."""
         G, H = tensors[:2]
         II = R @ self._inertia @ np.swapaxes(R, -1, -2)
         omega, alpha = np.einsum("bipn,bn->bip", G, v), accelerations(G, H, v, a)
         momentum = np.einsum("bipr,bir->bip", II, omega)
-        turned = np.einsum("bipr,bir->bip", II, alpha)
-        moment = turned + np.cross(omega, momentum)
+        II_alpha = np.einsum("bipr,bir->bip", II, alpha)
+        moment = II_alpha + np.cross(omega, momentum)
         g = np.swapaxes(G, -1, -2)  # columns of G as vectors (B, n, M, 3)
 
-        def carried(of: np.ndarray, with_body: np.ndarray, change: np.ndarray) -> np.ndarray:
-            """∂(II x)/∂q_l = g_l × II x + II (∂x/∂q_l − g_l × x), all as vectors (B, n, M, 3)."""
-            rest = change - np.cross(g, of[:, :, None, :])
-            return np.cross(g, with_body[:, :, None, :]) + np.einsum("bipr,bilr->bilp", II, rest)
+        def inertia_product(x: np.ndarray, II_x: np.ndarray, dx: np.ndarray) -> np.ndarray:
+            """Return ∂(II x)/∂q_l = g_l × II x + II (∂x/∂q_l − g_l × x), all as vectors (B, n, M, 3)."""
+            relative = dx - np.cross(g, x[:, :, None, :])
+            return np.cross(g, II_x[:, :, None, :]) + np.einsum("bipr,bilr->bilp", II, relative)
 
         d_omega = np.einsum("bipln,bn->bilp", H, v)
-        d_alpha = np.swapaxes(changes(tensors, v, a), -1, -2)
-        change = (
-            carried(alpha, turned, d_alpha)
+        d_alpha = np.swapaxes(acceleration_derivatives(tensors, v, a), -1, -2)
+        d_moment = (
+            inertia_product(alpha, II_alpha, d_alpha)
             + np.cross(d_omega, momentum[:, :, None, :])
-            + np.cross(omega[:, :, None, :], carried(omega, momentum, d_omega))
+            + np.cross(omega[:, :, None, :], inertia_product(omega, momentum, d_omega))
         )
-        inertial += bent(H, moment) + gained(G, np.swapaxes(change, -1, -2))
+        inertial += geometric_stiffness(H, moment) + projected_derivative(G, np.swapaxes(d_moment, -1, -2))
 
     def _add_forces(
         self, G: np.ndarray, H: np.ndarray, R: np.ndarray, force: np.ndarray, loaded: np.ndarray
     ) -> None:
-        """Forces and moments (2-208), with their own turning where they have the axes of a body."""
+        """Add forces and moments (2-208), including the rotation of those fixed to a body."""
         count, k = len(self._acting), self._turning
         f = np.broadcast_to(force[:, self._acting], (len(G), count, 3)).astype(np.result_type(force, R))
         f[:, k] = np.einsum("bipr,bir->bip", R, f[:, k])
         spin = np.swapaxes(G[:, count:], -1, -2)
-        loaded -= bent(H[:, :count], f)
-        turned = np.cross(spin, f[:, k][:, :, None, :])
-        loaded -= gained(G[:, :count][:, k], np.swapaxes(turned, -1, -2))
+        loaded -= geometric_stiffness(H[:, :count], f)
+        d_force = np.cross(spin, f[:, k][:, :, None, :])
+        loaded -= projected_derivative(G[:, :count][:, k], np.swapaxes(d_force, -1, -2))
 
     def _add_springs(
         self, places: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
     ) -> None:
-        """Springs and dampers between points: T = s (1 − ℓ₀/ℓ) w·W_k + c e_k e·q̇, with W = ∂w, e = w·W/ℓ."""
+        """Add springs and dampers between points.
+
+        T = s (1 − ℓ₀/ℓ) w·W_k + c e_k e·q̇, with W = ∂w/∂q and e = w·W/ℓ.
+        """
         w = places[:, 1::2] - places[:, ::2]
-        W, bend = G[:, 1::2] - G[:, ::2], H[:, 1::2] - H[:, ::2]
+        W, dW = G[:, 1::2] - G[:, ::2], H[:, 1::2] - H[:, ::2]
         stiffness, rest, damping = self._springs.T
         square = (w * w).sum(axis=-1)
-        # without free length and damping a spring may have no length
+        # the length may be zero if there is neither free length nor damping
         directed = (rest != 0) | (damping != 0)
         length = np.sqrt(np.where(directed, square, 1.0))
         along = np.einsum("bip,bipk->bik", w, W)
-        both = np.einsum("bipl,bipk->bikl", W, W) + np.einsum("bip,biplk->bikl", w, bend)
+        d_along = np.einsum("bipl,bipk->bikl", W, W) + np.einsum("bip,biplk->bikl", w, dW)
         outer = along[..., :, None] * along[..., None, :]
-        pull = stiffness * (1 - rest / length)
-        loaded += np.einsum("bi,bikl->bkl", pull, both)
+        force_per_length = stiffness * (1 - rest / length)
+        loaded += np.einsum("bi,bikl->bkl", force_per_length, d_along)
         loaded += np.einsum("bi,bikl->bkl", stiffness * rest / length**3, outer)
         e = along / length[..., None]
-        change = both / length[..., None, None] - outer / length[..., None, None] ** 3
+        de = d_along / length[..., None, None] - outer / length[..., None, None] ** 3
         rate = np.einsum("bik,bk->bi", e, v)
-        loaded += np.einsum("i,bikl,bi->bkl", damping, change, rate)
-        loaded += np.einsum("i,bik,binl,bn->bkl", damping, e, change, v)
+        loaded += np.einsum("i,bikl,bi->bkl", damping, de, rate)
+        loaded += np.einsum("i,bik,binl,bn->bkl", damping, e, de, v)
 
-    def _add_laws(
+    def _add_joint_loads(
         self, values: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
     ) -> None:
-        """Springs and dampers in joints: T = k g_k (φ − φ₀) + c g_k g·q̇."""
-        assert self._joints is not None  # for the type checker: there are laws
-        stiffness, rest, damping = self._laws.T
-        stretch = np.where(self._joints.rows.valued, values - rest, 0.0)
-        held = stiffness * stretch + damping * np.einsum("bpn,bn->bp", G, v)
-        loaded += np.einsum("bplk,bp->bkl", H, held)
+        """Add springs and dampers in joints: T = k g_k (φ − φ₀) + c g_k g·q̇."""
+        assert self._joints is not None  # for the type checker: there are such joints
+        stiffness, rest, damping = self._joint_laws.T
+        deflection = np.where(self._joints.rows.valued, values - rest, 0.0)
+        effort = stiffness * deflection + damping * np.einsum("bpn,bn->bp", G, v)
+        loaded += np.einsum("bplk,bp->bkl", H, effort)
         loaded += np.einsum("bpk,p,bpl->bkl", G, stiffness, G)
         loaded += np.einsum("bpk,p,bpln,bn->bkl", G, damping, H, v)
 
 
 def accelerations(G: np.ndarray, H: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """ü = G q̈ + q̇ᵀ H q̇ (..., P) of rows (B, ..., P, M) for rates and accelerations (B, M) (2-27)."""
+    """Return ü = G q̈ + q̇ᵀ H q̇ (..., P) of rows (B, ..., P, M) for rates and accelerations (B, M) (2-27)."""
     middle = G.ndim - 3
     v, a = (x.reshape(len(x), *(1,) * middle, -1) for x in (v, a))
-    bend = np.einsum("...pmn,...m->...pn", H, v)
-    return np.einsum("...pn,...n->...p", G, a) + np.einsum("...pn,...n->...p", bend, v)
+    dG = np.einsum("...pmn,...m->...pn", H, v)
+    return np.einsum("...pn,...n->...p", G, a) + np.einsum("...pn,...n->...p", dG, v)
 
 
-def changes(tensors: list[np.ndarray], v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """∂ü/∂q (..., P, M) = H_ln q̈_n + D_lmn q̇_m q̇_n (2-43), of tensors (G, H) at rest, else (G, H, D)."""
+def acceleration_derivatives(tensors: list[np.ndarray], v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Return ∂ü/∂q (..., P, M) = H_ln q̈_n + D_lmn q̇_m q̇_n (2-43) from (G, H) at rest, else (G, H, D)."""
     H = tensors[1]
     middle = H.ndim - 4
     v, a = (x.reshape(len(x), *(1,) * middle, -1) for x in (v, a))
-    change = np.einsum("...pln,...n->...pl", H, a)
+    made = np.einsum("...pln,...n->...pl", H, a)
     if len(tensors) > 2:
-        change = change + np.einsum("...plmn,...m,...n->...pl", tensors[2], v, v)
-    return change
+        made = made + np.einsum("...plmn,...m,...n->...pl", tensors[2], v, v)
+    return made
 
 
-def bent(H: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """Forces (B, n, P) on rows that turn: [k, l] = force · h_lk (2-208)."""
+def geometric_stiffness(H: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """Return the stiffness due to forces (B, n, P) and the change of G: [k, l] = force · h_lk (2-208)."""
     count, size = len(H), H.shape[-1]
     flat = H.reshape(count, prod(H.shape[1:-2]), size * size)
     found = force.reshape(count, 1, flat.shape[1]) @ flat
     return np.swapaxes(found.reshape(count, size, size), -1, -2)
 
 
-def gained(G: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Changes of forces (B, n, P, M) felt by rows (B, n, P, M): [k, l] = g_k · ∂force/∂q_l."""
+def projected_derivative(G: np.ndarray, d_force: np.ndarray) -> np.ndarray:
+    """Project derivatives of forces (B, n, P, M) on rows (B, n, P, M): [k, l] = g_k · ∂force/∂q_l."""
     count, size = len(G), G.shape[-1]
     rows = prod(G.shape[1:-1])
-    return np.swapaxes(G.reshape(count, rows, size), -1, -2) @ change.reshape(count, rows, size)
+    return np.swapaxes(G.reshape(count, rows, size), -1, -2) @ d_force.reshape(count, rows, size)
 
 
 def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: np.ndarray) -> np.ndarray:
     """What d(δq)/dt has beside δq̇, (B, M, M) that multiplies δq; zero in coordinates with values.
 
-    For rates of turning δθ it is ω × (3-53, corrected): with q̇ = S φ̇ and δq = S δφ in the tree's coordinates,
-    d(δq)/dt − δq̇ = φ̇ᵀ(H − Hᵀ)δφ + S (φ̇ × δφ), where the last is of the tree's own balls.
+    For small rotations δθ it is ω × (3-53, corrected). With q̇ = S φ̇ and δq = S δφ in coordinates of the tree,
+    d(δq)/dt − δq̇ = φ̇ᵀ(H − Hᵀ)δφ + S (φ̇ × δφ), the last term for ball joints of the tree.
     """
     tree, size = model.tree, transfer.size
     if transfer.holonomic:
@@ -315,24 +320,23 @@ def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: 
         S, H = (T.take(rows.select, axis=1) for T in (S, H))
     (A,) = transfer.jets(states, 1)
     rates = np.einsum("bna,ba->bn", A, v)
-    turned = np.einsum("bpmn,bm->bpn", H - np.swapaxes(H, -1, -2), rates)
-    _add_balls(tree.balls, S, rates, turned)
-    return turned @ A
+    brackets = np.einsum("bpmn,bm->bpn", H - np.swapaxes(H, -1, -2), rates)
+    _add_balls(tree.balls, S, rates, brackets)
+    return brackets @ A
 
 
 def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.ndarray) -> None:
-    """Add S (φ̇ × δφ) of balls, whose three columns turn about axes of one frame."""
+    """Add S (φ̇ × δφ) of ball joints, whose three columns rotate about axes of one frame."""
     for n in balls:
         three = slice(n, n + 3)
-        # columns of [ω]× are ω × e
-        crossed = np.swapaxes(np.cross(rates[:, None, three], np.eye(3)), -1, -2)
-        out[:, :, three] += S[:, :, three] @ crossed
+        cross_matrix = np.swapaxes(np.cross(rates[:, None, three], np.eye(3)), -1, -2)
+        out[:, :, three] += S[:, :, three] @ cross_matrix
 
 
 def load_gains(
     model: CompiledModel, transfer: Transfer, states: np.ndarray, names: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """What each component of a force or a moment gives every coordinate, (B, M, 3): ∂Tᴸ/∂f (2-227)."""
+    """Return ∂Tᴸ/∂f (B, M, 3), derivatives of the loads by named forces and moments (2-227)."""
     tree, loads, made = model.tree, model.loads, {}
     for name in names:
         i = loads.names.index(name)
@@ -342,21 +346,21 @@ def load_gains(
             made[name] = np.zeros((len(states), transfer.size, 3))
             continue
         G = np.swapaxes(OutputDerivatives(model, transfer, [place], 1)(states)[1], -1, -2)
-        if body:  # the drawing's unit vectors, as the body carries them
+        if body:  # unit vectors of the reference configuration, fixed to the body
             axes = [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
-            question = OutputQuery(tree, plain_rows(tree, axes), 1)
-            found = question.layout.split(question.table(states), (len(states),))[0]
+            query = OutputQuery(tree, plain_rows(tree, axes), 1)
+            found = query.layout.split(query.table(states), (len(states),))[0]
             G = G @ np.swapaxes(found.reshape(-1, 3, 3), -1, -2)
         made[name] = G
     return made
 
 
 class Linearization:
-    """Efforts of motions beside a nominal one: δT = K δq + C δq̇ + I* δq̈ (eqs 2-201, 2-225).
+    """Efforts near a nominal motion: δT = K δq + C δq̇ + I* δq̈ (eqs 2-201, 2-225).
 
-    K comes from third-order coefficients, without differences of any kind. Where a coordinate is the rate of
-    nothing (ω of a body, a ball's), δq is the small turn δθ about the same axes and K the quasi-derivative;
-    its rate is d(δq)/dt = δq̇ + `commutator` δq.
+    K comes from third-order coefficients, without finite differences. For quasi-velocities (ω of a body or a
+    ball joint), δq is the small rotation δθ about the same axes and K the quasi-derivative. Its rate is
+    d(δq)/dt = δq̇ + `commutator` δq.
 
     Attributes
     ----------
@@ -369,17 +373,18 @@ class Linearization:
     I : (..., M, M)
         Effective inertia ∂T/∂q̈ = I* (eq 2-203).
     K_inertia, K_load : (..., M, M)
-        Share of the masses (eqs 2-216, 2-224), and of gravity, forces, springs and dampers, −∂Tᴸ/∂q (2-208).
+        Part of the masses (eqs 2-216, 2-224), and of gravity, forces, springs and dampers, −∂Tᴸ/∂q (2-208).
     C_inertia, C_load : (..., M, M)
-        The same of ∂T/∂q̇.
+        The same parts of ∂T/∂q̇.
     qd, qdd : (..., M)
         Rates and accelerations of the nominal motion.
     T : (..., M)
-        Its efforts.
+        Efforts of the nominal motion.
     commutator : (..., M, M)
-        What d(δq)/dt has beside δq̇: diag(0, [ω]×) for a body's x y z wx wy wz, 0 for true coordinates.
+        Matrix of d(δq)/dt − δq̇ in terms of δq: diag(0, [ω]×) for x y z wx wy wz of a body, 0 for coordinates
+        with values.
     holonomic : bool
-        Whether all coordinates have values.
+        True if all coordinates have values.
     time : str
         Unit of time.
 
@@ -441,7 +446,7 @@ class Linearization:
         return self.T.shape[:-1]
 
     def inverse_dynamics(self, dq: Any = None, dqd: Any = None, dqdd: Any = None) -> np.ndarray:
-        """Change of the efforts for small deviations: δT = K δq + C δq̇ + I* δq̈ (eq 2-201).
+        """Compute the change of the efforts for small deviations: δT = K δq + C δq̇ + I* δq̈ (eq 2-201).
 
         Parameters
         ----------
@@ -473,7 +478,7 @@ class Linearization:
         return total
 
     def rate(self, qddd: Any) -> np.ndarray:
-        """Rate of the efforts along the nominal motion: Ṫ = K q̇ + C q̈ + I* q⃛ (as in eq 2-239).
+        """Compute the rate of the efforts along the nominal motion: Ṫ = K q̇ + C q̈ + I* q⃛ (as in eq 2-239).
 
         Parameters
         ----------
@@ -499,7 +504,7 @@ class Linearization:
         return self.inverse_dynamics(self.qd, self.qdd, qddd)
 
     def forward_dynamics(self, dq: Any = None, dqd: Any = None, effort: Any = None) -> np.ndarray:
-        """Change of the accelerations: δq̈ = I*⁻¹ (δT − K δq − C δq̇).
+        """Compute the change of the accelerations: δq̈ = I*⁻¹ (δT − K δq − C δq̇).
 
         Parameters
         ----------
@@ -513,7 +518,7 @@ class Linearization:
         Raises
         ------
         SingularError
-            Where I* can not be inverted.
+            If I* is singular.
 
         Examples
         --------
@@ -526,44 +531,45 @@ class Linearization:
         net = -self.inverse_dynamics(dq, dqd)
         if effort is not None:
             net = net + as_array("effort", effort, M)
-        return self.still.forward_dynamics(np.zeros(M), net)
+        return self.inertia_only.forward_dynamics(np.zeros(M), net)
 
     @property
-    def still(self) -> Dynamics:
-        """The model of small motions without stiffness and damping: I* alone."""
+    def inertia_only(self) -> Dynamics:
+        """Dynamics of small motions without stiffness and damping: T = I* δq̈."""
         zero = np.zeros((*self.batch, *(len(self.coordinates),) * 3))
         return Dynamics(
             self.coordinates, self.I, zero, holonomic=self.holonomic, inertia_error=self.inertia_error
         )
 
-    def held(self, names: str | Iterable[str]) -> Linearization:
-        """The same with some coordinates held: what is left are the others, in their order.
+    def with_fixed(self, names: str | Iterable[str]) -> Linearization:
+        """Return the linearization with some coordinates fixed to the nominal motion.
 
         Parameters
         ----------
         names : str or list of str
-            Coordinates that keep to the nominal motion.
+            Coordinates without deviations.
 
         Returns
         -------
         Linearization
+            The linearization of the other coordinates, in their order.
 
         Raises
         ------
         UnknownNameError
-            For a name that is no coordinate.
+            If a name is not a coordinate.
 
         Examples
         --------
         >>> import kic
-        >>> kic.load("horn-two-link").at([-1.5, 0.0]).linearize().held("elbow").K.round(3)
+        >>> kic.load("horn-two-link").at([-1.5, 0.0]).linearize().with_fixed("elbow").K.round(3)
         array([[19.571]])
         """
-        still = names_of(names, "names")
-        for name in still:
+        fixed = names_of(names, "names")
+        for name in fixed:
             if name not in self.coordinates:
                 raise unknown("coordinate", name, "this linearization", self.coordinates)
-        kept = [n for n, name in enumerate(self.coordinates) if name not in still]
+        kept = [n for n, name in enumerate(self.coordinates) if name not in fixed]
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)
         part.holonomic, part.time = self.holonomic, self.time
@@ -575,18 +581,18 @@ class Linearization:
         return part
 
     def modes(self) -> Modes:
-        """Small motions about the nominal one while its efforts stay as they are: frequencies and shapes.
+        """Compute frequencies and shapes of small motions for constant nominal efforts.
 
         Returns
         -------
         Modes
-            Eigenvalues (..., 2M) of the state matrix, and natural frequencies (..., M). About a motion they
-            are those of the moment.
+            Eigenvalues (..., 2M) of the state matrix, and natural frequencies (..., M). For a nominal motion
+            they are instantaneous.
 
         Raises
         ------
         SingularError
-            Where I* can not be inverted.
+            If I* is singular.
 
         Examples
         --------
@@ -594,11 +600,11 @@ class Linearization:
         >>> kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes().natural.round(3)
         array([2.68 , 7.189])
         """
-        self.still._check_regular()
+        self.inertia_only._check_regular()
         return Modes(self.coordinates, self.I, self.C, self.K, self.commutator, self.time)
 
     def summary(self) -> Summary:
-        """Labelled tables, to print or to show."""
+        """Return labelled tables."""
         names = self.coordinates
         sheet = Summary(f"linearization in {', '.join(names)}: δT = K δq + C δq̇ + I* δq̈")
         index, remark = member(self.batch)
@@ -609,12 +615,9 @@ class Linearization:
         motion = np.stack([x[index] for x in (self.qd, self.qdd, self.T)], axis=-1)
         sheet.matrix("nominal motion", names, ["q̇", "q̈", "T"], motion)
         sheet.matrix("K = ∂T/∂q", names, names, self.K[index])
-        for caption, part in (
-            ("K of the masses", self.K_inertia),
-            ("K of the loads", self.K_load),
-        ):
-            if self.K_inertia[index].any() and self.K_load[index].any():
-                sheet.matrix(caption, names, names, part[index])
+        if self.K_inertia[index].any() and self.K_load[index].any():
+            sheet.matrix("K of the masses", names, names, self.K_inertia[index])
+            sheet.matrix("K of the loads", names, names, self.K_load[index])
         sheet.matrix("C = ∂T/∂q̇", names, names, self.C[index])
         sheet.matrix("I* = ∂T/∂q̈", names, names, self.I[index])
         if self.commutator[index].any():
@@ -638,15 +641,12 @@ def linearize(
     failures: Literal["raise", "mask"] = "raise",
     motors: bool = False,
 ) -> Linearization:
-    """How efforts change with small deviations from a motion: δT = K δq + C δq̇ + I* δq̈.
-
-    See `Configuration.linearize`.
-    """
+    """Linearize the efforts about a motion; see `Configuration.linearize`."""
     model = configuration._model
     if model.tree.scalar.kind == "O" or configuration._states.dtype.kind == "O":
-        raise InputError("linearize() is answered in numbers only; this posture holds symbols.")
+        raise InputError("linearize() requires a numeric configuration, got symbols.")
     if qdd is not None and effort is not None:
-        raise InputError("Expected `qdd` or `effort` of the nominal motion, got both. Leave one out.")
+        raise InputError("Either `qdd` or `effort` must be given, got both. Leave one out.")
     d = configuration.dynamics(wrt, applied, failures)
     M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
     v = np.zeros(M) if qd is None else as_array("qd", qd, M)
@@ -658,7 +658,7 @@ def linearize(
         a = d.forward_dynamics(v, as_array("effort", effort, M) - friction)
     else:
         a = np.zeros(M) if qdd is None else as_array("qdd", qdd, M)
-    batch = broadcast_batches(posture=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
+    batch = broadcast_batches(configuration=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
     transfer = model.transfer_for(wrt)
     force, _ = model.loads.applied(applied, configuration.name)
     count = prod(batch)
@@ -666,20 +666,18 @@ def linearize(
     def members(x: np.ndarray, *shape: int) -> np.ndarray:
         return np.broadcast_to(x, (*batch, *shape)).reshape(count, *shape)
 
-    states, moving = (
-        members(configuration.state, configuration._states.shape[-1]),
-        (members(v, M), members(a, M)),
-    )
+    states = members(configuration.state, configuration._states.shape[-1])
+    nominal_qd, nominal_qdd = members(v, M), members(a, M)
     force = members(force, *force.shape[-2:]) if force.ndim > 2 else force[None]
     states = np.require(states, np.result_type(states, force), ["C", "A", "W"])
-    question = Stiffness(model, transfer, 3 if v.any() else 2)
+    stiffness_of = Stiffness(model, transfer, 3 if v.any() else 2)
 
-    def answer(some: Any) -> np.ndarray:
+    def evaluate(some: Any) -> np.ndarray:
         own = force[some] if len(force) == count else force
-        parts = question(states[some], moving[0][some], moving[1][some], own)
-        return np.stack([*parts, commutator(model, transfer, states[some], moving[0][some])], axis=1)
+        parts = stiffness_of(states[some], nominal_qd[some], nominal_qdd[some], own)
+        return np.stack([*parts, commutator(model, transfer, states[some], nominal_qd[some])], axis=1)
 
-    good, parts = map_valid_members(np.broadcast_to(configuration.ok, batch), failures, answer)
+    good, parts = map_valid_members(np.broadcast_to(configuration.ok, batch), failures, evaluate)
     check_finite("Stiffness", configuration.name, parts)
     full = scatter(parts, good).reshape(*batch, 3, M, M)
     full[~good] = np.nan
@@ -687,5 +685,4 @@ def linearize(
     if shafts is not None:
         rotors = model.drive_train.stiffness(shafts, v, a)
         stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
-    time = model.description.units.time
-    return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, time)
+    return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, model.description.units.time)

@@ -1,4 +1,4 @@
-"""Modes: the small motions of a linearized mechanism, in numbers and in words."""
+"""Modes of a linearized mechanism, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import numpy as np
 
 from kic.display import Summary, member
 
-# a real part this small beside the largest eigenvalue can not be told from none: what drifts has twofold
-# eigenvalues, known to the root of the rounding
-NONE = 1e-7
-# K that differs so little from its transpose, beside its largest entry, comes from a potential
-_SYMMETRIC = 1e-9
-# of a mode's words, coordinates that move less than this share of the most are left out
-_SHARE = 0.1
+# real and imaginary parts below this share of the largest eigenvalue are zero: rigid-body modes have double
+# eigenvalues, which are accurate to the root of the rounding
+EIGENVALUE_RTOL = 1e-7
+# asymmetry of a stiffness from a potential, relative to its largest entry
+_SYMMETRY_RTOL = 1e-9
+# smallest share of a coordinate in a mode, relative to the largest, that its description names
+_SHOWN_SHARE_MIN = 0.1
 
 
 class Modes:
-    """Small motions δq = Re x e^{λt} about a posture or motion whose efforts stay as they are.
+    """Small motions δq = Re x e^{λt} about a configuration or motion, for constant efforts.
 
     Attributes
     ----------
     coordinates : tuple of str
         Names of the M coordinates.
     eigenvalues : (..., 2M)
-        λ in 1/s, conjugate ones side by side (positive imaginary part first), sorted by size.
+        Eigenvalues λ in 1/s, sorted by size, conjugate pairs with the positive imaginary part first.
     shapes : (..., M, 2M)
         Columns x, each divided by its largest entry.
     natural : (..., M)
         Natural frequencies in radians per unit of time, ascending: K x = ω² I* x, without damping and
-        gyroscopic terms. NaN where ω² is negative, so that a motion grows, and where K is not symmetric, as
-        under loads that turn with a body.
+        gyroscopic terms. NaN if ω² is negative (a growing motion), or if K is not symmetric, such as under
+        loads that rotate with a body.
     natural_shapes : (..., M, M)
-        Their shapes in columns, with unit modal mass xᵀ I* x = 1.
+        Shapes of the natural frequencies in columns, with unit modal mass xᵀ I* x = 1.
     squares : (..., M)
-        Those ω², whatever their sign.
+        ω² of any sign.
     time : str
         Unit of time.
 
@@ -64,8 +64,8 @@ class Modes:
         I, C, K, W = (np.where(safe, x, y) for x, y in ((I, np.eye(M)), (C, 0.0), (K, 0.0), (turning, 0.0)))
         size = np.abs(K).max(axis=(-1, -2), initial=0.0)
         skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2), initial=0.0)
-        potential = skew <= _SYMMETRIC * size
-        # with I* = L Lᵀ the generalized problem is an ordinary symmetric one
+        potential = skew <= _SYMMETRY_RTOL * size
+        # with I* = L Lᵀ the generalized problem becomes a standard symmetric one
         inverse = np.linalg.inv(np.linalg.cholesky(I))
         even = (K + np.swapaxes(K, -1, -2)) / 2
         squares, y = np.linalg.eigh(inverse @ even @ np.swapaxes(inverse, -1, -2))
@@ -76,7 +76,7 @@ class Modes:
         self.natural = np.sqrt(np.where(self.squares >= 0, self.squares, np.nan))
         self.natural_shapes = np.where(good[..., None], shapes, np.nan)
         self.conservative = plain & known
-        # where there is nothing else, eigenvalues come from the symmetric problem, in exact pairs
+        # conservative members: eigenvalues in exact pairs from the symmetric problem
         root = np.sqrt(squares.astype(complex))
         pairs = np.stack([1j * root, -1j * root], axis=-1).reshape(*batch, 2 * M)
         vectors = np.repeat(shapes, 2, axis=-1).astype(complex)
@@ -92,7 +92,7 @@ class Modes:
             pairs = np.where(plain[..., None], pairs, values)
             vectors = np.where(plain[..., None, None], vectors, states)
         self.eigenvalues = np.where(known[..., None], pairs, np.nan)
-        self.shapes = np.where(safe, _scaled(vectors), np.nan)
+        self.shapes = np.where(safe, _normalized(vectors), np.nan)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -101,34 +101,33 @@ class Modes:
 
     @property
     def damping(self) -> np.ndarray:
-        """Damping ratios −Re λ/|λ|, (..., 2M): 0 swings for ever, 1 dies away without swinging, −1 grows."""
+        """Damping ratios −Re λ/|λ|, (..., 2M): 0 undamped, 1 decay without oscillation, −1 growth."""
         size = np.abs(self.eigenvalues)
         return -self.eigenvalues.real / np.where(size > 0, size, 1.0)
 
     @property
     def growth(self) -> np.ndarray:
-        """Largest real part of an eigenvalue (...,), 0 where it can not be told from none."""
+        """Largest real part of an eigenvalue (...,), 0 within rounding."""
         size = np.abs(self.eigenvalues).max(axis=-1, initial=0.0)
         top = self.eigenvalues.real.max(axis=-1, initial=-np.inf)
-        return np.where(np.abs(top) <= NONE * size, 0.0, top)
+        return np.where(np.abs(top) <= EIGENVALUE_RTOL * size, 0.0, top)
 
     def descriptions(self, index: tuple[int, ...] = ()) -> list[str]:
-        """Every mode of a member in a line: how it moves, and which coordinates."""
+        """Describe every mode of a member in a line: its motion and its coordinates."""
         values, shapes = self.eigenvalues[index], self.shapes[index]
-        most = float(np.abs(values).max(initial=0.0))
+        largest = float(np.abs(values).max(initial=0.0))
         lines = []
         for value, x in zip(values, shapes.T, strict=True):
-            if value.imag >= 0 or abs(value.imag) <= NONE * most:
-                still = self.conservative[index] and value.imag == 0 and value.real < 0
-                # a conservative mechanism grows as fast as it dies away: one line tells
-                if not still:
-                    lines.append(
-                        f"{_manner(complex(value), most, self.time)}: {_moving(self.coordinates, x)}"
-                    )
+            conjugate = value.imag < 0 and abs(value.imag) > EIGENVALUE_RTOL * largest
+            # real eigenvalues of a conservative mechanism come in pairs; the growing one is enough
+            decaying = self.conservative[index] and value.imag == 0 and value.real < 0
+            if not (conjugate or decaying):
+                motion = _describe_motion(complex(value), largest, self.time)
+                lines.append(f"{motion}: {_describe_shape(self.coordinates, x)}")
         return list(dict.fromkeys(lines))
 
     def summary(self) -> Summary:
-        """Labelled tables and words, to print or to show."""
+        """Return labelled tables and descriptions."""
         sheet = Summary(f"modes of {', '.join(self.coordinates)}")
         index, remark = member(self.batch)
         if remark:
@@ -140,7 +139,8 @@ class Modes:
         numbers = [f"mode {k + 1}" for k in range(len(self.coordinates))]
         if np.isfinite(self.natural[index]).any():
             both = np.stack([self.natural[index], self.natural[index] / (2 * np.pi)], axis=-1)
-            sheet.matrix("natural frequencies", numbers, [f"rad/{self.time}", _cycles(self.time)], both)
+            units = [f"rad/{self.time}", _frequency_unit(self.time)]
+            sheet.matrix("natural frequencies", numbers, units, both)
             sheet.matrix(
                 "their shapes, unit modal mass", self.coordinates, numbers, self.natural_shapes[index]
             )
@@ -159,8 +159,8 @@ class Modes:
         return self.summary().html()
 
 
-def _scaled(vectors: np.ndarray) -> np.ndarray:
-    """Columns divided by their largest entry; of one that is zero nothing changes."""
+def _normalized(vectors: np.ndarray) -> np.ndarray:
+    """Divide columns by their largest entry; zero columns stay zero."""
     if not vectors.size:
         return vectors
     place = np.argmax(np.abs(vectors), axis=-2)[..., None, :]
@@ -168,32 +168,32 @@ def _scaled(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.where(largest == 0, 1.0, largest)
 
 
-def _cycles(time: str) -> str:
-    """The unit of a frequency."""
+def _frequency_unit(time: str) -> str:
+    """Return the unit of a frequency."""
     return "Hz" if time == "s" else f"1/{time}"
 
 
-def _manner(value: complex, most: float, time: str) -> str:
-    """How a mode moves, in words."""
+def _describe_motion(value: complex, largest: float, time: str) -> str:
+    """Describe the motion of a mode with an eigenvalue."""
     real, imaginary = value.real, abs(value.imag)
-    flat, steady = imaginary <= NONE * most, abs(real) <= NONE * most
-    if flat and steady:
+    aperiodic, steady = imaginary <= EIGENVALUE_RTOL * largest, abs(real) <= EIGENVALUE_RTOL * largest
+    if aperiodic and steady:
         return "drifts"
-    if flat:
+    if aperiodic:
         return f"{'grows' if real > 0 else 'dies away'} with time constant {1 / abs(real):.4g} {time}"
-    swings = f"swings at {imaginary / (2 * np.pi):.4g} {_cycles(time)}"
+    swings = f"swings at {imaginary / (2 * np.pi):.4g} {_frequency_unit(time)}"
     if steady:
         return swings
     ratio = -real / abs(value)
     return f"{swings}, {'growing' if real > 0 else 'dying away'} (damping ratio {ratio:.4g})"
 
 
-def _moving(names: tuple[str, ...], x: np.ndarray) -> str:
-    """Coordinates that move in a mode, each with how much, beside the largest."""
-    said = []
+def _describe_shape(names: tuple[str, ...], x: np.ndarray) -> str:
+    """List the coordinates that move in a mode with their amplitudes and phases."""
+    parts = []
     for name, entry in zip(names, x, strict=True):
-        if abs(entry) >= _SHARE:
+        if abs(entry) >= _SHOWN_SHARE_MIN:
             phase = np.degrees(np.angle(entry))
             number = f"{entry.real:.4g}" if abs(entry.imag) < 1e-6 else f"{abs(entry):.4g} at {phase:.3g}°"
-            said.append(f"{name} {number}")
-    return ", ".join(said)
+            parts.append(f"{name} {number}")
+    return ", ".join(parts)

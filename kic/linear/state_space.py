@@ -23,18 +23,18 @@ from kic.numerics.optional import import_optional
 
 @dataclass
 class StateSpaceBuilder:
-    """What a state space is made of.
+    """Builder of a state space from its parts.
 
     Attributes
     ----------
     lin : Linearization
-        Bodies, loads and rotors.
+        Linearization of bodies, loads and rotors.
     loads : dict of str to (..., M, 3)
-        What components of forces and moments give each coordinate (2-227).
-    train, shafts : Train, Coefficients, optional
+        Derivatives of the loads with respect to components of forces and moments (2-227).
+    train, shafts : DriveTrain, Coefficients, optional
         Motors and their shafts to second order.
     reduced : bool
-        Whether inductances are left out of account.
+        True to neglect inductances.
     """
 
     lin: Linearization
@@ -62,7 +62,7 @@ class StateSpaceBuilder:
         )
 
     def state_space(self, inputs: tuple[str, ...], outputs: list[tuple[str, np.ndarray]]) -> StateSpace:
-        """The model for named inputs, and outputs given by rows (..., X) or by names of currents."""
+        """Build the model for named inputs, and outputs given by rows (..., X) or by names of currents."""
         lin, M, X = self.lin, self.M, len(self.states)
         inverse = self._inverse()
         labels, columns, feed = self._inputs(inputs, inverse)
@@ -73,8 +73,8 @@ class StateSpaceBuilder:
         A[..., :M, :M], A[..., :M, M : 2 * M] = lin.commutator, np.eye(M)
         currents = self._currents()
         if self.train is not None:
-            pull = np.swapaxes(self.N, -1, -2) * self.train.torque_constant
-            force += pull @ currents
+            effort_per_current = np.swapaxes(self.N, -1, -2) * self.train.torque_constant
+            force += effort_per_current @ currents
             A[..., 2 * M :, :] = self._current_rates()
         A[..., M : 2 * M, :] = inverse @ force
         C, D = [], []
@@ -86,7 +86,7 @@ class StateSpaceBuilder:
                 k = self.motors.index(name.rpartition(".")[0])
                 C.append(currents[..., k, :])
                 D.append(feed[..., k, :])
-        C.append(np.zeros((*self.batch, X)))  # taken off again: there may be no output
+        C.append(np.zeros((*self.batch, X)))  # removed below: there may be no output
         D.append(np.zeros((*self.batch, len(labels))))
         four = [A, columns, np.stack(C, axis=-2)[..., :-1, :], np.stack(D, axis=-2)[..., :-1, :]]
         for matrix in four:
@@ -96,7 +96,7 @@ class StateSpaceBuilder:
         return StateSpace(four[0], four[1], four[2], four[3], self.states, labels, names, **nominal)  # type: ignore[arg-type]
 
     def outputs(self, rows: Coefficients, rates: bool) -> list[tuple[str, np.ndarray]]:
-        """Rows (..., X) of outputs, by name, from their coefficients to second order.
+        """Return rows (..., X) of outputs by name, from their coefficients to second order.
 
         A row with a value is δu = G δq; its rate, and an angular velocity, δu̇ = G δq̇ + (∂u̇/∂q) δq.
         """
@@ -112,12 +112,12 @@ class StateSpaceBuilder:
         return made
 
     def _inverse(self) -> np.ndarray:
-        """I*⁻¹ (..., M, M); NaN of members without a model."""
-        self.lin.still._check_regular()
+        """Return I*⁻¹ (..., M, M), NaN for unsolved members."""
+        self.lin.inertia_only._check_regular()
         return invert((self.lin.I,))[0]
 
     def _stiffness(self) -> np.ndarray:
-        """K, less the torques on shafts whose gearing changes with the coordinates: N^T τ = T."""
+        """Return K less the effect of torques on shafts with variable gearing: N^T τ = T."""
         K = self.lin.K
         if self.train is None or self.shafts is None or not np.nan_to_num(self.shafts.needed("H", 2)).any():
             return K
@@ -125,7 +125,7 @@ class StateSpaceBuilder:
         return K - np.einsum("...plk,...p->...kl", self.shafts.needed("H", 2), torque)
 
     def _currents(self) -> np.ndarray:
-        """Currents (..., K, X) by states; of plain sources of torque none."""
+        """Return currents (..., K, X) in terms of the states; zero for torque sources."""
         train, M = self.train, self.M
         out = np.zeros((*self.batch, len(self.motors), len(self.states)))
         if train is None:
@@ -139,13 +139,13 @@ class StateSpaceBuilder:
         return out
 
     def _speed(self) -> np.ndarray:
-        """Speeds of the shafts (..., K, X) by states."""
+        """Return speeds of the shafts (..., K, X) in terms of the states."""
         out = np.zeros((*self.batch, len(self.motors), len(self.states)))
         out[..., : self.M], out[..., self.M : 2 * self.M] = self.drift, self.N
         return out
 
     def _current_rates(self) -> np.ndarray:
-        """Rates of the currents that are states (2-251)."""
+        """Return rates of the currents that are states (2-251)."""
         assert self.train is not None  # for the type checker
         train, slow = self.train, self.slow
         rates = -train.speed_constant[slow, None] * self._speed()[..., slow, :]
@@ -155,7 +155,7 @@ class StateSpaceBuilder:
     def _inputs(
         self, names: tuple[str, ...], inverse: np.ndarray
     ) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """Labels, B (..., X, U), and what inputs give at once to the currents (..., K, U)."""
+        """Return labels, B (..., X, U), and the feedthrough of inputs to currents (..., K, U)."""
         M, X, coordinates = self.M, len(self.states), self.lin.coordinates
         labels: list[str] = []
         columns, feeds = [], []
@@ -184,7 +184,7 @@ class StateSpaceBuilder:
             feeds.append(feed)
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
-            raise InputError(f"Expected inputs with different names, got twice {', '.join(twice)}.")
+            raise InputError(f"`inputs` must have different names, got twice {', '.join(twice)}.")
         empty = [np.zeros((*self.batch, X, 0))], [np.zeros((*self.batch, len(self.motors), 0))]
         return (
             labels,
@@ -193,7 +193,7 @@ class StateSpaceBuilder:
         )
 
     def _voltage(self, k: int, one: np.ndarray, feed: np.ndarray, inverse: np.ndarray) -> None:
-        """The column of a motor: its voltage, or the torque of a plain source."""
+        """Fill the column of a motor: its voltage, or its torque for a torque source."""
         assert self.train is not None  # for the type checker: there are motors
         train, M = self.train, self.M
         if self.slow[k]:
@@ -271,8 +271,8 @@ class StateSpace:
         )
         if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
             raise InputError(
-                f"Expected the states to begin with the coordinates ({', '.join(self.coordinates)}) and "
-                f"their rates, got {', '.join(self.states)}."
+                f"`states` must begin with the coordinates ({', '.join(self.coordinates)}) and their rates, "
+                f"got {', '.join(self.states)}."
             )
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
@@ -285,20 +285,20 @@ class StateSpace:
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Eigenvalues (..., X) of A; NaN of members without a model."""
+        """Eigenvalues (..., X) of A, NaN for unsolved members."""
         known = np.isfinite(self.A).all(axis=(-1, -2))
         safe = np.where(known[..., None, None], self.A, 0.0)
         return np.where(known[..., None], np.linalg.eigvals(safe).astype(complex), np.nan)
 
     def discretize(self, dt: float, method: str = "zoh") -> StateSpace:
-        """The discrete model of a time step.
+        """Return the discrete-time model for a time step.
 
         Parameters
         ----------
         dt : float
             Time step.
         method : {"zoh", "foh", "impulse", "euler", "backward_diff", "bilinear"}
-            As in `scipy.signal.cont2discrete`; "zoh" is exact for inputs that are held over a step.
+            Method of `scipy.signal.cont2discrete`; "zoh" is exact for piecewise constant inputs.
 
         Returns
         -------
@@ -307,7 +307,7 @@ class StateSpace:
         Raises
         ------
         InputError
-            For a step that is not positive, another method, or a model that is discrete.
+            If the step is not positive, the method is unknown, or the model is discrete.
 
         Examples
         --------
@@ -319,7 +319,7 @@ class StateSpace:
         """
         from scipy.signal import cont2discrete
 
-        self._continuous("discretize()")
+        self._require_continuous("discretize()")
         h, method = positive("dt", dt), choice("method", method, METHODS)
         A, B, C, D = (np.empty(T.shape) for T in self._matrices)
         for index in np.ndindex(self.batch):
@@ -347,23 +347,24 @@ class StateSpace:
         return tuple(np.broadcast_to(T, batch + T.shape[-2:]) for T in (self.A, self.B, self.C, self.D))
 
     def _like(self, A: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray, **other: Any) -> StateSpace:
-        """Other matrices with the same names."""
+        """Return a model with other matrices and the same names."""
         named = {"states": self.states, "coordinates": self.coordinates, "qd": self.qd, "qdd": self.qdd}
         return StateSpace(A, B, C, D, inputs=self.inputs, outputs=self.outputs, **{**named, **other})
 
-    def _continuous(self, question: str) -> None:
+    def _require_continuous(self, method: str) -> None:
+        """Raise an error for a discrete model."""
         if self.dt is not None:
             raise InputError(
-                f"{question} is asked of a continuous model; this one has the time step {self.dt:g}. Ask "
+                f"{method} requires a continuous model, got one with the time step {self.dt:g}. Call it "
                 "before discretize()."
             )
 
     def transfer(self, coefficients: Coefficients) -> StateSpace:
-        """The same model with other coordinates for its states, such as those of an end effector (3-52).
+        """Return the model with states in other coordinates, such as those of an end effector (3-52).
 
         With G, H, D of the new coordinates u with respect to the old q (3-49 to 3-51), δu = G δq and
-        δu̇ = G δq̇ + (∂u̇/∂q) δq. Where u has rates of nothing, d(δu)/dt = δu̇ + F̂₁₁ δu, for ω rows
-        F̂₁₁ = diag(0, [ω]×), which the source leaves out.
+        δu̇ = G δq̇ + (∂u̇/∂q) δq. For quasi-velocities, d(δu)/dt = δu̇ + F̂₁₁ δu, for ω rows
+        F̂₁₁ = diag(0, [ω]×), which the source omits.
 
         Parameters
         ----------
@@ -373,15 +374,15 @@ class StateSpace:
         Returns
         -------
         StateSpace
-            Inputs and outputs stay.
+            Model with the same inputs and outputs.
 
         Raises
         ------
         InputError
-            For columns that are not the coordinates, another number of rows, an order below 3, or a discrete
-            model.
+            If the columns are not the coordinates, the number of rows differs, the order is below 3, or the
+            model is discrete.
         SingularError
-            Where the new coordinates can not drive the mechanism.
+            If the new coordinates cannot drive the mechanism.
 
         Examples
         --------
@@ -392,12 +393,12 @@ class StateSpace:
         >>> s.states
         ('tip.x', 'tip.y', 'tip.x.rate', 'tip.y.rate')
         """
-        self._continuous("transfer()")
+        self._require_continuous("transfer()")
         new = expect("coefficients", coefficients)
         if set(new.columns) != set(self.coordinates):
             raise InputError(
-                f"Expected coefficients with respect to {', '.join(self.coordinates)}, got those with "
-                f"respect to {', '.join(new.columns)}.",
+                f"`coefficients` must be with respect to {', '.join(self.coordinates)}, got "
+                f"{', '.join(new.columns)}.",
                 columns=new.columns,
             )
         new = new.columns_of(self.coordinates)
@@ -407,8 +408,9 @@ class StateSpace:
         G = new.G
         K = new.inverse().G
         rate = np.einsum("...pln,...n->...pl", H, v)  # ∂u̇/∂q
-        turn = np.einsum("...pmn,...m->...pn", H, v)  # Ġ
-        bend = np.einsum("...pln,...n->...pl", H, self.qdd) + np.einsum("...plmn,...m,...n->...pl", D, v, v)
+        dG = np.einsum("...pmn,...m->...pn", H, v)  # Ġ
+        acceleration = np.einsum("...pln,...n->...pl", H, self.qdd)
+        acceleration = acceleration + np.einsum("...plmn,...m,...n->...pl", D, v, v)
         batch = broadcast_batches(space=A.shape[:-2], coefficients=new.batch, motion=rate.shape[:-2])
         X = len(self.states)
         back = np.zeros((*batch, X, X), np.result_type(A, G))
@@ -416,11 +418,11 @@ class StateSpace:
         back[..., M : 2 * M, :M] = -K @ rate @ K
         back[..., 2 * M :, 2 * M :] = np.eye(X - 2 * M)
         made = np.zeros((*batch, X, X), back.dtype)
-        made[..., :M, :M] = turn + G @ A[..., :M, :M]
+        made[..., :M, :M] = dG + G @ A[..., :M, :M]
         made[..., :M, M : 2 * M] = G
         made[..., M : 2 * M, :] = G @ A[..., M : 2 * M, :]
-        made[..., M : 2 * M, :M] += bend
-        made[..., M : 2 * M, M : 2 * M] += rate + turn
+        made[..., M : 2 * M, :M] += acceleration
+        made[..., M : 2 * M, M : 2 * M] += rate + dG
         made[..., 2 * M :, :] = A[..., 2 * M :, :]
         inputs = np.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
         inputs[..., :M, :], inputs[..., M : 2 * M, :] = G @ B[..., :M, :], G @ B[..., M : 2 * M, :]
@@ -436,7 +438,7 @@ class StateSpace:
         )
 
     def to_scipy(self) -> Any:
-        """The model as a `scipy.signal.StateSpace`, for one posture.
+        """Convert the model of one configuration to a `scipy.signal.StateSpace`.
 
         Examples
         --------
@@ -447,33 +449,34 @@ class StateSpace:
         """
         from scipy.signal import StateSpace as Linear
 
-        self._single("to_scipy()")
+        self._require_single("to_scipy()")
         four = self.A, self.B, self.C, self.D
         return Linear(*four) if self.dt is None else Linear(*four, dt=self.dt)
 
     def to_control(self) -> Any:
-        """The model as a `control.StateSpace` of python-control, for one posture; dots in names become _.
+        """Convert the model of one configuration to a `control.StateSpace`; dots in names become _.
 
         Raises
         ------
         MissingExtraError
             If python-control is not installed.
         InputError
-            For a batch.
+            If the model is a batch.
         """
-        self._single("to_control()")
-        control = import_optional("control", "control", "to_control() needs python-control")
+        self._require_single("to_control()")
+        control = import_optional("control", "control", "to_control() requires python-control")
         names = {kind: _plain_names(getattr(self, kind)) for kind in ("states", "inputs", "outputs")}
         return control.ss(self.A, self.B, self.C, self.D, 0 if self.dt is None else self.dt, **names)
 
-    def _single(self, question: str) -> None:
+    def _require_single(self, method: str) -> None:
+        """Raise an error for a batch."""
         if self.batch:
             raise InputError(
-                f"{question} hands over one model; this is a batch of shape {self.batch}. Ask one posture."
+                f"{method} requires a single model, got a batch of shape {self.batch}. Use one configuration."
             )
 
     def summary(self) -> Summary:
-        """Labelled tables, to print or to show."""
+        """Return labelled tables."""
         when = "ẋ = A x + B u" if self.dt is None else f"every {self.dt:g} in time, x' = A x + B u"
         sheet = Summary(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
         index, remark = member(self.batch)
@@ -497,7 +500,7 @@ class StateSpace:
 
 
 def _plain_names(names: Iterable[str]) -> list[str]:
-    """Names without dots, all different: to python-control a dot parts a system from its signal."""
+    """Return unique names without dots, which python-control uses between a system and its signal."""
     made: list[str] = []
     for name in names:
         plain = name.replace(".", "_")
@@ -520,12 +523,9 @@ def state_space(
     applied: dict[str, Any] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> StateSpace:
-    """Linear state space of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
-
-    See `Configuration.state_space`.
-    """
+    """Build the linear state space about a motion; see `Configuration.state_space`."""
     model = configuration._model
-    model.require_real("state_space()", "Ask linearize(), whose K, C and I follow it.")
+    model.require_real("state_space()", "Use linearize(), whose K, C and I accept complex steps.")
     count = bool(model.description.motors) if motors is None else flag("motors", motors)
     reduced = flag("reduced", reduced)
     lin = configuration.linearize(qd, qdd, wrt, effort, applied, failures, count)
@@ -534,14 +534,14 @@ def state_space(
         named = shafts.rows if shafts is not None else lin.coordinates
     else:
         named = names_of(inputs, "inputs")
-    plant = StateSpaceBuilder(
+    builder = StateSpaceBuilder(
         lin,
         _load_gains(configuration, named, wrt, failures, lin.batch),
         model.drive_train if count else None,
         shafts,
         reduced,
     )
-    return plant.state_space(named, _output_rows(configuration, outputs, plant, wrt, failures))
+    return builder.state_space(named, _output_rows(configuration, outputs, builder, wrt, failures))
 
 
 def _load_gains(
@@ -551,44 +551,44 @@ def _load_gains(
     failures: Literal["raise", "mask"],
     batch: tuple[int, ...],
 ) -> dict[str, np.ndarray]:
-    """What forces and moments among the inputs give the coordinates, (..., M, 3)."""
+    """Return derivatives of the loads with respect to forces and moments among the inputs, (..., M, 3)."""
     model = configuration._model
-    asked = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
-    if not asked:
+    named = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
+    if not named:
         return {}
     transfer = model.transfer_for(wrt)
 
-    def answer(some: Any) -> np.ndarray:
-        return np.stack([*load_gains(model, transfer, configuration._states[some], asked).values()], axis=1)
+    def evaluate(some: Any) -> np.ndarray:
+        return np.stack([*load_gains(model, transfer, configuration._states[some], named).values()], axis=1)
 
-    good, parts = map_valid_members(configuration.ok, failures, answer)
+    good, parts = map_valid_members(configuration.ok, failures, evaluate)
     full = scatter(parts, good).reshape(*configuration.batch, *parts.shape[1:])
     return {
-        name: np.broadcast_to(full[..., k, :, :], (*batch, *full.shape[-2:])) for k, name in enumerate(asked)
+        name: np.broadcast_to(full[..., k, :, :], (*batch, *full.shape[-2:])) for k, name in enumerate(named)
     }
 
 
 def _output_rows(
     configuration: Configuration,
     outputs: Any,
-    plant: StateSpaceBuilder,
+    builder: StateSpaceBuilder,
     wrt: Any,
     failures: Literal["raise", "mask"],
 ) -> list[tuple[str, np.ndarray]]:
-    """Outputs by name with their rows; those of currents are empty."""
-    lin, X = plant.lin, len(plant.states)
+    """Return outputs by name with their rows, which are empty for currents."""
+    lin, X = builder.lin, len(builder.states)
     if outputs is None:
         return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))
     names = names_of(outputs, "outputs")
-    currents = {f"{m}.current" for m in plant.motors}
-    if plant.train is not None:
-        for k, m in enumerate(plant.motors):
-            if f"{m}.current" in names and not plant.train.electrical[k]:
-                raise InputError(f"'{m}' is a plain source of torque and has no current.", motor=m)
+    currents = {f"{m}.current" for m in builder.motors}
+    if builder.train is not None:
+        for k, m in enumerate(builder.motors):
+            if f"{m}.current" in names and not builder.train.electrical[k]:
+                raise InputError(f"`outputs` must not name the current of the torque source '{m}'.", motor=m)
     moving = [name for name in names if name not in currents]
     rows = {name: name.removesuffix(".rate") for name in moving}
     made: dict[str, list[tuple[str, np.ndarray]]] = {}
     for name, of in rows.items():
         found = configuration.coefficients(of, 2, wrt, failures)
-        made[name] = plant.outputs(found, name != of)
+        made[name] = builder.outputs(found, name != of)
     return [one for name in names for one in made.get(name, [(name, np.zeros(0))])]

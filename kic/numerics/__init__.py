@@ -1,1 +1,1 @@
-"""numerics."""
+"""Numerical tools without mechanics: arrays, rotations, linear algebra, polynomials and programs."""

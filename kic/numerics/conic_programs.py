@@ -1,7 +1,7 @@
-"""Cone programs: the least cost under equalities, inequalities and second-order cones.
+"""Cone programs: minimum cost under equalities, inequalities and second-order cones.
 
-Without second-order cones and squares in the cost a program is linear, and SciPy's HiGHS solves it; for all
-others Clarabel is needed. An answer's equalities are exact to rounding, and no margin of it is negative.
+A program without second-order cones and quadratic cost is linear and solved by HiGHS of SciPy. All others
+require Clarabel. Solutions fulfil the equalities to rounding and have no negative margin.
 """
 
 from __future__ import annotations
@@ -14,29 +14,33 @@ import numpy as np
 from kic.errors import SingularError
 from kic.numerics.optional import import_optional
 
-# a margin no larger than this, in a program of numbers of order one, can not be told from none
+# smallest significant margin, in a program of numbers of order one
 MAX_CONE_TIGHTENING = 1e-7
-# margins that are computed are at least this, beside the largest number, so that rounding can not undo them
-FLOOR = 1e-14
-# equalities hold to this, or can not hold
+# smallest margin of a solution, relative to its largest number, which rounding cannot make negative
+MARGIN_RTOL = 1e-14
+# largest residual of consistent equalities, in a program of numbers of order one
 EQUALITY_TOL = 1e-9
-# asked of the solver, one after the other until it can
-TOLERANCES = 1e-12, 1e-10, 1e-8
+# tolerances of the solver, tried in this order
+SOLVER_TOLERANCES = 1e-12, 1e-10, 1e-8
 
 
 @dataclass(frozen=True)
 class Program:
-    """Least ``cost·x + x·square·x / 2`` with ``E x = e``, where each block of ``s = h − A x`` is in its cone.
+    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone.
 
     Attributes
     ----------
     cost : (N,)
+        Linear cost.
     E, e : (Q, N), (Q,)
-        Equalities with orthonormal rows: see `independent`.
+        Equalities with orthonormal rows; see `independent_rows`.
     A, h : (R, N), (R,)
+        Inequalities, block by block.
     sizes : tuple of int
-        Rows of each block: one, not negative, or more, the first no smaller than the norm of the others.
+        Rows of each block. A single row is not negative; of several, the first is at least the norm of the
+        others.
     square : (N, N), optional
+        Quadratic cost.
     """
 
     cost: np.ndarray
@@ -53,22 +57,22 @@ class Program:
         return np.array([sum(self.sizes[:k]) for k in range(len(self.sizes))], dtype=np.intp)
 
     def margins(self, x: np.ndarray) -> np.ndarray:
-        """How far inside its cone each block is: its first row less the norm of the others."""
-        return inside(self.h - self.A @ x, self.sizes)
+        """Return the margin of each block: its first row less the norm of the others."""
+        return cone_margins(self.h - self.A @ x, self.sizes)
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """The nearest x whose equalities hold."""
+        """Return the nearest x that fulfils the equalities."""
         return x - self.E.T @ (self.E @ x - self.e)
 
 
-def inside(s: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Margins of blocks in their cones."""
+def cone_margins(s: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """Return the margins of blocks in their cones."""
     blocks = np.split(s, np.cumsum(sizes)[:-1]) if sizes else []
     return np.array([b[0] - (np.linalg.norm(b[1:]) if len(b) > 1 else 0.0) for b in blocks])
 
 
-def independent(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What of `e` no E x can be, and the rows T so that T E is orthonormal and T E x = T e says the rest."""
+def independent_rows(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the component of `e` outside range(E), and T such that T E has orthonormal rows."""
     if not E.size:
         return e, np.zeros((0, len(e)))
     U, sigma, _ = np.linalg.svd(E, full_matrices=False)
@@ -78,16 +82,16 @@ def independent(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Answer x of a program that has one, with the multipliers y of its equalities and z of its blocks.
+    """Solve a program; return x with the multipliers y of its equalities and z of its blocks.
 
     They fulfil cost + square·x + Eᵀy + Aᵀz = 0, with z in the cones.
 
     Raises
     ------
     SingularError
-        Where the solver finds no answer.
-    KicError
-        Where Clarabel is needed and not installed.
+        If the solver does not converge.
+    MissingExtraError
+        If Clarabel is required and not installed.
     """
     # a cone of two rows is two inequalities
     sizes = np.array(program.sizes, dtype=np.intp)
@@ -97,27 +101,29 @@ def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     flat = np.repeat(np.where(sizes == 2, 1, sizes), np.where(sizes == 2, 2, 1))
     lines = replace(program, A=turn @ program.A, h=turn @ program.h, sizes=tuple(flat.tolist()))
     simple = program.square is None and flat.max(initial=1) == 1
-    x, y, z = _linear(lines) if simple else _conic(lines)
+    x, y, z = _solve_linear(lines) if simple else _solve_conic(lines)
     return x, y, turn.T @ z
 
 
-def _linear(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By HiGHS."""
+def _solve_linear(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Solve a linear program by HiGHS."""
     from scipy.optimize import linprog
 
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     equal = (p.E, p.e) if len(p.e) else (None, None)
     found = linprog(p.cost, p.A, p.h, *equal, (None, None), options=options)
     if found.status != 0:
-        raise SingularError(f"The linear program found no answer: {found.message}", status=found.status)
+        raise SingularError(f"The linear program has no solution: {found.message}", status=found.status)
     return found.x, -found.eqlin.marginals if len(p.e) else np.zeros(0), -found.ineqlin.marginals
 
 
-def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By Clarabel."""
+def _solve_conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Solve a cone program by Clarabel."""
     from scipy.sparse import csc_array
 
-    clarabel = solver()
+    clarabel = import_optional(
+        "clarabel", "solver", "Friction cones in space and least squares require the solver Clarabel"
+    )
     cones: list[Any] = [clarabel.ZeroConeT(len(p.e))] if len(p.e) else []
     cones += [clarabel.NonnegativeConeT(1) if n == 1 else clarabel.SecondOrderConeT(n) for n in p.sizes]
     settings = clarabel.DefaultSettings()
@@ -125,36 +131,30 @@ def _conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     size = len(p.cost)
     square = csc_array((size, size)) if p.square is None else csc_array(np.triu(p.square))
     rows, right = csc_array(np.concatenate([p.E, p.A])), np.concatenate([p.e, p.h])
-    for tolerance in TOLERANCES:
+    for tolerance in SOLVER_TOLERANCES:
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
         found = clarabel.DefaultSolver(square, p.cost, rows, right, cones, settings).solve()
         if found.status == clarabel.SolverStatus.Solved:
             break
     else:
-        raise SingularError(f"The cone program found no answer: {found.status}.", status=str(found.status))
+        raise SingularError(f"The cone program has no solution: {found.status}.", status=str(found.status))
     y, z = np.split(np.array(found.z), [len(p.e)])
     return np.array(found.x), y, z
 
 
-def solver() -> Any:
-    """Clarabel, or what to install."""
-    return import_optional(
-        "clarabel", "solver", "Friction cones in space and least squares need the solver Clarabel"
-    )
-
-
 @dataclass(frozen=True)
-class Centre:
-    """The point that is deepest inside all cones.
+class DeepestPoint:
+    """The point deepest inside all cones.
 
     Attributes
     ----------
     x : (N,)
+        The point.
     margin : float
-        The smallest margin there, at most 1; negative where no point is in all cones.
+        Its smallest margin, at most 1; negative if no point is inside all cones.
     y, z : (Q,), (R,)
-        Multipliers. Where the margin is negative they prove that no point is: Eᵀy + Aᵀz = 0, z in the cones,
-        and y·e + z·h is the margin.
+        Multipliers. For a negative margin they prove infeasibility: Eᵀy + Aᵀz = 0, z in the cones, and
+        y·e + z·h is the margin.
     """
 
     x: np.ndarray
@@ -163,10 +163,10 @@ class Centre:
     z: np.ndarray
 
 
-def centre(p: Program, among: np.ndarray | None = None, bound: float | None = None) -> Centre:
-    """Point deepest in the cones `among` (all by default), and not outside the others.
+def deepest_point(p: Program, among: np.ndarray | None = None, bound: float | None = None) -> DeepestPoint:
+    """Find the point deepest in the cones `among` (all by default) and not outside the others.
 
-    `bound` is the largest sum of the first rows.
+    `bound` limits the sum of the first rows of all blocks.
     """
     first = np.zeros(len(p.h))
     first[p.starts if among is None else p.starts[among]] = 1.0
@@ -180,22 +180,20 @@ def centre(p: Program, among: np.ndarray | None = None, bound: float | None = No
     cost = np.append(np.zeros(len(p.cost)), -1.0)
     x, y, z = solve(Program(cost, E, p.e, A, h, sizes))
     at = p.exact(x[:-1])
-    margins = p.margins(at)
-    return Centre(
-        at, min(1.0, float(margins[slice(None) if among is None else among].min(initial=1.0))), y, z
-    )
+    margins = p.margins(at)[slice(None) if among is None else among]
+    return DeepestPoint(at, min(1.0, float(margins.min(initial=1.0))), y, z)
 
 
-def best(p: Program) -> np.ndarray:
-    """Answer (N,) of a program with a point inside all cones, none of whose margins is negative.
+def solve_feasible(p: Program) -> np.ndarray:
+    """Solve a program with a point inside all cones; return x (N,) without negative margins.
 
-    The solver's answer is made exact in the equalities. Where rounding leaves a margin negative, or too small
-    to be sure, the program is asked for a little more margin, `BRINK` at most, until all are.
+    The solution is projected onto the equalities. If rounding leaves a margin negative or too small, the
+    program is solved again with tighter cones, by at most `MAX_CONE_TIGHTENING`.
 
     Raises
     ------
     SingularError
-        Where no such answer is found.
+        If no such solution is found.
     """
     first = np.zeros(len(p.h))
     first[p.starts] = 1.0
@@ -203,13 +201,13 @@ def best(p: Program) -> np.ndarray:
     while True:
         x = p.exact(solve(replace(p, h=p.h - more * first))[0])
         worst = float(p.margins(x).min(initial=np.inf))
-        floor = FLOOR * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
+        floor = MARGIN_RTOL * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
         if worst >= floor:
             return x
         if more == MAX_CONE_TIGHTENING:
             break
         more = min(MAX_CONE_TIGHTENING, 4 * more + 4 * (floor - worst))
     raise SingularError(
-        f"The solver's answer leaves its limits by {-worst:.1e} of the load, which is more than rounding.",
+        f"The solution violates a limit by {-worst:.1e} of the load, more than rounding. Change the units.",
         margin=worst,
     )

@@ -1,7 +1,7 @@
-"""Small convex programs for one posture: efforts T = start + N z within bounds, z being free.
+"""Small convex programs for efforts T = start + N z within bounds, with free z.
 
-Rows of N that vanish are efforts that nothing can change. What a program tells is only which bounds are met;
-the equations that these make are then solved to full accuracy.
+Zero rows of N are efforts that cannot change. The solvers only identify the active bounds; the resulting
+equations are then solved to full accuracy.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ import numpy as np
 
 from kic.errors import SingularError
 
-# beside the largest multiplier, one that is none; beside the longest, a row without direction
-_NO_MULTIPLIER, _NO_ROW = 1e-9, 1e-12
-# of the active set, for each condition
-_ROUNDS = 50
-# as shares of the efforts that add up: by what a bound may be missed and counts as met
-_SLACK = 1e-12
-# as a share of the bounds: what they leave that is this narrow may be an edge
-_EDGE = 1e-9
+# smallest multiplier of an active bound, relative to the largest
+_MULTIPLIER_RTOL = 1e-9
+# smallest norm of a row, relative to the largest
+_ROW_RTOL = 1e-12
+# iterations of the active-set solver for each condition
+_ITERATIONS_PER_ROW = 50
+# violation of a bound, relative to the terms of an effort, that counts as active
+_BOUND_RTOL = 1e-12
+# width of a feasible set, relative to the bounds, that may be a face
+_WIDTH_RTOL = 1e-9
 
 
 def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
-    """Efforts within bounds with the least |z|: least distance programming of Lawson and Hanson.
+    """Find efforts within bounds with the least |z|, by least distance programming of Lawson and Hanson.
 
     Parameters
     ----------
@@ -36,12 +38,12 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
     Returns
     -------
     (A,) or None
-        None where the bounds leave nothing.
+        None if no efforts lie within the bounds.
 
     Raises
     ------
     SingularError
-        Where they leave something, but the program gives up.
+        If the problem is feasible, but the program does not converge.
 
     Examples
     --------
@@ -61,33 +63,33 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
     found = _within(start, N, z, lower, upper)
     if found is not None or not N.shape[1]:
         return found
-    # perhaps the bounds leave so little that some of them are met in any case: then these are equations
+    # the feasible set may be a face, where some bounds are always active: treat these as equations
     wide, tight = _widening(start, N, lower, upper)
-    if wide > _EDGE or not tight.any():
+    if wide > _WIDTH_RTOL or not tight.any():
         return None
-    if wide < -_EDGE:
+    if wide < -_WIDTH_RTOL:
         raise SingularError(
-            f"The bounds leave {-wide:.1e} of themselves, but the least of the efforts in them was not "
-            "found: conditions on them are nearly dependent. Scale the weights, or change the limits.",
+            f"The program for efforts within bounds of relative width {-wide:.1e} did not converge: its "
+            "conditions are nearly dependent. Scale the weights, or change the limits.",
             room=-wide,
         )
     rows, met = np.tile(N, (2, 1))[tight], np.concatenate([upper - start, lower - start])[tight]
-    z, Z = np.linalg.lstsq(rows, met, rcond=_NO_ROW)[0], _null(rows)
+    z, Z = np.linalg.lstsq(rows, met, rcond=_ROW_RTOL)[0], _null(rows)
     if Z.shape[1] == len(Z):
         return None
     left = N @ Z
-    stands = np.linalg.norm(left, axis=1) <= _NO_ROW * np.linalg.norm(N, axis=1)
+    stands = np.linalg.norm(left, axis=1) <= _ROW_RTOL * np.linalg.norm(N, axis=1)
     return nearest(start + N @ z, np.where(stands[:, None], 0.0, left), lower, upper)
 
 
 def _least_distance(C: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """The shortest z with C z ≥ d, or one without if there is none."""
+    """Return the shortest z with C z ≥ d, or any z if there is none."""
     from scipy.optimize import nnls
 
     E = np.concatenate([C.T, d[None]])
     try:
-        u, _ = nnls(E, np.append(np.zeros(C.shape[1]), 1.0), maxiter=_ROUNDS * len(d))
-    except RuntimeError:  # it goes in circles, where conditions leave next to nothing
+        u, _ = nnls(E, np.append(np.zeros(C.shape[1]), 1.0), maxiter=_ITERATIONS_PER_ROW * len(d))
+    except RuntimeError:  # cycling, for an almost empty feasible set
         return np.zeros(C.shape[1])
     return np.linalg.lstsq(C[u > 0], d[u > 0], rcond=None)[0]
 
@@ -95,9 +97,9 @@ def _least_distance(C: np.ndarray, d: np.ndarray) -> np.ndarray:
 def _within(
     start: np.ndarray, N: np.ndarray, z: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray | None:
-    """Efforts for some z, on the bounds that they miss by round-off; None where they exceed one by more."""
+    """Return the efforts for z, moved to bounds that they violate by rounding; None if not within bounds."""
     T = start + N @ z
-    allowed = _SLACK * (np.abs(start) + np.linalg.norm(N, axis=1) * np.linalg.norm(z))
+    allowed = _BOUND_RTOL * (np.abs(start) + np.linalg.norm(N, axis=1) * np.linalg.norm(z))
     for bound in (lower, upper):
         known = np.where(np.isfinite(bound), bound, 0.0)
         near = np.isfinite(bound) & (np.abs(T - known) <= allowed)
@@ -108,11 +110,11 @@ def _within(
 def least_largest(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray | None:
-    """Efforts whose largest share of their bounds is least; among those the next largest, and so on.
+    """Find efforts that minimize the largest share of their bounds, then the next largest, and so on.
 
-    The share of an effort is T/upper or T/lower, whichever has its sign. This, the strict Chebyshev
-    approximation of Rice, is unique: a linear program tells the least largest share and, by its multipliers,
-    efforts that have it in every solution; these stand, and the same is asked of the others.
+    The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict Chebyshev
+    approximation of Rice, which is unique. A linear program gives the largest share and, by its multipliers,
+    the efforts that have it in every solution. These are fixed, and the process repeats for the others.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ def least_largest(
     Returns
     -------
     (A,) or None
-        None where the bounds leave nothing.
+        None if no efforts lie within the bounds.
 
     Examples
     --------
@@ -134,7 +136,7 @@ def least_largest(
     array([2., 1.])
     """
     size = np.maximum(np.abs(lower), np.abs(upper))
-    # rows a z + c ≤ t: shares; a z + c ≤ 0: bounds that no share stands for
+    # rows a z + c ≤ t for shares, a z + c ≤ 0 for bounds of the other sign
     rows, constants, shared = [], [], []
     for bound, sign in ((upper, 1.0), (lower, -1.0)):
         as_share = bound * sign > 0
@@ -147,7 +149,7 @@ def least_largest(
     unit = max(float(np.abs(c).max(initial=0.0)), 1e-300)
     longest = np.linalg.norm(a, axis=1)
     while Z.shape[1]:
-        free = np.linalg.norm(a @ Z, axis=1) > _NO_ROW * longest
+        free = np.linalg.norm(a @ Z, axis=1) > _ROW_RTOL * longest
         if not (free & share).any():
             break
         A_ub = np.concatenate([a[free] @ Z, -share[free, None].astype(float)], axis=1)
@@ -156,32 +158,32 @@ def least_largest(
         if program.status != 0:
             return None
         weight = np.abs(program.ineqlin.marginals)
-        tight = weight > _NO_MULTIPLIER * weight.max()
-        step = np.linalg.lstsq(A_ub[tight], b_ub[tight], rcond=_NO_ROW)[0]
+        tight = weight > _MULTIPLIER_RTOL * weight.max()
+        step = np.linalg.lstsq(A_ub[tight], b_ub[tight], rcond=_ROW_RTOL)[0]
         z = z + Z @ step[:-1]
         Z = Z @ _null(A_ub[tight, :-1])
     return _within(start, N, z, lower, upper)
 
 
 def _null(a: np.ndarray) -> np.ndarray:
-    """Orthonormal basis (n, k) of what rows (m, n) give zero."""
+    """Return an orthonormal basis (n, k) of the null space of rows (m, n)."""
     from scipy.linalg import null_space
 
-    return null_space(a, rcond=_NO_ROW)
+    return null_space(a, rcond=_ROW_RTOL)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How much of a demand bounds allow.
+    """Largest feasible share of a demand.
 
     Attributes
     ----------
     scale : float or None
         Largest share of the demand, 1 at most; None where they allow no share of it.
     widen : float
-        Where they allow none: how much wider the bounds would have to be, as a share of their size.
+        If they allow none, the relative amount by which the bounds would have to be wider.
     binding : tuple of int
-        Efforts whose bounds are what stops it.
+        Efforts with active bounds.
     """
 
     scale: float | None
@@ -190,7 +192,7 @@ class Reach:
 
 
 def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Reach:
-    """How much of a demand bounds allow, by linear programs over z and a scale or a widening.
+    """Compute the largest share of a demand within bounds, or the widening of bounds that makes it feasible.
 
     Parameters
     ----------
@@ -211,7 +213,7 @@ def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
     share = _program(np.column_stack([rows, T / unit]), bound, -1.0, (0.0, unit))
     if share.status == 0:
         weight = np.abs(share.ineqlin.marginals)
-        strong = given[weight > _NO_MULTIPLIER * weight.max(initial=0.0)] % len(start)
+        strong = given[weight > _MULTIPLIER_RTOL * weight.max(initial=0.0)] % len(start)
         return Reach(float(share.x[-1]) / unit, 0.0, tuple(sorted(set(strong.tolist()))))
     wide, tight = _widening(start, N, lower, upper)
     stops = tight.reshape(2, -1).any(axis=0)
@@ -221,7 +223,7 @@ def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 def _bounded(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Conditions rows z + T ≤ bound as shares of the bounds, and which of all, upper ones first, they are."""
+    """Return conditions rows z + T ≤ bound, relative to the bounds, and their indices, upper ones first."""
     magnitude = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper)))
     size = np.tile(np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0), 2)
     bound = np.concatenate([upper, -lower])
@@ -234,20 +236,20 @@ def _bounded(
 def _widening(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Least share by which bounds must be wider, below 0 if they may be narrower; which (2A,) say so."""
+    """Return the least relative widening of the bounds, below 0 if feasible, and the active bounds (2A,)."""
     rows, T, bound, given = _bounded(start, N, lower, upper)
     unit = max(1.0, float(np.abs(bound - T).max(initial=0.0)))
     least = _program(np.column_stack([rows, -np.ones(len(T))]), (bound - T) / unit, 1.0, (-1.0, None))
     weight = np.abs(least.ineqlin.marginals)
     tight = np.zeros(2 * len(start), dtype=bool)
-    tight[given[weight > _NO_MULTIPLIER * weight.max(initial=0.0)]] = True
+    tight[given[weight > _MULTIPLIER_RTOL * weight.max(initial=0.0)]] = True
     return float(least.x[-1]) * unit, tight
 
 
 def _program(
     rows: np.ndarray, bound: np.ndarray, cost: float, last: tuple[float | None, float | None]
 ) -> Any:
-    """Least cost · x_n of rows x ≤ bound, where only x_n is bounded by itself."""
+    """Minimize cost · x_n for rows x ≤ bound, with bounds on x_n only."""
     from scipy.optimize import linprog
 
     n = rows.shape[1]

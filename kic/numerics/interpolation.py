@@ -1,4 +1,4 @@
-"""Hermite interpolation of motions in time, from values, rates and accelerations, with what it errs."""
+"""Hermite interpolation of motions in time from values, rates and accelerations, with error estimates."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from math import perm
 
 import numpy as np
 
-# intervals that are longer or shorter than their neighbours by more than this are no help to one another
-EVEN = 8.0
+# largest ratio of the lengths of neighbouring intervals that are used together
+LENGTH_RATIO_MAX = 8.0
 
 
 class HermiteInterpolant:
-    """A motion between moments.
+    """Piecewise polynomial interpolant of a motion.
 
-    In every interval it is of fifth degree, from the two moments beside. Where that errs more than two of
-    eighth degree differ, one with the moment before, one with the moment after, it is the mean of these.
+    In every interval it is of fifth degree, from the data at both ends. Two polynomials of eighth degree add
+    the data before or after the interval. Their mean is used if they differ by less than the error estimate.
 
     Parameters
     ----------
     t : (T,)
-        Moments, two at least.
+        Times, two at least.
     x, v, a : (T, S)
         Values, rates and accelerations.
 
@@ -27,7 +27,7 @@ class HermiteInterpolant:
     --------
     >>> t = np.linspace(0, 3, 7)
     >>> x = np.sin(t)[:, None]
-    >>> value, error = Course(t, x, np.cos(t)[:, None], -x).at(np.array([1.2]), np.array([2]))
+    >>> value, error = HermiteInterpolant(t, x, np.cos(t)[:, None], -x).at(np.array([1.2]), np.array([2]))
     >>> bool(abs(value - np.sin(1.2)).item() < 1e-9), bool(error.item() < 1e-8)
     (True, True)
     """
@@ -38,13 +38,13 @@ class HermiteInterpolant:
         self._error = self._quintic_error()
 
     def at(self, when: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values (n, S) at times (n,) in intervals k (n,), and the most that they err there, estimated."""
+        """Return values (n, S) at times (n,) in intervals k (n,), with estimates of their errors."""
         share = (when - self.t[k]) / self.h[k]
         found, error = _value(self._quintic[k], share), self._error[k]
         some = np.flatnonzero(self._even[k])
         if some.size:
             one, other = (self._polynomials(k[some], side) for side in ((-1, 0, 1), (0, 1, 2)))
-            # they err to opposite sides, the most in the middle
+            # their errors have opposite signs and are largest in the middle
             apart = np.abs(_value(one - other, np.full(some.size, 0.5)))
             closer = apart < error[some]
             found[some] = np.where(closer, _value((one + other) / 2, share[some]), found[some])
@@ -53,19 +53,19 @@ class HermiteInterpolant:
 
     @property
     def _alike(self) -> np.ndarray:
-        """Moments (T - 2,) with intervals of about the same length on both sides."""
+        """Mask of inner times (T - 2,) with intervals of about the same length on both sides."""
         longer = self.h[1:] / self.h[:-1]
-        return (longer < EVEN) & (longer > 1 / EVEN)
+        return (longer < LENGTH_RATIO_MAX) & (longer > 1 / LENGTH_RATIO_MAX)
 
     @property
     def _even(self) -> np.ndarray:
-        """Intervals (T - 1,) that have neighbours of about their own length on both sides."""
+        """Mask of intervals (T - 1,) with neighbours of about the same length on both sides."""
         even = np.zeros(len(self.h), dtype=bool)
         even[1:-1] = self._alike[1:] & self._alike[:-1]
         return even
 
     def _polynomials(self, k: np.ndarray, side: tuple[int, ...]) -> np.ndarray:
-        """Coefficients (n, 3 p, S), in shares of the intervals k, through p moments beside."""
+        """Return coefficients (n, 3 p, S), in relative time of intervals k, through p neighbouring times."""
         at = k[:, None] + np.array(side)
         h = self.h[k][:, None]
         share = (self.t[at] - self.t[k][:, None]) / h
@@ -78,11 +78,11 @@ class HermiteInterpolant:
         return np.linalg.solve(np.concatenate(rows, axis=1), np.concatenate(right, axis=1))
 
     def _quintic_error(self) -> np.ndarray:
-        """What fifth degree errs in the middle of each interval (T - 1, S), estimated.
+        """Estimate the error of the fifth degree in the middle of each interval (T - 1, S).
 
-        With the sixth derivative f it errs by f h⁶/46080 there, and in its third derivative by f h³/120 at
-        both ends, of opposite signs: this jumps by f (h₁³ + h₂³)/120 from one interval to the next. An
-        interval without a neighbour like it is taken to be as rough as its own third derivative changes.
+        With the sixth derivative f the error is f h⁶/46080 there. The error of the third derivative is f
+        h³/120 at both ends, with opposite signs, and jumps by f (h₁³ + h₂³)/120 between intervals. For an
+        interval without a similar neighbour, the change of its own third derivative is the estimate.
         """
         h, c = self.h[:, None], self._quintic
         begin = 6 * c[:, 3]
@@ -96,5 +96,5 @@ class HermiteInterpolant:
 
 
 def _value(c: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Values (n, S) of polynomials (n, d, S) at places (n,)."""
+    """Return values (n, S) of polynomials (n, d, S) at points (n,)."""
     return np.einsum("nds,nd->ns", c, share[:, None] ** np.arange(c.shape[1]))

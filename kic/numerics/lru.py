@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# more than the sets of names that a program alternates between; entries are of the size of a
-# mechanism's own tables, so that a full cache of a large mechanism stays within some tens of megabytes
-SIZE = 128
+# largest number of entries: more than the sets of names that a program alternates between; a full cache of a
+# large mechanism takes some tens of megabytes
+CACHE_SIZE_MAX = 128
 
 
 class LRU(Generic[K, V]):
@@ -30,7 +30,7 @@ class LRU(Generic[K, V]):
     None 2
     """
 
-    def __init__(self, size: int = SIZE) -> None:
+    def __init__(self, size: int = CACHE_SIZE_MAX) -> None:
         self._size = size
         self._values: OrderedDict[K, V] = OrderedDict()
 

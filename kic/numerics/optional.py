@@ -1,4 +1,4 @@
-"""Packages that kic can do without: what is missing is named with the line that installs it."""
+"""Imports of optional packages, with the command that installs a missing one in the error."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from kic.errors import InputError, MissingExtraError, short_repr
 
 
 def import_optional(module: str, extra: str, purpose: str) -> Any:
-    """A module of an extra.
+    """Import a module of an optional package.
 
     Parameters
     ----------
     module : str
-        Its import name, such as ``"matplotlib.figure"``.
+        Import name, such as ``"matplotlib.figure"``.
     extra : str
         The extra of kic that brings it.
     purpose : str
-        What needs it, the start of a sentence, such as "Drawings need Matplotlib".
+        Start of the error message, such as "Drawings require Matplotlib".
 
     Returns
     -------
     module
-        Imported.
+        The imported module.
 
     Raises
     ------
     MissingExtraError
-        If it is not installed.
+        If the package is not installed.
     InputError
-        If the environment keeps Matplotlib from being imported.
+        If the environment prevents the import of Matplotlib.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != module.split(".")[0]:
-            raise  # the package is there and broken: hiding that would help nobody
+            raise  # an installed package with a broken import
         raise MissingExtraError(f"{purpose}: pip install 'kic[{extra}]'.", extra=extra) from None
     except ValueError as error:
         backend = os.environ.get("MPLBACKEND")

@@ -1,4 +1,4 @@
-"""Where quadratics of one variable v ≥ 0 are all at least 0, in closed form."""
+"""Piecewise polynomials, and sets where quadratics are not negative."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from math import comb, factorial, perm
 
 import numpy as np
 
-# leading coefficients that add less than this share to a polynomial only spoil its roots
-_NEGLIGIBLE = 1e-14
+# leading coefficients below this share of the largest are zero; they would spoil the roots
+_COEFFICIENT_RTOL = 1e-14
 _ORDERS = np.arange(4)[:, None]
 
 
@@ -20,9 +20,9 @@ class Piecewise:
     Attributes
     ----------
     knots : (K + 1,)
-        Where pieces meet, increasing; two equal ones are a single instant.
+        Increasing ends of the pieces; two equal knots are a single instant.
     coefficients : (K, N + 1, M)
-        Of powers of u, which runs from 0 to 1 on each piece.
+        Coefficients of powers of u, which runs from 0 to 1 on each piece.
     """
 
     knots: np.ndarray
@@ -34,12 +34,12 @@ class Piecewise:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Lengths (K,) of the pieces; 1 for that of a single instant, on which nothing changes."""
+        """Lengths (K,) of the pieces; 1 for a single instant."""
         h = np.diff(self.knots)
         return np.where(h > 0, h, 1.0)
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
-        """Values and three derivatives (..., 4, M) at t (...), real or complex; at a knot those after it."""
+        """Return values and three derivatives (..., 4, M) at real or complex t (...), at knots from the right."""
         piece = np.minimum(
             np.searchsorted(self.knots[1:-1], t.real, side="right"), len(self.coefficients) - 1
         )
@@ -53,13 +53,13 @@ class Piecewise:
         return basis @ self.coefficients[piece]
 
     def limits(self, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives (K, M) of an order at the start and at the end of each piece, from inside it."""
+        """Return derivatives (K, M) of an order at both ends of each piece, as limits from inside."""
         c = derivative(self.coefficients, order)
         h = self.lengths[:, None] ** order
         return c[:, 0] / h, c.sum(axis=1) / h
 
     def extremes(self, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Least and largest value (M,) that a derivative of an order takes anywhere, by roots of the next."""
+        """Return the least and largest value (M,) of a derivative of an order, by roots of the next one."""
         c = derivative(self.coefficients, order)
         pieces, height, width = c.shape
         flat = np.swapaxes(c, 1, 2).reshape(-1, height)
@@ -69,7 +69,7 @@ class Piecewise:
         return values.min(axis=(0, 2)), values.max(axis=(0, 2))
 
     def refined(self, knots: np.ndarray) -> Piecewise:
-        """The same on the pieces between knots (L + 1,), among which its own must be."""
+        """Return the polynomials on pieces between knots (L + 1,), which must include the present ones."""
         piece = np.searchsorted(self.knots, (knots[:-1] + knots[1:]) / 2, side="right") - 1
         h = self.lengths[piece]
         u = ((knots[:-1] - self.knots[piece]) / h)[:, None]
@@ -81,7 +81,7 @@ class Piecewise:
         return Piecewise(knots, np.stack(parts, axis=1))
 
     def reversed(self) -> Piecewise:
-        """The same, run backwards from its end, which comes first."""
+        """Return the polynomials reversed in time."""
         height = self.coefficients.shape[1]
         # (1 − u)ⁿ in powers of u
         flip = np.array([[comb(n, k) * (-1.0) ** k for n in range(height)] for k in range(height)])
@@ -89,18 +89,18 @@ class Piecewise:
         return Piecewise(knots, np.einsum("kn,pnm->pkm", flip, self.coefficients[::-1]))
 
     def scaled(self, factor: float) -> Piecewise:
-        """The same, taking so many times as long."""
+        """Return the polynomials with their duration multiplied by a factor."""
         return Piecewise(self.knots * factor, self.coefficients)
 
     def clocked(self, knots: np.ndarray, share: np.ndarray) -> Piecewise:
-        """The same pieces run through at other instants, on each by a polynomial that leads from 0 to 1.
+        """Compose the pieces with polynomials of a new variable that lead from 0 to 1 on each piece.
 
         Parameters
         ----------
         knots : (K + 1,)
-            Instants at which the pieces are to meet.
+            New ends of the pieces.
         share : (K, L + 1)
-            Of each piece, the u reached as a polynomial of the new one.
+            Coefficients of u as a polynomial of the new variable, for each piece.
         """
         c = self.coefficients
         made = c[:, -1:]
@@ -111,7 +111,7 @@ class Piecewise:
 
 
 def joined(parts: list[Piecewise]) -> Piecewise:
-    """One after the other; those of a single instant are passed over, unless there is nothing else."""
+    """Concatenate piecewise polynomials; those of a single instant are omitted unless there are no others."""
     lasting = [p for p in parts if p.knots[-1] > p.knots[0]] or parts[:1]
     height = max(p.coefficients.shape[1] for p in lasting)
     knots, coefficients = [lasting[0].knots[:1]], []
@@ -122,30 +122,30 @@ def joined(parts: list[Piecewise]) -> Piecewise:
 
 
 def hermite(knots: np.ndarray, derivatives: np.ndarray) -> Piecewise:
-    """Polynomials of degree 2n − 1 with n given derivatives (n, K + 1, M), values first, at every knot."""
+    """Return polynomials of degree 2n − 1 from n derivatives (n, K + 1, M), values first, at every knot."""
     n = len(derivatives)
     h = np.diff(knots)[:, None]
     scaled = [derivatives[k] for k in range(n)]
     first = np.stack([scaled[k][:-1] * h**k / factorial(k) for k in range(n)], axis=1)
     last = np.stack([scaled[k][1:] * h**k for k in range(n)], axis=1)
-    # what the upper half of the coefficients must add at u = 1, derivative by derivative
+    # contribution of the upper half of the coefficients at u = 1, derivative by derivative
     falling, _ = _falling(n, 2 * n)
     left = last - np.einsum("kp,bpm->bkm", falling[:, :n], first)
-    # whole numbers but for a factorial: without the rounding of a solver
+    # exact: the inverse has integer entries up to a factorial
     inverse = np.round(np.linalg.inv(falling[:, n:]) * factorial(n)) / factorial(n)
     return Piecewise(knots, np.concatenate([first, inverse @ left], axis=1))
 
 
 @lru_cache
 def _falling(count: int, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of powers: that of order k of uⁿ is factor[k, n] times the power place[k, n]."""
+    """Return factors and powers: the derivative of order k of uⁿ is factor[k, n] times u to power[k, n]."""
     k, n = np.arange(count)[:, None], np.arange(height)
     factor = np.array([[perm(b, a) for b in range(height)] for a in range(count)], dtype=float)
     return factor, np.maximum(n - k, 0)
 
 
 def derivative(c: np.ndarray, order: int) -> np.ndarray:
-    """Coefficients (K, N + 1 − order, M) of a derivative with respect to u; one 0 where nothing is left."""
+    """Return coefficients (K, N + 1 − order, M) of a derivative by u; a single 0 if it vanishes."""
     for _ in range(order):
         if c.shape[1] == 1:
             return np.zeros_like(c)
@@ -154,7 +154,7 @@ def derivative(c: np.ndarray, order: int) -> np.ndarray:
 
 
 def horner(c: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Polynomials c (..., N + 1, M) at u (..., 1)."""
+    """Evaluate polynomials c (..., N + 1, M) at u (..., 1)."""
     value = c[..., -1, :] + 0 * u
     for n in range(c.shape[-2] - 2, -1, -1):
         value = value * u + c[..., n, :]
@@ -162,7 +162,7 @@ def horner(c: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Products of polynomials (K, N + 1, M) and (K, L + 1, M)."""
+    """Return products of polynomials (K, N + 1, M) and (K, L + 1, M)."""
     made = np.zeros((len(a), a.shape[1] + b.shape[1] - 1, a.shape[2]))
     for n in range(b.shape[1]):
         made[:, n : n + a.shape[1]] += a * b[:, n : n + 1]
@@ -170,16 +170,16 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def stationary(c: np.ndarray) -> np.ndarray:
-    """Places (B, N − 1) between 0 and 1 where polynomials (B, N + 1) may have extremes, filled up by zeros.
+    """Return points (B, N − 1) in [0, 1] where polynomials (B, N + 1) may have extremes, padded by zeros.
 
-    Real parts of all roots of the derivative: a double root that rounding makes a complex pair is not lost,
-    and a place too many does no harm to an extreme.
+    They are the real parts of all roots of the derivative. This keeps double roots that rounding makes a
+    complex pair, and additional points do not change an extreme.
     """
     slope = derivative(c[:, :, None], 1)[:, :, 0]
     width = slope.shape[1] - 1
     found = np.zeros((len(c), max(width, 0)))
     size = np.abs(slope).max(axis=1, initial=0.0, keepdims=True)
-    there = np.abs(slope) > _NEGLIGIBLE * size
+    there = np.abs(slope) > _COEFFICIENT_RTOL * size
     degree = np.where(there.any(axis=1), slope.shape[1] - 1 - np.argmax(there[:, ::-1], axis=1), 0)
     for d in range(1, width + 1):  # companion matrices of one size at a time
         of = np.flatnonzero(degree == d)
@@ -192,7 +192,7 @@ def stationary(c: np.ndarray) -> np.ndarray:
 
 
 def allowed(c0: np.ndarray, c1: np.ndarray, c2: np.ndarray) -> np.ndarray:
-    """Closed intervals (n, 2) of v ≥ 0, in order, on which c0 + c1 v + c2 v² ≥ 0 for all of (N,)."""
+    """Return closed, ordered intervals (n, 2) of v ≥ 0 where c0 + c1 v + c2 v² ≥ 0 for all of (N,)."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         disc = c1 * c1 - 4 * c0 * c2
         q = -(c1 + np.copysign(np.sqrt(np.maximum(disc, 0.0)), c1)) / 2
@@ -215,7 +215,7 @@ def allowed(c0: np.ndarray, c1: np.ndarray, c2: np.ndarray) -> np.ndarray:
     end = np.concatenate([b[where] for where, _, b in negative])
     start, end = start[end > 0], end[end > 0]
     order = np.argsort(start, kind="stable")
-    # what is left between open intervals that are forbidden
+    # complement of the forbidden open intervals
     left = np.maximum.accumulate(np.concatenate([[0.0], end[order]]))
     right = np.concatenate([start[order], [np.inf]])
     there = (right >= left) & (left < np.inf)
@@ -223,7 +223,7 @@ def allowed(c0: np.ndarray, c1: np.ndarray, c2: np.ndarray) -> np.ndarray:
 
 
 def united(parts: list[np.ndarray]) -> np.ndarray:
-    """The union of closed intervals (n, 2), in order."""
+    """Return the union of closed intervals (n, 2), in order."""
     every = np.concatenate([np.zeros((0, 2)), *parts])
     every = every[np.argsort(every[:, 0], kind="stable")]
     if not len(every):

@@ -1,4 +1,4 @@
-"""A bar on stderr, for what takes long."""
+"""Progress bar on stderr."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import time
 
 from kic.numerics.arguments import flag
 
-# seconds after which a person wants to know how far it is, and between two looks
-PATIENCE, AGAIN = 1.0, 0.1
+# delay before the bar appears, and between updates (s)
+SHOW_AFTER_S, REFRESH_S = 1.0, 0.1
 
 
 class Bar:
-    """A bar on stderr.
+    """Progress bar on stderr.
 
     Parameters
     ----------
     wanted : bool or None
-        Whether it is shown; None: at a terminal, once it takes long.
+        True to show the bar; None to show it at a terminal after a delay.
     """
 
     def __init__(self, wanted: bool | None) -> None:
         seen = sys.stderr is not None and sys.stderr.isatty()
         self._wanted = seen if wanted is None else flag("progress", wanted)
-        self._patience = PATIENCE if wanted is None else 0.0
+        self._delay = SHOW_AFTER_S if wanted is None else 0.0
         self._since = self._last = time.monotonic()
         self._shown = False
 
     def show(self, share: float) -> None:
-        """Draw the bar, now and then."""
+        """Draw the bar, at most every `REFRESH_S` seconds."""
         now = time.monotonic()
-        if not self._wanted or now - self._since < self._patience or now - self._last < AGAIN:
+        if not self._wanted or now - self._since < self._delay or now - self._last < REFRESH_S:
             return
         self._last, self._shown = now, True
         left = (now - self._since) * (1 - share) / max(share, 1e-9)
@@ -39,7 +39,7 @@ class Bar:
         sys.stderr.flush()
 
     def close(self) -> None:
-        """End its line."""
+        """Write the end of the line."""
         if self._shown:
             sys.stderr.write("\n")
             self._shown = False

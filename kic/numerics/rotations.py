@@ -1,4 +1,4 @@
-"""Rotations of ball joints: rotation vectors for people, unit quaternions (w, x, y, z) in the state."""
+"""Rotations: rotation vectors in the interface, unit quaternions (w, x, y, z) in the state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kic.errors import InputError
 
 
 def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
-    """Unit quaternion (..., 4) of a rotation vector (..., 3); analytic, so that complex steps pass."""
+    """Return the unit quaternion (..., 4) of a rotation vector (..., 3); complex steps pass."""
     if r.dtype == object:
         return _symbolic_quaternion(r)
     with np.errstate(over="ignore"):
@@ -18,7 +18,7 @@ def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
     small = np.abs(square) < 1e-4
     if r.dtype.kind == "c":
         angle = np.sqrt(np.where(small, 1.0, square))
-    else:  # no length is too large
+    else:  # hypot does not overflow
         angle = np.where(small, 1.0, np.hypot(np.hypot(r[..., 0], r[..., 1]), r[..., 2]))
     square = np.where(small, square, 0.0)
     # sin(a/2)/a and cos(a/2), by their series where the angle is small
@@ -28,16 +28,18 @@ def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
 
 
 def _symbolic_quaternion(r: np.ndarray) -> np.ndarray:
-    """Only the drawn orientation is known to every scalar."""
+    """Return the unit quaternion of the zero rotation, the only one that symbols can represent."""
     if any(x != 0 for x in r.flat):
-        raise InputError("The turns of ball and free joints can not be symbols; leave them as drawn (zero).")
+        raise InputError(
+            "Rotations of ball and free joints must be zero in a symbolic state, got others. Use numbers."
+        )
     q = np.zeros((*r.shape[:-1], 4), dtype=object)
     q[..., 0] = 1
     return q
 
 
 def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
-    """Rotation vector (..., 3) of a unit quaternion (..., 4), of length at most π; analytic too."""
+    """Return the rotation vector (..., 3), of length at most π, of a unit quaternion; complex steps pass."""
     if q.dtype == object:
         return q[..., 1:] * 2
     q = np.where(q[..., :1].real < 0, -q, q)
@@ -45,7 +47,7 @@ def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
     small = np.abs(square) < 1e-4
     size = np.sqrt(np.where(small, 1.0, square))
     w = q[..., 0]
-    if q.dtype.kind == "c":  # there is no arctan2; from the smaller to the larger of the two
+    if q.dtype.kind == "c":  # arctan2 is not defined: use the smaller over the larger
         flat = np.abs(size) <= np.abs(w)
         ratio = np.where(flat, size, w) / np.where(flat, w, size)
         half = np.where(flat, np.arctan(ratio), np.pi / 2 - np.arctan(ratio))
@@ -58,9 +60,9 @@ def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
 
 
 def vector_from_matrix(R: np.ndarray) -> np.ndarray:
-    """Rotation vector (..., 3) of a rotation matrix (..., 3, 3), of length at most π."""
+    """Return the rotation vector (..., 3), of length at most π, of a rotation matrix (..., 3, 3)."""
     xx, yy, zz = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
-    # the quaternion is the leading eigenvector of this matrix, whatever the angle (Bar-Itzhack 2000)
+    # the quaternion is the leading eigenvector of this matrix, for any angle (Bar-Itzhack 2000)
     K = np.empty((*R.shape[:-2], 4, 4))
     K[..., 1:, 1:] = R + np.swapaxes(R, -1, -2) - (xx + yy + zz)[..., None, None] * np.eye(3)
     K[..., 0, 0] = xx + yy + zz
@@ -70,17 +72,17 @@ def vector_from_matrix(R: np.ndarray) -> np.ndarray:
 
 
 def as_rotation_vector(name: str, value: Any) -> Any:
-    """A rotation vector from what a user gives for a ball joint: three numbers or a SciPy `Rotation`."""
+    """Return the rotation vector of a SciPy `Rotation`; three numbers pass."""
     if hasattr(value, "as_rotvec"):
         return value.as_rotvec()
     return value
 
 
 def as_pose_vector(at: Any, value: Any) -> Any:
-    """Six numbers from what a user gives for a free joint at a place of the drawing.
+    """Return the six coordinates of a free joint at a point `at` of the reference configuration.
 
-    Either x y z of that place with a rotation vector, or a SciPy `RigidTransform`: the displacement of the
-    second body relative to the first from the drawing, as `Configuration.pose` has it.
+    A SciPy `RigidTransform` is the displacement of the second body relative to the first from the reference
+    configuration, as in `Configuration.pose`. Six numbers, x y z and a rotation vector, pass.
     """
     if hasattr(value, "rotation") and hasattr(value, "translation"):
         moved = displaced(value, np.asarray(at)) - np.asarray(at)
@@ -89,13 +91,13 @@ def as_pose_vector(at: Any, value: Any) -> Any:
 
 
 def displaced(pose: Any, point: np.ndarray) -> np.ndarray:
-    """Where a `RigidTransform` brings a point (3,); complex steps pass."""
+    """Return a point (3,) displaced by a `RigidTransform`; complex steps pass."""
     place: np.ndarray = pose.apply(point.real)
     return place + 1j * pose.rotation.apply(point.imag) if point.dtype.kind == "c" else place
 
 
 def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Product (..., 4) of quaternions: the turn q, then the turn p."""
+    """Return the product (..., 4) of quaternions: rotation q, then rotation p."""
     w, v = p[..., :1], p[..., 1:]
     x, u = q[..., :1], q[..., 1:]
     scalar = w * x - np.einsum("...i,...i->...", v, u)[..., None]
@@ -103,7 +105,7 @@ def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def rotated(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Vectors (..., 3) turned by unit quaternions (..., 4)."""
+    """Rotate vectors (..., 3) by unit quaternions (..., 4)."""
     w, u = q[..., :1], q[..., 1:]
     across = np.cross(u, v)
     return v + 2 * (w * across + np.cross(u, across))

@@ -58,7 +58,8 @@ class Ellipsoid:
     axes : (..., P, P)
         Directions of the principal axes: orthonormal columns, the largest entry of each positive.
     semi_axes : (..., P)
-        Lengths of the semi-axes, the longest first. For "inertia" they are 1/√mass: the longest is the lightest.
+        Lengths of the semi-axes, the longest first. For "inertia" they are 1/√mass: the longest is the
+        lightest.
     center : (..., P)
         Center: the acceleration of the task without effort for "acceleration", else 0.
     matrix : (..., P, P)
@@ -122,8 +123,8 @@ class Ellipsoid:
     def isotropy(self) -> np.ndarray:
         """Ratio of the shortest to the longest semi-axis, (...): 1 for a ball, 0 for a singular task.
 
-        For "velocity" it is the conditioning index. Its mean over a workspace is the global conditioning index
-        of Gosselin and Angeles (1991).
+        For "velocity" it is the conditioning index. Its mean over a workspace is the global conditioning
+        index of Gosselin and Angeles (1991).
         """
         s = self._singular
         return s[..., -1] / np.where(s[..., 0] == 0, 1.0, s[..., 0])
@@ -315,8 +316,8 @@ class Ellipsoid:
         if rank < len(self.task) and np.isfinite(self.center[index]).all():
             shape = "unbounded" if self.kind == "force" else "flat"
             sheet.say(
-                f"\nThe task is singular: it moves in {rank} of {len(self.task)} directions. The ellipsoid is "
-                f"{shape}."
+                f"\nThe task is singular: it moves in {rank} of {len(self.task)} directions. The ellipsoid "
+                f"is {shape}."
             )
         return sheet
 
@@ -379,8 +380,8 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     P = G.shape[-2]
     if G.shape[-1] < P:
         raise InputError(
-            f"`G` must have at most as many rows as coordinates, got shape {G.shape}, whose manipulability is "
-            "0 everywhere. Name fewer rows."
+            f"`G` must have at most as many rows as coordinates, got shape {G.shape}, whose manipulability "
+            "is 0 everywhere. Name fewer rows."
         )
     known = np.isfinite(G).all(axis=(-1, -2))
     safe = np.where(known[..., None, None], G, 0.0)

@@ -275,8 +275,8 @@ class OperationalSpace:
 class OperationalSpaceEvaluator:
     """Operational-space dynamics for hot loops; made by `Mechanism.prepare_operational_space`.
 
-    Call it with a state (..., S) as in `Configuration.state`. Pass earlier results of the same batch as ``out=``
-    to refill their arrays. It is safe to call from several threads.
+    Call it with a state (..., S) as in `Configuration.state`. Pass earlier results of the same batch as
+    ``out=`` to refill their arrays. It is safe to call from several threads.
 
     Examples
     --------

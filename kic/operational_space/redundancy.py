@@ -15,10 +15,10 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Table, kernel, over_batch
-from kic.kinematics.scaling import EPS
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
+from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import check_inertia, task_tables
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import (
@@ -161,7 +161,8 @@ class RedundancyResolution:
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
         >>> d = r.dynamics()
-        >>> d.I.shape, bool(abs(d.inverse_dynamics([0.1, 0.0, 0.0], [0.0, 0.2, 0.0]) - r.effort).max() < 1e-12)
+        >>> effort = d.inverse_dynamics([0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
+        >>> d.I.shape, bool(abs(effort - r.effort).max() < 1e-12)
         ((7, 3), True)
         """
         if self._dynamics is None:
@@ -210,8 +211,8 @@ _REQUEST, _ROWS, _DYNAMICS, _MOTION = 1, 2, 3, 5
 class RedundancyEvaluator:
     """Redundancy resolution for hot loops; made by `Mechanism.prepare_resolve`.
 
-    Call it with a state (..., S) as in `Configuration.state` and the motion of the task. Pass earlier results of
-    the same batch as ``out=`` to refill their arrays. It is safe to call from several threads.
+    Call it with a state (..., S) as in `Configuration.state` and the motion of the task. Pass earlier results
+    of the same batch as ``out=`` to refill their arrays. It is safe to call from several threads.
 
     Attributes
     ----------
@@ -618,8 +619,8 @@ class _ResolutionProblem:
         c, h = self.c, _TIME_STEP
         if c._states.dtype.kind == "c" or qd.dtype.kind == "c":
             raise InputError(
-                "A `secondary` callable is differentiated by a complex step, but the configuration is complex "
-                "already. Give (z, ż)."
+                "A `secondary` callable is differentiated by a complex step, but the configuration is "
+                "complex already. Give (z, ż)."
             )
         moved = integrate(c._model.tree, c._states.astype(complex), 1j * h * tree_rates(c, qd, self.wrt))
         return c._beside(c.batch, moved), h
@@ -632,8 +633,8 @@ class _ResolutionProblem:
         assert qdd is not None  # for the type checker: `uddd` requires `udd`
         if table.dtype.kind == "c":
             raise InputError(
-                "Jerks are a complex step of accelerations, but the configuration is complex already. Use real "
-                "numbers."
+                "Jerks are a complex step of accelerations, but the configuration is complex already. Use "
+                "real numbers."
             )
         c, h = self._ahead(qd)
         ahead = {"udd": given["udd"] + 1j * h * given["uddd"]}

@@ -18,10 +18,11 @@ from kic.dynamics.friction import SMALL, contact_force_check, remarks
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
 from kic.kernels.layout import KIND, PRISMATIC
+from kic.numerics.linalg import null_space
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import crossings
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.input_selection import null_space, ranking
+from kic.transfer.input_selection import ranking
 from kic.transfer.rank import RANK_SHARE
 
 # shares of a step at which contacts are checked

@@ -34,11 +34,11 @@ from kic.kernels.layout import KIND, PRISMATIC, STATE
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
+from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import Motoring
-from kic.transfer.input_selection import null_space
 
 # energies that are integrated with the motion: work of efforts, work of loads, dissipation in dampers
 N_ENERGIES = 3

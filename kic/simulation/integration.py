@@ -25,13 +25,14 @@ from kic.configuration import Configuration
 from kic.errors import ConfigurationError, SimulationError, SingularError
 from kic.kernels.layout import KIND, PRISMATIC
 from kic.mechanism import Mechanism
+from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import Events, crossings
 from kic.simulation.motion import NONE, Motion
 from kic.simulation.result import Simulation
-from kic.transfer.input_selection import GOOD, min_singular_value, null_space, ranking
+from kic.transfer.input_selection import GOOD, ranking
 
 
 class SampleRecorder:

@@ -19,6 +19,7 @@ from kic.kinematics.closure_rows import facing_items
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import distance, integrate
+from kic.numerics.linalg import condition_number
 from kic.transfer.constraint_system import moving
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
@@ -187,7 +188,7 @@ class Closure:
 
     def condition(self, states: np.ndarray) -> np.ndarray:
         """Condition (B,) of all rows: how well the inputs fix the postures."""
-        return condition(self.rows(states)[1])
+        return condition_number(self.rows(states)[1])
 
     def check(self, states: np.ndarray) -> np.ndarray:
         """Condition (B,) of states (B, S) from anywhere, all of which must be closed and regular.
@@ -228,7 +229,7 @@ class Closure:
                 joint=joint,
                 residual=left,
             )
-        worst[known] = condition(G)
+        worst[known] = condition_number(G)
         t.check_regular(G, worst[known], known, len(worst))
         return worst
 
@@ -359,14 +360,3 @@ class Closure:
             else ""
             for k, row in zip(worst, values, strict=True)
         ]
-
-
-def condition(G: np.ndarray) -> np.ndarray:
-    """Condition (B,) of first orders (B, P, M); infinite where rows are missing or have no direction."""
-    if not G.shape[2]:
-        return np.ones(len(G))
-    worst = np.full(len(G), np.inf)
-    if G.shape[1] >= G.shape[2]:
-        fine = np.isfinite(G).all(axis=(1, 2))
-        worst[fine] = np.linalg.cond(G[fine])
-    return worst

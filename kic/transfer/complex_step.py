@@ -16,7 +16,7 @@ from kic.errors import InputError, SingularError
 from kic.kernels.layout import DRAWN, KIND, LINEAR_TERM, PRISMATIC, STATE, TURN0
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import integrate
-from kic.transfer.closure import condition
+from kic.numerics.linalg import condition_number
 from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL, TransferQuery, TransferResult, closure_rows
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 
@@ -61,7 +61,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         states, goal = states.astype(complex), np.zeros((len(states), len(self.scale)), complex)
         goal[:, : self.first] = target
         values, G = self._scaled(states)
-        worst, members = condition(G.real), np.arange(len(states))
+        worst, members = condition_number(G.real), np.arange(len(states))
         self.check_regular(G, worst, members, len(states))
         Q, R = np.linalg.qr(G.real)
         moved = np.zeros((len(states), self.tree.size))
@@ -115,7 +115,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         members = np.flatnonzero(np.isfinite(states).all(axis=1))
         states, first, size, count = states[members], self.first, self.tree.size, len(members)
         values, G = self._scaled(states)
-        worst = condition(G.real)
+        worst = condition_number(G.real)
         moved = np.abs(states.imag / self._state_scale).max(axis=1, initial=0.0)
         self._judge(values[:, first:].imag, self._floor + moved, worst, 0, members)
         query = self._conditions(order)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.kinematics.state import difference, distance, integrate
+from kic.numerics.linalg import condition_number
 from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_matrix
-from kic.transfer.closure import Closure, condition
+from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import WORST_CONDITION
 
 # inputs drive a posture if the condition of all rows there is below this
@@ -127,8 +128,8 @@ def _lead_far(
     t, goal = closure.transfer, closure.goal(target)
     states, share, step = states.copy(), share.copy(), 1 - share
     values, G = closure.rows(states)
-    worst = condition(G)
-    regular = condition(closure.rows(start)[1]) < REGULAR
+    worst = condition_number(G)
+    regular = condition_number(closure.rows(start)[1]) < REGULAR
     # compiled steps may have come nearer to a dead centre than leaps may start
     going = regular & ((worst < REGULAR) | (share > 0))
     fresh = np.ones(len(start), dtype=bool)
@@ -146,7 +147,7 @@ def _lead_far(
         within = np.maximum(SAFE / worst[k], ARRIVING)
         found, residual = closure.newton(predicted, leap.aim(part), FAR * within)
         v, g = closure.rows(found)
-        worse = condition(g)
+        worse = condition_number(g)
         good = residual <= closure.limit
         good[good] = [not why for why in closure.flipped(found[good])]
         dead = (part == 1) & (worse > SINGULAR)
@@ -313,7 +314,7 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
     loops = np.linalg.svd(here[0, t.first :], compute_uv=False)[:rank]
     if rank and loops[-1] * DEAD_CENTRE_FACTOR < loops[0]:
         return "there several motions of its loops meet"
-    worst = condition(here)[0]
+    worst = condition_number(here)[0]
     if worst > DEAD_CENTRE_FACTOR:
         return f"a dead centre, where its inputs drive it no further (condition {worst:.0e})"
     return "no step leads on from there"
@@ -325,7 +326,7 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     if not np.isfinite(G).all():
         return "it starts where a distance among its inputs is zero and has no direction"
     return (
-        f"its inputs depend on one another where it starts (condition {condition(G[None])[0]:.0e}, at most "
+        f"its inputs depend on one another where it starts (condition {condition_number(G[None])[0]:.0e}, at most "
         f"{REGULAR:.0e} can be followed), and lead nowhere from there: while they stand still, "
         f"{closure.transfer.unconstrained_coordinates(G)} can move. {closure.transfer.undriven_freedom()}".rstrip(
             ". "

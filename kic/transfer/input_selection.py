@@ -17,6 +17,7 @@ import numpy as np
 
 from kic.kernels.layout import KIND, PRISMATIC
 from kic.kinematics.tree import Tree
+from kic.numerics.linalg import min_singular_value, null_space
 
 # a set of coordinates is good if the least that it moves is more than this share
 GOOD = 1e-3
@@ -39,26 +40,6 @@ def unconstrained_coordinates(tree: Tree, scaled: np.ndarray, share: float) -> s
     free = np.linalg.norm(V[-slack:], axis=0)
     most = [n for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
     return ", ".join(tree.columns[n] for n in most)
-
-
-def null_space(closing: np.ndarray, freedoms: int) -> np.ndarray:
-    """Orthonormal first-order motions (..., M, f) that closure rows (..., R, M) leave, or hold least."""
-    size = closing.shape[-1]
-    if not closing.shape[-2]:
-        return np.broadcast_to(np.eye(size), (*closing.shape[:-2], size, size))
-    V = np.linalg.svd(closing, full_matrices=closing.shape[-2] < size)[2]
-    return np.swapaxes(V[..., size - freedoms :, :], -1, -2)
-
-
-def min_singular_value(rows: np.ndarray, of: int | None = None) -> np.ndarray:
-    """The least (...) that rows (..., P, f) move while the mechanism moves by one.
-
-    It is the smallest singular value, of a rank P or f, or of the largest so many that are asked for.
-    """
-    of = min(rows.shape[-2:]) if of is None else of
-    if not of:
-        return np.ones(rows.shape[:-2])
-    return np.linalg.svd(rows, compute_uv=False)[..., of - 1]
 
 
 @dataclass(frozen=True)
