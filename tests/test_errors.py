@@ -437,27 +437,25 @@ def test_names_of_rows() -> None:
     inputs = [
         ([], "Expected at least one name in `of`, got none."),
         (["tip", 5], "Expected names in `of`, got 5."),
-        ("ground", "'ground' does not move; ask about a point, a body or a joint."),
-        ("tip.angle", "'tip' is no body; only bodies of planar mechanisms have an `.angle`."),
+        ("ground", "'ground' does not move. Name a point, a body or a joint."),
+        ("tip.angle", "'tip' is not a body; only bodies of planar mechanisms have an `.angle`."),
     ]
     for name, text in inputs:
         refuses(kic.InputError, lambda name=name: c.coefficients(name), None, text)
     loads = mechanism(forces=[kic.Force("f", "tip")], springs=[kic.Spring("s", ("tip", "nail"))])
     for name in ("f", "s"):
-        text = f"'{name}' is a load; it has no motion. Ask about its point or body."
+        text = f"'{name}' is a load without rows. Name its point or body."
         refuses(kic.InputError, lambda name=name: loads.at().coefficients(name), None, text)
     bare = mechanism(bodies=[kic.Body("b")], joints=[joint(axis=(0, 1, 1))])
-    text = (
-        "Body 'b' has no reference point: give it `at` (or `com`), or ask for 'b.wx' … through a point of it."
-    )
+    text = "Body 'b' has no reference point. Give it `at` (or `com`), or request 'b.wx' … or a point of it."
     refuses(kic.InputError, lambda: bare.at().coefficients("b"), None, text)
     assert bare.at().coefficients(["b.wx", "b.wz"]).rows == ("b.wx", "b.wz")
     bolted = mechanism(joints=[kic.Joint("A", "fixed", ("ground", "b"))])
     refuses(
-        kic.InputError, lambda: bolted.at().coefficients("A"), None, "Joint 'A' is fixed; it has no motion."
+        kic.InputError, lambda: bolted.at().coefficients("A"), None, "Joint 'A' is fixed and has no rows."
     )
     arm = kic.load("puma560")
-    text = "'puma560' is not planar, so 'link2' has no `.angle`. Ask for 'link2.wx', 'link2.wy', 'link2.wz'."
+    text = "'puma560' is not planar, so 'link2' has no `.angle`. Request 'link2.wx', 'link2.wy', 'link2.wz'."
     refuses(kic.InputError, lambda: arm.at().value("link2.angle"), None, text)
     rule = "includes angular velocities, which have no value. Ask for a point, or for the pose() of a body."
     text = f"'link2' {rule}"
@@ -562,7 +560,7 @@ def test_forces_of_the_caller() -> None:
     text = "Expected `qd` to have shape (..., 1), got (). Give it in brackets: [2.0]."
     refuses(kic.InputError, lambda: c.dynamics().inverse_dynamics(2.0, 0.0), None, text)
     refuses(kic.InputError, lambda: c.coefficients("tip").velocity(2.0), None, text)
-    text = "Expected `phi` to have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
+    text = "`phi` must have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
     refuses(kic.InputError, lambda: m.at(1.0), None, text)
     # of several freedoms one number is no vector
     text = "Expected `qd` to have shape (..., 2), got ()."

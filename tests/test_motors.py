@@ -242,9 +242,9 @@ def test_motors_of_a_drawing() -> None:
     assert fine.shafts == {"M": ("j0", "j2.2")}
     with_motor = replace(m, motors=[kic.Motor("M", ["A"], [30.0])])
     assert with_motor.parts["M"] is with_motor.motors[0]
-    with pytest.raises(kic.InputError, match="'M' is a motor; ask about its joints: A"):
+    with pytest.raises(kic.InputError, match=r"'M' is a motor without rows\. Name its joints: A"):
         with_motor.at().coefficients("M")
-    with pytest.raises(kic.InputError, match="'M' is a motor and can not be an input"):
+    with pytest.raises(kic.InputError, match="'M' is a motor and cannot be an input"):
         fine.at({"M": 1.0})
     page = str(with_motor)
     assert "motors" in page
