@@ -502,7 +502,7 @@ def test_unknown_masses_and_inertias() -> None:
     m = replace(ARM, bodies=[kic.Body("link1", mass=1, com=(0.5, 0, 0)), kic.Body("link2")])
     text = (
         "Dynamics of 'horn-two-link' needs the inertia of every moving body; missing: link2 (mass), "
-        "link1 (inertia). A body without any is written mass = 0, a point-like one inertia = [0, 0, 0]."
+        "link1 (inertia). Write mass = 0 for a massless body and inertia = [0, 0, 0] for a point mass."
     )
     for ask in (m.at().dynamics, m.at().contributions, lambda: m.prepare(dynamics=True)):
         error = refuses(kic.InertiaError, ask, None, text)
@@ -519,7 +519,7 @@ def test_unknown_masses_and_inertias() -> None:
 def test_a_massless_chain() -> None:
     m = replace(ARM, bodies=[kic.Body("link1", mass=0), kic.Body("link2", mass=0, inertia=(0, 0, 0))])
     text = (
-        "Nothing that moves in 'horn-two-link' has mass; its dynamics would be 0 = T. "
+        "No moving body of 'horn-two-link' has mass, and its dynamics would be 0 = T. "
         "Give bodies `mass`, `com` and `inertia`."
     )
     for ask in (m.at().dynamics, m.at().contributions, lambda: m.prepare("tip", dynamics=True)):

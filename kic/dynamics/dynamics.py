@@ -122,6 +122,8 @@ class Dynamics:
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Compute the efforts of a motion (inverse dynamics), T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
 
+        This is the general form (2-145); the first two terms are the inertial efforts (2-195).
+
         Parameters
         ----------
         qd, qdd : (..., M) array_like
