@@ -282,26 +282,26 @@ GIVEN = {
 }
 WRONG = [
     ({"name": "a.b"}, "name", "A contact's `name` must be text without dots"),
-    ({"type": "rolling"}, "type", "expected `type` to be one of 'point', 'friction', 'soft', 'pinned', got"),
-    ({"bodies": ("a", "a")}, "bodies", "Contact 'c': expected `bodies` to name two different bodies, got"),
-    ({"bodies": ("a",)}, "bodies", "expected `bodies` to name two different bodies"),
-    ({"at": (0, 0)}, "at", "expected `at` to be three finite numbers"),
+    ({"type": "rolling"}, "type", "`type` must be one of 'point', 'friction', 'soft', 'pinned', got"),
+    ({"bodies": ("a", "a")}, "bodies", "Contact 'c': `bodies` must name two different bodies, got"),
+    ({"bodies": ("a",)}, "bodies", "`bodies` must name two different bodies"),
+    ({"at": (0, 0)}, "at", "`at` must be three finite numbers"),
     ({"normal": (0, 0, 0)}, "normal", "Contact 'c': `normal` is zero; give a direction."),
     ({"normal": None}, "normal", "a friction contact needs `normal`, the direction in which 'a' pushes 'b'."),
     ({"friction": None}, "friction", "a friction contact needs `friction`, the coefficient of friction."),
     ({"friction": -0.1}, "friction",
-        "expected `friction` to be larger than 0, got -0.1. A contact without is one of type 'point'."),
-    ({"friction": 0}, "friction", "expected `friction` to be larger than 0, got 0."),
-    ({"friction": np.inf}, "friction", "expected `friction` to be a finite number"),
+        "`friction` must be larger than 0, got -0.1. Without it, use the type 'point'."),
+    ({"friction": 0}, "friction", "`friction` must be larger than 0, got 0."),
+    ({"friction": np.inf}, "friction", "`friction` must be a finite number"),
     ({"torsion": 0.1}, "torsion",
-        "no `torsion`, got 0.1. Leave it out, or make the contact one of type 'soft'."),
+        "no `torsion`, got 0.1. Leave it out, or use the type 'soft'."),
     ({"type": "point"}, "friction",
-        "no `friction`, got 0.5. Leave it out, or make the contact one of type 'friction' or 'soft'."),
+        "no `friction`, got 0.5. Leave it out, or use the type 'friction' or 'soft'."),
     ({"type": "pinned"}, "friction", "a pinned contact has no `friction`"),
     ({"type": "soft"}, "torsion",
         "a soft contact needs `torsion`, the largest moment for each unit of normal force, a length."),
-    ({"type": "soft", "torsion": 0.0}, "torsion", "A contact without is one of type 'friction'."),
-    ({"closed": 1}, "closed", "Contact 'c': expected `closed` to be True or False, got 1."),
+    ({"type": "soft", "torsion": 0.0}, "torsion", "Without it, use the type 'friction'."),
+    ({"closed": 1}, "closed", "Contact 'c': `closed` must be True or False, got 1."),
 ]  # fmt: skip
 
 
@@ -323,7 +323,7 @@ def test_friction_may_carry_a_step() -> None:
 
     found = kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [0.7])
     assert found.tolist() == [[1.0, 1.0, 1.0]]
-    with pytest.raises(kic.ModelError, match="expected `friction` to be larger than 0"):
+    with pytest.raises(kic.ModelError, match="`friction` must be larger than 0"):
         kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [-0.7])
 
 
@@ -366,10 +366,10 @@ def test_files(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "rule"),
     [
-        ("type = 'rolling'", "contacts[0].type", "expected one of 'point', 'friction', 'soft', 'pinned'"),
+        ("type = 'rolling'", "contacts[0].type", "must be one of 'point', 'friction', 'soft', 'pinned'"),
         ("type = 'point'", "contacts[0].normal", "a point contact needs `normal`"),
         ("type = 'pinned'\nfriction = 1.0", "contacts[0].friction", "a pinned contact has no `friction`"),
-        ("type = 'pinned'\nclosed = 0", "contacts[0].closed", "expected true or false, got 0"),
+        ("type = 'pinned'\nclosed = 0", "contacts[0].closed", "must be true or false, got 0"),
         ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, friction"),
     ],
 )  # fmt: skip

@@ -568,27 +568,27 @@ def test_rods_read_zero_when_closed() -> None:
 
 A, B = ("A", "B")
 COUPLINGS = [
-    ({"joints": "AB"}, "joints", r"expected `joints` to be a list of joint names, got 'AB'"),
+    ({"joints": "AB"}, "joints", r"`joints` must be a list of joint names, got 'AB'"),
     ({"joints": ("A",), "ratios": (1,)}, "joints",
         r"two joints or more, got \('A',\)\. A joint that must not move is"),
-    ({"joints": ("A", 5)}, "joints", r"expected `joints` to name two joints or more, got \('A', 5\)"),
+    ({"joints": ("A", 5)}, "joints", r"`joints` must name two joints or more, got \('A', 5\)"),
     ({"joints": ("A", "A")}, "joints", r"`joints` names a joint twice, got \('A', 'A'\)"),
-    ({}, "ratios", r"expected one of ratios, gears, belt, pitch_point, got none"),
+    ({}, "ratios", "exactly one of ratios, gears, belt, pitch_point must be given, got none"),
     ({"ratios": (1, 2), "belt": (1, 2)}, "belt", r"got ratios and belt"),
     ({"joints": ("A", "B", "C"), "gears": (1, 2)}, "joints",
         r"`gears` is about two joints, got 3: A, B, C\. Several terms"),
     ({"ratios": (1, 2, 3)}, "ratios",
-        r"expected `ratios` to be 2 finite numbers other than zero, one for each joint, got"),
+        r"`ratios` must be 2 finite numbers other than zero, one for each joint, got"),
     ({"ratios": (1, 0)}, "ratios", r"other than zero, one for each joint, got \(1, 0\)"),
-    ({"ratios": (1, np.nan)}, "ratios", r"expected `ratios` to be 2 finite numbers"),
-    ({"gears": 5}, "gears", r"expected `gears` to be 2 finite numbers other than zero"),
+    ({"ratios": (1, np.nan)}, "ratios", r"`ratios` must be 2 finite numbers"),
+    ({"gears": 5}, "gears", r"`gears` must be 2 finite numbers other than zero"),
     ({"belt": (1, -2)}, "belt",
         r"radii of pulleys are positive, got \(1, -2\)\. A crossed belt turns its pulleys opposite"),
     ({"gears": (-1, -2)}, "gears", r"two ring gears can not mesh, got \(-1, -2\)"),
     ({"gears": (30, -20)}, "gears", r"a ring gear is larger than the wheel in it, got \(30, -20\)"),
     ({"gears": (-30, 30)}, "gears", r"a ring gear is larger than the wheel in it"),
     ({"pitch_point": (1, 2)}, "pitch_point",
-        r"expected `pitch_point` to be three finite numbers, got \(1, 2\)"),
+        r"`pitch_point` must be three finite numbers, got \(1, 2\)"),
 ]  # fmt: skip
 
 
@@ -710,9 +710,7 @@ def test_rods_that_can_not_be() -> None:
         assert caught.value.key == "distances[0].fixed"
         replace(m, points=twins, distances=[kic.Distance("rod", pair)])
     for wrong in (1, 0.0, "yes", None):
-        with pytest.raises(
-            kic.ModelError, match=r"Distance 'rod': expected `fixed` to be True or False, got "
-        ):
+        with pytest.raises(kic.ModelError, match=r"Distance 'rod': `fixed` must be True or False, got "):
             kic.Distance("rod", ("B", "C"), fixed=wrong)
     for question in (lambda: m.at({"rod": 1.0}), lambda: m.at().dynamics(wrt="rod")):
         with pytest.raises(
@@ -746,15 +744,15 @@ def test_couplings_of_arms_from_dh_rows(tmp_path) -> None:
 
 
 FILES = [
-    ("ratios = 'x'", "couplings[0].ratios", "expected a list of numbers, got 'x'"),
-    ("ratios = [1, true]", "couplings[0].ratios", "expected a list of numbers, got [1, True]"),
-    ("gears = [1]", "couplings[0].gears", "expected two numbers, got [1]"),
-    ("belt = [1, 2, 3]", "couplings[0].belt", "expected two numbers, got [1, 2, 3]"),
-    ("pitch_point = 5", "couplings[0].pitch_point", "expected three numbers, got 5"),
+    ("ratios = 'x'", "couplings[0].ratios", "must be a list of numbers, got 'x'"),
+    ("ratios = [1, true]", "couplings[0].ratios", "must be a list of numbers, got [1, True]"),
+    ("gears = [1]", "couplings[0].gears", "must be two numbers, got [1]"),
+    ("belt = [1, 2, 3]", "couplings[0].belt", "must be two numbers, got [1, 2, 3]"),
+    ("pitch_point = 5", "couplings[0].pitch_point", "must be three numbers, got 5"),
     ("teeth = [1, 2]", "couplings[0].teeth", "Keys here: name, joints, ratios, gears, belt, pitch"),
-    ("", "couplings[0].ratios", "expected one of ratios, gears, belt, pitch_point, got none"),
+    ("", "couplings[0].ratios", "exactly one of ratios, gears, belt, pitch_point must be given, got none"),
     ("gears = [5, 5]\n[[distances]]\nname = 'd'\npoints = ['tip', 'tip']\nfixed = 1", "distances[0].fixed",
-        "expected true or false, got 1"),
+        "must be true or false, got 1"),
 ]  # fmt: skip
 
 

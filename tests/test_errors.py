@@ -175,7 +175,7 @@ def test_vectors_of_parts(value) -> None:
         "gravity",
         f"Mechanism 'm': expected `gravity` {text}",
     )
-    text = "Body 'b': expected `inertia` to be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a 3×3"
+    text = "Body 'b': `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a 3×3"
     refuses(kic.ModelError, lambda: body(inertia=value), "inertia", text)
 
 
@@ -200,30 +200,30 @@ def test_names_of_parts(name) -> None:
 @pytest.mark.parametrize("value", [5, None, ["b"], b"b", True, DEEP], ids=lambda v: short_repr(v)[:20])
 def test_texts_of_parts(value) -> None:
     cases = [
-        (lambda: kic.Point("p", value, (0, 0, 0)), "body", "Point 'p': expected `body` to be text, got "),
-        (lambda: kic.Force("f", value), "point", "Force 'f': expected `point` to be text, got "),
-        (lambda: kic.Moment("t", value), "body", "Moment 't': expected `body` to be text, got "),
+        (lambda: kic.Point("p", value, (0, 0, 0)), "body", "Point 'p': `body` must be text, got "),
+        (lambda: kic.Force("f", value), "point", "Force 'f': `point` must be text, got "),
+        (lambda: kic.Moment("t", value), "body", "Moment 't': `body` must be text, got "),
         (
             lambda: body(inertia_exception=value),
             "inertia_exception",
-            "expected `inertia_exception` to be text, got ",
+            "`inertia_exception` must be text, got ",
         ),
-        (lambda: mechanism(title=value), "title", "Mechanism 'm': expected `title` to be text, got "),
-        (lambda: mechanism(about=value), "about", "expected `about` to be text"),
-        (lambda: mechanism(source=value), "source", "expected `source` to be text"),
-        (lambda: mechanism(drawing=value), "drawing", "expected `drawing` to be text"),
-        (lambda: kic.Units(value), "length", "Units: expected `length` to be text, got "),
-        (lambda: mechanism(units=value), "units", "Mechanism 'm': expected `units` to be Units, got "),
-        (lambda: joint(type=value), "type", "Joint 'A': expected `type` to be one of 'fixed', 'revolute', "),
+        (lambda: mechanism(title=value), "title", "Mechanism 'm': `title` must be text, got "),
+        (lambda: mechanism(about=value), "about", "`about` must be text"),
+        (lambda: mechanism(source=value), "source", "`source` must be text"),
+        (lambda: mechanism(drawing=value), "drawing", "`drawing` must be text"),
+        (lambda: kic.Units(value), "length", "Units: `length` must be text, got "),
+        (lambda: mechanism(units=value), "units", "Mechanism 'm': `units` must be Units, got "),
+        (lambda: joint(type=value), "type", "Joint 'A': `type` must be one of 'fixed', 'revolute', "),
         (
             lambda: kic.Force("f", "p", axes=value),
             "axes",
-            "expected `axes` to be one of 'world', 'body', got ",
+            "`axes` must be one of 'world', 'body', got ",
         ),
         (
             lambda: kic.Moment("t", "b", axes=value),
             "axes",
-            "expected `axes` to be one of 'world', 'body', got ",
+            "`axes` must be one of 'world', 'body', got ",
         ),
     ]
     for make, key, text in cases:
@@ -259,8 +259,8 @@ def test_pairs_of_names(pair) -> None:
 GEOMETRY = [
     ({"axis": (0, 0, 0)}, "axis", "Joint 'A': `axis` is zero; give a direction."),
     ({"axis": (0, 0, 1e-200)}, "axis",
-        "expected `axis` to have an ordinary length (any unit will do), got (0.0, 0.0, 1e-200)"),
-    ({"axis": (1e300, 1e300, 0)}, "axis", "expected `axis` to have an ordinary length"),
+        "`axis` must have an ordinary length (any unit will do), got (0.0, 0.0, 1e-200)"),
+    ({"axis": (1e300, 1e300, 0)}, "axis", "`axis` must have an ordinary length"),
     ({"at": None}, "at", "Joint 'A': a revolute joint needs `at`, three numbers in the drawing."),
     ({"axis": None}, "axis", "a revolute joint needs `axis`"),
     ({"axis2": (1, 0, 0)}, "axis2", "a revolute joint has no `axis2`; leave it out."),
@@ -275,14 +275,14 @@ GEOMETRY = [
         "axes of a planar joint must be perpendicular; their cosine is 0.707."),
     ({"type": "universal", "axis2": (0, 0, -3)}, "axis2", "must be perpendicular; their cosine is -1."),
     ({"type": "screw"}, "type",
-        "expected `type` to be one of 'fixed', 'revolute', 'prismatic', 'cylindrical', 'universal'"),
-    ({"value": (1, 2)}, "value", "expected `value` to have 1 number, one for each freedom, got (1, 2)."),
+        "`type` must be one of 'fixed', 'revolute', 'prismatic', 'cylindrical', 'universal'"),
+    ({"value": (1, 2)}, "value", "`value` must have 1 number, one for each freedom, got (1, 2)."),
     ({"value": np.zeros(0)}, "value",
-        "expected `value` to have 1 number, one for each freedom, got array([]"),
+        "`value` must have 1 number, one for each freedom, got array([]"),
     ({"type": "cylindrical", "value": 1}, "value",
-        "expected `value` to have 2 numbers, one for each freedom, got 1."),
+        "`value` must have 2 numbers, one for each freedom, got 1."),
     ({"type": "cylindrical", "rest": 1}, "rest",
-        "expected `rest` to have 2 numbers, one for each freedom, got 1."),
+        "`rest` must have 2 numbers, one for each freedom, got 1."),
     ({"type": "cylindrical", "stiffness": (1, 2, 3)}, "stiffness",
         "to have 2 numbers, one for each freedom, got (1, 2, 3)."),
     ({"stiffness": -1}, "stiffness", "Joint 'A': `stiffness` must not be negative, got -1."),
@@ -335,7 +335,7 @@ def test_lists_of_parts(kind: str) -> None:
             kic.ModelError,
             lambda value=value: mechanism(**{kind: value}),
             kind,
-            f"Mechanism 'm': expected `{kind}` to be a",
+            f"Mechanism 'm': `{kind}` must be a",
         )
     wrong = joint() if kind == "bodies" else body()
     for value in ("part", None, {"name": "b"}, wrong, DEEP):
@@ -377,10 +377,10 @@ DRAWINGS = [
     ({"coordinates": [["A"]]}, "coordinates[0]", "`coordinates`: No joint ['A'] in 'm'."),
     ({"coordinates": ["A", "A"]}, "coordinates[1]", "'m': coordinate 'A' is named twice in `coordinates`."),
     ({"coordinates": "A"}, "coordinates",
-        "Mechanism 'm': expected `coordinates` to be a list of joint names, got 'A'."),
-    ({"coordinates": 5}, "coordinates", "expected `coordinates` to be a list of joint names, got 5."),
+        "Mechanism 'm': `coordinates` must be a list of joint names, got 'A'."),
+    ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of joint names, got 5."),
     ({"closure_tolerance": -1}, "closure_tolerance", "to be a finite number of at least 0, got -1."),
-    ({"coordinates": {"A"}}, "coordinates", "expected `coordinates` to be a list of joint names, got {'A'}."),
+    ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of joint names, got {'A'}."),
 ]  # fmt: skip
 
 

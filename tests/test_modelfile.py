@@ -399,9 +399,9 @@ def test_large_values(refused) -> None:
     for number in ("9" * 400, "1e400", "-1e400"):
         error, message = refused(swap("1.0", number))
         assert error.key == "bodies[0].mass"
-        assert "expected `mass` to be a finite number of at least 0, got " in message
+        assert "`mass` must be a finite number of at least 0, got " in message
     _, message = refused(swap("1.0", "[" + "1, " * 9999 + "]"))
-    assert message == "bodies[0].mass: expected a number, got [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]."
+    assert message == "bodies[0].mass: must be a number, got [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]."
     _, message = refused(swap('"tip"', '"' + "t" * 9999 + '.x"'))
     assert "got 'ttttttttt" in message
     assert len(message) < 250
@@ -412,8 +412,8 @@ def test_several_errors_at_once(refused) -> None:
     error, message = refused(BASE + points)
     assert error.key == "points[1].body"
     assert message == (
-        "points[1].body: expected text, got 3.\n  points[1].at: `at` is missing.\n"
-        "  points[2].body: expected text, got 3.\n  points[2].at: `at` is missing.\n  … and 10 more."
+        "points[1].body: must be text, got 3.\n  points[1].at: `at` is missing.\n"
+        "  points[2].body: must be text, got 3.\n  points[2].at: `at` is missing.\n  … and 10 more."
     )
 
 

@@ -195,15 +195,15 @@ def test_motions_that_motors_can_not_make() -> None:
 
 
 BAD = [
-    ({"joints": []}, "joints", "expected `joints` to name one joint or more, got"),
-    ({"joints": [1]}, "joints", "expected `joints` to name one joint or more, got"),
+    ({"joints": []}, "joints", "`joints` must name one joint or more, got"),
+    ({"joints": [1]}, "joints", "`joints` must name one joint or more, got"),
     ({"joints": ["A", "A"]}, "joints", "names a joint twice"),
-    ({"joints": ["A", "B"]}, "ratios", "expected `ratios` to be 2 finite numbers other than zero"),
-    ({"ratios": [0.0]}, "ratios", "expected `ratios` to be 1 finite numbers other than zero"),
+    ({"joints": ["A", "B"]}, "ratios", "`ratios` must be 2 finite numbers other than zero"),
+    ({"ratios": [0.0]}, "ratios", "`ratios` must be 1 finite numbers other than zero"),
     ({"ratios": [np.nan]}, "ratios", "finite numbers other than zero"),
     ({"inertia": -1}, "inertia", "a finite number of at least 0, got -1"),
     ({"friction": -1}, "friction", "a finite number of at least 0, got -1"),
-    ({"resistance": 0.0, "torque_constant": 1}, "resistance", "expected `resistance` to be positive, got 0"),
+    ({"resistance": 0.0, "torque_constant": 1}, "resistance", "`resistance` must be positive, got 0"),
     ({"resistance": 1.0}, "torque_constant", "has a `resistance` but no `torque_constant`"),
     ({"torque_constant": 1.0}, "resistance", "has `torque_constant` but no `resistance`"),
     ({"inductance": 1.0}, "resistance", "has `inductance` but no `resistance`"),
@@ -271,7 +271,7 @@ def test_model_files(tmp_path) -> None:
     for was, put, key, rule in (
         ("ratios = [60.0]", "ratios = 'x'", "motors[0].ratios", "a list of numbers, got 'x'"),
         ("inertia = 0.0001", "inertia = -1", "motors[0].inertia", "at least 0"),
-        ("inertia = 0.0001", "inertia = [1, 2, 3]", "motors[0].inertia", "expected a number, got [1, 2, 3]"),
+        ("inertia = 0.0001", "inertia = [1, 2, 3]", "motors[0].inertia", "must be a number, got [1, 2, 3]"),
         ("resistance = 1.5", "resistance = 'x'", "motors[0].resistance", "a number, got 'x'"),
         ('joints = ["shoulder"]', 'joints = ["sholder"]', "motors[0].joints", "Did you mean 'shoulder'?"),
         ("friction = 0.1", "fricton = 0.1", "motors[1].fricton", "Did you mean 'friction'?"),

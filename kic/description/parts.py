@@ -74,7 +74,7 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     a = reals(given)
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
-            f"{who}: expected `inertia` to be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
+            f"{who}: `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
             f"3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
@@ -296,7 +296,7 @@ class Joint:
         if a is None or a.ndim > 1:
             several = f" or {count} of them, one for each freedom" if count > 1 else ""
             raise ModelError(
-                f"{who}: expected `{key}` to be a finite number{several}, got {short_repr(given)}.",
+                f"{who}: `{key}` must be a finite number{several}, got {short_repr(given)}.",
                 key=key,
             )
         if count == 0 and a.any():
@@ -305,7 +305,7 @@ class Joint:
             a = np.full(count, a)
         if a.shape != (count,):
             raise ModelError(
-                f"{who}: expected `{key}` to have {count} number{'s' if count > 1 else ''}, one for each "
+                f"{who}: `{key}` must have {count} number{'s' if count > 1 else ''}, one for each "
                 f"freedom, got {short_repr(given)}.",
                 key=key,
             )
@@ -381,7 +381,7 @@ class Distance:
         assign(self, points=two_names(who, "points", self.points, "points"))
         if self.fixed is not True and self.fixed is not False:
             raise ModelError(
-                f"{who}: expected `fixed` to be True or False, got {short_repr(self.fixed)}. Its length is the "
+                f"{who}: `fixed` must be True or False, got {short_repr(self.fixed)}. Its length is the "
                 "drawing's.",
                 key="fixed",
             )

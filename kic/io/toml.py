@@ -207,7 +207,7 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
             )
         else:
             came = f"the date {value}" if hasattr(value, "isoformat") else short_repr(value)
-            message = f"expected {_rule(key, hint)}, got {came}.{_angles(value)}"
+            message = f"must be {_rule(key, hint)}, got {came}.{_angles(value)}"
         seen.setdefault(key, message)
     lines = [f"{key}: {message}" if key else message for key, message in seen.items()]
     more = f"\n  … and {len(lines) - 4} more." if len(lines) > 4 else ""
