@@ -299,7 +299,7 @@ WRONG = [
         "no `friction`, got 0.5. Leave it out, or use the type 'friction' or 'soft'."),
     ({"type": "pinned"}, "friction", "a pinned contact has no `friction`"),
     ({"type": "soft"}, "torsion",
-        "a soft contact needs `torsion`, the largest moment for each unit of normal force, a length."),
+        "a soft contact needs `torsion`, the largest moment per unit of normal force, a length."),
     ({"type": "soft", "torsion": 0.0}, "torsion", "Without it, use the type 'friction'."),
     ({"closed": 1}, "closed", "Contact 'c': `closed` must be True or False, got 1."),
 ]  # fmt: skip

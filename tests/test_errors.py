@@ -140,40 +140,40 @@ BAD_NAMES = [
 
 @pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda v: short_repr(v)[:20])
 def test_numbers_of_parts(value) -> None:
-    least = "to be a finite number of at least 0, got "
+    least = "must be a finite number of at least 0, got "
     if value is not None:
-        refuses(kic.ModelError, lambda: body(mass=value), "mass", f"Body 'b': expected `mass` {least}")
+        refuses(kic.ModelError, lambda: body(mass=value), "mass", f"Body 'b': `mass` {least}")
     point, pair = ("p", "b", (0, 0, 0)), ("s", ("p", "q"))
-    refuses(kic.ModelError, lambda: kic.Point(*point, value), "mass", f"Point 'p': expected `mass` {least}")
+    refuses(kic.ModelError, lambda: kic.Point(*point, value), "mass", f"Point 'p': `mass` {least}")
     for key in ("stiffness", "rest", "damping"):
-        text = f"Spring 's': expected `{key}` {least}"
+        text = f"Spring 's': `{key}` {least}"
         refuses(kic.ModelError, lambda key=key: kic.Spring(*pair, **{key: value}), key, text)
     for key in ("value", "stiffness", "rest", "damping"):
         if short_repr(value) not in ("[1]", "array([1.])"):  # which is one number for each freedom
             refuses(
-                kic.ModelError, lambda key=key: joint(**{key: value}), key, f"Joint 'A': expected `{key}` to "
+                kic.ModelError, lambda key=key: joint(**{key: value}), key, f"Joint 'A': `{key}` must "
             )
 
 
 @pytest.mark.parametrize("value", BAD_VECTORS, ids=lambda v: short_repr(v)[:20])
 def test_vectors_of_parts(value) -> None:
-    text = "to be three finite numbers, got "
-    refuses(kic.ModelError, lambda: body(com=value), "com", f"Body 'b': expected `com` {text}")
-    refuses(kic.ModelError, lambda: body(at=value), "at", f"Body 'b': expected `at` {text}")
-    refuses(kic.ModelError, lambda: joint(at=value), "at", f"Joint 'A': expected `at` {text}")
-    refuses(kic.ModelError, lambda: joint(axis=value), "axis", f"Joint 'A': expected `axis` {text}")
-    refuses(kic.ModelError, lambda: kic.Point("p", "b", value), "at", f"Point 'p': expected `at` {text}")
+    text = "must be three finite numbers, got "
+    refuses(kic.ModelError, lambda: body(com=value), "com", f"Body 'b': `com` {text}")
+    refuses(kic.ModelError, lambda: body(at=value), "at", f"Body 'b': `at` {text}")
+    refuses(kic.ModelError, lambda: joint(at=value), "at", f"Joint 'A': `at` {text}")
+    refuses(kic.ModelError, lambda: joint(axis=value), "axis", f"Joint 'A': `axis` {text}")
+    refuses(kic.ModelError, lambda: kic.Point("p", "b", value), "at", f"Point 'p': `at` {text}")
     refuses(
-        kic.ModelError, lambda: kic.Force("f", "p", value), "force", f"Force 'f': expected `force` {text}"
+        kic.ModelError, lambda: kic.Force("f", "p", value), "force", f"Force 'f': `force` {text}"
     )
     refuses(
-        kic.ModelError, lambda: kic.Moment("t", "b", value), "moment", f"Moment 't': expected `moment` {text}"
+        kic.ModelError, lambda: kic.Moment("t", "b", value), "moment", f"Moment 't': `moment` {text}"
     )
     refuses(
         kic.ModelError,
         lambda: mechanism(gravity=value),
         "gravity",
-        f"Mechanism 'm': expected `gravity` {text}",
+        f"Mechanism 'm': `gravity` {text}",
     )
     text = "Body 'b': `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a 3×3"
     refuses(kic.ModelError, lambda: body(inertia=value), "inertia", text)
@@ -252,7 +252,7 @@ def test_pairs_of_names(pair) -> None:
         (lambda: kic.Distance("d", pair), "Distance 'd'", "points"),
         (lambda: kic.Spring("s", pair), "Spring 's'", "points"),
     ):
-        error = refuses(kic.ModelError, make, key, f"{who}: expected `{key}` to ")
+        error = refuses(kic.ModelError, make, key, f"{who}: `{key}` must ")
         assert f"list of two {key}" in str(error) or f"name two different {key}" in str(error)
 
 
@@ -284,7 +284,7 @@ GEOMETRY = [
     ({"type": "cylindrical", "rest": 1}, "rest",
         "`rest` must have 2 numbers, one for each freedom, got 1."),
     ({"type": "cylindrical", "stiffness": (1, 2, 3)}, "stiffness",
-        "to have 2 numbers, one for each freedom, got (1, 2, 3)."),
+        "must have 2 numbers, one for each freedom, got (1, 2, 3)."),
     ({"stiffness": -1}, "stiffness", "Joint 'A': `stiffness` must not be negative, got -1."),
     ({"type": "cylindrical", "damping": (0, -1)}, "damping", "`damping` must not be negative, got (0, -1)."),
     ({"type": "fixed", "axis": None, "value": 1}, "value",
@@ -369,7 +369,7 @@ DRAWINGS = [
     ({"springs": [kic.Spring("s", ("A", "tip"))]}, "springs[0].points", "Spring 's': No point 'A' in 'm'."),
     ({"joints": []}, "joints", "'m' has no joints; a mechanism needs at least one, to 'ground'."),
     ({"bodies": [body(), body(name="c")]}, "bodies[1]",
-        "'m': nothing holds 'c'. Tie each body to 'ground' through joints;"),
+        "'m': no joint connects 'c' to 'ground'. Add joints;"),
     ({"coordinates": ["B"]}, "coordinates[0]", "`coordinates`: No joint 'B' in 'm'. There are: A."),
     ({"coordinates": ["A.1"]}, "coordinates[0]", "`coordinates`: No joint 'A.1' in 'm'."),
     ({"coordinates": ["b"]}, "coordinates[0]", "`coordinates`: No joint 'b' in 'm'."),
@@ -379,7 +379,7 @@ DRAWINGS = [
     ({"coordinates": "A"}, "coordinates",
         "Mechanism 'm': `coordinates` must be a list of joint names, got 'A'."),
     ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of joint names, got 5."),
-    ({"closure_tolerance": -1}, "closure_tolerance", "to be a finite number of at least 0, got -1."),
+    ({"closure_tolerance": -1}, "closure_tolerance", "must be a finite number of at least 0, got -1."),
     ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of joint names, got {'A'}."),
 ]  # fmt: skip
 
@@ -405,7 +405,7 @@ def test_drawings_of_several_joints() -> None:
         kic.ModelError,
         lambda: replace(m, joints=floating),
         "bodies[1]",
-        "nothing holds 'torso', 'left_upper'",
+        "no joint connects 'torso', 'left_upper'",
     )
     assert error.bodies == tuple(b.name for b in m.bodies[1:])
 
@@ -470,7 +470,7 @@ def test_poses() -> None:
             kic.UnknownNameError, lambda name=name: STRETCHED.pose(name), None, f"No body '{name}' in 'horn-"
         )
         assert error.candidates == ("link1", "link2")
-    refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "Expected a name, got 5.")
+    refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "`name` must be a string, got 5.")
     text = "pose() needs real numbers; this posture holds complex128."
     refuses(kic.InputError, lambda: ARM.at([1j, 0]).pose("link1"), None, text)
 

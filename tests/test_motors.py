@@ -235,7 +235,7 @@ def test_motors_of_a_drawing() -> None:
     with pytest.raises(kic.ModelError, match="Motor 'M': joint 'j1' is spherical"):
         replace(ball, motors=[kic.Motor("M", ["j1"])])
     with pytest.raises(
-        kic.ModelError, match=r"Motor 'M': joint 'j2' has 2 freedoms\. Name one: j2\.1, j2\.2"
+        kic.ModelError, match=r"Motor 'M': joint 'j2' has 2 coordinates\. Name one: j2\.1, j2\.2"
     ):
         replace(ball, motors=[kic.Motor("M", ["j2"])])
     with pytest.raises(kic.ModelError, match=r"'j1\.1' is a turn of a spherical joint"):
