@@ -336,7 +336,7 @@ def test_drawings_that_can_not_be() -> None:
         replace(m, contacts=[replace(m.contacts[0], name="A")])
     assert caught.value.key == "contacts[0].name"
     # contacts hang nothing on ground: the tree is one of joints
-    with pytest.raises(kic.ModelError, match="nothing holds 'b'"):
+    with pytest.raises(kic.ModelError, match="no joint connects 'b'"):
         replace(m, joints=m.joints[:1])
 
 

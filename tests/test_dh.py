@@ -240,7 +240,7 @@ BAD_ARMS = [
     (dict(name="arm", rows=[]), "rows", "'arm': an arm needs at least one DH row"),
     (dict(name="arm", rows=None), "rows", "'arm': `rows` must be a list of DH rows, got None"),
     (dict(name="arm", rows="rows"), "rows", "`rows` must be a list of DH rows, got 'rows'"),
-    (dict(name="arm", rows=[3]), "rows", "Expected a DHRow, or a dict of its fields .* got 3"),
+    (dict(name="arm", rows=[3]), "rows", "must hold DHRow or dicts of its fields .* got 3"),
     (dict(name="arm", rows=[{"joint": "A"}]), "rows", "with `joint` and `body` at least"),
     (dict(name="arm", rows=[{"joint": "A", "body": "b", "d": 1}]), "rows", "a, alpha, s, theta"),
     (
@@ -259,9 +259,9 @@ BAD_ARMS = [
         dict(name="arm", rows=[ROW], bodies=[kic.Body("l1"), kic.Body("l1")]), "bodies[1].name",
         "'arm': two bodies are called 'l1'; rename one",
     ),
-    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "'arm': expected a Body, got 'l1'"),
+    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "'arm': `bodies\\[0\\]` must be a Body, got 'l1'"),
     (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies", "`bodies` must be a list of Body"),
-    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "'arm': expected a Point, got Body"),
+    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "'arm': `points\\[0\\]` must be a Point, got Body"),
     (
         dict(name="arm", rows=[ROW], points=[kic.Point("p", "l2", (0, 0, 0))]), "points[0].body",
         "Point 'p': No body 'l2' in 'arm'. There are: ground, l1",

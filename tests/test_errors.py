@@ -261,7 +261,7 @@ GEOMETRY = [
     ({"axis": (0, 0, 1e-200)}, "axis",
         "`axis` must have an ordinary length (any unit will do), got (0.0, 0.0, 1e-200)"),
     ({"axis": (1e300, 1e300, 0)}, "axis", "`axis` must have an ordinary length"),
-    ({"at": None}, "at", "Joint 'A': a revolute joint needs `at`, three numbers in the drawing."),
+    ({"at": None}, "at", "Joint 'A': a revolute joint needs `at`, three numbers in world axes."),
     ({"axis": None}, "axis", "a revolute joint needs `axis`"),
     ({"axis2": (1, 0, 0)}, "axis2", "a revolute joint has no `axis2`; leave it out."),
     ({"type": "prismatic", "axis": None}, "axis", "a prismatic joint needs `axis`"),
@@ -276,27 +276,27 @@ GEOMETRY = [
     ({"type": "universal", "axis2": (0, 0, -3)}, "axis2", "must be perpendicular; their cosine is -1."),
     ({"type": "screw"}, "type",
         "`type` must be one of 'fixed', 'revolute', 'prismatic', 'cylindrical', 'universal'"),
-    ({"value": (1, 2)}, "value", "`value` must have 1 number, one for each freedom, got (1, 2)."),
+    ({"value": (1, 2)}, "value", "`value` must have 1 number, one for each coordinate, got (1, 2)."),
     ({"value": np.zeros(0)}, "value",
-        "`value` must have 1 number, one for each freedom, got array([]"),
+        "`value` must have 1 number, one for each coordinate, got array([]"),
     ({"type": "cylindrical", "value": 1}, "value",
-        "`value` must have 2 numbers, one for each freedom, got 1."),
+        "`value` must have 2 numbers, one for each coordinate, got 1."),
     ({"type": "cylindrical", "rest": 1}, "rest",
-        "`rest` must have 2 numbers, one for each freedom, got 1."),
+        "`rest` must have 2 numbers, one for each coordinate, got 1."),
     ({"type": "cylindrical", "stiffness": (1, 2, 3)}, "stiffness",
-        "must have 2 numbers, one for each freedom, got (1, 2, 3)."),
+        "must have 2 numbers, one for each coordinate, got (1, 2, 3)."),
     ({"stiffness": -1}, "stiffness", "Joint 'A': `stiffness` must not be negative, got -1."),
     ({"type": "cylindrical", "damping": (0, -1)}, "damping", "`damping` must not be negative, got (0, -1)."),
     ({"type": "fixed", "axis": None, "value": 1}, "value",
-        "a fixed joint has no freedom; leave `value` out."),
+        "a fixed joint has no coordinate; leave `value` out."),
     ({"type": "fixed", "axis": None, "damping": 2}, "damping",
-        "a fixed joint has no freedom; leave `damping` out."),
+        "a fixed joint has no coordinate; leave `damping` out."),
     ({"type": "spherical", "axis": None, "value": (0, 0, 1)}, "value",
-        "three turns of a spherical joint have no coordinates"),
+        "must be 0 for the rotation of a spherical joint"),
     ({"type": "spherical", "axis": None, "stiffness": 1}, "stiffness",
-        "the drawing is their zero. Leave it out or 0."),
+        "which has no coordinates. Leave it out."),
     ({"type": "free", "axis": None, "rest": (0, 0, 0, 1, 0, 0)}, "rest",
-        "three turns of a free joint have no coordinates"),
+        "must be 0 for the rotation of a free joint"),
 ]  # fmt: skip
 
 
@@ -312,11 +312,11 @@ def test_bodies() -> None:
         kic.ModelError,
         lambda: kic.Body("ground"),
         "name",
-        "'ground' is the fixed world and can not be a body",
+        "'ground' is the fixed world and cannot be a body",
     )
     text = "Body 'b' has mass 2 but no `com`. Say where its centre of mass is."
     refuses(kic.ModelError, lambda: kic.Body("b", mass=2), "com", text)
-    text = "Body 'b': a body with mass = 0 has no inertia, got (1.0, 1.0, 1.0, 0.0, 0.0, 0.0). Mend `inertia`"
+    text = "Body 'b': `inertia` must be 0 with mass = 0, got (1.0, 1.0, 1.0, 0.0, 0.0, 0.0). Mend `inertia`"
     refuses(kic.ModelError, lambda: kic.Body("b", mass=0, inertia=(1, 1, 1)), "inertia", text)
     assert kic.Body("b", mass=0, inertia=(1, 1, 1), inertia_exception="a rotor as the table has it").inertia
     skew = ((1, 0.1, 0), (0, 1, 0), (0, 0, 1))

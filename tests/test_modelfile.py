@@ -315,7 +315,7 @@ inertia = [0.0, 0.0, 0.0]
 
 def test_what_can_not_be_saved(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="Expected a Mechanism to save, got 'horn-two-link'"):
+    with pytest.raises(kic.InputError, match="`mechanism` must be a Mechanism, got 'horn-two-link'"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     # the reason is Python's or the system's, in words of its own
     for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
@@ -333,11 +333,11 @@ def test_what_can_not_be_saved(tmp_path: Path) -> None:
 
 
 NO_TEXT = {
-    "binary": (bytes(range(256)), "is no text (byte 128 is not UTF-8). A model file is TOML."),
-    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0", "is no text (byte 0 is not UTF-8)"),
-    "utf-16": (BASE.encode("utf-16"), "is no text (byte 0 is not UTF-8)"),
+    "binary": (bytes(range(256)), "is not text (byte 128 is not UTF-8). A model file is TOML."),
+    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0", "is not text (byte 0 is not UTF-8)"),
+    "utf-16": (BASE.encode("utf-16"), "is not text (byte 0 is not UTF-8)"),
     "zeros": (b"\0" * 999, "is not TOML: Invalid statement (at line 1, column 1)."),
-    "latin-1": (swap('"tip"', '"Spitze für"').encode("latin-1"), "is no text (byte "),
+    "latin-1": (swap('"tip"', '"Spitze für"').encode("latin-1"), "is not text (byte "),
     "json": ('{"name": "m"}', "is not TOML: "),
     "old mac": (BASE.replace("\n", "\r"), "is not TOML: Expected newline"),
     "twice": (
@@ -445,9 +445,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         with pytest.raises(kic.UnknownNameError, match="No shipped model"):
             kic.load(name)
     for nothing in (5, None, b"puma560", ["puma560"], kic):
-        with pytest.raises(
-            kic.InputError, match="Expected the name of a shipped model or the path of a file, got "
-        ):
+        with pytest.raises(kic.InputError, match="must be the name of a shipped model or a path, got "):
             kic.load(nothing)
 
 
@@ -456,7 +454,7 @@ def test_a_file_here_is_told_where_its_ending_was_left_out(tmp_path: Path, monke
     kic.save(kic.load("horn-two-link"), "fb.toml")
     with pytest.raises(
         kic.UnknownNameError,
-        match=r"^No shipped model 'fb', but a file of that name lies here: give 'fb\.toml'\.$",
+        match=r"^No shipped model 'fb', but there is a file\. Give 'fb\.toml'\.$",
     ) as caught:
         kic.load("fb")
     assert (caught.value.name, caught.value.candidates) == ("fb", kic.model_names())
@@ -570,7 +568,7 @@ def test_the_schema_tells_what_every_key_means() -> None:
     for key, rule in schema["properties"].items():
         assert rule.get("description"), key
     assert schema["$defs"]["Body"]["properties"]["mass"]["description"] == (
-        "Mass. Without it the body has no dynamics; 0 says that it is massless."
+        "Mass. Without it the body has no dynamics; 0 means massless."
     )
     kinds = schema["$defs"]["Joint"]["properties"]["type"]["enum"]
     assert set(kinds) >= {"revolute", "free"}

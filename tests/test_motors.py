@@ -238,7 +238,7 @@ def test_motors_of_a_drawing() -> None:
         kic.ModelError, match=r"Motor 'M': joint 'j2' has 2 coordinates\. Name one: j2\.1, j2\.2"
     ):
         replace(ball, motors=[kic.Motor("M", ["j2"])])
-    with pytest.raises(kic.ModelError, match=r"'j1\.1' is a turn of a spherical joint"):
+    with pytest.raises(kic.ModelError, match=r"'j1\.1' is a rotation of a spherical joint"):
         replace(ball, motors=[kic.Motor("M", ["j1.1"])])
     fine = replace(ball, motors=[kic.Motor("M", ["j0", "j2.2"], [2.0, 3.0])])
     assert fine.shafts == {"M": ("j0", "j2.2")}

@@ -128,8 +128,8 @@ class Contact:
         if self.type not in types:
             if given is not None:
                 raise ModelError(
-                    f"{who}: a {self.type} contact has no `{key}`, got {short_repr(given)}. Leave it out, or use "
-                    f"the type {' or '.join(map(repr, types))}.",
+                    f"{who}: a {self.type} contact has no `{key}`, got {short_repr(given)}. Leave it out, or "
+                    f"use the type {' or '.join(map(repr, types))}.",
                     key=key,
                 )
             return

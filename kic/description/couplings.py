@@ -105,7 +105,8 @@ class Coupling:
         given = [way for way in DEFINITIONS if getattr(self, way) is not None]
         if len(given) != 1:
             raise ModelError(
-                f"{who}: exactly one of {', '.join(DEFINITIONS)} must be given, got {' and '.join(given) or 'none'}.",
+                f"{who}: exactly one of {', '.join(DEFINITIONS)} must be given, "
+                f"got {' and '.join(given) or 'none'}.",
                 key=given[1] if given else "ratios",
             )
         way = given[0]
@@ -133,14 +134,14 @@ class Coupling:
         check_size(who, way, a)
         if way == "belt" and (a < 0).any():
             raise ModelError(
-                f"{who}: `belt` must be positive radii, got {short_repr(self.belt)}. Write a crossed belt, which "
-                "reverses the rotation, as `gears`.",
+                f"{who}: `belt` must be positive radii, got {short_repr(self.belt)}. Write a crossed belt, "
+                "which reverses the rotation, as `gears`.",
                 key=way,
             )
         if way == "gears" and (a < 0).any() and not a.max() > 0:
             raise ModelError(
-                f"{who}: two ring gears cannot mesh, got {short_repr(self.gears)}. Only the number of the ring gear "
-                "is negative.",
+                f"{who}: two ring gears cannot mesh, got {short_repr(self.gears)}. Only the number of the "
+                "ring gear is negative.",
                 key=way,
             )
         if way == "gears" and not a.sum() * a.min() > 0:
@@ -333,9 +334,9 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
     sine = float(np.linalg.norm(across) / np.linalg.norm(v))
     if sine > PARALLEL_ATOL or not step_vanishes(across, *velocities):
         raise ModelError(
-            f"{who}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in different "
-            f"directions (sine {sine:.3g}). Give the point where they roll on each other, or, if they "
-            "slide as in a worm gear, the relation as `ratios`.",
+            f"{who}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in "
+            f"different directions (sine {sine:.3g}). Give the point where they roll on each other, or, "
+            "if they slide as in a worm gear, the relation as `ratios`.",
             key="pitch_point",
             sine=sine,
         )

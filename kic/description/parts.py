@@ -237,7 +237,7 @@ class Joint:
     at: Vector | None = None
     """A point on the axis, or the centre, in the reference configuration."""
     axis: Vector | None = None
-    """Axis in the reference configuration, of any length; the first of two for universal and planar joints."""
+    """Axis in the reference configuration, of any length; universal and planar: the first of two."""
     axis2: Vector | None = None
     """Second axis of a universal joint (carried by the first), or second direction of a planar joint."""
     value: float | tuple[float, ...] = 0.0
@@ -269,7 +269,7 @@ class Joint:
             given = getattr(self, key)
             if given is None and needed:
                 raise ModelError(
-                    f"{who}: a {self.type} joint needs `{key}`, three numbers in the reference configuration.",
+                    f"{who}: a {self.type} joint needs `{key}`, three numbers in world axes.",
                     key=key,
                 )
             if given is not None and key != "at" and not needed:
@@ -324,8 +324,8 @@ class Joint:
         for key in ("value", "stiffness", "rest"):
             if any(getattr(self, key)[first:]):
                 raise ModelError(
-                    f"{who}: `{key}` must be 0 for the rotation of a {self.type} joint, which has no coordinates. "
-                    "Leave it out.",
+                    f"{who}: `{key}` must be 0 for the rotation of a {self.type} joint, which has no "
+                    "coordinates. Leave it out.",
                     key=key,
                 )
 

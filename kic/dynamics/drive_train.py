@@ -144,7 +144,7 @@ class DriveTrain:
                 f"{K} motors drive {M} degrees of freedom, and efforts do not determine their torques. Leave "
                 "some motors out, or use the efforts alone, dynamics(motors=True).inverse_dynamics().",
                 motors=K,
-                freedoms=M,
+                dof=M,
             )
         N = np.swapaxes(shafts.G, -1, -2)
         batch = np.broadcast_shapes(N.shape[:-2], effort.shape[:-1])

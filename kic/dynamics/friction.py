@@ -107,7 +107,7 @@ class ContactForceCheck:
         return load[..., self._first], tangential, moment
 
     def margins(self, load: np.ndarray) -> np.ndarray:
-        """Return the normal force (..., K) in excess of friction: negative if pulling or slipping, ∞ for pins."""
+        """Return the normal force (..., K) beyond friction: negative if pulling or slipping, ∞ for pins."""
         normal, tangential, moment = self.parts(load)
         return np.where(self.pinned, np.inf, normal - used(tangential, moment, self.bounds))
 

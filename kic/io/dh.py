@@ -38,9 +38,9 @@ class DHRow:
     alpha: float = 0.0
     """Twist (rad)."""
     s: float = 0.0
-    """Offset along the joint axis; of a prismatic joint, the coordinate in the reference configuration."""
+    """Offset along the joint axis; of a prismatic joint, the reference value of the coordinate."""
     theta: float = 0.0
-    """Angle about the joint axis (rad); of a revolute joint, the coordinate in the reference configuration."""
+    """Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate."""
 
     def __post_init__(self) -> None:
         assign(self, joint=check_name("DH row", self.joint, "joint"))

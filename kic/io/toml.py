@@ -327,7 +327,7 @@ def schema() -> dict[str, Any]:
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write a mechanism, as description, to a TOML file that `load` reads back equal.
+    """Write a mechanism to a TOML file that `load` reads back equal.
 
     Parameters
     ----------

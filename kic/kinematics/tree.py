@@ -123,7 +123,7 @@ class Tree:
 
     @staticmethod
     def _span(description: MechanismDescription) -> frozenset[str]:
-        """Return the joints of a spanning tree: coupled ones first, then `coordinates`, then by fewest dof."""
+        """Return the joints of a spanning tree: coupled joints, then `coordinates`, then by fewest dof."""
         wanted, coupled = {name.split(".")[0] for name in description.coordinates or ()}, description.coupled
         return forest(
             sorted(description.joints, key=lambda j: (j.name not in coupled, j.name not in wanted, j.dof))
@@ -131,7 +131,7 @@ class Tree:
 
     @staticmethod
     def _walk(description: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
-        """Return kept joints with parent and child body, parents first, else in the order of the coordinates."""
+        """Return kept joints with parent and child body, parents first, else in coordinate order."""
         rank = {name: i for i, name in enumerate(description.coordinate_names)}
         at: dict[str, list[tuple[int, int, Joint]]] = {}
         for i, joint in enumerate(description.joints):
