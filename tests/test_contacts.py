@@ -1,4 +1,4 @@
-"""Contacts: against the joints that they stand for, their rows from geometry, and all that can not be."""
+"""Contacts compared with equivalent joints, their rows from geometry, and invalid contacts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def inputs(m: kic.Mechanism) -> list[str]:
 
 
 def moved(m: kic.Mechanism, wrt: list[str], seed: int = 0, size: float = 0.05):
-    """A closed posture beside the drawing."""
+    """Return a closed configuration near the reference configuration."""
     way = np.random.default_rng(seed).uniform(-size, size, len(wrt))
     return m.at(dict(zip(wrt, way, strict=True)), near=m.at())
 
@@ -92,7 +92,7 @@ CASES = {  # drawn so that they move well
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> None:
-    """Mobility, postures, coefficients to third order, dynamics and forces, beside the same with joints."""
+    """Compare mobility, configurations, coefficients, dynamics and forces with those of joints."""
     m = hand(*CASES[name], turned=turned)
     other = as_joints(m)
     assert m.dof == other.dof
@@ -101,7 +101,7 @@ def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> N
     for body in ("box", "f00"):
         assert np.abs(a.displacement(body) - b.displacement(body)).max() < 1e-11
     x, y = (c.coefficients(["box", "tip0", "j21"], 3, wrt) for c in (a, b))
-    # the two postures are closed to rounding only, which each order takes a little further
+    # both configurations are closed to rounding, which every order amplifies
     limit = 1e-11 * max(1.0, float(m.prepare("box", wrt=wrt).check(a.state)))
     for letter in "GHD":
         assert mismatch(getattr(x, letter), getattr(y, letter)) < limit
@@ -130,7 +130,7 @@ def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> N
 
 
 def by_hand(c, contact: kic.Contact) -> np.ndarray:
-    """Rows of a contact at one posture, from where its bodies are."""
+    """Return the rows of a contact at one configuration from the poses of its bodies."""
     place = {body: np.eye(4) if body == "ground" else c.displacement(body) for body in contact.bodies}
     one, two = (place[body] for body in contact.bodies)
     gap = two[:3, :3] @ contact.at + two[:3, 3] - one[:3, :3] @ contact.at - one[:3, 3]
@@ -270,7 +270,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
     assert mismatch(f(c.state).box.G, both.G[..., :6, :]) < 1e-11
 
 
-# ------------------------------------------------------------------------------- what can not be
+# ------------------------------------------------------------------------------- invalid contacts
 
 GIVEN = {
     "name": "c",

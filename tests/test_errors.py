@@ -68,7 +68,7 @@ def test_errors_carry_their_numbers_and_travel() -> None:
     twin = pickle.loads(pickle.dumps(error))
     assert type(twin) is kic.SingularError
     assert (str(twin), twin.condition) == ("no inverse", 1e16)
-    with pytest.raises(kic.ConfigurationError) as caught:  # a posture travels with it
+    with pytest.raises(kic.ConfigurationError) as caught:  # the error carries a configuration
         kic.load("horn-two-link").at([[0, 0], [np.nan, 0]])
     twin = pickle.loads(pickle.dumps(caught.value))
     assert twin.failed == [(1,)]
@@ -150,9 +150,7 @@ def test_numbers_of_parts(value) -> None:
         refuses(kic.ModelError, lambda key=key: kic.Spring(*pair, **{key: value}), key, text)
     for key in ("value", "stiffness", "rest", "damping"):
         if short_repr(value) not in ("[1]", "array([1.])"):  # which is one number for each freedom
-            refuses(
-                kic.ModelError, lambda key=key: joint(**{key: value}), key, f"Joint 'A': `{key}` must "
-            )
+            refuses(kic.ModelError, lambda key=key: joint(**{key: value}), key, f"Joint 'A': `{key}` must ")
 
 
 @pytest.mark.parametrize("value", BAD_VECTORS, ids=lambda v: short_repr(v)[:20])
@@ -163,12 +161,8 @@ def test_vectors_of_parts(value) -> None:
     refuses(kic.ModelError, lambda: joint(at=value), "at", f"Joint 'A': `at` {text}")
     refuses(kic.ModelError, lambda: joint(axis=value), "axis", f"Joint 'A': `axis` {text}")
     refuses(kic.ModelError, lambda: kic.Point("p", "b", value), "at", f"Point 'p': `at` {text}")
-    refuses(
-        kic.ModelError, lambda: kic.Force("f", "p", value), "force", f"Force 'f': `force` {text}"
-    )
-    refuses(
-        kic.ModelError, lambda: kic.Moment("t", "b", value), "moment", f"Moment 't': `moment` {text}"
-    )
+    refuses(kic.ModelError, lambda: kic.Force("f", "p", value), "force", f"Force 'f': `force` {text}")
+    refuses(kic.ModelError, lambda: kic.Moment("t", "b", value), "moment", f"Moment 't': `moment` {text}")
     refuses(
         kic.ModelError,
         lambda: mechanism(gravity=value),
@@ -314,7 +308,7 @@ def test_bodies() -> None:
         "name",
         "'ground' is the fixed world and cannot be a body",
     )
-    text = "Body 'b' has mass 2 but no `com`. Say where its centre of mass is."
+    text = "Body 'b' has mass 2 but no `com`. Give its centre of mass."
     refuses(kic.ModelError, lambda: kic.Body("b", mass=2), "com", text)
     text = "Body 'b': `inertia` must be 0 with mass = 0, got (1.0, 1.0, 1.0, 0.0, 0.0, 0.0). Mend `inertia`"
     refuses(kic.ModelError, lambda: kic.Body("b", mass=0, inertia=(1, 1, 1)), "inertia", text)
@@ -525,7 +519,7 @@ def test_a_massless_chain() -> None:
     for ask in (m.at().dynamics, m.at().contributions, lambda: m.prepare("tip", dynamics=True)):
         assert refuses(kic.InertiaError, ask, None, text).bodies == ("link1", "link2")
     tip = [replace(point, mass=2.0) if point.name == "tip" else point for point in m.points]
-    half = replace(m, points=tip)  # a point mass is mass enough, but a stretched arm can not throw it
+    half = replace(m, points=tip)  # a point mass is mass enough, but a stretched arm cannot throw it
     d = half.at([0.0, 0.0]).dynamics()
     error = refuses(
         kic.SingularError, lambda: d.forward_dynamics([0, 0], [0, 0]), None, "I* has no inverse (condition "
@@ -562,7 +556,7 @@ def test_forces_of_the_caller() -> None:
     refuses(kic.InputError, lambda: c.coefficients("tip").velocity(2.0), None, text)
     text = "`phi` must have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
     refuses(kic.InputError, lambda: m.at(1.0), None, text)
-    # of several freedoms one number is no vector
+    # one number is not a vector of several coordinates
     text = "Expected `qd` to have shape (..., 2), got ()."
     refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").velocity(2.0), None, text)
     text = "Expected `push` to be an array of numbers, got 'up'."

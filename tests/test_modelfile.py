@@ -62,7 +62,7 @@ def refused(tmp_path: Path):
         error = caught.value
         assert type(error) is kic.ModelFileError
         assert error.path == path
-        assert error.__suppress_context__ or error.__context__ is None  # nobody else's traceback
+        assert error.__suppress_context__ or error.__context__ is None  # no other traceback
         message = str(error)
         assert message.startswith(f"{path}: ")
         assert len(message) < 1200
@@ -470,7 +470,7 @@ def test_a_file_here_is_told_where_its_ending_was_left_out(tmp_path: Path, monke
 
 
 def problems(schema: dict, value: Any, root: dict, place: str = "") -> list[str]:
-    """What a value breaks of a JSON Schema; every keyword that the schema uses, and no other."""
+    """Return violations of a JSON Schema by a value; supports the keywords that the schema uses."""
     known = {
         "$ref", "$defs", "$schema", "title", "description", "default", "type", "properties", "required",
         "additionalProperties", "items", "prefixItems", "minItems", "maxItems", "anyOf", "oneOf", "enum",

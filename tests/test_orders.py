@@ -1,6 +1,6 @@
 """Every order of every shipped loop as complex-step slope of the one below, within the design's tolerance.
 
-A closed posture steps along its own first order, which is tangent to the closure; what that leaves of the
+A closed configuration steps along its own first order, which is tangent to the closure; what that leaves of the
 closure is looked at too. Nothing is rounded off by a difference: max(1e-12, 100·eps·condition) is demanded.
 """
 
@@ -19,7 +19,7 @@ EPS = np.finfo(float).eps
 
 
 def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
-    """A posture with an imaginary step along rates (M,) of the tree's coordinates."""
+    """Return a configuration with an imaginary step along rates (M,) of the tree's coordinates."""
     tree, states = c._model.tree, c._states.astype(complex)
     for n in range(tree.size):
         if tree.cols[n, KIND] <= 1:
@@ -34,7 +34,7 @@ def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
 
 
 def first_order(transfer: CoordinateTransfer, c: Configuration) -> np.ndarray:
-    """A (M, m) of the tree's coordinates at one posture."""
+    """Return A (M, m) of the tree's coordinates at one configuration."""
     mobile = transfer.tree.size
     X = transfer.solve(c._states, 1).X[0]
     return X[mobile : mobile * (1 + transfer.first)].reshape(mobile, transfer.first)

@@ -265,7 +265,7 @@ def test_ellipsoids_of_a_row_that_does_not_move_are_flat() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_inertia_that_is_round_off_is_none(seed: int) -> None:
-    """A thin rod turns about its own axis, at a posture where its inertia is not exactly zero."""
+    """A thin rod turns about its own axis, at a configuration where its inertia is not exactly zero."""
     rng = np.random.default_rng(seed)
     p, axis = rng.normal(size=3), unit(rng)
     thin = 0.3 * (np.eye(3) - np.outer(axis, axis))
