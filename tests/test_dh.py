@@ -259,9 +259,9 @@ BAD_ARMS = [
         dict(name="arm", rows=[ROW], bodies=[kic.Body("l1"), kic.Body("l1")]), "bodies[1].name",
         "'arm': two bodies are called 'l1'; rename one",
     ),
-    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "'arm': `bodies\\[0\\]` must be a Body, got 'l1'"),
+    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "`bodies\\[0\\]` must be a Body, got 'l1'"),
     (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies", "`bodies` must be a list of Body"),
-    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "'arm': `points\\[0\\]` must be a Point, got Body"),
+    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "`points\\[0\\]` must be a Point"),
     (
         dict(name="arm", rows=[ROW], points=[kic.Point("p", "l2", (0, 0, 0))]), "points[0].body",
         "Point 'p': No body 'l2' in 'arm'. There are: ground, l1",
