@@ -42,7 +42,7 @@ class Dynamics:
         Matrix B of the dampers, whose load is −B q̇.
     holonomic : bool
         True if all coordinates have values.
-    inertia_error : (..., M) ndarray or None
+    inertia_error : (..., M) or None
         Estimated round-off in the diagonal of I*, from the masses of the mechanism. Inertia within 64 times
         this counts as zero. None if I* was given as an array: only a condition above 1e15 is an error.
     efforts : tuple of str
