@@ -88,7 +88,8 @@ class Dynamics:
         """Estimated round-off (..., M) in the diagonal of I*."""
         if callable(self._inertia_error):  # computed when first needed
             self._inertia_error = self._inertia_error()
-        return self._inertia_error
+        error = self._inertia_error
+        return None if error is None else np.broadcast_to(error, (*self.batch, error.shape[-1]))
 
     def _later(self, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[], np.ndarray] | None:
         """Return a function that computes the changed error on demand; None if there is no error."""
