@@ -314,7 +314,7 @@ def test_check_says_that_no_coordinates_are_named(file):
 def test_a_file_without_its_ending(tmp_path, monkeypatch, file):
     file(BARE, "fb.toml")
     monkeypatch.chdir(tmp_path)
-    assert "a file of that name lies here: give 'fb.toml'" in run("report", "fb", code=1)
+    assert "but there is a file. Give 'fb.toml'" in run("report", "fb", code=1)
 
 
 def test_check_refuses(file):

@@ -1,4 +1,4 @@
-"""Contacts: against the joints that they stand for, their rows from geometry, and all that can not be."""
+"""Contacts compared with equivalent joints, their rows from geometry, and invalid contacts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def inputs(m: kic.Mechanism) -> list[str]:
 
 
 def moved(m: kic.Mechanism, wrt: list[str], seed: int = 0, size: float = 0.05):
-    """A closed posture beside the drawing."""
+    """Return a closed configuration near the reference configuration."""
     way = np.random.default_rng(seed).uniform(-size, size, len(wrt))
     return m.at(dict(zip(wrt, way, strict=True)), near=m.at())
 
@@ -92,7 +92,7 @@ CASES = {  # drawn so that they move well
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> None:
-    """Mobility, postures, coefficients to third order, dynamics and forces, beside the same with joints."""
+    """Compare mobility, configurations, coefficients, dynamics and forces with those of joints."""
     m = hand(*CASES[name], turned=turned)
     other = as_joints(m)
     assert m.dof == other.dof
@@ -101,7 +101,7 @@ def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> N
     for body in ("box", "f00"):
         assert np.abs(a.displacement(body) - b.displacement(body)).max() < 1e-11
     x, y = (c.coefficients(["box", "tip0", "j21"], 3, wrt) for c in (a, b))
-    # the two postures are closed to rounding only, which each order takes a little further
+    # both configurations are closed to rounding, which every order amplifies
     limit = 1e-11 * max(1.0, float(m.prepare("box", wrt=wrt).check(a.state)))
     for letter in "GHD":
         assert mismatch(getattr(x, letter), getattr(y, letter)) < limit
@@ -130,7 +130,7 @@ def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> N
 
 
 def by_hand(c, contact: kic.Contact) -> np.ndarray:
-    """Rows of a contact at one posture, from where its bodies are."""
+    """Return the rows of a contact at one configuration from the poses of its bodies."""
     place = {body: np.eye(4) if body == "ground" else c.displacement(body) for body in contact.bodies}
     one, two = (place[body] for body in contact.bodies)
     gap = two[:3, :3] @ contact.at + two[:3, 3] - one[:3, :3] @ contact.at - one[:3, 3]
@@ -270,7 +270,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
     assert mismatch(f(c.state).box.G, both.G[..., :6, :]) < 1e-11
 
 
-# ------------------------------------------------------------------------------- what can not be
+# ------------------------------------------------------------------------------- invalid contacts
 
 GIVEN = {
     "name": "c",
@@ -282,26 +282,26 @@ GIVEN = {
 }
 WRONG = [
     ({"name": "a.b"}, "name", "A contact's `name` must be text without dots"),
-    ({"type": "rolling"}, "type", "expected `type` to be one of 'point', 'friction', 'soft', 'pinned', got"),
-    ({"bodies": ("a", "a")}, "bodies", "Contact 'c': expected `bodies` to name two different bodies, got"),
-    ({"bodies": ("a",)}, "bodies", "expected `bodies` to name two different bodies"),
-    ({"at": (0, 0)}, "at", "expected `at` to be three finite numbers"),
+    ({"type": "rolling"}, "type", "`type` must be one of 'point', 'friction', 'soft', 'pinned', got"),
+    ({"bodies": ("a", "a")}, "bodies", "Contact 'c': `bodies` must name two different bodies, got"),
+    ({"bodies": ("a",)}, "bodies", "`bodies` must name two different bodies"),
+    ({"at": (0, 0)}, "at", "`at` must be three finite numbers"),
     ({"normal": (0, 0, 0)}, "normal", "Contact 'c': `normal` is zero; give a direction."),
     ({"normal": None}, "normal", "a friction contact needs `normal`, the direction in which 'a' pushes 'b'."),
     ({"friction": None}, "friction", "a friction contact needs `friction`, the coefficient of friction."),
     ({"friction": -0.1}, "friction",
-        "expected `friction` to be larger than 0, got -0.1. A contact without is one of type 'point'."),
-    ({"friction": 0}, "friction", "expected `friction` to be larger than 0, got 0."),
-    ({"friction": np.inf}, "friction", "expected `friction` to be a finite number"),
+        "`friction` must be larger than 0, got -0.1. Without it, use the type 'point'."),
+    ({"friction": 0}, "friction", "`friction` must be larger than 0, got 0."),
+    ({"friction": np.inf}, "friction", "`friction` must be a finite number"),
     ({"torsion": 0.1}, "torsion",
-        "no `torsion`, got 0.1. Leave it out, or make the contact one of type 'soft'."),
+        "no `torsion`, got 0.1. Leave it out, or use the type 'soft'."),
     ({"type": "point"}, "friction",
-        "no `friction`, got 0.5. Leave it out, or make the contact one of type 'friction' or 'soft'."),
+        "no `friction`, got 0.5. Leave it out, or use the type 'friction' or 'soft'."),
     ({"type": "pinned"}, "friction", "a pinned contact has no `friction`"),
     ({"type": "soft"}, "torsion",
-        "a soft contact needs `torsion`, the largest moment for each unit of normal force, a length."),
-    ({"type": "soft", "torsion": 0.0}, "torsion", "A contact without is one of type 'friction'."),
-    ({"closed": 1}, "closed", "Contact 'c': expected `closed` to be True or False, got 1."),
+        "a soft contact needs `torsion`, the largest moment per unit of normal force, a length."),
+    ({"type": "soft", "torsion": 0.0}, "torsion", "Without it, use the type 'friction'."),
+    ({"closed": 1}, "closed", "Contact 'c': `closed` must be True or False, got 1."),
 ]  # fmt: skip
 
 
@@ -323,7 +323,7 @@ def test_friction_may_carry_a_step() -> None:
 
     found = kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [0.7])
     assert found.tolist() == [[1.0, 1.0, 1.0]]
-    with pytest.raises(kic.ModelError, match="expected `friction` to be larger than 0"):
+    with pytest.raises(kic.ModelError, match="`friction` must be larger than 0"):
         kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [-0.7])
 
 
@@ -336,7 +336,7 @@ def test_drawings_that_can_not_be() -> None:
         replace(m, contacts=[replace(m.contacts[0], name="A")])
     assert caught.value.key == "contacts[0].name"
     # contacts hang nothing on ground: the tree is one of joints
-    with pytest.raises(kic.ModelError, match="nothing holds 'b'"):
+    with pytest.raises(kic.ModelError, match="no joint connects 'b'"):
         replace(m, joints=m.joints[:1])
 
 
@@ -366,10 +366,10 @@ def test_files(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "rule"),
     [
-        ("type = 'rolling'", "contacts[0].type", "expected one of 'point', 'friction', 'soft', 'pinned'"),
+        ("type = 'rolling'", "contacts[0].type", "must be one of 'point', 'friction', 'soft', 'pinned'"),
         ("type = 'point'", "contacts[0].normal", "a point contact needs `normal`"),
         ("type = 'pinned'\nfriction = 1.0", "contacts[0].friction", "a pinned contact has no `friction`"),
-        ("type = 'pinned'\nclosed = 0", "contacts[0].closed", "expected true or false, got 0"),
+        ("type = 'pinned'\nclosed = 0", "contacts[0].closed", "must be true or false, got 0"),
         ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, friction"),
     ],
 )  # fmt: skip

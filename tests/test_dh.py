@@ -207,14 +207,14 @@ def test_a_shipped_arm_stands_on_exact_axes() -> None:
 
 ROW = kic.DHRow("A", "l1")
 BAD_ROWS = [
-    (dict(joint="A", body="l1", a="x"), "a", r"DH row 'A': expected `a` to be a finite number, got 'x'"),
-    (dict(joint="A", body="l1", alpha=np.nan), "alpha", "expected `alpha` to be a finite number, got nan"),
-    (dict(joint="A", body="l1", s=np.inf), "s", "expected `s` to be a finite number, got inf"),
-    (dict(joint="A", body="l1", theta=[1.0]), "theta", r"expected `theta` to be a finite number, got \[1"),
-    (dict(joint="A", body="l1", theta=True), "theta", "expected `theta` to be a finite number, got True"),
+    (dict(joint="A", body="l1", a="x"), "a", r"DH row 'A': `a` must be a finite number, got 'x'"),
+    (dict(joint="A", body="l1", alpha=np.nan), "alpha", "`alpha` must be a finite number, got nan"),
+    (dict(joint="A", body="l1", s=np.inf), "s", "`s` must be a finite number, got inf"),
+    (dict(joint="A", body="l1", theta=[1.0]), "theta", r"`theta` must be a finite number, got \[1"),
+    (dict(joint="A", body="l1", theta=True), "theta", "`theta` must be a finite number, got True"),
     (
         dict(joint="A", body="l1", type="spherical"), "type",
-        "expected `type` to be one of 'revolute', 'prismatic', got 'spherical'",
+        "`type` must be one of 'revolute', 'prismatic', got 'spherical'",
     ),
     (dict(joint="A.1", body="l1"), "joint", "A DH row's `joint` must be text without dots.*got 'A.1'"),
     (dict(joint="A", body=None), "body", "A DH row's `body` must be text .*got None"),
@@ -235,12 +235,12 @@ BAD_ARMS = [
     (dict(name="a.b", rows=[ROW]), "name", "A mechanism's `name` must be text without dots"),
     (
         dict(name="arm", rows=[ROW], convention="craig"), "convention",
-        "'arm': expected `convention` to be one of 'freeman', 'standard', got 'craig'",
+        "'arm': `convention` must be one of 'freeman', 'standard', got 'craig'",
     ),
     (dict(name="arm", rows=[]), "rows", "'arm': an arm needs at least one DH row"),
-    (dict(name="arm", rows=None), "rows", "'arm': expected `rows` to be a list of DH rows, got None"),
-    (dict(name="arm", rows="rows"), "rows", "expected `rows` to be a list of DH rows, got 'rows'"),
-    (dict(name="arm", rows=[3]), "rows", "Expected a DHRow, or a dict of its fields .* got 3"),
+    (dict(name="arm", rows=None), "rows", "'arm': `rows` must be a list of DH rows, got None"),
+    (dict(name="arm", rows="rows"), "rows", "`rows` must be a list of DH rows, got 'rows'"),
+    (dict(name="arm", rows=[3]), "rows", "must hold DHRow or dicts of its fields .* got 3"),
     (dict(name="arm", rows=[{"joint": "A"}]), "rows", "with `joint` and `body` at least"),
     (dict(name="arm", rows=[{"joint": "A", "body": "b", "d": 1}]), "rows", "a, alpha, s, theta"),
     (
@@ -259,9 +259,9 @@ BAD_ARMS = [
         dict(name="arm", rows=[ROW], bodies=[kic.Body("l1"), kic.Body("l1")]), "bodies[1].name",
         "'arm': two bodies are called 'l1'; rename one",
     ),
-    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "'arm': expected a Body, got 'l1'"),
-    (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies", "expected `bodies` to be a list of Body"),
-    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "'arm': expected a Point, got Body"),
+    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "`bodies\\[0\\]` must be a Body, got 'l1'"),
+    (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies", "`bodies` must be a list of Body"),
+    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "`points\\[0\\]` must be a Point"),
     (
         dict(name="arm", rows=[ROW], points=[kic.Point("p", "l2", (0, 0, 0))]), "points[0].body",
         "Point 'p': No body 'l2' in 'arm'. There are: ground, l1",

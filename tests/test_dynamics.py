@@ -144,7 +144,7 @@ def test_given_loads_replace_those_of_the_model() -> None:
     assert mismatch(d.load - bare.load, gain) < 1e-12
     same = c.dynamics(applied={"push": m.parts["push"].force, "thrust": m.parts["thrust"].force})
     assert mismatch(same.load, c.dynamics().load) < 1e-14
-    # one posture under a batch of forces is a batch
+    # a configuration with a batch of forces is a batch
     many = m.at(c.phi[0]).dynamics(applied={"push": push})
     assert many.load.shape == (4, 3)
     assert many.I.shape == (4, 3, 3)

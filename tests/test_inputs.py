@@ -417,7 +417,7 @@ def test_wrong_shapes(value, shape: str) -> None:
 BAD_DICTS = [
     ({}, r"mobility 2; 0 coordinates were named: none\. Missing: shoulder, elbow"),
     ({"shoulder": 0}, r"mobility 2; 1 coordinates were named: shoulder\. Missing: elbow\."),
-    ({1: 0}, r"Expected names of joints as keys, got 1"),
+    ({1: 0}, r"Keys must be names of joints, got 1"),
     (
         {"shoulder": [1, 2], "elbow": [1, 2, 3]},
         r"Batch shapes do not broadcast: `shoulder` \(2,\), `elbow` \(3,\)",
@@ -468,7 +468,7 @@ def test_bad_dicts_carry_names() -> None:
 
 
 def test_loads_are_no_inputs() -> None:
-    text = "'push' is a load and can not be an input; at\\(\\) takes joints, points, distances and angles"
+    text = "'push' is a load and cannot be an input; at\\(\\) takes joints, points, distances and angles"
     with pytest.raises(kic.InputError, match=text) as caught:
         ZOO.at({"push": 0})
     assert caught.value.name == "push"

@@ -65,7 +65,7 @@ def test_a_model_with_motors(tmp_path) -> None:
     assert "M.current" in page
     report = run_line(f"report {shlex.quote(str(file))}")
     assert "1 motor" in report
-    assert "rotors and damping count where motors=True" in report
+    assert "rotors and damping are included with motors=True" in report
 
 
 @pytest.mark.parametrize(

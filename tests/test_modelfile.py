@@ -62,7 +62,7 @@ def refused(tmp_path: Path):
         error = caught.value
         assert type(error) is kic.ModelFileError
         assert error.path == path
-        assert error.__suppress_context__ or error.__context__ is None  # nobody else's traceback
+        assert error.__suppress_context__ or error.__context__ is None  # no other traceback
         message = str(error)
         assert message.startswith(f"{path}: ")
         assert len(message) < 1200
@@ -315,7 +315,7 @@ inertia = [0.0, 0.0, 0.0]
 
 def test_what_can_not_be_saved(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="Expected a Mechanism to save, got 'horn-two-link'"):
+    with pytest.raises(kic.InputError, match="`mechanism` must be a Mechanism, got 'horn-two-link'"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     # the reason is Python's or the system's, in words of its own
     for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
@@ -333,11 +333,11 @@ def test_what_can_not_be_saved(tmp_path: Path) -> None:
 
 
 NO_TEXT = {
-    "binary": (bytes(range(256)), "is no text (byte 128 is not UTF-8). A model file is TOML."),
-    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0", "is no text (byte 0 is not UTF-8)"),
-    "utf-16": (BASE.encode("utf-16"), "is no text (byte 0 is not UTF-8)"),
+    "binary": (bytes(range(256)), "is not text (byte 128 is not UTF-8). A model file is TOML."),
+    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0", "is not text (byte 0 is not UTF-8)"),
+    "utf-16": (BASE.encode("utf-16"), "is not text (byte 0 is not UTF-8)"),
     "zeros": (b"\0" * 999, "is not TOML: Invalid statement (at line 1, column 1)."),
-    "latin-1": (swap('"tip"', '"Spitze für"').encode("latin-1"), "is no text (byte "),
+    "latin-1": (swap('"tip"', '"Spitze für"').encode("latin-1"), "is not text (byte "),
     "json": ('{"name": "m"}', "is not TOML: "),
     "old mac": (BASE.replace("\n", "\r"), "is not TOML: Expected newline"),
     "twice": (
@@ -399,9 +399,9 @@ def test_large_values(refused) -> None:
     for number in ("9" * 400, "1e400", "-1e400"):
         error, message = refused(swap("1.0", number))
         assert error.key == "bodies[0].mass"
-        assert "expected `mass` to be a finite number of at least 0, got " in message
+        assert "`mass` must be a finite number of at least 0, got " in message
     _, message = refused(swap("1.0", "[" + "1, " * 9999 + "]"))
-    assert message == "bodies[0].mass: expected a number, got [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]."
+    assert message == "bodies[0].mass: must be a number, got [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]."
     _, message = refused(swap('"tip"', '"' + "t" * 9999 + '.x"'))
     assert "got 'ttttttttt" in message
     assert len(message) < 250
@@ -412,8 +412,8 @@ def test_several_errors_at_once(refused) -> None:
     error, message = refused(BASE + points)
     assert error.key == "points[1].body"
     assert message == (
-        "points[1].body: expected text, got 3.\n  points[1].at: `at` is missing.\n"
-        "  points[2].body: expected text, got 3.\n  points[2].at: `at` is missing.\n  … and 10 more."
+        "points[1].body: must be text, got 3.\n  points[1].at: `at` is missing.\n"
+        "  points[2].body: must be text, got 3.\n  points[2].at: `at` is missing.\n  … and 10 more."
     )
 
 
@@ -445,9 +445,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         with pytest.raises(kic.UnknownNameError, match="No shipped model"):
             kic.load(name)
     for nothing in (5, None, b"puma560", ["puma560"], kic):
-        with pytest.raises(
-            kic.InputError, match="Expected the name of a shipped model or the path of a file, got "
-        ):
+        with pytest.raises(kic.InputError, match="must be the name of a shipped model or a path, got "):
             kic.load(nothing)
 
 
@@ -456,7 +454,7 @@ def test_a_file_here_is_told_where_its_ending_was_left_out(tmp_path: Path, monke
     kic.save(kic.load("horn-two-link"), "fb.toml")
     with pytest.raises(
         kic.UnknownNameError,
-        match=r"^No shipped model 'fb', but a file of that name lies here: give 'fb\.toml'\.$",
+        match=r"^No shipped model 'fb', but there is a file\. Give 'fb\.toml'\.$",
     ) as caught:
         kic.load("fb")
     assert (caught.value.name, caught.value.candidates) == ("fb", kic.model_names())
@@ -472,7 +470,7 @@ def test_a_file_here_is_told_where_its_ending_was_left_out(tmp_path: Path, monke
 
 
 def problems(schema: dict, value: Any, root: dict, place: str = "") -> list[str]:
-    """What a value breaks of a JSON Schema; every keyword that the schema uses, and no other."""
+    """Return violations of a JSON Schema by a value; supports the keywords that the schema uses."""
     known = {
         "$ref", "$defs", "$schema", "title", "description", "default", "type", "properties", "required",
         "additionalProperties", "items", "prefixItems", "minItems", "maxItems", "anyOf", "oneOf", "enum",
@@ -570,7 +568,7 @@ def test_the_schema_tells_what_every_key_means() -> None:
     for key, rule in schema["properties"].items():
         assert rule.get("description"), key
     assert schema["$defs"]["Body"]["properties"]["mass"]["description"] == (
-        "Mass. Without it the body has no dynamics; 0 says that it is massless."
+        "Mass. Without it the body has no dynamics; 0 means massless."
     )
     kinds = schema["$defs"]["Joint"]["properties"]["type"]["enum"]
     assert set(kinds) >= {"revolute", "free"}

@@ -1,7 +1,7 @@
 """Every order of every shipped loop as complex-step slope of the one below, within the design's tolerance.
 
-A closed posture steps along its own first order, which is tangent to the closure; what that leaves of the
-closure is looked at too. Nothing is rounded off by a difference: max(1e-12, 100·eps·condition) is demanded.
+A closed configuration steps along its own first order, which is tangent to the closure; the residual of the
+closure is checked too. There are no differences, and the tolerance is max(1e-12, 100·eps·condition).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EPS = np.finfo(float).eps
 
 
 def first_order(transfer: CoordinateTransfer, c: Configuration) -> np.ndarray:
-    """A (M, m) of the tree's coordinates at one posture."""
+    """Return A (M, m) of the tree's coordinates at one configuration."""
     mobile = transfer.tree.size
     X = transfer.solve(c._states, 1).X[0]
     return X[mobile : mobile * (1 + transfer.first)].reshape(mobile, transfer.first)

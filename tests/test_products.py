@@ -60,7 +60,7 @@ def sums(shape, entry, scalar=float):
 
 
 def stacked(batch, shape, scalar, arrays, entry):
-    """What `sums` gives for every member of a batch; `entry` takes the member's arrays, then the index."""
+    """Return `sums` for every member of a batch; `entry` takes the arrays of the member, then the index."""
     out = np.zeros(batch + shape, scalar)
     for b, own in members(batch, *arrays):
         out[b] = sums(shape, lambda *index, own=own: entry(*own, *index), scalar)
@@ -254,7 +254,7 @@ def spherical(axes, phi):
 
 
 def random_arm(seed, M):
-    """Unit axes as drawn, and a posture."""
+    """Return an arm with unit axes, and a configuration."""
     rng = np.random.default_rng(seed)
     axes = rng.normal(size=(M, 3))
     return axes / np.linalg.norm(axes, axis=1)[:, None], rng.normal(size=M)

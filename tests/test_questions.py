@@ -47,9 +47,7 @@ def test_applied() -> None:
     )
     c = m.at(np.zeros((3, 2)))
     for given in (5, "f", [], [("f", 1)], np.zeros(3), True):
-        with pytest.raises(
-            kic.InputError, match="Expected `applied` to be a dict of forces and moments, got "
-        ):
+        with pytest.raises(kic.InputError, match="`applied` must be a dict of forces and moments, got "):
             c.dynamics(applied=given)
     with pytest.raises(
         kic.InputError, match=r"Batch shapes do not broadcast: `applied` \(2,\), `posture` \(3,\)"

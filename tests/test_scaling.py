@@ -265,7 +265,7 @@ def test_ellipsoids_of_a_row_that_does_not_move_are_flat() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_inertia_that_is_round_off_is_none(seed: int) -> None:
-    """A thin rod turns about its own axis, at a posture where its inertia is not exactly zero."""
+    """A thin rod turns about its own axis, at a configuration where its inertia is not exactly zero."""
     rng = np.random.default_rng(seed)
     p, axis = rng.normal(size=3), unit(rng)
     thin = 0.3 * (np.eye(3) - np.outer(axis, axis))
@@ -363,7 +363,7 @@ def test_results_that_overflow_are_refused() -> None:
             lambda: slide.at([0.3, 1.0]).dynamics().forward_dynamics([1e200, 1.0], [0.0, 0.0]),
             lambda: slide.at([0.3, 1.0]).joint_forces([1e200, 1.0]),
         ):
-            with pytest.raises(kic.InputError, match="must be finite|must not exceed"):
+            with pytest.raises(kic.InputError, match=r"must be finite|must not exceed"):
                 ask()
         with pytest.raises(kic.KicError):
             c.joint_forces()

@@ -490,7 +490,7 @@ def test_questions_that_are_refused() -> None:
         kic.load("four-bar").at().state_space(inputs=["A", "A"])
     with pytest.raises(kic.UnknownNameError, match="No part 'nowhere' in 'four-bar'"):
         kic.load("four-bar").at().state_space(outputs=["nowhere.rate"])
-    with pytest.raises(kic.InputError, match="2 motors drive 1 freedoms"):
+    with pytest.raises(kic.InputError, match="2 motors drive 1 degrees of freedom"):
         c.state_space([1.0])  # the second motor's gearing changes, and its torque is open
     one = replace(m, motors=[kic.Motor("P", ["A"])]).at({"A": 1.2})
     with pytest.raises(kic.InputError, match="the current of the torque source 'P'"):

@@ -1,4 +1,4 @@
-"""Units whose names are known must go together; of others nothing is said."""
+"""Consistency of units with known names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize("names", TOGETHER, ids=" ".join)
-def test_units_that_go_together(names) -> None:
+def test_consistent_units(names) -> None:
     units = kic.Units(*names)
     assert (units.length, units.mass, units.time, units.force) == names
 
@@ -38,7 +38,7 @@ def test_units_that_go_together(names) -> None:
     [("in", "lb", "s", "lbf"), ("in", "lb", "s", "lb"), ("mm", "kg", "s", "kgf"), ("L", "M", "T", "F")],
     ids=" ".join,
 )  # fmt: skip
-def test_of_names_that_are_not_known_nothing_is_said(names) -> None:
+def test_unknown_names_are_accepted(names) -> None:
     kic.Units(*names)
 
 
@@ -52,19 +52,19 @@ def test_of_names_that_are_not_known_nothing_is_said(names) -> None:
         (("in", "kg", "s", "lbf"), 0.0254 / 4.4482216152605, "or mass = 'lbf s²/in'"),
     ],
 )  # fmt: skip
-def test_units_that_do_not_are_refused(names, product, said) -> None:
+def test_inconsistent_units_are_errors(names, product, said) -> None:
     with pytest.raises(kic.ModelError, match=re.escape(said)) as caught:
         kic.Units(*names)
     assert str(caught.value).startswith("Units: force must be mass · length / time²; ")
     assert caught.value.product == pytest.approx(product, rel=1e-12)
-    # each remedy that is told is one: with it the units are accepted
+    # each suggested unit makes the units consistent
     remedies = re.findall(r"(force|mass) = '([^']+)'", str(caught.value))
     assert remedies
     for what, name in remedies:
         kic.Units(**(dict(zip(("length", "mass", "time", "force"), names, strict=True)) | {what: name}))
 
 
-def test_both_letters_for_micro_are_known() -> None:
+def test_all_letters_for_micro() -> None:
     for what, unit in (("length", "m"), ("force", "N")):
         assert {
             SI_VALUES[what][f"{micro}{unit}"]

@@ -1,1 +1,1 @@
-"""description."""
+"""Description of mechanisms: immutable parts with validation and units, without any motion."""

@@ -1,4 +1,4 @@
-"""Contacts: places where one body touches another, as a finger an object, or a foot the ground."""
+"""Contacts between two bodies, such as a finger and an object or a foot and the ground."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kic.display import Summary
 from kic.errors import ModelError, short_repr
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
-# the rows that a contact keeps at zero while it is closed: along the normal, the two tangents, and spin
+# rows that are zero while a contact is closed: along the normal, the two tangents, and spin
 CONTACT_ROWS: dict[str, tuple[str, ...]] = {
     "point": ("n",),
     "friction": ("n", "t1", "t2"),
@@ -32,45 +32,45 @@ CONTACT_ROWS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Contact:
-    """A place where one body touches another: a finger an object, a foot the ground.
+    """Contact of two bodies, such as a finger and an object or a foot and the ground.
 
-    While it is closed, a contact keeps together what touches: a "point" without friction only along the
-    normal; "friction" and "pinned" keep the two points of contact together, as a ball joint does; a "soft"
-    finger also keeps the second body from spinning on the first, as a universal joint does whose two axes
-    are the tangents, the first carried by the second body. Bodies do not roll on one another: the points of
-    contact stay where they are in both bodies, and second orders are those of such points. A point without
-    friction is one of the first body, and glides on the tangent plane of the second.
+    A closed contact is a constraint. A "point" without friction constrains the normal direction only.
+    "friction" and "pinned" keep the two contact points together, like a ball joint. A "soft" finger also
+    prevents spin about the normal, like a universal joint whose axes are the tangents, the first carried by
+    the second body. Bodies do not roll: contact points are fixed in both bodies, which sets the second-order
+    terms. The contact point without friction is fixed in the first body and slides on the tangent plane of
+    the second.
 
-    A contact holds nothing of its bodies in the spanning tree: an object in a hand, or a trunk on its legs,
-    hangs on ground by a joint of its own, a free one where it moves freely.
+    Contacts do not belong to the spanning tree. An object in a hand, or a trunk on its legs, needs a joint to
+    ground of its own, of type "free" if it moves freely.
 
     Parameters
     ----------
     name : str
-        Name, unique in the mechanism. Its rows are called name.n (the gap), name.t1, name.t2, name.s, and
-        are the motion of the second body relative to the first.
+        Name, unique in the mechanism. The rows are name.n (the gap), name.t1, name.t2 and name.s; they
+        describe the motion of the second body relative to the first.
     type : {"point", "friction", "soft", "pinned"}
-        Point without friction, point with friction (a hard finger), soft finger, or a pin, which holds
-        forces of any direction and can pull.
+        Point without friction, point with friction (a hard finger), soft finger, or a pin, which carries
+        forces of any direction, also tension.
     bodies : (2,) str
-        Who touches, and who is touched: finger and object, foot and ground.
+        Touching and touched body: finger and object, foot and ground.
     at : (3,) float
-        Where they touch in the drawing.
+        Contact point in the reference configuration.
     normal : (3,) float, optional
-        The direction in which the first pushes the second: into the object, into the ground. Turns with the
-        second body. A pin needs none; its rows are then along the axes of the drawing, n along z.
+        Direction in which the first body pushes the second: into the object, into the ground. It is fixed in
+        the second body. Optional for a pin, whose rows are then along the world axes, n along z.
     friction : float, optional
-        Coefficient of friction; of "friction" and "soft".
+        Coefficient of friction, of types "friction" and "soft".
     torsion : float, optional
-        Length γ that, times the normal force, is the largest moment about the normal; of "soft". Friction
-        takes its part of it: (fₜ / μ)² + (m / γ)² ≤ fₙ².
+        Length γ of type "soft": the largest moment about the normal is γ times the normal force. It is
+        reduced by tangential forces, (fₜ / μ)² + (m / γ)² ≤ fₙ².
     closed : bool
-        Whether it holds; an open one, such as a lifted foot, has rows to ask about, and holds nothing.
+        True for an active contact. An open one, such as a lifted foot, has rows but is no constraint.
 
     Raises
     ------
     ModelError
-        For numbers that are missing, have no meaning for the type, or are out of range.
+        For numbers that are missing, out of range, or without meaning for the type.
 
     Examples
     --------
@@ -82,21 +82,21 @@ class Contact:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism. Its rows are called name.n (the gap), name.t1, name.t2 and name.s."""
+    """Name, unique in the mechanism. The rows are name.n (the gap), name.t1, name.t2 and name.s."""
     type: ContactType
-    """Kind of contact: point (without friction), friction (a point with it), soft (finger) or pinned."""
+    """Type of contact: point (without friction), friction (point with friction), soft (finger) or pinned."""
     bodies: tuple[str, str]
-    """Who touches, and who is touched: finger and object, foot and ground."""
+    """Touching and touched body: finger and object, foot and ground."""
     at: Vector
-    """Where they touch in the drawing."""
+    """Contact point in the reference configuration."""
     normal: Vector | None = None
-    """Direction in which the first body pushes the second; need not have unit length. A pin needs none."""
+    """Direction in which the first body pushes the second, of any length. Optional for a pin."""
     friction: float | None = None
-    """Coefficient of friction, of "friction" and "soft"."""
+    """Coefficient of friction, of types "friction" and "soft"."""
     torsion: float | None = None
-    """Largest moment about the normal for each unit of normal force, a length; of "soft"."""
+    """Largest moment about the normal per unit of normal force, a length, of type "soft"."""
     closed: bool = True
-    """Whether it holds; an open one, such as a lifted foot, can be asked about and holds nothing."""
+    """True for an active contact. An open one, such as a lifted foot, has rows but is no constraint."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("contact", self.name))
@@ -114,22 +114,22 @@ class Contact:
             )
         for key, what, types in (
             ("friction", "the coefficient of friction", ("friction", "soft")),
-            ("torsion", "the largest moment for each unit of normal force, a length", ("soft",)),
+            ("torsion", "the largest moment per unit of normal force, a length", ("soft",)),
         ):
             self._bound(who, key, what, types)
         if self.closed is not True and self.closed is not False:
             raise ModelError(
-                f"{who}: expected `closed` to be True or False, got {short_repr(self.closed)}.", key="closed"
+                f"{who}: `closed` must be True or False, got {short_repr(self.closed)}.", key="closed"
             )
 
     def _bound(self, who: str, key: str, what: str, types: tuple[str, ...]) -> None:
-        """A positive number where the type has one, and none elsewhere."""
+        """Check that a limit is positive if the type has it, and absent otherwise."""
         given = getattr(self, key)
         if self.type not in types:
             if given is not None:
                 raise ModelError(
-                    f"{who}: a {self.type} contact has no `{key}`, got {short_repr(given)}. Leave it out, or make "
-                    f"the contact one of type {' or '.join(map(repr, types))}.",
+                    f"{who}: a {self.type} contact has no `{key}`, got {short_repr(given)}. Leave it out, or "
+                    f"use the type {' or '.join(map(repr, types))}.",
                     key=key,
                 )
             return
@@ -137,23 +137,23 @@ class Contact:
             raise ModelError(f"{who}: a {self.type} contact needs `{key}`, {what}.", key=key)
         value = number(who, key, given)
         if not value.real > 0:
-            less = "'friction'" if key == "torsion" else "'point'"
+            weaker = "'friction'" if key == "torsion" else "'point'"
             raise ModelError(
-                f"{who}: expected `{key}` to be larger than 0, got {short_repr(given)}. A contact without is one "
-                f"of type {less}.",
+                f"{who}: `{key}` must be larger than 0, got {short_repr(given)}. Without it, use "
+                f"the type {weaker}.",
                 key=key,
             )
         assign(self, **{key: value})
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Names of its rows: what it keeps at zero while it is closed."""
+        """Names of the rows, which are zero while the contact is closed."""
         return tuple(f"{self.name}.{row}" for row in CONTACT_ROWS[self.type])
 
 
 def add_contacts(sheet: Summary, contacts: Iterable[Contact]) -> None:
-    """Write contacts on a sheet, who touches whom and how, if there are any."""
-    told = {
+    """Add a table of contacts to a summary, if there are any."""
+    lines = {
         c.name: [
             c.type,
             " on ".join(c.bodies),
@@ -162,5 +162,5 @@ def add_contacts(sheet: Summary, contacts: Iterable[Contact]) -> None:
         ]
         for c in contacts
     }
-    if told:
-        sheet.texts("contacts", list(told), ["type", "bodies", "friction", ""], list(told.values()))
+    if lines:
+        sheet.texts("contacts", list(lines), ["type", "bodies", "friction", ""], list(lines.values()))

@@ -1,8 +1,8 @@
-"""Couplings: constant linear relations between joint coordinates, as gears, belts and racks make them.
+"""Couplings: constant linear relations between joint coordinates, such as gears, belts and racks.
 
-Two wheels turn in bearings of one carrier. Relative to it, toothed wheels have the same velocity at their
-pitch point, and pulleys the same speed along their belt. Either way the relation of the two coordinates
-follows from the drawing, whichever way their axes point and their bodies are written.
+Two wheels rotate in bearings of one carrier. Relative to it, toothed wheels have the same velocity at their
+pitch point, and pulleys the same speed along their belt. The relation of the two coordinates follows from the
+reference configuration, for any directions of the axes and any order of the bodies.
 """
 
 from __future__ import annotations
@@ -18,46 +18,48 @@ from kic.display import Summary
 from kic.errors import ModelError, short_repr, unknown
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
-WAYS = ("ratios", "gears", "belt", "pitch_point")
-# cosine (sine) below which two directions of a drawing count as square (parallel)
-_PARALLEL = 1e-9
+# mutually exclusive fields that define a coupling
+DEFINITIONS = ("ratios", "gears", "belt", "pitch_point")
+# sine (cosine) of the angle below which two given directions count as parallel (perpendicular)
+PARALLEL_ATOL = 1e-9
 
 Terms = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
 class Coupling:
-    """A constant linear relation between joint coordinates: of gears, a belt, a rack, a differential.
+    """Constant linear relation between joint coordinates: gears, a belt, a rack, a differential.
 
     Parameters
     ----------
     name : str
         Name, unique in the mechanism.
     joints : sequence of str
-        The joints coupled, two or more; one freedom of a joint with several is written "hip.1".
+        Two or more coupled joints. One coordinate of a joint with several is written "hip.1".
     ratios : sequence of float, optional
-        The relation itself, one number other than zero for each joint: Σ ratio (φ − φ as drawn) = 0.
+        Coefficients, one nonzero number for each joint: Σ ratio (φ − φ₀) = 0, with φ₀ in the reference
+        configuration.
     gears : (2,) float, optional
-        Numbers of teeth (or pitch radii) of two wheels with parallel axes in one carrier. They turn
-        opposite ways; a ring gear, toothed inside, has a negative number.
+        Numbers of teeth (or pitch radii) of two wheels with parallel axes in one carrier. They rotate in
+        opposite directions. The number of a ring gear is negative.
     belt : (2,) float, optional
-        Radii (or numbers of teeth) of two pulleys with parallel axes in one carrier, which an open belt or
-        a chain turns the same way.
+        Radii (or numbers of teeth) of two pulleys with parallel axes in one carrier. An open belt or a
+        chain turns both in the same direction.
     pitch_point : (3,) float, optional
-        Where two wheels, or a pinion and a rack, roll on one another, as drawn: there they have the same
-        velocity relative to the body that carries both.
+        Point, in the reference configuration, where two wheels, or a pinion and a rack, roll on each other
+        and have the same velocity relative to their carrier.
 
     Raises
     ------
     ModelError
-        For none or several of the four ways to say it, or numbers that make no sense; by the mechanism,
-        for joints that are not there, have no such coordinate, or do not stand as the relation needs.
+        If not exactly one of the four definitions is given, or for numbers out of range. The mechanism also
+        raises it for unknown joints or coordinates, and joints whose axes do not fit the definition.
 
     Notes
     -----
-    Gears, belt and pitch point need joints that share a body, their carrier. Where wheel and carrier hang on
-    the same third body, as in a planetary gear whose sun and arm both turn in the frame, write the relation
-    relative to the carrier (Willis) as ratios: z_sun (sun − arm) + z_planet planet = 0.
+    Gears, belt and pitch point need joints that share a body, their carrier. If wheel and carrier are
+    attached to the same third body, as sun and arm of a planetary gear, write the relation relative to the
+    carrier (Willis) as ratios: z_sun (sun − arm) + z_planet planet = 0.
 
     Examples
     --------
@@ -77,15 +79,15 @@ class Coupling:
     name: str
     """Name, unique in the mechanism."""
     joints: tuple[str, ...]
-    """The joints coupled, two or more; one freedom of a joint with several is written "hip.1"."""
+    """Two or more coupled joints. One coordinate of a joint with several is written "hip.1"."""
     ratios: tuple[float, ...] | None = None
-    """The relation itself, one number for each joint: Σ ratio (φ − φ as drawn) = 0."""
+    """Coefficients, one for each joint: Σ ratio (φ − φ₀) = 0, with φ₀ in the reference configuration."""
     gears: tuple[float, float] | None = None
-    """Numbers of teeth (or pitch radii) of two wheels, which turn opposite ways; negative of a ring gear."""
+    """Numbers of teeth (or pitch radii) of two wheels in opposite rotation; negative for a ring gear."""
     belt: tuple[float, float] | None = None
-    """Radii (or numbers of teeth) of two pulleys, which an open belt or a chain turns the same way."""
+    """Radii (or numbers of teeth) of two pulleys that an open belt or a chain turns in one direction."""
     pitch_point: Vector | None = None
-    """Where two wheels, or a pinion and a rack, roll on one another in the drawing."""
+    """Point of the reference configuration where two wheels, or pinion and rack, roll on each other."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("coupling", self.name))
@@ -93,24 +95,25 @@ class Coupling:
         joints = listed(who, "joints", self.joints, "joint names")
         if not all(isinstance(name, str) for name in joints) or len(joints) < 2:
             raise ModelError(
-                f"{who}: expected `joints` to name two joints or more, got {short_repr(self.joints)}. "
-                "A joint that must not move is a fixed one.",
+                f"{who}: `joints` must name two joints or more, got {short_repr(self.joints)}. "
+                "Use a fixed joint for one that must not move.",
                 key="joints",
             )
         if len(set(joints)) < len(joints):
             raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(joints)}.", key="joints")
         assign(self, joints=tuple(map(str, joints)))
-        given = [way for way in WAYS if getattr(self, way) is not None]
+        given = [way for way in DEFINITIONS if getattr(self, way) is not None]
         if len(given) != 1:
             raise ModelError(
-                f"{who}: expected one of {', '.join(WAYS)}, got {' and '.join(given) or 'none'}.",
+                f"{who}: exactly one of {', '.join(DEFINITIONS)} must be given, "
+                f"got {' and '.join(given) or 'none'}.",
                 key=given[1] if given else "ratios",
             )
         way = given[0]
         if way != "ratios" and len(joints) != 2:
             raise ModelError(
-                f"{who}: `{way}` is about two joints, got {len(joints)}: {', '.join(joints)}. "
-                "Several terms are written with `ratios`.",
+                f"{who}: `{way}` must have two joints, got {len(joints)}: {', '.join(joints)}. "
+                "Write more terms with `ratios`.",
                 key="joints",
             )
         if way == "pitch_point":
@@ -119,37 +122,38 @@ class Coupling:
             assign(self, **{way: self._numbers(who, way)})
 
     def _numbers(self, who: str, way: str) -> tuple[float, ...]:
-        """One number for each joint, with the signs that its kind allows."""
+        """Return one number for each joint, with the signs allowed for the definition."""
         given, count = reals(getattr(self, way)), len(self.joints)
         a = np.zeros(0) if given is None else given.real
         if given is None or a.shape != (count,) or not a.all():
             raise ModelError(
-                f"{who}: expected `{way}` to be {count} finite numbers other than zero, one for each joint, "
+                f"{who}: `{way}` must be {count} finite numbers other than zero, one for each joint, "
                 f"got {short_repr(getattr(self, way))}.",
                 key=way,
             )
         check_size(who, way, a)
         if way == "belt" and (a < 0).any():
             raise ModelError(
-                f"{who}: radii of pulleys are positive, got {short_repr(self.belt)}. A crossed belt turns its "
-                "pulleys opposite ways, as `gears` do.",
+                f"{who}: `belt` must be positive radii, got {short_repr(self.belt)}. Write a crossed belt, "
+                "which reverses the rotation, as `gears`.",
                 key=way,
             )
         if way == "gears" and (a < 0).any() and not a.max() > 0:
             raise ModelError(
-                f"{who}: two ring gears can not mesh, got {short_repr(self.gears)}. Only the one that is toothed "
-                "inside has a negative number.",
+                f"{who}: two ring gears cannot mesh, got {short_repr(self.gears)}. Only the number of the "
+                "ring gear is negative.",
                 key=way,
             )
         if way == "gears" and not a.sum() * a.min() > 0:
             raise ModelError(
-                f"{who}: a ring gear is larger than the wheel in it, got {short_repr(self.gears)}.", key=way
+                f"{who}: a ring gear must be larger than the wheel in it, got {short_repr(self.gears)}.",
+                key=way,
             )
         return tuple(given.tolist())
 
 
 def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
-    """Coordinates of a coupling with the numbers that multiply them: Σ number (φ − φ as drawn) = 0.
+    """Return the coordinates of a coupling with their coefficients: Σ coefficient (φ − φ₀) = 0.
 
     Parameters
     ----------
@@ -158,12 +162,12 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     owner : str
         Name of the mechanism.
     joints : mapping of str to Joint
-        All its joints.
+        All joints of the mechanism.
 
     Raises
     ------
     ModelError
-        For joints that are not there, have no such coordinate, or stand otherwise than the relation needs.
+        For unknown joints or coordinates, or joints whose axes do not fit the definition.
     """
     who = f"Coupling '{coupling.name}'"
     found = [coordinate_of(who, owner, name, joints) for name in coupling.joints]
@@ -184,14 +188,14 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
 
 
 def add_couplings(sheet: Summary, couplings: Mapping[str, Terms]) -> None:
-    """Write the equations of couplings on a sheet, if there are any."""
+    """Add the equations of couplings to a summary, if there are any."""
     if couplings:
         equations = [[relation(strip_complex_step(terms))] for terms in couplings.values()]
-        sheet.texts("couplings", list(couplings), ["changes from the drawing"], equations)
+        sheet.texts("couplings", list(couplings), ["changes from the reference configuration"], equations)
 
 
 def relation(terms: Terms) -> str:
-    """A coupling as an equation between changes from the drawing.
+    """Return a coupling as an equation between changes from the reference configuration.
 
     Examples
     --------
@@ -199,21 +203,22 @@ def relation(terms: Terms) -> str:
     >>> relation((("A", 20.0), ("B", -1.0)))
     '20 ΔA − ΔB = 0'
     """
-    said = ""
+    text = ""
     for coordinate, ratio in terms:
-        sign = " − " if ratio < 0 else " + " if said else ""
+        sign = " − " if ratio < 0 else " + " if text else ""
         factor = "" if abs(ratio) == 1 else f"{abs(ratio):.6g} "
-        said += f"{sign if said else sign.strip()}{factor}Δ{coordinate}"
-    return f"{said} = 0"
+        text += f"{sign if text else sign.strip()}{factor}Δ{coordinate}"
+    return f"{text} = 0"
 
 
 def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
-    """The joint of a name and the one coordinate of it that is meant.
+    """Return the joint of a name, and the name of its coordinate.
 
     Raises
     ------
     ModelError
-        For a joint that is not there, has none or several, or turns of a ball; `who` is at fault.
+        For an unknown joint, a joint with no or several coordinates, or the angles of a ball joint. The
+        message names `who`.
     """
     joint = joints.get(name)
     if joint is None and isinstance(name, str):  # names have no dots, components may
@@ -227,15 +232,15 @@ def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) 
         if joint.dof == 0:
             remedy = "is fixed and has no coordinate; leave it out."
         elif joint.type == "spherical":
-            remedy = "is spherical: its turns have no coordinates. Draw it as three revolute joints."
+            remedy = "is spherical and its rotation has no coordinates. Replace it by three revolute joints."
         else:
-            remedy = f"has {joint.dof} freedoms. Name one: {', '.join(joint.components)}."
+            remedy = f"has {joint.dof} coordinates. Name one: {', '.join(joint.components)}."
         raise ModelError(f"{who}: joint '{name}' {remedy}", key="joints", name=name)
-    first_turn = {"spherical": 0, "free": 3}.get(joint.type, 6)
-    if joint.components.index(name) >= first_turn:
+    first_rotation = {"spherical": 0, "free": 3}.get(joint.type, 6)
+    if joint.components.index(name) >= first_rotation:
         raise ModelError(
-            f"{who}: '{name}' is a turn of a {joint.type} joint, which has no coordinate. Draw the joint "
-            "with revolute ones.",
+            f"{who}: '{name}' is a rotation of a {joint.type} joint, which has no coordinate. Use revolute "
+            "joints instead.",
             key="joints",
             name=name,
         )
@@ -243,11 +248,11 @@ def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) 
 
 
 def _carrier(who: str, one: Joint, two: Joint) -> str:
-    """The body that carries both joints."""
+    """Return the body that carries both joints."""
     shared = set(one.bodies) & set(two.bodies)
     if len(shared) == 1:
         return shared.pop()
-    why = "tie the same two bodies" if shared else "have no body in common that could carry both wheels"
+    why = "connect the same two bodies" if shared else "have no common body that could carry both wheels"
     raise ModelError(
         f"{who}: joints '{one.name}' and '{two.name}' {why}. Write the relation as `ratios`, relative to the "
         "carrier, such as (z1, -z1, z2) for the joints of wheel, carrier and planet.",
@@ -256,44 +261,46 @@ def _carrier(who: str, one: Joint, two: Joint) -> str:
 
 
 def _sense(joint: Joint, carrier: str) -> int:
-    """1 where the coordinate moves the wheel in its carrier, -1 where it is written the other way round."""
+    """Return 1 if the coordinate moves the wheel relative to its carrier, -1 if it is the opposite."""
     return 1 if joint.bodies[0] == carrier else -1
 
 
 def _axis(joint: Joint) -> np.ndarray:
+    """Return the unit vector along the axis."""
     axis = np.array(joint.axis)
     return axis / np.sqrt(axis @ axis)
 
 
 def _centre(joint: Joint) -> np.ndarray:
+    """Return the point of the joint."""
     return np.array(joint.at)
 
 
 def _wheels(who: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) -> tuple[float, float]:
-    """Numbers of gears or of a belt: both wheels' turns are counted about the axis of the first."""
+    """Return the coefficients of gears or a belt, with both rotations about the axis of the first."""
     way = "belt" if coupling.gears is None else "gears"
     for joint in (one, two):
         if joint.type != "revolute":
             raise ModelError(
-                f"{who}: `{way}` needs revolute joints, '{joint.name}' is {joint.type}. A rack has a "
-                "`pitch_point`; anything else can be written with `ratios`.",
+                f"{who}: `{way}` needs revolute joints, '{joint.name}' is {joint.type}. Use "
+                "`pitch_point` for a rack, and `ratios` for other relations.",
                 key="joints",
             )
     a, b = (np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in (one, two))  # type: ignore[arg-type]
     cosine, across = float((a @ b).real), np.cross(a, b)
-    if np.linalg.norm(across) > _PARALLEL or not step_vanishes(across, a, b):
+    if np.linalg.norm(across) > PARALLEL_ATOL or not step_vanishes(across, a, b):
         raise ModelError(
             f"{who}: `{way}` needs parallel axes; the cosine of '{one.name}' and '{two.name}' is "
-            f"{cosine:.6g}. Bevel gears have a `pitch_point`; worms and crossed axes are written with "
-            "`ratios`.",
+            f"{cosine:.6g}. Use `pitch_point` for bevel gears, and `ratios` for worms and crossed "
+            "axes.",
             key=way,
             cosine=cosine,
         )
     centres = np.array([_centre(one), _centre(two)])
     apart = np.cross(a, centres[1] - centres[0])
-    if way == "gears" and np.linalg.norm(apart) <= _PARALLEL * np.abs(centres).max():
+    if way == "gears" and np.linalg.norm(apart) <= PARALLEL_ATOL * np.abs(centres).max():
         raise ModelError(
-            f"{who}: '{one.name}' and '{two.name}' turn about the same axis, where wheels can not mesh. "
+            f"{who}: '{one.name}' and '{two.name}' have the same axis, and their wheels cannot mesh. "
             "Couple each with the wheel between them, or write the relation as `ratios`.",
             key="joints",
         )
@@ -303,7 +310,7 @@ def _wheels(who: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) 
 
 
 def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> tuple[float, float]:
-    """Numbers of two bodies that roll on one another: the same velocity at the pitch point."""
+    """Return the coefficients of two bodies that roll: equal velocities at the pitch point."""
     velocities = []
     for joint in (one, two):
         if joint.type not in ("revolute", "prismatic"):
@@ -315,21 +322,21 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
         v, size = _axis(joint), 1.0
         if joint.type == "revolute":
             v, size = np.cross(v, at - _centre(joint)), float(np.abs([at, _centre(joint)]).max())
-        if np.linalg.norm(v) <= _PARALLEL * size:
+        if np.linalg.norm(v) <= PARALLEL_ATOL * size:
             raise ModelError(
-                f"{who}: the pitch point {short_repr(at.tolist())} lies on the axis of '{joint.name}', which does "
-                "not move it. Give the point where the two roll on one another.",
+                f"{who}: the pitch point {short_repr(at.tolist())} is on the axis of '{joint.name}' and does "
+                "not move. Give the point where the two roll on each other.",
                 key="pitch_point",
             )
         velocities.append(_sense(joint, carrier) * v)
     u, v = velocities
     along, across = u / np.sqrt(u @ u), np.cross(u, v) / np.linalg.norm(u)
     sine = float(np.linalg.norm(across) / np.linalg.norm(v))
-    if sine > _PARALLEL or not step_vanishes(across, *velocities):
+    if sine > PARALLEL_ATOL or not step_vanishes(across, *velocities):
         raise ModelError(
-            f"{who}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in different "
-            f"directions (sine {sine:.3g}). Give the point where they roll on one another, or, if they "
-            "slide as a worm does, the relation as `ratios`.",
+            f"{who}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in "
+            f"different directions (sine {sine:.3g}). Give the point where they roll on each other, or, "
+            "if they slide as in a worm gear, the relation as `ratios`.",
             key="pitch_point",
             sine=sine,
         )

@@ -1,4 +1,4 @@
-"""A drawing: all parts of a mechanism under one namespace, checked as a whole."""
+"""Description of a mechanism: all parts in one namespace, validated as a whole."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Co
 _KIND = dict(
     zip((Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor), KINDS, strict=True)
 )
-# a rod shorter than this share of the drawing's coordinates has no direction that could be trusted
-_NO_LENGTH = 1e-12
+# a fixed distance below this share of the coordinates of its points has no reliable direction
+FIXED_DISTANCE_RTOL = 1e-12
 
 
 @dataclass(frozen=True)
 class MechanismDescription:
-    """Everything that is drawn, in one assembled posture and in world coordinates; see `Mechanism`."""
+    """Parts of a mechanism in an assembled reference configuration, in world coordinates; see `Mechanism`."""
 
     __pydantic_config__ = STRICT
     name: str
@@ -67,7 +67,7 @@ class MechanismDescription:
     points: tuple[Point, ...] = ()
     """Points of interest."""
     distances: tuple[Distance, ...] = ()
-    """Distances of interest; those that are fixed are rods."""
+    """Distances of interest, and fixed distances (rods)."""
     forces: tuple[Force, ...] = ()
     """Forces at points."""
     moments: tuple[Moment, ...] = ()
@@ -77,35 +77,35 @@ class MechanismDescription:
     couplings: tuple[Coupling, ...] = ()
     """Gears, belts and other linear relations between joint coordinates."""
     contacts: tuple[Contact, ...] = ()
-    """Places where bodies touch, as fingers an object, or feet the ground."""
+    """Contacts between bodies, such as fingers and an object, or feet and the ground."""
     motors: tuple[Motor, ...] = ()
-    """Motors with their gears, rotors and circuits."""
+    """Motors with gears, rotors and circuits."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
-    """Relative length within which a redundant loop may contradict itself, for rounded dimensions."""
+    """Relative length error allowed in redundant loops, for rounded dimensions."""
     coordinates: tuple[str, ...] | None = None
-    """Joints whose coordinates are meant where none are named; by default all, as written."""
+    """Joints of the default coordinates; by default all, in the order of `joints`."""
     title: str = ""
     """Headline."""
     about: str = ""
     """Description."""
     source: str = ""
-    """Where the numbers come from."""
+    """Source of the numbers."""
     drawing: str = ""
-    """Which posture is drawn, and what the coordinates read there."""
+    """Remark on the reference configuration and the values of the coordinates there."""
     units: Units = field(default_factory=Units)
     """Names of the units."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
         who = f"Mechanism '{self.name}'"
-        for expected, kind in _KIND.items():
-            parts = listed(who, kind, getattr(self, kind), f"{expected.__name__} parts")
+        for part_type, kind in _KIND.items():
+            parts = listed(who, kind, getattr(self, kind), f"{part_type.__name__} parts")
             for i, part in enumerate(parts):
-                if not isinstance(part, expected):
+                if not isinstance(part, part_type):
                     raise ModelError(
-                        f"{who}: `{kind}` must hold {expected.__name__} parts, got {short_repr(part)}.",
+                        f"{who}: `{kind}` must hold {part_type.__name__} parts, got {short_repr(part)}.",
                         key=f"{kind}[{i}]",
                     )
             assign(self, **{kind: parts})
@@ -114,19 +114,17 @@ class MechanismDescription:
         for key in ("title", "about", "source", "drawing"):
             assign(self, **{key: text(who, key, getattr(self, key))})
         if not isinstance(self.units, Units):
-            raise ModelError(
-                f"{who}: expected `units` to be Units, got {short_repr(self.units)}.", key="units"
-            )
+            raise ModelError(f"{who}: `units` must be Units, got {short_repr(self.units)}.", key="units")
         self._check_names()
         self._check_references()
-        self._check_held()
+        self._check_attached()
         self._check_couplings()
         self._check_motors()
-        self._check_rods()
+        self._check_fixed_distances()
         self._check_coordinates(who)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without read-only views, which cannot be pickled and are made again."""
+        """Return the state without read-only views, which cannot be pickled and are computed again."""
         return {key: x for key, x in self.__dict__.items() if not isinstance(x, MappingProxyType)}
 
     @cached_property
@@ -135,6 +133,7 @@ class MechanismDescription:
         return MappingProxyType({part.name: part for kind in KINDS for part in getattr(self, kind)})
 
     def _check_names(self) -> None:
+        """Check that all names differ."""
         owners: dict[str, str] = {}
         for kind in KINDS:
             for i, part in enumerate(getattr(self, kind)):
@@ -155,69 +154,71 @@ class MechanismDescription:
                 owners[name] = label
 
     def _check_references(self) -> None:
+        """Check that all bodies and points that parts refer to exist."""
         bodies = dict.fromkeys((GROUND, *(body.name for body in self.bodies)))
         points = dict.fromkeys(point.name for point in self.points)
         for kind in ("joints", "contacts"):
             for i, pair in enumerate(getattr(self, kind)):
                 who = f"{_SINGULAR[kind].capitalize()} '{pair.name}'"
                 for body in pair.bodies:
-                    self._known(who, f"{kind}[{i}].bodies", "body", body, bodies)
+                    self._check_known(who, f"{kind}[{i}].bodies", "body", body, bodies)
         for kind in ("points", "moments"):
             for i, part in enumerate(getattr(self, kind)):
                 who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
-                self._known(who, f"{kind}[{i}].body", "body", part.body, bodies)
+                self._check_known(who, f"{kind}[{i}].body", "body", part.body, bodies)
         for kind in ("distances", "springs"):
             for i, part in enumerate(getattr(self, kind)):
                 who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
                 for point in part.points:
-                    self._known(who, f"{kind}[{i}].points", "point", point, points)
+                    self._check_known(who, f"{kind}[{i}].points", "point", point, points)
         for i, force in enumerate(self.forces):
-            self._known(f"Force '{force.name}'", f"forces[{i}].point", "point", force.point, points)
+            self._check_known(f"Force '{force.name}'", f"forces[{i}].point", "point", force.point, points)
 
-    def _known(self, who: str, key: str, kind: str, name: str, there: Collection[str]) -> None:
+    def _check_known(self, who: str, key: str, kind: str, name: str, there: Collection[str]) -> None:
+        """Raise an error of `who` for an unknown name."""
         if name not in there:
             error = unknown(kind, name, self.name, there)
             raise ModelError(f"{who}: {error}", key=key, name=name, candidates=tuple(there))
 
-    def _check_held(self) -> None:
-        """Every body must hang on ground through joints: a free joint is written, not implied."""
+    def _check_attached(self) -> None:
+        """Check that joints connect every body to ground; free joints must be explicit."""
         if not self.joints:
             raise ModelError(
                 f"'{self.name}' has no joints; a mechanism needs at least one, to '{GROUND}'.", key="joints"
             )
-        beside: dict[str, list[str]] = {}
+        neighbours: dict[str, list[str]] = {}
         for joint in self.joints:
             for one, other in (joint.bodies, joint.bodies[::-1]):
-                beside.setdefault(one, []).append(other)
-        held, front = {GROUND}, [GROUND]
+                neighbours.setdefault(one, []).append(other)
+        attached, front = {GROUND}, [GROUND]
         while front:
-            new = {body for one in front for body in beside.get(one, ())} - held
-            held |= new
+            new = {body for one in front for body in neighbours.get(one, ())} - attached
+            attached |= new
             front = list(new)
-        loose = [body.name for body in self.bodies if body.name not in held]
+        loose = [body.name for body in self.bodies if body.name not in attached]
         if loose:
             raise ModelError(
-                f"'{self.name}': nothing holds {', '.join(map(repr, loose[:8]))}"
-                f"{' …' if len(loose) > 8 else ''}. Tie each body to '{GROUND}' through joints; one that "
-                "moves freely gets a joint of type 'free'.",
+                f"'{self.name}': no joint connects {', '.join(map(repr, loose[:8]))}"
+                f"{' …' if len(loose) > 8 else ''} to '{GROUND}'. Add joints; a body that "
+                "moves freely needs a joint of type 'free'.",
                 key=f"bodies[{[body.name for body in self.bodies].index(loose[0])}]",
                 bodies=tuple(loose),
             )
 
     @cached_property
     def terms(self) -> Mapping[str, Terms]:
-        """Of each coupling: its coordinates with the numbers that multiply them."""
+        """Coordinates and coefficients of each coupling."""
         joints = {joint.name: joint for joint in self.joints}
         return MappingProxyType({c.name: terms(c, self.name, joints) for c in self.couplings})
 
     @cached_property
     def coupled(self) -> frozenset[str]:
-        """Joints with a coordinate in a coupling; the spanning tree keeps them all."""
+        """Joints with a coordinate in a coupling, all of which are in the spanning tree."""
         components = {c: joint.name for joint in self.joints for c in joint.components}
         return frozenset(components[c] for made in self.terms.values() for c, _ in made)
 
     def _check_couplings(self) -> None:
-        """Joints there are, that stand as the relation needs, and of which none closes a loop."""
+        """Check couplings, and that coupled joints do not form a loop."""
         joints = {joint.name: joint for joint in self.joints}
         for i, coupling in enumerate(self.couplings):
             try:
@@ -236,14 +237,14 @@ class MechanismDescription:
             )
             raise ModelError(
                 f"'{self.name}': coupled joints close a loop among themselves, at '{joint.name}' of coupling "
-                f"'{named}'. One joint of each loop must be free of couplings, for the loop is opened there: "
-                "write one coupling in other joints of the loop.",
+                f"'{named}'. One joint of each loop must have no coupling, because the loop is cut there. "
+                "Write one coupling in other joints of the loop.",
                 key=f"couplings[{i}].joints",
                 joint=joint.name,
             )
 
     def _check_motors(self) -> None:
-        """The joints of every motor are there, and have one coordinate each."""
+        """Check that the joints of every motor exist and have one coordinate each."""
         joints = {joint.name: joint for joint in self.joints}
         for i, motor in enumerate(self.motors):
             try:
@@ -254,44 +255,44 @@ class MechanismDescription:
 
     @cached_property
     def shafts(self) -> Mapping[str, tuple[str, ...]]:
-        """Of each motor: the coordinates that turn with its shaft."""
+        """Coordinates driven by the shaft of each motor."""
         joints = {joint.name: joint for joint in self.joints}
         return MappingProxyType({motor.name: driven(motor, self.name, joints) for motor in self.motors})
 
-    def _check_rods(self) -> None:
-        """A distance that stays as drawn needs two bodies, and a length."""
+    def _check_fixed_distances(self) -> None:
+        """Check that fixed distances connect different bodies and have a length."""
         points = {point.name: point for point in self.points}
         for i, rod in enumerate(self.distances):
             one, two = (points[name] for name in rod.points)
             if rod.fixed and one.body == two.body:
                 raise ModelError(
-                    f"Distance '{rod.name}': both points are of '{one.body}', so that their distance can not "
+                    f"Distance '{rod.name}': both points are on '{one.body}', and their distance cannot "
                     "change. Leave `fixed` out.",
                     key=f"distances[{i}].fixed",
                 )
             length, size = apart(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
-            if rod.fixed and not length > _NO_LENGTH * size:
+            if rod.fixed and not length > FIXED_DISTANCE_RTOL * size:
                 raise ModelError(
-                    f"Distance '{rod.name}' is fixed, but drawn as {length:.3g}, where it has no direction. "
-                    "Points that stay together are tied by a spherical joint.",
+                    f"Distance '{rod.name}' is fixed at {length:.3g}, where it has no direction. "
+                    "Use a spherical joint to keep points together.",
                     key=f"distances[{i}].fixed",
                     length=length,
                 )
 
     @cached_property
     def fixed_distances(self) -> Mapping[str, float]:
-        """Fixed distances with their lengths as drawn."""
+        """Lengths of the fixed distances."""
         fixed = [d for d in self.distances if d.fixed]
         return MappingProxyType({d.name: apart(*(self.point(name).at for name in d.points)) for d in fixed})
 
     @cached_property
     def has_complex_step(self) -> bool:
-        """Whether some number carries a complex step, as in a sensitivity."""
+        """True if some number carries a complex step, as in a sensitivity."""
         values = (value for part in self.parts.values() for value in vars(part).values())
         return any(map(has_complex_step, (self.gravity, *values)))
 
     def without_complex_step(self) -> Self:
-        """The same drawing in real numbers."""
+        """Return the description in real numbers."""
         parts = {
             kind: tuple(
                 replace(part, **{key: strip_complex_step(value) for key, value in vars(part).items()})
@@ -307,6 +308,7 @@ class MechanismDescription:
         return tuple(contact for contact in self.contacts if contact.closed)
 
     def _check_coordinates(self, who: str) -> None:
+        """Check that the default coordinates exist and differ."""
         if self.coordinates is None:
             return
         assign(self, coordinates=listed(who, "coordinates", self.coordinates, "joint names"))
@@ -336,27 +338,27 @@ class MechanismDescription:
 
     @property
     def named_coordinates(self) -> tuple[str, ...]:
-        """The joints (or components) of `coordinates`, by default every joint that moves, as written."""
+        """Joints (or components) of `coordinates`; by default every joint that moves, in order."""
         if self.coordinates is not None:
             return self.coordinates
         return tuple(joint.name for joint in self.joints if joint.dof)
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
-        """Names of the default coordinates, one for each freedom."""
+        """Names of the default coordinates, one for each degree of freedom."""
         joints = {joint.name: joint.components for joint in self.joints}
         return tuple(c for name in self.named_coordinates for c in joints.get(name, (name,)))
 
     def part(self, name: str, *kinds: str) -> Part:
-        """The part of a name; of some kinds only, if any are given.
+        """Return the part of a name, among some kinds if any are given.
 
         Raises
         ------
         UnknownNameError
-            With the candidates.
+            For an unknown name; carries the candidates.
         """
         if not isinstance(name, str):
-            raise InputError(f"Expected a name, got {short_repr(name)}.")
+            raise InputError(f"`name` must be a string, got {short_repr(name)}.")
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS
@@ -367,28 +369,29 @@ class MechanismDescription:
         raise self.unknown(label, name, *among)
 
     def describe(self, name: str) -> str:
-        """A part's name with what it is, for messages."""
+        """Return the kind and the name of a part, for messages."""
         return f"{_SINGULAR[_KIND[type(self.parts[name])]]} '{name}'"
 
     def point(self, name: str) -> Point:
-        """The point of a name."""
+        """Return the point of a name."""
         point = self.part(name, "points")
-        assert isinstance(point, Point)  # for the type checker: `part` looked among points only
+        assert isinstance(point, Point)  # for the type checker: `part` searched points only
         return point
 
     def unknown(self, label: str, name: str, *kinds: str) -> UnknownNameError:
-        """The error for a name that is not there."""
+        """Return the error for an unknown name."""
         there = [part.name for kind in (kinds or KINDS) for part in getattr(self, kind)]
         return unknown(label, name, self.name, there)
 
 
 def forest(joints: Iterable[Joint]) -> frozenset[str]:
-    """Names of the joints, taken in this order, that close no loop with those before (Kruskal)."""
+    """Return the joints, taken in this order, that close no loop with previous ones (Kruskal)."""
     root: dict[str, str] = {}
 
     def find(body: str) -> str:
+        """Return the representative of a connected set of bodies."""
         while (above := root.get(body, body)) != body:
-            root[body] = root.get(above, above)  # halve the path, so that the next search is short
+            root[body] = root.get(above, above)  # halve the path to shorten the next search
             body = above
         return body
 

@@ -1,4 +1,4 @@
-"""Motors: what drives joints through a train of gears, with its rotor, friction and electrical circuit."""
+"""Motors that drive joints through gears, with rotor inertia, friction and electrical circuit."""
 
 from __future__ import annotations
 
@@ -12,44 +12,46 @@ from kic.display import Summary
 from kic.errors import ModelError, short_repr
 from kic.numerics.arrays import reals, strip_complex_step
 
-# numbers of the electrical circuit, which belong together
+# constants of the electrical circuit, which require a resistance
 _CIRCUIT = ("inductance", "torque_constant", "speed_constant")
 
 
 @dataclass(frozen=True)
 class Motor:
-    """A motor: torque on a shaft that turns with joints, through gears that are stiff and without play.
+    """Motor whose shaft drives joints through rigid gears without backlash.
 
-    With the shaft's angle u̇ = Σ ratio φ̇ and a torque τ, the joints feel ratio · (τ − J ü − b u̇ − f sign u̇).
-    Of a DC motor τ = k_t i and L i̇ + R i + k_e u̇ = V (eqs 2-228 to 2-236); a motor without `resistance` is
-    a plain source of torque. The rotor counts with its spin about the shaft alone; its mass and the rest of
-    its inertia belong to the body that carries it. Rotors and damping count where ``motors=True`` is asked,
-    in `dynamics`, `linearize` and `find_equilibrium`, in `state_space` and `drive`, and in `simulate` where
-    voltages are given; every other answer, such as `joint_forces`, `operational_space` or `prepare`, is of
-    the bodies alone.
+    With the shaft speed u̇ = Σ ratio φ̇ and the torque τ, the efforts at the joints are
+    ratio · (τ − J ü − b u̇ − f sign u̇). A DC motor has τ = k_t i and L i̇ + R i + k_e u̇ = V (2-228 to
+    2-236). A motor without `resistance` is an ideal torque source. Only the spin of the rotor about the shaft
+    is modelled; its mass and other inertia belong to the body that carries it.
+
+    Rotors and damping are included with ``motors=True`` in `dynamics`, `linearize` and `find_equilibrium`,
+    always in `state_space` and `drive`, and in `simulate` if voltages are given. All other results, such as
+    `joint_forces`, `operational_space` or `prepare`, are those of the bodies alone.
 
     Parameters
     ----------
     name : str
         Name, unique in the mechanism.
     joints : sequence of str
-        The joints that turn with the shaft; one freedom of a joint with several is written "hip.1".
+        Joints driven by the shaft. One coordinate of a joint with several is written "hip.1".
     ratios : sequence of float, optional
-        Angle of the shaft for each unit of each joint: a row of [G_q^φ]⁻¹ (eq 2-232). A single joint that is
-        driven directly has the ratio 1, and needs none.
+        Angle of the shaft per unit of each joint: a row of [G_q^φ]⁻¹ (2-232). By default 1 for a single
+        joint.
     inertia, damping, friction : float
-        Of rotor and train at the shaft: inertia J, viscous damping b, dry friction torque f.
+        Inertia J, viscous damping b and dry friction torque f of rotor and gears at the shaft.
     resistance, inductance : float, optional
-        Of the armature: R and L. Without inductance the current follows the voltage at once.
+        Resistance R and inductance L of the armature. Without inductance the current follows the voltage
+        immediately.
     torque_constant : float, optional
-        Torque for each unit of current, k_t.
+        Torque per unit of current, k_t.
     speed_constant : float, optional
-        Voltage for each unit of speed, k_e; in consistent units equal to k_t, which is taken if left out.
+        Voltage per unit of speed, k_e. In consistent units it equals k_t, the default.
 
     Raises
     ------
     ModelError
-        For numbers that make no sense; by the mechanism, for joints that are not there.
+        For numbers out of range. The mechanism also raises it for unknown joints.
 
     Examples
     --------
@@ -62,23 +64,23 @@ class Motor:
     name: str
     """Name, unique in the mechanism."""
     joints: tuple[str, ...]
-    """The joints that turn with the shaft; one freedom of a joint with several is written "hip.1"."""
+    """Joints driven by the shaft. One coordinate of a joint with several is written "hip.1"."""
     ratios: tuple[float, ...] | None = None
-    """Angle of the shaft for each unit of each joint; 1 for a single joint that is driven directly."""
+    """Angle of the shaft per unit of each joint; by default 1 for a single joint."""
     inertia: float = 0.0
     """Inertia of rotor and train about the shaft."""
     damping: float = 0.0
     """Viscous damping at the shaft."""
     friction: float = 0.0
-    """Dry friction torque at the shaft, against its motion."""
+    """Dry friction torque at the shaft, opposed to its motion."""
     resistance: float | None = None
-    """Resistance of the armature of a DC motor; without it the motor is a plain source of torque."""
+    """Resistance of the armature of a DC motor; without it the motor is an ideal torque source."""
     inductance: float = 0.0
-    """Inductance of the armature; 0 where the current follows the voltage at once."""
+    """Inductance of the armature; with 0 the current follows the voltage immediately."""
     torque_constant: float | None = None
-    """Torque for each unit of current."""
+    """Torque per unit of current."""
     speed_constant: float | None = None
-    """Voltage for each unit of speed; in consistent units the torque constant, which is taken if left out."""
+    """Voltage per unit of speed; by default the torque constant, which is equal in consistent units."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("motor", self.name))
@@ -86,7 +88,7 @@ class Motor:
         joints = listed(who, "joints", self.joints, "joint names")
         if not joints or not all(isinstance(name, str) for name in joints):
             raise ModelError(
-                f"{who}: expected `joints` to name one joint or more, got {short_repr(self.joints)}.",
+                f"{who}: `joints` must name one joint or more, got {short_repr(self.joints)}.",
                 key="joints",
             )
         if len(set(joints)) < len(joints):
@@ -95,8 +97,8 @@ class Motor:
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
         if given is None or given.shape != (len(joints),) or not given.real.all():
             raise ModelError(
-                f"{who}: expected `ratios` to be {len(joints)} finite numbers other than zero, the angle of "
-                f"the shaft for each unit of each joint, got {short_repr(self.ratios)}.",
+                f"{who}: `ratios` must be {len(joints)} finite numbers other than zero, the angle of "
+                f"the shaft per unit of each joint, got {short_repr(self.ratios)}.",
                 key="ratios",
             )
         assign(self, ratios=tuple(check_size(who, "ratios", given).tolist()))
@@ -108,24 +110,24 @@ class Motor:
         self._check_circuit(who)
 
     def _check_circuit(self, who: str) -> None:
-        """All numbers of a circuit, or none."""
+        """Check that the circuit is complete or absent."""
         if self.resistance is None:
             given = [key for key in _CIRCUIT if getattr(self, key)]
             if given:
                 raise ModelError(
                     f"{who} has `{given[0]}` but no `resistance`. Give that of its armature, or leave the "
-                    "circuit out: the motor is then a plain source of torque.",
+                    "circuit out: the motor is then an ideal torque source.",
                     key="resistance",
                 )
             return
         if not self.resistance.real > 0:
             raise ModelError(
-                f"{who}: expected `resistance` to be positive, got {short_repr(self.resistance)}.",
+                f"{who}: `resistance` must be positive, got {short_repr(self.resistance)}.",
                 key="resistance",
             )
         if not self.torque_constant:
             raise ModelError(
-                f"{who} has a `resistance` but no `torque_constant`: say what torque a current makes.",
+                f"{who} has a `resistance` but no `torque_constant`. Give the torque per unit of current.",
                 key="torque_constant",
             )
         if self.speed_constant is None:
@@ -133,12 +135,12 @@ class Motor:
 
     @property
     def electrical(self) -> bool:
-        """Whether it is a DC motor, driven by a voltage."""
+        """True for a DC motor, driven by a voltage."""
         return self.resistance is not None
 
 
 def list_motors(sheet: Summary, motors: Iterable[Motor]) -> None:
-    """Write motors on a sheet, if there are any."""
+    """Add a table of motors to a summary, if there are any."""
     lines = {}
     for motor in motors:
         gears = " + ".join(
@@ -146,12 +148,12 @@ def list_motors(sheet: Summary, motors: Iterable[Motor]) -> None:
         )
         lines[motor.name] = [gears, "voltage" if motor.electrical else "torque"]
     if lines:
-        caption = "motors (rotors and damping count where motors=True asks for them)"
+        caption = "motors (rotors and damping are included with motors=True)"
         sheet.texts(caption, list(lines), ["turn of the shaft", "input"], list(lines.values()))
 
 
 def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, ...]:
-    """Coordinates of the joints that turn with a motor's shaft.
+    """Return the coordinates driven by the shaft of a motor.
 
     Parameters
     ----------
@@ -160,12 +162,12 @@ def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, 
     owner : str
         Name of the mechanism.
     joints : mapping of str to Joint
-        All its joints.
+        All joints of the mechanism.
 
     Raises
     ------
     ModelError
-        For joints that are not there or have no such coordinate.
+        For unknown joints or coordinates.
     """
     who = f"Motor '{motor.name}'"
     names = tuple(coordinate_of(who, owner, name, joints)[1] for name in motor.joints)

@@ -1,4 +1,4 @@
-"""The parts of a drawing: bodies, joints, points and loads, immutable and free of any posture."""
+"""Parts of a mechanism: bodies, joints, points, distances and loads; immutable, without state."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ JOINT_COORDINATES = {
 JOINT_DOF = {joint_type: len(kinds) for joint_type, kinds in JOINT_COORDINATES.items()}
 
 Six = tuple[float, float, float, float, float, float]
-# published values are rounded
+# allowed violation of the triangle inequality of principal moments; published values are rounded
 INERTIA_RTOL = 1e-6
 
 
 def check_inertia(who: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
-    """Bring an inertia into the order xx yy zz xy xz yz, and refuse one that no body can have.
+    """Check an inertia and return it in the order xx yy zz xy xz yz.
 
-    The numbers are entries of the tensor, ∫ (r² 1 − r rᵀ) dm: the products of inertia carry the sign
+    The numbers are entries of the tensor ∫ (r² 1 − r rᵀ) dm; products of inertia have the sign
     xy = −∫ x y dm.
 
     Parameters
     ----------
     who : str
-        Whose it is, for the message.
+        Owner, for the message.
     given : (3,), (6,) or (3, 3) array_like
         Moments about the three axes, six numbers xx yy zz xy xz yz, or the symmetric matrix.
     mass : float, optional
-        Mass of the body; without any, it has no inertia.
+        Mass of the body. With mass 0 the inertia must be 0.
     exception : str
-        A reason that allows what no body can have.
+        Reason for an inertia that no body can have; it skips this check.
 
     Returns
     -------
@@ -63,8 +63,8 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     Raises
     ------
     ModelError
-        For another shape, a matrix that is not symmetric, or principal moments that are negative or
-        of which one exceeds the sum of the others, or any without mass.
+        For another shape, an unsymmetric matrix, negative principal moments, a principal moment that
+        exceeds the sum of the others, or an inertia without mass.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     a = reals(given)
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
-            f"{who}: expected `inertia` to be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
+            f"{who}: `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
             f"3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
@@ -98,11 +98,11 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
 
 
 def _check_possible(who: str, six: Six, mass: float | None) -> None:
-    """Refuse what no distribution of mass has."""
-    remedy = "Mend `inertia`, or say in `inertia_exception` why it is meant."
+    """Raise an error for an inertia that no distribution of mass has."""
+    remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
     if mass == 0 and any(six):
         raise ModelError(
-            f"{who}: a body with mass = 0 has no inertia, got {short_repr(six)}. {remedy}", key="inertia"
+            f"{who}: `inertia` must be 0 with mass = 0, got {short_repr(six)}. {remedy}", key="inertia"
         )
     low, middle, high = (float(x) for x in np.linalg.eigvalsh(as_matrix(six)))
     slack = INERTIA_RTOL * max(high, 0.0)
@@ -116,63 +116,65 @@ def _check_possible(who: str, six: Six, mass: float | None) -> None:
 
 
 def as_matrix(six: Six) -> np.ndarray:
-    """The symmetric matrix (3, 3) of xx yy zz xy xz yz."""
+    """Return the symmetric matrix (3, 3) of xx yy zz xy xz yz."""
     xx, yy, zz, xy, xz, yz = six
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 AXES = ("world", "body")
+# largest cosine of the angle between the two axes of a joint
+PERPENDICULAR_ATOL = 1e-9
 
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body, described where it stands in the drawing.
+    """Rigid body, described in world axes in the reference configuration.
 
     Parameters
     ----------
     name : str
         Name, unique in the mechanism.
     mass : float, optional
-        Mass. Without it the body has no dynamics; 0 says that it is massless.
+        Mass. Without it the body has no dynamics; 0 means massless.
     com : (3,) float, optional
-        Centre of mass in the drawing; not needed without mass.
+        Centre of mass in the reference configuration; not needed without mass.
     inertia : (3,), (6,) or (3, 3) float, optional
-        About the centre of mass, in the drawing's axes: moments xx yy zz; or xx yy zz xy xz yz, entries of
-        the tensor (xy = −∫ x y dm); or the matrix. In a motion in the plane x y only zz counts, but a body
-        must be able to have all of them.
+        Inertia about the centre of mass, in world axes of the reference configuration: moments xx yy zz; or
+        xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. In planar motion in x y only
+        zz matters, but all of them must be possible for a real body.
     at : (3,) float, optional
-        Reference point whose motion is the body's x y z; the centre of mass if left out.
+        Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
-        Why an inertia is allowed that no real body can have, such as published partial data.
+        Reason for an inertia that no real body can have, such as published partial data.
 
     Raises
     ------
     ModelError
-        For numbers that are missing or that no body has.
+        For numbers that are missing or impossible.
     """
 
     __pydantic_config__ = STRICT
     name: str
     """Name, unique in the mechanism."""
     mass: float | None = None
-    """Mass. Without it the body has no dynamics; 0 says that it is massless."""
+    """Mass. Without it the body has no dynamics; 0 means massless."""
     com: Vector | None = None
-    """Centre of mass in the drawing."""
+    """Centre of mass in the reference configuration."""
     inertia: (
         Vector | tuple[float, float, float, float, float, float] | tuple[Vector, Vector, Vector] | None
     ) = None
-    """Inertia about the centre of mass, in the drawing's axes: 3 moments (xx yy zz), 6 numbers
-    (xx yy zz xy xz yz, entries of the tensor: xy = −∫ x y dm) or the 3×3 matrix."""
+    """Inertia about the centre of mass, in world axes of the reference configuration: 3 moments
+    (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the tensor: xy = −∫ x y dm) or the 3×3 matrix."""
     at: Vector | None = None
-    """Reference point whose motion is the body's x y z; the centre of mass if left out."""
+    """Reference point of the rows x y z of the body; by default the centre of mass."""
     inertia_exception: str = ""
-    """Why an inertia is allowed that no real body can have, such as published partial data."""
+    """Reason for an inertia that no real body can have, such as published partial data."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("body", self.name))
         who = f"Body '{self.name}'"
         if self.name == GROUND:
-            raise ModelError(f"'{GROUND}' is the fixed world and can not be a body of its own.", key="name")
+            raise ModelError(f"'{GROUND}' is the fixed world and cannot be a body.", key="name")
         if self.mass is not None:
             assign(self, mass=number(who, "mass", self.mass, 0.0))
         if self.com is not None:
@@ -181,7 +183,7 @@ class Body:
             assign(self, at=vector(who, "at", self.at))
         if self.mass and self.com is None:
             raise ModelError(
-                f"{who} has mass {self.mass:g} but no `com`. Say where its centre of mass is.", key="com"
+                f"{who} has mass {self.mass:g} but no `com`. Give its centre of mass.", key="com"
             )
         reason = text(who, "inertia_exception", self.inertia_exception)
         assign(self, inertia_exception=reason)
@@ -190,34 +192,34 @@ class Body:
 
     @property
     def reference(self) -> Vector | None:
-        """The point whose motion is the body's x y z: `at`, else the centre of mass."""
+        """Reference point of the rows x y z: `at`, or else the centre of mass."""
         return self.at if self.at is not None else self.com
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint between two bodies, as drawn; its coordinate is the second's motion relative to the first.
+    """Joint between two bodies; its coordinates are the motion of the second relative to the first.
 
     Parameters
     ----------
     name : str
-        Name, unique in the mechanism. The freedoms of a joint with several are called name.1, name.2 …
+        Name, unique in the mechanism. Several coordinates are called name.1, name.2 …
     type : {"revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"}
-        Kind of pair.
+        Type of joint.
     bodies : (2,) str
-        The two bodies that it ties; "ground" is the fixed world.
+        The two connected bodies; "ground" is the fixed world.
     at : (3,) float, optional
-        A point of the joint in the drawing: on the axis, or the centre.
+        A point on the axis, or the centre, in the reference configuration.
     axis : (3,) float, optional
-        Direction in the drawing; need not have unit length. Universal and planar: the first of two.
+        Axis in the reference configuration, of any length; the first of two for universal and planar joints.
     axis2 : (3,) float, optional
-        Second axis: of a universal joint (carried by the first), or second direction of a planar one.
+        Second axis of a universal joint (carried by the first), or second direction of a planar joint.
     value : float or sequence of float
-        What the coordinate reads in the drawing (angles in radians), one number for each freedom: where it is
-        read from. It moves nothing.
+        Value of each coordinate in the reference configuration (angles in radians). It sets the origin of the
+        coordinate and does not move the bodies.
     stiffness, rest, damping : float or sequence of float
-        Of a spring and a viscous damper in the joint, and the coordinate at which that spring is free; one
-        number for each freedom, or one stiffness and damping for them all.
+        Stiffness of a spring in the joint, its unstretched coordinate, and viscous damping; one number for
+        each coordinate, or one stiffness and damping for all.
 
     Raises
     ------
@@ -227,25 +229,25 @@ class Joint:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism. The freedoms of a joint with several are called name.1, name.2 …"""
+    """Name, unique in the mechanism. Several coordinates are called name.1, name.2 …"""
     type: JointType
-    """Kind of pair: revolute, prismatic, fixed, cylindrical, universal, spherical, planar or free."""
+    """Type of joint: revolute, prismatic, fixed, cylindrical, universal, spherical, planar or free."""
     bodies: tuple[str, str]
-    """The two bodies tied. The coordinate is the second's motion relative to the first."""
+    """The two connected bodies. Coordinates are the motion of the second relative to the first."""
     at: Vector | None = None
-    """A point of the joint in the drawing: on the axis, or the centre."""
+    """A point on the axis, or the centre, in the reference configuration."""
     axis: Vector | None = None
-    """Direction in the drawing; need not have unit length. Universal and planar: the first of two."""
+    """Axis in the reference configuration, of any length; universal and planar: the first of two."""
     axis2: Vector | None = None
-    """Second axis: of a universal joint (carried by the first), or second direction of a planar one."""
+    """Second axis of a universal joint (carried by the first), or second direction of a planar joint."""
     value: float | tuple[float, ...] = 0.0
-    """What the coordinate reads in the drawing, one number for each freedom."""
+    """Value of each coordinate in the reference configuration."""
     stiffness: float | tuple[float, ...] = 0.0
-    """Stiffness of a spring in the joint, one number for each freedom, or one for them all."""
+    """Stiffness of a spring in the joint, one number for each coordinate, or one for all."""
     rest: float | tuple[float, ...] = 0.0
-    """Coordinate at which that spring is free, one number for each freedom."""
+    """Unstretched coordinate of that spring, one number for each coordinate."""
     damping: float | tuple[float, ...] = 0.0
-    """Viscous damping in the joint, one number for each freedom, or one for them all."""
+    """Viscous damping in the joint, one number for each coordinate, or one for all."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
@@ -254,11 +256,12 @@ class Joint:
         assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
         self._geometry(who)
         for key in ("value", "stiffness", "rest", "damping"):
-            assign(self, **{key: self._per_freedom(who, key)})
+            assign(self, **{key: self._per_coordinate(who, key)})
         if self.type in ("spherical", "free"):
             self._no_angles(who)
 
     def _geometry(self, who: str) -> None:
+        """Check point and axes against the type of joint."""
         needs_at = self.type not in ("fixed", "prismatic")
         needs_axis = self.type in ("revolute", "prismatic", "cylindrical", "universal", "planar")
         needs_second = self.type in ("universal", "planar")
@@ -266,7 +269,8 @@ class Joint:
             given = getattr(self, key)
             if given is None and needed:
                 raise ModelError(
-                    f"{who}: a {self.type} joint needs `{key}`, three numbers in the drawing.", key=key
+                    f"{who}: a {self.type} joint needs `{key}`, three numbers in world axes.",
+                    key=key,
                 )
             if given is not None and key != "at" and not needed:
                 raise ModelError(f"{who}: a {self.type} joint has no `{key}`; leave it out.", key=key)
@@ -275,7 +279,7 @@ class Joint:
         if needs_second:
             a, b = (v / np.linalg.norm(v) for v in (np.array(self.axis), np.array(self.axis2)))
             cosine = float((a @ b).real)
-            if abs(cosine) > 1e-9:
+            if abs(cosine) > PERPENDICULAR_ATOL:
                 raise ModelError(
                     f"{who}: the two axes of a {self.type} joint must be perpendicular; "
                     f"their cosine is {cosine:.3g}.",
@@ -284,29 +288,29 @@ class Joint:
                 )
             if not step_vanishes(a @ b, a, b):
                 raise ModelError(
-                    f"{who}: the two axes of a {self.type} joint must stay perpendicular. Turn both "
+                    f"{who}: the two axes of a {self.type} joint must stay perpendicular. Rotate both "
                     f"together: {{'{self.name}.axis.rx': 1, '{self.name}.axis2.rx': 1}}.",
                     key="axis2",
                 )
 
-    def _per_freedom(self, who: str, key: str) -> tuple[float, ...]:
-        """One number for each freedom; a single stiffness or damping is that of each."""
+    def _per_coordinate(self, who: str, key: str) -> tuple[float, ...]:
+        """Return one number for each coordinate; a single stiffness or damping applies to all."""
         given, count = getattr(self, key), self.dof
         a = reals(given)
         if a is None or a.ndim > 1:
-            several = f" or {count} of them, one for each freedom" if count > 1 else ""
+            several = f" or {count} of them, one for each coordinate" if count > 1 else ""
             raise ModelError(
-                f"{who}: expected `{key}` to be a finite number{several}, got {short_repr(given)}.",
+                f"{who}: `{key}` must be a finite number{several}, got {short_repr(given)}.",
                 key=key,
             )
         if count == 0 and a.any():
-            raise ModelError(f"{who}: a fixed joint has no freedom; leave `{key}` out.", key=key)
+            raise ModelError(f"{who}: a fixed joint has no coordinate; leave `{key}` out.", key=key)
         if a.ndim == 0 and (count == 1 or not a or key in ("stiffness", "damping")):
             a = np.full(count, a)
         if a.shape != (count,):
             raise ModelError(
-                f"{who}: expected `{key}` to have {count} number{'s' if count > 1 else ''}, one for each "
-                f"freedom, got {short_repr(given)}.",
+                f"{who}: `{key}` must have {count} number{'s' if count > 1 else ''}, one for each "
+                f"coordinate, got {short_repr(given)}.",
                 key=key,
             )
         check_size(who, key, a)
@@ -315,18 +319,19 @@ class Joint:
         return tuple(a.tolist())
 
     def _no_angles(self, who: str) -> None:
+        """Check that the rotation of a ball joint has no value, stiffness or rest."""
         first = 3 if self.type == "free" else 0
         for key in ("value", "stiffness", "rest"):
             if any(getattr(self, key)[first:]):
                 raise ModelError(
-                    f"{who}: the three turns of a {self.type} joint have no coordinates that `{key}` "
-                    "could refer to; the drawing is their zero. Leave it out or 0.",
+                    f"{who}: `{key}` must be 0 for the rotation of a {self.type} joint, which has no "
+                    "coordinates. Leave it out.",
                     key=key,
                 )
 
     @property
     def dof(self) -> int:
-        """Number of freedoms."""
+        """Number of degrees of freedom."""
         return JOINT_DOF[self.type]
 
     @property
@@ -336,7 +341,7 @@ class Joint:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Names of its coordinates: the joint's own, or name.1, name.2 … of several."""
+        """Names of the coordinates: that of the joint, or name.1, name.2 … for several."""
         if self.dof == 1:
             return (self.name,)
         return tuple(f"{self.name}.{k + 1}" for k in range(self.dof))
@@ -344,7 +349,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Point:
-    """A point fixed in a body (or in ground), where it stands in the drawing; it may carry a mass."""
+    """Point fixed in a body (or in ground), optionally with a point mass."""
 
     __pydantic_config__ = STRICT
     name: str
@@ -352,9 +357,9 @@ class Point:
     body: str
     """The body (or ground) that carries it."""
     at: Vector
-    """Place in the drawing."""
+    """Position in the reference configuration."""
     mass: float = 0.0
-    """Point mass there."""
+    """Point mass."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("point", self.name))
@@ -365,7 +370,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance between two points, to ask about; or a rod, which keeps them as far apart as drawn."""
+    """Distance between two points; if `fixed`, it is a constraint, like a massless rod."""
 
     __pydantic_config__ = STRICT
     name: str
@@ -373,7 +378,7 @@ class Distance:
     points: tuple[str, str]
     """The two points."""
     fixed: bool = False
-    """Whether it always stays as drawn, as a massless rod with a ball at either end keeps it."""
+    """True for a constraint that keeps the distance, like a massless rod with two ball joints."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("distance", self.name))
@@ -381,25 +386,25 @@ class Distance:
         assign(self, points=two_names(who, "points", self.points, "points"))
         if self.fixed is not True and self.fixed is not False:
             raise ModelError(
-                f"{who}: expected `fixed` to be True or False, got {short_repr(self.fixed)}. Its length is the "
-                "drawing's.",
+                f"{who}: `fixed` must be True or False, got {short_repr(self.fixed)}. The length is "
+                "that of the reference configuration.",
                 key="fixed",
             )
 
 
 @dataclass(frozen=True)
 class Force:
-    """A force at a point; `dynamics(applied=…)` may give another for each posture."""
+    """Force at a point; `dynamics(applied=…)` can replace it for each configuration."""
 
     __pydantic_config__ = STRICT
     name: str
     """Name, unique in the mechanism."""
     point: str
-    """The point where it acts."""
+    """Point of application."""
     force: Vector = (0.0, 0.0, 0.0)
-    """Its components."""
+    """Components."""
     axes: Literal["world", "body"] = "world"
-    """Axes of the components: world, or turning with the body (as they are in the drawing)."""
+    """Axes of the components: world, or fixed in the body (equal in the reference configuration)."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("force", self.name))
@@ -410,17 +415,17 @@ class Force:
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment on a body; `dynamics(applied=…)` may give another for each posture."""
+    """Moment on a body; `dynamics(applied=…)` can replace it for each configuration."""
 
     __pydantic_config__ = STRICT
     name: str
     """Name, unique in the mechanism."""
     body: str
-    """The body on which it acts."""
+    """Loaded body."""
     moment: Vector = (0.0, 0.0, 0.0)
-    """Its components."""
+    """Components."""
     axes: Literal["world", "body"] = "world"
-    """Axes of the components: world, or turning with the body (as they are in the drawing)."""
+    """Axes of the components: world, or fixed in the body (equal in the reference configuration)."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("moment", self.name))
@@ -431,7 +436,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring, a damper or both, between two points.
+    """Spring, damper or both, between two points.
 
     Parameters
     ----------
@@ -440,9 +445,9 @@ class Spring:
     points : (2,) str
         The two points.
     stiffness, damping : float
-        Force for each length, and for each speed, of stretch.
+        Force per unit of elongation, and per unit of its rate.
     rest : float
-        Free length.
+        Unstretched length.
     """
 
     __pydantic_config__ = STRICT
@@ -451,11 +456,11 @@ class Spring:
     points: tuple[str, str]
     """The two points."""
     stiffness: float = 0.0
-    """Force for each length of stretch."""
+    """Force per unit of elongation."""
     rest: float = 0.0
-    """Free length."""
+    """Unstretched length."""
     damping: float = 0.0
-    """Force for each speed of stretch."""
+    """Force per unit of the rate of elongation."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("spring", self.name))

@@ -1,1 +1,33 @@
-"""dynamics."""
+"""Dynamics of open chains and motors: mass matrix I*, Christoffel symbols P* and loads (Chapter II).
+
+Equation index
+--------------
+=====================  ==========================================================
+equation               function
+=====================  ==========================================================
+(2-125)                `kic.kernels.loads`
+(2-140)                `kic.dynamics.dynamics.Dynamics.kinetic_energy`
+(2-145)                `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
+(2-147)                `kic.kernels.loads`
+(2-157)                `kic.dynamics.contributions.Contributions`
+(2-158)                `kic.dynamics.contributions.Contributions`
+(2-164)                `kic.kernels.inertia.rotated_inertia`
+(2-193)                `kic.dynamics.contributions.Contributions`
+(2-194)                `kic.dynamics.contributions.Contributions`
+(2-195)                `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
+(2-196)                `kic.dynamics.dynamics.Dynamics`
+(2-197)                `kic.dynamics.dynamics.Dynamics`
+(2-198)                `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
+(2-199)                `kic.dynamics.dynamics.Dynamics.forward_dynamics`
+(2-231)                `kic.dynamics.drive_train.DriveTrain.torques`
+(2-232)                `kic.dynamics.drive_train.DriveTrain`
+(2-236)                `kic.dynamics.drive_train.MotorDemand`
+(2-237)                `kic.dynamics.drive_train.DriveTrain.dynamics`
+(2-238)                `kic.dynamics.drive_train.MotorDemand`
+(2-239)                `kic.dynamics.drive_train.DriveTrain.drive`
+(2-240)                `kic.dynamics.drive_train.DriveTrain.drop`
+=====================  ==========================================================
+
+For the transfer to other coordinates (3-34, 3-35, 3-36) see `kic.dynamics.dynamics.Dynamics.transfer`; the
+operator ``+`` adds mechanisms (4-48).
+"""

@@ -1,4 +1,4 @@
-"""Contributions: what each body gives to I* and P*, by linear and angular momentum."""
+"""Contributions of each body to I* and P*, by linear and angular momentum."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kic.display import Summary, member
 
 
 class Contributions:
-    """What each body contributes to I* and P*: Freeman's sums, split by linear and angular momentum.
+    """Contribution of each body to I* and P*: Freeman's sums, split by linear and angular momentum.
 
-    The parts of P* are Freeman's own, with the gyroscopic term (II g_a)·(g_k × g_b): summed and made
-    symmetric in the last two indices they give the P* of `Dynamics` in holonomic coordinates.
+    The parts of P* are Freeman's own, with the gyroscopic term (II g_a)·(g_k × g_b). Summed and symmetrized
+    in the last two indices, they give the P* of `Dynamics` in holonomic coordinates.
 
     Attributes
     ----------
@@ -19,10 +19,10 @@ class Contributions:
         Names of the N bodies (and of points that carry a mass).
     coordinates : tuple of str
         Names of the M coordinates.
-    I_linear, I_angular : (..., N, M, M)
-        Shares of the inertia by linear and angular momentum (eqs 2-157, 2-193).
-    P_linear, P_angular : (..., N, M, M, M)
-        Shares of the inertia power (eqs 2-158, 2-194).
+    I_linear, I_angular : (..., N, M, M) ndarray
+        Contributions to I* by linear and angular momentum (2-157, 2-193).
+    P_linear, P_angular : (..., N, M, M, M) ndarray
+        Contributions to P* by linear and angular momentum (2-158, 2-194).
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Contributions:
         self.P_angular = P_angular
 
     def summary(self) -> Summary:
-        """How much of each diagonal entry of I* is whose."""
+        """Return a table of the contributions of each body to the diagonal of I*."""
         sheet = Summary("shares of the diagonal of I*, linear | angular momentum")
         index, remark = member(self.I_linear.shape[:-3])
         if remark:

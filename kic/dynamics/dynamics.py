@@ -42,7 +42,7 @@ class Dynamics:
         Matrix B of the dampers, whose load is −B q̇.
     holonomic : bool
         True if all coordinates have values.
-    inertia_error : (..., M) ndarray or None
+    inertia_error : (..., M) or None
         Estimated round-off in the diagonal of I*, from the masses of the mechanism. Inertia within 64 times
         this counts as zero. None if I* was given as an array: only a condition above 1e15 is an error.
     efforts : tuple of str
@@ -88,7 +88,8 @@ class Dynamics:
         """Estimated round-off (..., M) in the diagonal of I*."""
         if callable(self._inertia_error):  # computed when first needed
             self._inertia_error = self._inertia_error()
-        return self._inertia_error
+        error = self._inertia_error
+        return None if error is None else np.broadcast_to(error, (*self.batch, error.shape[-1]))
 
     def _later(self, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[], np.ndarray] | None:
         """Return a function that computes the changed error on demand; None if there is no error."""
@@ -121,6 +122,8 @@ class Dynamics:
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Compute the efforts of a motion (inverse dynamics), T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
+
+        This is the general form (2-145); the first two terms are the inertial efforts (2-195).
 
         Parameters
         ----------

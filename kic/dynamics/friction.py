@@ -1,4 +1,4 @@
-"""Pressing: with what loads contacts push, and whether they can; only a pin can pull."""
+"""Check of contact forces: unilateral normal force and friction limits. Pinned contacts are bilateral."""
 
 from __future__ import annotations
 
@@ -9,50 +9,52 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.numerics.conic_programs import Program, deepest_point
 
-# loads smaller than this share of the largest, or of what they come from, are zero but for rounding
+# loads below this share of the largest load are round-off
 SMALL = 1e-9
-# contacts whose multipliers are less than this share of the largest are not in the way
-IN_THE_WAY = 1e-3
+# contacts with a multiplier below this share of the largest do not limit the margin
+ACTIVE_MULTIPLIER_RTOL = 1e-3
 
 
 def classify_contacts(
     normal: np.ndarray,
-    across: np.ndarray,
+    tangential: np.ndarray,
     moment: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
     pinned: np.ndarray,
     small: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which contacts (..., K) have to pull, and which slip.
+    """Return boolean masks of contacts (..., K) that would pull, and of contacts that slip.
 
     Parameters
     ----------
-    normal, across, moment : (..., K)
-        Forces along the normal (positive: it pushes) and across it, moments about it.
+    normal, tangential, moment : (..., K)
+        Normal forces (positive for pressure), tangential forces, and moments about the normal.
     bounds : two of (K,)
-        Coefficients of friction and lengths of torsion; 0 where there are none.
+        Coefficients of friction and lengths of torsion, 0 if there are none.
     pinned : (K,) bool
+        True for pinned contacts.
     small : (..., 1)
-        What can not be told from none.
+        Size of round-off.
     """
     pulling = ~pinned & (normal < -small)
-    return pulling, ~pinned & ~pulling & (used(across, moment, bounds) > normal + small)
+    return pulling, ~pinned & ~pulling & (used(tangential, moment, bounds) > normal + small)
 
 
-def used(across: np.ndarray, moment: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Normal force (..., K) that friction takes: of the cone, or of the soft finger's ellipsoid."""
-    shares = [x / np.where(most > 0, most, np.inf) for x, most in zip((across, moment), bounds, strict=True)]
+def used(tangential: np.ndarray, moment: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return the normal force (..., K) needed by the friction cone, or the soft finger's ellipsoid."""
+    parts = zip((tangential, moment), bounds, strict=True)
+    shares = [x / np.where(bound > 0, bound, np.inf) for x, bound in parts]
     return np.hypot(*shares)
 
 
 def remarks(
     names: Sequence[str], normal: np.ndarray, pulling: np.ndarray, slipping: np.ndarray
 ) -> tuple[str, ...]:
-    """What contacts (..., K) can not do, in words; none where all is well."""
-    batch, said = normal.shape[:-1], []
+    """Return a sentence for each contact (..., K) that would pull or slips."""
+    batch, sentences = normal.shape[:-1], []
     for k, name in enumerate(names):
         for flags, what in (
-            (pulling, "would have to pull, by {:.3g}, and comes off"),
+            (pulling, "would have to pull, by {:.3g}, and separates"),
             (slipping, "needs more friction than it has, pressed by {:.3g}, and slips"),
         ):
             count = int(flags[..., k].sum())
@@ -60,26 +62,27 @@ def remarks(
                 least = np.abs(normal[..., k][flags[..., k]])
                 size = float(least.max() if flags is pulling else least.min())
                 where = f" (in {count} of {int(np.prod(batch))} members)" if batch else ""
-                said.append(f"contact '{name}' {what.format(size)}{where}")
-    return tuple(said)
+                sentences.append(f"contact '{name}' {what.format(size)}{where}")
+    return tuple(sentences)
 
 
 class ContactForceCheck:
-    """Contacts with their rows, as arrays: what their loads are, and which they can have.
+    """Contacts as arrays, with checks of their loads against pulling and friction limits.
 
     Parameters
     ----------
     names, kinds : sequence of K str
-        As in `Contact`.
+        Names and types, as in `Contact`.
     friction, torsion : (K,)
-        Coefficients of friction and lengths of torsion, 0 where there are none.
+        Coefficients of friction and lengths of torsion, 0 if there are none.
 
     Attributes
     ----------
     rows : int
-        Loads of all contacts, R: along the normal, two tangents, about the normal, as they have them.
+        Number R of loads of all contacts: along the normal, the two tangents and about the normal, as far as
+        the type has them.
     along : (R,) bool
-        Which of them are along normals.
+        True for loads along normals.
     """
 
     def __init__(
@@ -96,74 +99,74 @@ class ContactForceCheck:
         self._spans = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
     def parts(self, load: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Loads (..., R) as forces along and across the normals, and moments about them, (..., K) each."""
-        across, moment = np.zeros((2, *load.shape[:-1], len(self.names)))
+        """Return loads (..., R) as normal forces, tangential forces and moments, (..., K) each."""
+        tangential, moment = np.zeros((2, *load.shape[:-1], len(self.names)))
         for k, span in enumerate(self._spans):
-            across[..., k] = np.hypot.reduce(load[..., span][..., 1:3], axis=-1)
+            tangential[..., k] = np.hypot.reduce(load[..., span][..., 1:3], axis=-1)
             moment[..., k] = np.abs(load[..., span][..., 3:]).sum(axis=-1)
-        return load[..., self._first], across, moment
+        return load[..., self._first], tangential, moment
 
     def margins(self, load: np.ndarray) -> np.ndarray:
-        """Normal force (..., K) that friction leaves: negative where a contact pulls or slips, ∞ of pins."""
-        normal, across, moment = self.parts(load)
-        return np.where(self.pinned, np.inf, normal - used(across, moment, self.bounds))
+        """Return the normal force (..., K) beyond friction: negative if pulling or slipping, ∞ for pins."""
+        normal, tangential, moment = self.parts(load)
+        return np.where(self.pinned, np.inf, normal - used(tangential, moment, self.bounds))
 
     def judge(self, load: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which contacts (..., K) have to pull, and which slip; `small` (...) can not be told from none."""
+        """Return masks of contacts (..., K) that would pull, and that slip; `small` (...) is round-off."""
         return classify_contacts(*self.parts(load), self.bounds, self.pinned, small[..., None])
 
     def most(self, load: np.ndarray, play: np.ndarray, size: float) -> tuple[float, np.ndarray, list[int]]:
-        """The largest least margin that any loads have, as a share of a size, and who is in its way.
+        """Return the largest possible smallest margin of all loads, and the contacts that limit it.
 
         Parameters
         ----------
         load, play : (R,), (R, k)
-            The loads are load + play z, whatever z is.
+            The possible loads are load + play z for any z.
         size : float
-            What loads are measured by.
+            Unit of the margin.
 
         Returns
         -------
         margin : float
-            At most 1; negative where no such loads are possible.
+            Margin, at most 1; negative if no loads satisfy the limits.
         best : (R,)
-            Loads that have it.
-        who : list of int
-            Contacts that pull or slip; where loads can be chosen, those that are in one another's way.
+            Loads with this margin.
+        limiting : list of int
+            Contacts that pull or slip; with a choice of loads, contacts whose limits conflict.
 
         Raises
         ------
         KicError
-            Where the solver for friction cones in space is needed and not installed.
+            If the solver for spatial friction cones is needed and not installed.
         """
-        sure = self.margins(load) / size
-        least = float(sure.min(initial=1.0))
+        margins = self.margins(load) / size
+        least = float(margins.min(initial=1.0))
         if least >= 0 or not play.any():
-            return least, load, np.flatnonzero(sure < 0).tolist()
+            return least, load, np.flatnonzero(margins < 0).tolist()
         unit = np.ones(self.rows)
         for k, span in enumerate(self._spans):
             if not self.pinned[k]:
                 bounds = [self.bounds[0][k]] * 2 + [self.bounds[1][k]]
                 unit[span][1:] = bounds[: span.stop - span.start - 1]
-        who = np.flatnonzero(~self.pinned)
-        taken = np.concatenate([np.arange(self.rows)[self._spans[k]] for k in who])
+        unilateral = np.flatnonzero(~self.pinned)
+        rows = np.concatenate([np.arange(self.rows)[self._spans[k]] for k in unilateral])
         k = play.shape[1]
         program = Program(
             np.zeros(k),
             np.zeros((0, k)),
             np.zeros(0),
-            (-play / unit[:, None])[taken],
-            (load / unit / size)[taken],
-            tuple(self._spans[k].stop - self._spans[k].start for k in who),
+            (-play / unit[:, None])[rows],
+            (load / unit / size)[rows],
+            tuple(self._spans[k].stop - self._spans[k].start for k in unilateral),
         )
         middle = deepest_point(program)
         weight = middle.z[program.starts]
         best = load + size * (play @ middle.x)
-        return middle.margin, best, who[weight > IN_THE_WAY * weight.max()].tolist()
+        return middle.margin, best, unilateral[weight > ACTIVE_MULTIPLIER_RTOL * weight.max()].tolist()
 
 
 def contact_force_check(contacts: Iterable[Contact]) -> ContactForceCheck:
-    """Contacts as arrays: what their loads are, and which they can have."""
+    """Return the check of some contacts."""
     every = tuple(contacts)
     return ContactForceCheck(
         [c.name for c in every],

@@ -1,4 +1,4 @@
-"""Masses and loads of a drawing, packed for the kernels."""
+"""Masses and loads of a mechanism, packed for the kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kic.numerics.arrays import as_array, broadcast_batches
 
 @dataclass(frozen=True)
 class Masses:
-    """Bodies and point masses as the kernels read them: names, frames (n,), numbers (n, 10)."""
+    """Bodies and point masses in the layout of the kernels: names, frames (n,), numbers (n, 10)."""
 
     names: tuple[str, ...]
     frames: np.ndarray
@@ -24,17 +24,17 @@ class Masses:
 
 
 def pack_masses(tree: Tree) -> Masses:
-    """Every body and point mass, in the axes of its frame.
+    """Pack every body and point mass, in the axes of its frame.
 
     Raises
     ------
     InertiaError
-        If a moving body has no mass or inertia, or nothing that moves has any mass.
+        If a moving body has no mass or inertia, or no moving body has mass.
     """
-    drawing = tree.description
+    description = tree.description
     _check_complete(tree)
     names, frames, numbers = [], [], []
-    for body in drawing.bodies:
+    for body in description.bodies:
         frame = tree.frame[body.name]
         if frame < 0 or not (body.mass or any(body.inertia or ())):
             continue
@@ -45,7 +45,7 @@ def pack_masses(tree: Tree) -> Masses:
         moments = local[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         centre = tree.local_point(frame, body.com) if body.com else np.zeros(3)
         numbers.append(np.concatenate([[body.mass], centre, moments]))
-    for point in drawing.points:
+    for point in description.points:
         frame = tree.frame[point.body]
         if frame >= 0 and point.mass:
             names.append(point.name)
@@ -54,15 +54,15 @@ def pack_masses(tree: Tree) -> Masses:
     table = np.array(numbers).reshape(-1, 10)
     if not table.any():
         raise InertiaError(
-            f"Nothing that moves in '{drawing.name}' has mass; its dynamics would be 0 = T. "
+            f"No moving body of '{description.name}' has mass, and its dynamics would be 0 = T. "
             "Give bodies `mass`, `com` and `inertia`.",
-            bodies=tuple(b.name for b in drawing.bodies),
+            bodies=tuple(b.name for b in description.bodies),
         )
     return Masses(tuple(names), np.array(frames, dtype=np.int64), table)
 
 
 def _check_complete(tree: Tree) -> None:
-    """A body without mass or inertia is not massless: it is unknown."""
+    """Raise an error for moving bodies without mass or inertia, which is unknown and not zero."""
     moving = [b for b in tree.description.bodies if tree.frame[b.name] >= 0]
     bare = [b.name for b in moving if b.mass is None]
     flat = [b.name for b in moving if b.mass and b.inertia is None]
@@ -70,15 +70,15 @@ def _check_complete(tree: Tree) -> None:
         missing = [f"{name} (mass)" for name in bare] + [f"{name} (inertia)" for name in flat]
         raise InertiaError(
             f"Dynamics of '{tree.description.name}' needs the inertia of every moving body; missing: "
-            f"{', '.join(missing)}. A body without any is written mass = 0, a point-like one "
-            "inertia = [0, 0, 0].",
+            f"{', '.join(missing)}. Write mass = 0 for a massless body and inertia = [0, 0, 0] for a "
+            "point mass.",
             bodies=tuple(bare + flat),
         )
 
 
 @dataclass(frozen=True)
 class Loads:
-    """Everything that loads the tree, as the kernels read it; see `kic.kernels.loads`."""
+    """Loads of the tree in the layout of the kernels; see `kic.kernels.loads`."""
 
     gravity: np.ndarray
     names: tuple[str, ...]
@@ -91,13 +91,11 @@ class Loads:
     laws: np.ndarray
 
     def applied(self, given: dict[str, Any] | None, owner: str) -> tuple[np.ndarray, tuple[int, ...]]:
-        """Forces and moments (…, n, 3) with those that the caller gives, and their batch shape."""
+        """Return forces and moments (..., n, 3), with given ones replaced, and their batch shape."""
         if given is None:
             return self.constant, ()
         if not isinstance(given, Mapping):
-            raise InputError(
-                f"Expected `applied` to be a dict of forces and moments, got {short_repr(given)}."
-            )
+            raise InputError(f"`applied` must be a dict of forces and moments, got {short_repr(given)}.")
         arrays = {}
         for name, value in given.items():
             if name not in self.names:
@@ -114,31 +112,31 @@ class Loads:
 
 
 def pack_loads(tree: Tree) -> Loads:
-    """Gravity, forces, moments, springs and the laws of the joints."""
-    drawing = tree.description
+    """Pack gravity, forces, moments, springs and the laws of the joints."""
+    description = tree.description
     names, forces, places, constant = [], [], [], []
-    for force in drawing.forces:
-        point = drawing.point(force.point)
+    for force in description.forces:
+        point = description.point(force.point)
         frame = tree.frame[point.body]
         names.append(force.name)
         forces.append((frame, 0, int(force.axes == "body")))
         places.append(tree.local_point(frame, point.at))
         constant.append(_components(tree, frame, force.force, force.axes))
-    for moment in drawing.moments:
+    for moment in description.moments:
         frame = tree.frame[moment.body]
         names.append(moment.name)
         forces.append((frame, 1, int(moment.axes == "body")))
         places.append(np.zeros(3))
         constant.append(_components(tree, frame, moment.moment, moment.axes))
     springs, numbers = [], []
-    for spring in drawing.springs:
-        a, b = (drawing.point(name) for name in spring.points)
+    for spring in description.springs:
+        a, b = (description.point(name) for name in spring.points)
         fa, fb = tree.frame[a.body], tree.frame[b.body]
         springs.append((fa, fb))
         pa, pb = tree.local_point(fa, a.at), tree.local_point(fb, b.at)
         numbers.append(np.concatenate([pa, pb, [spring.stiffness, spring.rest, spring.damping]]))
     return Loads(
-        gravity=np.array([drawing.gravity]),
+        gravity=np.array([description.gravity]),
         names=tuple(names),
         forces=np.array(forces, dtype=np.int64).reshape(-1, 3),
         places=np.array(places, dtype=tree.scalar).reshape(-1, 3),
@@ -151,12 +149,12 @@ def pack_loads(tree: Tree) -> Loads:
 
 
 def _components(tree: Tree, frame: int, v: Any, axes: str) -> np.ndarray:
-    """World components as given; body components in the frame's own axes."""
+    """Return world components unchanged, and body components in the axes of the frame."""
     return tree.local_vector(frame, v) if axes == "body" else np.asarray(v, dtype=tree.scalar)
 
 
 def _laws(tree: Tree) -> np.ndarray:
-    """Stiffness, free value and damping of every column."""
+    """Return stiffness, free value and damping of every column."""
     laws = np.zeros((tree.size, 3), tree.scalar)
     for joint in tree.description.joints:
         for k, name in enumerate(joint.components):

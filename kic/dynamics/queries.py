@@ -14,7 +14,7 @@ from kic.kinematics.tree import Tree
 
 
 class ModelTable(Table):
-    """I*, P*, load and damping, as far as wanted, in so many coordinates."""
+    """Requested parts of I*, P*, load and damping in a number of coordinates."""
 
     def __init__(self, size: int, want: int) -> None:
         shapes: list[tuple[int, ...]] = [(size, size), (size,) * 3] if want & WANT_INERTIA else []
@@ -23,7 +23,7 @@ class ModelTable(Table):
 
 
 class DynamicsQuery(KernelQuery):
-    """I*, P*, load and damping in the tree's coordinates; the first or the last two alone if so wanted."""
+    """Query of I* and P*, load and damping, or both pairs, in the coordinates of the tree."""
 
     def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
         self.model = ModelTable(tree.size, want)
@@ -32,7 +32,7 @@ class DynamicsQuery(KernelQuery):
         )
 
     def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """The parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
+        """Return the parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         if applied.dtype != states.dtype or not applied.flags.carray:
             applied = np.require(applied, states.dtype, ["C", "A", "W"])
@@ -40,29 +40,29 @@ class DynamicsQuery(KernelQuery):
 
 
 class ContributionsQuery(KernelQuery):
-    """Each body's shares of I* and P*, in the tree's coordinates or in `size` others."""
+    """Query of the contributions of each body to I* and P*, in coordinates of the tree or `size` others."""
 
     def __init__(self, tree: Tree, masses: Masses, size: int | None = None) -> None:
         M, N = tree.size if size is None else size, len(masses.names)
         self.shapes = [(N, M, M), (N, M, M), (N, M, M, M), (N, M, M, M)]
         super().__init__(tree, masses=masses, asked=(2, 0, M, 0), width=2 * M * M * (1 + M))
-        self._elsewhere = size is not None
+        self._transferred = size is not None
 
     @cached_property
     def scratch(self) -> int:
-        """With the tables of the frames, where the coordinates are others."""
+        """Length of the scratch array, with the tables of the frames for other coordinates."""
         size, mobile = int(self.plan[1, 2]), len(self.tree.cols)
         pair = 6 * (1 + size + size * size)
-        blocks = (mobile + 1) * (6 * size + 15 * size * size) if self._elsewhere else 0
+        blocks = (mobile + 1) * (6 * size + 15 * size * size) if self._transferred else 0
         return 20 * mobile + pair + blocks
 
     def table(self, states: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
-        """I linear, I angular, P linear, P angular side by side, (B, N, width)."""
+        """Return I linear, I angular, P linear and P angular side by side, (B, N, width)."""
         T = np.empty((len(states), self.plan[0, 2], self.width), states.dtype)
         return self.run("links", states, T, X, np.zeros(len(self.tree.cols), np.int64))
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
-        """Views of the four parts with the batch axes in front."""
+        """Return views of the four parts with the batch axes in front."""
         parts, start = [], 0
         for shape in self.shapes:
             width = prod(shape[1:])

@@ -1,1 +1,1 @@
-"""io."""
+"""Files: model files (TOML), Denavit-Hartenberg rows, shipped models, and atomic writing."""

@@ -19,28 +19,28 @@ Convention = Literal["freeman", "standard"]
 
 @dataclass(frozen=True)
 class DHRow:
-    """One joint and its link.
+    """Denavit-Hartenberg row: a joint and its link.
 
-    Freeman: the link before the joint has length `a` and twist `alpha`, the joint offset `s` and angle
-    `theta` (T^j = T^(j-1) Tx(a) Rx(alpha) Rz(theta) Tz(s), often called modified DH). Standard: they come
-    after it (T^j = T^(j-1) Rz(theta) Tz(s) Tx(a) Rx(alpha)).
+    Freeman's convention, often called modified DH, has the link of length `a` and twist `alpha` before the
+    joint of offset `s` and angle `theta`: T^j = T^(j-1) Tx(a) Rx(alpha) Rz(theta) Tz(s). In the standard
+    convention the link follows the joint: T^j = T^(j-1) Rz(theta) Tz(s) Tx(a) Rx(alpha).
     """
 
     __pydantic_config__ = STRICT
     joint: str
     """Name of the joint."""
     body: str
-    """Name of the link that it moves."""
+    """Name of the link moved by the joint."""
     type: Literal["revolute", "prismatic"] = "revolute"
-    """Kind of joint."""
+    """Type of joint."""
     a: float = 0.0
     """Link length."""
     alpha: float = 0.0
     """Twist (rad)."""
     s: float = 0.0
-    """Offset along the joint axis; of a prismatic joint, the coordinate as drawn."""
+    """Offset along the joint axis; of a prismatic joint, the reference value of the coordinate."""
     theta: float = 0.0
-    """Angle about the joint axis (rad); of a revolute joint, the coordinate as drawn."""
+    """Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate."""
 
     def __post_init__(self) -> None:
         assign(self, joint=check_name("DH row", self.joint, "joint"))
@@ -55,17 +55,17 @@ class DHRow:
 
 @dataclass(frozen=True)
 class DH:
-    """The rows of an arm, with their convention."""
+    """Rows of an arm and their convention."""
 
     __pydantic_config__ = STRICT
     rows: tuple[DHRow, ...]
-    """One row for each joint, from the base on."""
+    """One row for each joint, starting at the base."""
     convention: Convention = "freeman"
-    """Which link a row's a and alpha belong to."""
+    """Convention of the rows: freeman (modified DH) or standard."""
 
 
 def _cosine_sine(angle: float) -> tuple[float, float]:
-    """Cosine and sine, exact for multiples of a right angle: 6e-17 is no direction; a complex step passes."""
+    """Return cosine and sine, exact for multiples of a right angle; a complex step is kept."""
     if isinstance(angle, complex):
         c, s = _cosine_sine(angle.real)
         return c - 1j * angle.imag * s, s + 1j * angle.imag * c  # type: ignore[return-value]
@@ -77,11 +77,13 @@ def _cosine_sine(angle: float) -> tuple[float, float]:
 
 
 def _screw_x(a: float, alpha: float) -> np.ndarray:
+    """Return Tx(a) Rx(alpha)."""
     c, s = _cosine_sine(alpha)
     return np.array([[1.0, 0, 0, a], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
 
 
 def _screw_z(s: float, theta: float) -> np.ndarray:
+    """Return Rz(theta) Tz(s)."""
     c, si = _cosine_sine(theta)
     return np.array([[c, -si, 0.0, 0], [si, c, 0, 0], [0, 0, 1, s], [0, 0, 0, 1]])
 
@@ -94,23 +96,24 @@ def from_dh(
     points: Iterable[Point] = (),
     **rest: Any,
 ) -> Mechanism:
-    """Serial arm from DH rows; bodies and points are given in their own link's frame.
+    """Make a serial arm from DH rows; bodies and points are given in the frames of their links.
 
     Parameters
     ----------
     name : str
         Name of the mechanism.
     rows : iterable of DHRow (or dict of its fields)
-        One for each joint. The arm is drawn at the thetas (of revolutes) and s (of sliders) given.
+        One for each joint. The reference configuration has the given theta (revolute) and s (prismatic).
     convention : {"freeman", "standard"}
         Freeman's rows (eqs 2-45 to 2-50) or the standard ones; see `DHRow`.
     bodies : iterable of Body
-        Mass properties of the links, `com`, `inertia` and `at` in the link's frame: at the joint for
-        Freeman, at the end of the link for the standard convention. Links left out have no mass given.
+        Mass properties of the links, with `com`, `inertia` and `at` in the frame of the link. Its origin is
+        at the joint in Freeman's convention, and at the end of the link in the standard one. Other links have
+        no mass properties.
     points : iterable of Point
-        Points, each in the frame of its body; those of ground in the world's.
+        Points, each in the frame of its body; those of ground in world axes.
     **rest
-        Anything else that `Mechanism` takes: gravity, coordinates, distances, forces, prose.
+        Other arguments of `Mechanism`: gravity, coordinates, distances, forces, texts.
 
     Returns
     -------
@@ -119,7 +122,7 @@ def from_dh(
     Raises
     ------
     ModelError
-        For an unknown convention, a row that is wrong, or a body that no row moves.
+        For an unknown convention, an invalid row, or a body that no row moves.
 
     Examples
     --------
@@ -137,7 +140,7 @@ def from_dh(
     joints, frames = _chain(name, listed(f"'{name}'", "rows", rows, "DH rows"), convention)
     links: dict[str, Body | None] = {link: None for link in frames if link != GROUND}
     for i, body in enumerate(listed(f"'{name}'", "bodies", bodies, "Body parts")):
-        _part_of_arm(name, body, Body, f"bodies[{i}]")
+        _check_part(name, body, Body, f"bodies[{i}]")
         if body.name not in links:
             raise ModelError(
                 f"'{name}': no DH row moves the body '{body.name}'. They move: {', '.join(links)}.",
@@ -153,15 +156,15 @@ def from_dh(
         links[body.name] = body
     points = listed(f"'{name}'", "points", points, "Point parts")
     for i, point in enumerate(points):
-        _part_of_arm(name, point, Point, f"points[{i}]")
+        _check_part(name, point, Point, f"points[{i}]")
         if point.body not in frames:
             error = unknown("body", point.body, name, frames)
             raise ModelError(f"Point '{point.name}': {error}", key=f"points[{i}].body", name=point.body)
     return Mechanism(
         name,
-        bodies=tuple(_drawn_body(body or Body(link), frames[link]) for link, body in links.items()),
+        bodies=tuple(_body_in_world(body or Body(link), frames[link]) for link, body in links.items()),
         joints=joints,
-        points=tuple(replace(p, at=_drawn(p.at, frames[p.body])) for p in points),
+        points=tuple(replace(p, at=_point_in_world(p.at, frames[p.body])) for p in points),
         **rest,
     )
 
@@ -169,7 +172,7 @@ def from_dh(
 def _chain(
     name: str, rows: tuple[Any, ...], convention: Convention
 ) -> tuple[tuple[Joint, ...], dict[str, np.ndarray]]:
-    """Joints of the rows as drawn, and the frame (4, 4) of ground and of each link."""
+    """Return the joints of the rows, and the frame (4, 4) of ground and of each link."""
     if not rows:
         raise ModelError(f"'{name}': an arm needs at least one DH row.", key="rows")
     T = np.eye(4)
@@ -197,37 +200,40 @@ def _chain(
 
 
 def _row(given: Any) -> DHRow:
-    """A row, from itself or from a dict of its fields."""
+    """Return a row, from a row or a dict of its fields."""
     if isinstance(given, DHRow):
         return given
     keys = [f.name for f in fields(DHRow)]
     if not isinstance(given, dict) or not {"joint", "body"} <= set(given) <= set(keys):
         raise ModelError(
-            f"Expected a DHRow, or a dict of its fields ({', '.join(keys)}) with `joint` and `body` at "
+            f"`rows` must hold DHRow or dicts of its fields ({', '.join(keys)}) with `joint` and `body` at "
             f"least, got {short_repr(given)}.",
             key="rows",
         )
     return DHRow(**given)
 
 
-def _part_of_arm(name: str, part: Any, expected: type, key: str) -> None:
-    if not isinstance(part, expected):
-        raise ModelError(f"'{name}': expected a {expected.__name__}, got {short_repr(part)}.", key=key)
+def _check_part(name: str, part: Any, part_type: type, key: str) -> None:
+    """Raise an error for an object of another type."""
+    if not isinstance(part, part_type):
+        raise ModelError(
+            f"'{name}': `{key}` must be a {part_type.__name__}, got {short_repr(part)}.", key=key
+        )
 
 
-def _drawn(p: Vector, T: np.ndarray) -> Vector:
-    """A point of a link's frame where it stands in the drawing."""
+def _point_in_world(p: Vector, T: np.ndarray) -> Vector:
+    """Return a point of the frame of a link in world coordinates."""
     x, y, z = (T[:3, :3] @ np.array(p) + T[:3, 3]).tolist()
     return (x, y, z)
 
 
-def _drawn_body(body: Body, T: np.ndarray) -> Body:
-    """A body of a link's frame as it stands in the drawing."""
+def _body_in_world(body: Body, T: np.ndarray) -> Body:
+    """Return a body of the frame of a link in world coordinates."""
     changes: dict[str, Any] = {}
     if body.com is not None:
-        changes["com"] = _drawn(body.com, T)
+        changes["com"] = _point_in_world(body.com, T)
     if body.at is not None:
-        changes["at"] = _drawn(body.at, T)
+        changes["at"] = _point_in_world(body.at, T)
     if body.inertia is not None:
         turned = T[:3, :3] @ as_matrix(body.inertia) @ T[:3, :3].T  # type: ignore[arg-type]
         changes["inertia"] = tuple(turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist())

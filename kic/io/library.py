@@ -1,4 +1,4 @@
-"""The shipped models: their names and files, for those that list, complete and load them."""
+"""Names and files of the shipped models."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kic.errors import InputError, UnknownNameError, short_repr, unknown
 
 
 def models_directory() -> Path:
-    """Folder of the shipped models: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the shipped models, in the installed package or next to it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "models"
     return installed if installed.is_dir() else package.parent / "models"
 
 
 def model_names() -> tuple[str, ...]:
-    """Names of the shipped models, sorted.
+    """Return the sorted names of the shipped models.
 
     Examples
     --------
@@ -28,23 +28,21 @@ def model_names() -> tuple[str, ...]:
 
 
 def find(model: str | os.PathLike[str]) -> Path:
-    """File of a shipped name or of a path.
+    """Return the file of a shipped model or of a path.
 
     Raises
     ------
     UnknownNameError
-        For a name that is not shipped.
+        For an unknown shipped model.
     """
     if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
-        raise InputError(
-            f"Expected the name of a shipped model or the path of a file, got {short_repr(model)}."
-        )
+        raise InputError(f"`model` must be the name of a shipped model or a path, got {short_repr(model)}.")
     if isinstance(model, str) and not text.endswith(".toml") and not any(c in text for c in "/\\"):
         if text not in model_names():
             error = unknown("shipped model", text, "kic", model_names())
             if os.path.isfile(f"{text}.toml"):
-                said = f"No shipped model {short_repr(text)}, but a file of that name lies here: give '{text}.toml'."
-                raise UnknownNameError(said, **error.numbers)
+                message = f"No shipped model {short_repr(text)}, but there is a file. Give '{text}.toml'."
+                raise UnknownNameError(message, **error.numbers)
             raise error
         return models_directory() / f"{text}.toml"
     return Path(text)

@@ -1,4 +1,4 @@
-"""Model files: TOML with the words of the drawing, read through a schema, written back the same."""
+"""Model files in TOML: reading with a schema, and writing."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     Raises
     ------
     UnknownNameError
-        For a name that is not shipped.
+        For an unknown shipped model.
     ModelFileError
-        For a file that can not be read: which key, which rule, what came.
+        For an invalid file; carries `path` and `key`.
 
     Examples
     --------
@@ -66,18 +66,18 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         rule = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError as error:
-        rule = f"is no text (byte {error.start} is not UTF-8). A model file is TOML"
+        rule = f"is not text (byte {error.start} is not UTF-8). A model file is TOML"
     except ModelFileError:
         raise
-    except ValueError as error:  # of the path itself
+    except ValueError as error:  # an invalid path
         rule = f"cannot be read: {error}"
     raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
 
 
-# A file within these bounds loads, or fails, within about 2 s and 200 MB. A chain of 13,000 joints is within.
+# a file within these bounds loads, or fails, in about 2 s and 200 MB; a chain of 13,000 joints is within them
 BYTES_MAX, VALUES_MAX, DOTS_MAX = 4_000_000, 250_000, 16
 _TOO_DEEP = "is nested too deeply to be a model"
-# strings and comments as TOML has them; one that does not end reaches to the end of the line or the text
+# strings and comments of TOML; one without an end reaches to the end of the line or the text
 _TEXTS = re.compile(
     r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+(?:"{3,5}|\Z)'
     r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}|\Z)"
@@ -111,14 +111,14 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
 
 
 def _short(path: Path) -> str:
-    """Return a path, or its two ends where it is very long."""
+    """Return a path, shortened to its two ends if it is very long."""
     text = str(path)
     return text if len(text) <= 300 else f"{text[:200]}…{text[-50:]}"
 
 
 @lru_cache(maxsize=2)
-def _form(dh: bool) -> Any:
-    """What a file holds: a drawing, or one with DH rows in place of joints."""
+def _file_type(dh: bool) -> Any:
+    """Return the type of a file: a description, or one with DH rows instead of joints."""
     if not dh:
         return MechanismDescription
     hints = get_type_hints(MechanismDescription)
@@ -135,24 +135,25 @@ def _form(dh: bool) -> Any:
 
 @lru_cache(maxsize=2)
 def _adapter(dh: bool) -> Any:
-    """Validator of a form; the schema library is imported here."""
+    """Return the validator of a file; the schema library is imported here."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(_form(dh))
+    return TypeAdapter(_file_type(dh))
 
 
 def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
+    """Return the mechanism of keys and values, or raise an error that names path and key."""
     from pydantic import ValidationError
 
     dh = "dh" in data
     if dh and "joints" in data:
         raise ModelFileError(
-            f"{path}: joints: a file has either `joints` as drawn or `dh` rows, not both.",
+            f"{path}: joints: a file must have either `joints` or `dh` rows, not both.",
             path=path,
             key="joints",
         )
     try:
-        # a date becomes what no key takes
+        # a date becomes True, which is invalid for every key
         checked = _adapter(dh).validate_json(json.dumps(data, default=lambda date: True), strict=True)
         values = {f.name: getattr(checked, f.name) for f in fields(checked)}
         if not dh:
@@ -163,11 +164,11 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
         raise ModelFileError(f"{path}: {_TOO_DEEP}.", path=path) from None
     except ValidationError as error:
         raise _explained(
-            path, _form(dh), data, error.errors(include_url=False, include_input=False)
+            path, _file_type(dh), data, error.errors(include_url=False, include_input=False)
         ) from None
     except KicError as error:
         key = error.numbers.get("key", "")
-        if dh:  # what `from_dh` made of the rows
+        if dh:  # keys of joints made by `from_dh` become keys of rows
             key = re.sub(r"^joints\[(\d+)\]\.name", r"rows[\1].joint", key)
             key = re.sub(r"^(rows|convention)", r"dh.\1", key)
         place = f"{key}: " if key else ""
@@ -177,14 +178,14 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
 
 
 def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) -> ModelFileError:
-    """What the schema library found, in kic's words: place, rule, what came."""
+    """Return an error for findings of the schema library, each with key, rule and value."""
     seen: dict[str, str] = {}
     for error in found:
-        if error["type"] == "json_invalid":  # the library's own limit of depth
+        if error["type"] == "json_invalid":  # the depth limit of the schema library
             return ModelFileError(f"{path}: {_TOO_DEEP}.", path=path)
         key, here, hint, value = _place(form, data, error["loc"])
         if len(seen) >= 4:
-            # these are counted only
+            # further findings are only counted
             if error["type"] in ("unexpected_keyword_argument", "missing") and here is not None:
                 key = _joined(key, str(error["loc"][-1]))
             seen.setdefault(key, "")
@@ -207,7 +208,7 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
             )
         else:
             came = f"the date {value}" if hasattr(value, "isoformat") else short_repr(value)
-            message = f"expected {_rule(key, hint)}, got {came}.{_angles(value)}"
+            message = f"must be {_rule(key, hint)}, got {came}.{_angles(value)}"
         seen.setdefault(key, message)
     lines = [f"{key}: {message}" if key else message for key, message in seen.items()]
     more = f"\n  … and {len(lines) - 4} more." if len(lines) > 4 else ""
@@ -215,9 +216,9 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
 
 
 def _place(form: Any, data: Any, loc: tuple[Any, ...]) -> tuple[str, Any, Any, Any]:
-    """Of a location: the key as a person writes it, the table that holds it, its type and its value.
+    """Return for a location its key as in the file, the table that holds it, its type and its value.
 
-    What leads further, into a list of numbers or a branch of a union, is left out.
+    Further parts, in a list of numbers or a branch of a union, are ignored.
     """
     key, value = "", data
     here: Any = form
@@ -238,11 +239,12 @@ def _place(form: Any, data: Any, loc: tuple[Any, ...]) -> tuple[str, Any, Any, A
 
 @lru_cache(maxsize=32)
 def _hints(form: Any) -> dict[str, Any]:
+    """Return the resolved type hints of a dataclass."""
     return get_type_hints(form)
 
 
 def _joined(key: str, *names: str) -> str:
-    """A key below another, quoted where TOML would."""
+    """Return a key below another, quoted as in TOML."""
     for name in names:
         if name:
             bare = re.fullmatch(r"[\w-]+(\[\d+\])?", name, re.ASCII)
@@ -256,10 +258,10 @@ _ANGLE = re.compile(
 
 
 def _angles(value: Any) -> str:
-    """Of angles that came as text with a unit, what their numbers are, in a sentence; '' of anything else."""
+    """Return a remark on angles given as text with a unit, with their values in radians; else ''."""
     texts = value if isinstance(value, list) else [value]
     found = [m for m in (_ANGLE.fullmatch(t.strip()) for t in texts if isinstance(t, str)) if m]
-    # to ten digits: an axis that is off by 1e-6 could count against the rounding of a closed loop
+    # ten digits, because an error of 1e-6 would open a loop
     each = [f"{m[0]} is {radians(float(m[1])) if m[2][0] not in 'rR' else float(m[1]):.10g}" for m in found]
     return f" Angles are radians, numbers without a unit: {', '.join(each)}." if each else ""
 
@@ -279,7 +281,7 @@ _WORDS: dict[Any, str] = {
 
 
 def _rule(key: str, hint: Any) -> str:
-    """A type in words."""
+    """Return a type in words."""
     if hint in _WORDS:
         return _WORDS[hint]
     if get_origin(hint) is Literal:
@@ -292,12 +294,12 @@ def _rule(key: str, hint: Any) -> str:
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
-# the parts of a drawing share their settings, which one schema at a time may change
-_TELLING = Lock()
+# all parts share the schema settings STRICT, which one call at a time may change
+_SETTINGS_LOCK = Lock()
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of model files, for editors.
+    """Return the JSON Schema of model files, for editors.
 
     Examples
     --------
@@ -307,37 +309,37 @@ def schema() -> dict[str, Any]:
     """
     from pydantic import TypeAdapter
 
-    with _TELLING:
-        # that library finds docstrings of fields in the source, which costs more than to load a model
+    with _SETTINGS_LOCK:
+        # docstrings of fields are read from the source, which takes longer than loading a model
         STRICT["use_attribute_docstrings"] = True
         try:
-            drawn = TypeAdapter(MechanismDescription).json_schema()
+            description = TypeAdapter(MechanismDescription).json_schema()
             dh = TypeAdapter(DH).json_schema()
         finally:
             del STRICT["use_attribute_docstrings"]
-    drawn["$defs"].update(dh.pop("$defs"))
-    drawn["$defs"]["DH"] = dh
-    drawn["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}
-    drawn["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
-    drawn["title"] = "kic model"
-    drawn["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return drawn
+    description["$defs"].update(dh.pop("$defs"))
+    description["$defs"]["DH"] = dh
+    description["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}
+    description["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
+    description["title"] = "kic model"
+    description["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return description
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write a mechanism, as drawn, to a TOML file that `load` reads back equal.
+    """Write a mechanism to a TOML file that `load` reads back equal.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What to write; values that are defaults are left out.
+        Mechanism to write. Default values are left out.
     path : path
-        File to write; one that is there is replaced.
+        File to write. An existing file is replaced.
 
     Raises
     ------
     ModelFileError
-        If the file cannot be written; a file that was there stays as it was.
+        If the file cannot be written; an existing file stays unchanged.
 
     Examples
     --------
@@ -349,7 +351,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     True
     """
     if not isinstance(mechanism, MechanismDescription):
-        raise InputError(f"Expected a Mechanism to save, got {short_repr(mechanism)}.")
+        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     try:
         text = written(mechanism).encode("utf-8")
         with atomic_write(path) as file:
@@ -363,7 +365,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 
 
 def written(mechanism: MechanismDescription) -> str:
-    """A mechanism as the text of a model file."""
+    """Return a mechanism as the text of a model file."""
     import tomlkit
 
     values = _plain(mechanism)
@@ -374,18 +376,18 @@ def written(mechanism: MechanismDescription) -> str:
 
 
 def parsed(text: str, path: Path) -> Mechanism:
-    """The mechanism of such a text; the path is what errors name."""
+    """Return the mechanism of the text of a model file; errors name the path."""
     return _mechanism(path, _tables(text, path))
 
 
 def _rank(key: str) -> int:
-    """Prose first, tables last, as in the shipped models."""
+    """Return the position of a key: texts first, tables last, as in the shipped models."""
     first = ("name", "title", "about", "source", "drawing", "units", "gravity")
     return first.index(key) if key in first else len(first) + (key in KINDS)
 
 
 def _item(value: Any) -> Any:
-    """A value as TOML writes it: tables below each other, prose of several lines as such."""
+    """Return a value as a TOML item: arrays of tables, and multi-line strings."""
     import tomlkit
 
     if isinstance(value, dict):
@@ -406,7 +408,7 @@ def _item(value: Any) -> Any:
 
 
 def _plain(item: Any) -> Any:
-    """Dataclasses as dicts without their defaults, tuples as lists, each in the shortest form."""
+    """Return dataclasses as dicts without default values, and tuples as lists, in the shortest form."""
     if not is_dataclass(item):
         return [_plain(x) for x in item] if isinstance(item, tuple) else item
     values = {}

@@ -1,1 +1,32 @@
-"""kinematics."""
+"""Kinematics of open chains to third order (Chapter II and Appendix A of the source).
+
+Modules, from the bottom up: generalized products, jets (G, H, D) with composition and inversion, coefficients
+with names, the spanning tree and its states, output rows, constraint rows of cut joints, and kernel queries.
+
+Equation index
+--------------
+=====================  ==========================================================
+equation               function
+=====================  ==========================================================
+(2-6)                  `kic.kinematics.coefficients.Coefficients`
+(2-7)                  `kic.kinematics.jets.Jet.velocity`
+(2-17)                 `kic.kinematics.coefficients.Coefficients`
+(2-27)                 `kic.kinematics.jets.Jet.acceleration`
+(2-42)                 `kic.kinematics.coefficients.Coefficients`
+(2-44)                 `kic.kinematics.jets.Jet.jerk`
+(2-45)                 `kic.kernels.frames.frames`
+(2-50)                 `kic.kernels.frames.frames`
+Table 2-3              `kic.kernels.influence.first`
+Table 2-4              `kic.kernels.influence.second`
+Table 2-5              `kic.kernels.influence.third`
+(2-172)                `kic.kinematics.products.cross`
+(2-190)                `kic.kinematics.products.cross`
+App. A.1               `kic.kinematics.products.quadratic`
+App. A.2               `kic.kinematics.products.form`
+App. A.3               `kic.kinematics.products.dot`
+App. A.4               `kic.kinematics.products.dot`
+=====================  ==========================================================
+
+For the inverse (3-15, 3-19, 3-47) and the composition (3-22, 3-26) of Chapter III see
+`kic.kinematics.jets.invert` and `kic.kinematics.jets.compose`.
+"""

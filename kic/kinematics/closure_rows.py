@@ -1,4 +1,4 @@
-"""What ties the tree: cut joints, couplings, rods and contacts; a cut joint's own coordinates."""
+"""Constraint rows of cut joints, couplings, fixed distances and contacts; coordinates of cut joints."""
 
 from __future__ import annotations
 
@@ -15,50 +15,48 @@ from kic.kinematics.tree import Tree, frame_axes, unit
 
 
 def closure_items(tree: Tree, joint: Joint) -> list[Item]:
-    """Conditions that a cut joint puts on its two bodies, as holonomic rows that are zero when closed.
+    """Return the holonomic constraint rows of a cut joint, which are zero when the loop is closed.
 
-    Points coincide, directions stay perpendicular, a direction stays perpendicular to a difference of
-    points. Redundant conditions of a loop are left in; choosing among them is a question of rank.
+    Points coincide, directions stay perpendicular, or a direction stays perpendicular to a difference of
+    points. Redundant rows of a loop are kept; a rank decision selects among them.
     """
     a, b = (tree.frame[body] for body in joint.bodies)
     at = joint.at or (0.0, 0.0, 0.0)
     here, there = tuple(tree.local_point(a, at)), tuple(tree.local_point(b, at))
 
-    def meet() -> Item:
+    def coincide() -> Item:
         return Item(POINT, b, a, there, here)
 
     def perpendicular(u: np.ndarray, w: np.ndarray) -> Item:
-        return Item(
-            DOT1, b, a, tuple(tree.local_vector(b, w)), tuple(tree.local_vector(a, u))
-        )  # fmt: skip
+        return _cosine(tree, a, b, u, w)
 
-    def beside(u: np.ndarray) -> Item:
+    def in_plane(u: np.ndarray) -> Item:
         return Item(DOT2, b, a, there, here, tuple(tree.local_vector(a, u)))
 
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     x, y, z = frame_axes(axis).T
     parallel = [perpendicular(x, z), perpendicular(y, z)]
     if joint.type == "spherical":
-        return [meet()]
+        return [coincide()]
     if joint.type == "revolute":
-        return [meet(), *parallel]
+        return [coincide(), *parallel]
     if joint.type == "cylindrical":
-        return [*parallel, beside(x), beside(y)]
+        return [*parallel, in_plane(x), in_plane(y)]
     if joint.type == "prismatic":
-        return [*parallel, perpendicular(x, y), beside(x), beside(y)]
+        return [*parallel, perpendicular(x, y), in_plane(x), in_plane(y)]
     if joint.type == "universal":
-        return [meet(), perpendicular(axis, unit(joint.axis2))]
+        return [coincide(), perpendicular(axis, unit(joint.axis2))]
     if joint.type == "planar":
         normal = np.cross(axis, unit(joint.axis2))
         u, v, w = frame_axes(normal).T
-        return [perpendicular(u, w), perpendicular(v, w), beside(w)]
+        return [perpendicular(u, w), perpendicular(v, w), in_plane(w)]
     if joint.type == "fixed":
-        return [meet(), *parallel, perpendicular(x, y)]
-    return []  # a free joint asks nothing
+        return [coincide(), *parallel, perpendicular(x, y)]
+    return []  # a free joint has no constraints
 
 
 def coupling_items(tree: Tree, name: str) -> list[Item]:
-    """The condition of a coupling: one row, to which each of its terms adds."""
+    """Return the row of a coupling: one item for each of its terms."""
     made = []
     for coordinate, ratio in tree.description.terms[name]:
         n = tree.column[coordinate]
@@ -67,23 +65,24 @@ def coupling_items(tree: Tree, name: str) -> list[Item]:
 
 
 def distance_item(tree: Tree, distance: Distance) -> Item:
-    """One row, how far the two points are apart; a rod's condition is that it stays as drawn."""
+    """Return the row of a distance; a fixed distance keeps its value in the reference configuration."""
     a, b = (point_item(tree, tree.description.point(name)) for name in distance.points)
     return Item(DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)
 
 
 def contact_axes(contact: Contact) -> np.ndarray:
-    """Unit vectors n, t1, t2 (3, 3) of a contact in the drawing, below each other; t1 × t2 = n."""
+    """Return the unit vectors n, t1, t2 of a contact as rows (3, 3), in world axes; t1 × t2 = n."""
     normal = unit(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
     return np.roll(frame_axes(normal).T, 1, axis=0)
 
 
 def contact_items(tree: Tree, contact: Contact) -> list[Item]:
-    """Rows of a contact, one for each of `Contact.rows`: conditions where it is closed.
+    """Return the rows of a contact, one for each of `Contact.rows`; they are constraints if it is closed.
 
-    Components, in axes of the second body, of its contact point less that of the first; the direction is
-    taken against the difference as the kernels have it. Spin is the cosine of t1 of the second and t2 of the
-    first body, whose rate is that of the second about t1 × t2, relative to the first.
+    The first rows are components, in axes of the second body, of its contact point minus that of the first.
+    The kernels compute the opposite difference, hence the negative directions. Spin is the cosine of t1 of
+    the second and t2 of the first body. Its rate is the angular velocity of the second body about t1 × t2,
+    relative to the first.
     """
     finger, touched = (tree.frame[body] for body in contact.bodies)
     here, there = tuple(tree.local_point(touched, contact.at)), tuple(tree.local_point(finger, contact.at))
@@ -97,7 +96,7 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
 
 
 def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
-    """Cosines of directions that two bodies share: 1 when closed as drawn, -1 when flipped."""
+    """Return cosines of directions shared by two bodies: 1 in the right assembly, -1 if flipped."""
     a, b = (tree.frame[body] for body in joint.bodies)
     if isinstance(joint, Contact):
         tangent = contact_axes(joint)[2]
@@ -114,66 +113,69 @@ def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
 
 
 def _cosine(tree: Tree, a: int, b: int, u: np.ndarray, w: np.ndarray) -> Item:
-    """Product of direction u of frame a and direction w of frame b, both as drawn."""
+    """Return the product of direction u of frame a and w of frame b, both in world axes."""
     return Item(DOT1, b, a, tuple(tree.local_vector(b, w)), tuple(tree.local_vector(a, u)))
 
 
 def cut_joint_part(tree: Tree, joint: Joint) -> Part:
-    """Coordinates of a cut joint: turns a·(ω₂ − ω₁), slides a·(p₂ − p₁), values by sine and cosine.
+    """Return the coordinates of a cut joint: rates a·(ω₂ − ω₁) and a·(p₂ − p₁), angles by atan2.
 
     Raises
     ------
     LoopError
-        For a free joint, whose cut leaves no loop.
+        For a joint without coordinates.
     """
     a, b = (tree.frame[body] for body in joint.bodies)
     at = joint.at or (0.0, 0.0, 0.0)
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
-    shown: list[Item] = []
-    hidden: list[Item] = []
+    labelled: list[Item] = []
+    auxiliary: list[Item] = []
     angles: list[tuple[int, float, list[Item]]] = []
     offsets: list[tuple[int, float]] = []
 
-    def turn(frame: int, other: int, u: np.ndarray, pair: list[Item] | None) -> None:
-        """A rate of turning about u, fixed in `frame`; `pair` are sine and cosine of its angle."""
+    def add_rotation(frame: int, other: int, u: np.ndarray, pair: list[Item] | None) -> None:
+        """Add the angular rate about u, fixed in `frame`; `pair` are sine and cosine of its angle."""
         if pair:
-            angles.append((len(shown), joint.value[len(shown)], pair))  # type: ignore[index]
-        shown.append(Item(RELATIVE_OMEGA, other, frame, extra=tuple(tree.local_vector(frame, u))))
+            angles.append((len(labelled), joint.value[len(labelled)], pair))  # type: ignore[index]
+        labelled.append(Item(RELATIVE_OMEGA, other, frame, extra=tuple(tree.local_vector(frame, u))))
 
-    def slide(u: np.ndarray) -> None:
-        offsets.append((len(shown), joint.value[len(shown)]))  # type: ignore[index]
+    def add_translation(u: np.ndarray) -> None:
+        """Add the rate of translation along u of body a."""
+        offsets.append((len(labelled), joint.value[len(labelled)]))  # type: ignore[index]
         here, there = tuple(tree.local_point(a, at)), tuple(tree.local_point(b, at))
-        shown.append(Item(DOT2, b, a, there, here, tuple(tree.local_vector(a, u))))
+        labelled.append(Item(DOT2, b, a, there, here, tuple(tree.local_vector(a, u))))
 
-    def about(u: np.ndarray) -> list[Item]:
-        """Sine and cosine of the turn of b about the direction u of a."""
+    def sine_and_cosine(u: np.ndarray) -> list[Item]:
+        """Return sine and cosine of the rotation of b about the direction u of a."""
         x = frame_axes(u)[:, 0]
         return [_cosine(tree, a, b, np.cross(u, x), x), _cosine(tree, a, b, x, x)]
 
     if joint.type in ("revolute", "cylindrical"):
-        turn(a, b, axis, about(axis))
+        add_rotation(a, b, axis, sine_and_cosine(axis))
     if joint.type in ("prismatic", "cylindrical", "planar"):
-        slide(axis)
+        add_translation(axis)
     if joint.type == "planar":
-        slide(axis2)
-        turn(a, b, np.cross(axis, axis2), about(np.cross(axis, axis2)))
+        add_translation(axis2)
+        add_rotation(a, b, np.cross(axis, axis2), sine_and_cosine(np.cross(axis, axis2)))
     if joint.type == "universal":
-        # the first axis stays with the first body, the second with the second; they stay perpendicular
+        # each axis is fixed in its own body, and they stay perpendicular
         third = np.cross(axis, axis2)
-        turn(a, b, axis, [_cosine(tree, a, b, third, axis2), _cosine(tree, a, b, axis2, axis2)])
-        turn(b, a, -axis2, [_cosine(tree, a, b, axis, third), _cosine(tree, a, b, axis, axis)])
+        add_rotation(a, b, axis, [_cosine(tree, a, b, third, axis2), _cosine(tree, a, b, axis2, axis2)])
+        add_rotation(b, a, -axis2, [_cosine(tree, a, b, axis, third), _cosine(tree, a, b, axis, axis)])
     if joint.type == "spherical":
         for u in np.eye(3):
-            turn(a, b, u, None)
-    if not shown:
+            add_rotation(a, b, u, None)
+    if not labelled:
         raise LoopError(
-            f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinate to ask for."
+            f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there."
         )
-    placed = []
-    for row, drawn, pair in angles:
-        place = len(shown) + len(hidden)
-        hidden += pair
-        placed.append((row, place, place + 1, drawn))
+    rows = []
+    for row, reference, pair in angles:
+        sine = len(labelled) + len(auxiliary)
+        auxiliary += pair
+        rows.append((row, sine, sine + 1, reference))
     valued = joint.type != "spherical"
-    return Part(shown + hidden, list(joint.components), [valued] * len(shown), tuple(placed), tuple(offsets))
+    return Part(
+        labelled + auxiliary, list(joint.components), [valued] * len(labelled), tuple(rows), tuple(offsets)
+    )

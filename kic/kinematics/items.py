@@ -1,4 +1,4 @@
-"""Items: the entries of a question to the kernels, in the axes of the frames that carry them."""
+"""Items: row descriptors of the kernels, with vectors in the axes of the frames that carry them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kic.kinematics.tree import Tree
 
 @dataclass(frozen=True)
 class Item:
-    """One entry for the kernels: what, on which frames, with which vectors (in those frames' axes)."""
+    """Row descriptor of the kernels: kind, frames, and vectors in the axes of these frames."""
 
     kind: int
     frame_b: int
@@ -22,11 +22,11 @@ class Item:
     local_a: tuple[float, ...] = (0.0, 0.0, 0.0)
     extra: tuple[float, ...] = (0.0, 0.0, 0.0)
     goes_on: bool = False
-    """Whether the next item adds to the same row."""
+    """True if the next item adds to the same row."""
 
     @property
     def height(self) -> int:
-        """Rows that it makes; none of a term whose row goes on."""
+        """Number of rows; 0 for a term whose row is continued by the next item."""
         if self.goes_on:
             return 0
         return 3 if self.kind <= OMEGA else 1
@@ -34,20 +34,21 @@ class Item:
 
 @dataclass(frozen=True)
 class Part:
-    """What a name stands for: items, labels of their first rows, and how those get their values.
+    """Items of a name, labels of their first rows, and data for the values of these rows.
 
     Attributes
     ----------
     items : list of Item
-        Their rows one after the other; those beyond the labels only serve the values.
+        Items, with consecutive rows. Rows beyond the labels serve only to compute values.
     labels : list of str
         Names of the first rows.
     valued : list of bool
-        Which of them have a value.
-    angles : list of (row, sine row, cosine row, drawn)
-        Rows whose value is an angle known by its sine and cosine, and what it reads in the drawing.
-    offsets : list of (row, drawn)
-        Rows whose value is zero in the drawing, and what it reads there.
+        True for each labelled row that has a value.
+    angles : tuple of (row, sine row, cosine row, reference value)
+        Rows whose value is an angle with given sine and cosine rows, and its value in the reference
+        configuration.
+    offsets : tuple of (row, reference value)
+        Rows computed as zero in the reference configuration, and their value there.
     """
 
     items: list[Item]
@@ -58,7 +59,7 @@ class Part:
 
 
 def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
-    """Tables (n, 5) and (n, 9) of the kernels for a list of items, their rows one after the other."""
+    """Return the tables (n, 5) and (n, 9) of the kernels for items with consecutive rows."""
     table = np.zeros((len(items), 5), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
     row = 0
@@ -71,6 +72,6 @@ def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def point_item(tree: Tree, point: Point) -> Item:
-    """Three rows of a point."""
+    """Return the item of the three rows of a point."""
     frame = tree.frame[point.body]
     return Item(POINT, frame, local_b=tuple(tree.local_point(frame, point.at)))

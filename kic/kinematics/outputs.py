@@ -1,7 +1,7 @@
-"""What a name means: rows of kernel items with labels, for points, bodies, joints and distances.
+"""Output rows by name: kernel items with labels for points, bodies, joints, distances and contacts.
 
-A row is one dependent with its value (if it has one) and its G, H and D. Closure conditions of a cut
-joint are rows of the same kind.
+A row is one dependent with its G, H and D, and its value if it has one. Closure conditions of a cut joint are
+rows of the same kind.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _OMEGA = ("wx", "wy", "wz")
 
 @dataclass(frozen=True)
 class Rows:
-    """Kernel items of a question, and the rows of their table that answer it.
+    """Kernel items of a query, and the selected rows of their table.
 
     Attributes
     ----------
     labels : tuple of str
         Names of the rows.
     spans : dict of str to slice
-        Rows that each asked name has.
+        Rows of each requested name.
     valued : (P,) bool
-        Which rows have a value (angular velocities have none).
+        True for rows with a value; angular velocities have none.
     holonomic : bool
-        Whether every row is the rate of something.
+        True if no row is a quasi-velocity.
     select : (P,) int or None
-        Rows of the table that were asked for; None for all.
+        Requested rows of the table; None for all.
     """
 
     labels: tuple[str, ...]
@@ -70,37 +70,37 @@ class Rows:
 
     @property
     def turns(self) -> np.ndarray:
-        """Which rows (P,) have a value that is known but for full turns: angles of cut joints."""
+        """True for rows (P,) whose value is determined up to full turns: angles of cut joints."""
         places = np.arange(len(self.labels)) if self.select is None else self.select
         return np.isin(places, [row for row, *_ in self.angles])
 
     def complete(self, values: np.ndarray) -> np.ndarray:
-        """Values (..., height) of the table, with those of cut joints put in: angles by sine and cosine."""
-        for row, drawn in self.offsets:
-            values[..., row] += drawn
-        for row, sine, cosine, drawn in self.angles:
+        """Complete the values (..., height) in place: reference values, and angles of cut joints by atan2."""
+        for row, reference in self.offsets:
+            values[..., row] += reference
+        for row, sine, cosine, reference in self.angles:
             s, c = values[..., sine], values[..., cosine]
             angle = np.arctan2(s.real, c.real).astype(values.dtype)
-            if values.dtype.kind == "c":  # a complex step passes
+            if values.dtype.kind == "c":  # keep a complex step
                 angle += 1j * (c.real * s.imag - s.real * c.imag) / (c.real**2 + s.real**2)
-            values[..., row] = drawn + angle
+            values[..., row] = reference + angle
         return values
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
-        """Differences (..., P) of the rows asked for; of cut joints, known but for full turns, the least."""
+        """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
         angles = {row for row, *_ in self.angles}
-        asked = range(self.height) if self.select is None else self.select
-        whole = np.array([row in angles for row in asked]) * 2 * np.pi
-        return apart - whole * np.round(apart.real / (2 * np.pi))
+        rows = range(self.height) if self.select is None else self.select
+        turn = np.array([row in angles for row in rows]) * 2 * np.pi
+        return apart - turn * np.round(apart.real / (2 * np.pi))
 
 
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
-    """Rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
+    """Return the rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
 
     Raises
     ------
     UnknownNameError, InputError
-        For a name that is not there, or a part that has no such rows.
+        For an unknown name, or a part without such rows.
     """
     names = names_of(of, least=1)
     items: list[Item] = []
@@ -143,27 +143,29 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         holonomic=all(valued),
         source=tuple(items),
         angles=tuple(
-            (start + row, start + sine, start + cosine, drawn)
+            (start + row, start + sine, start + cosine, reference)
             for start, made in known.values()
-            for row, sine, cosine, drawn in made.angles
+            for row, sine, cosine, reference in made.angles
         ),
-        offsets=tuple((start + row, drawn) for start, made in known.values() for row, drawn in made.offsets),
+        offsets=tuple(
+            (start + row, reference) for start, made in known.values() for row, reference in made.offsets
+        ),
         distances=tuple(key for key, (_, made) in known.items() if made.items[0].kind == DISTANCE),
     )
 
 
 def plain_rows(tree: Tree, items: list[Item]) -> Rows:
-    """Rows of a list of items, without names."""
+    """Return the rows of a list of items, without names."""
     height = sum(item.height for item in items)
     table, vectors = pack(tree, items)
     return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, True, tuple(items))
 
 
 def _part(tree: Tree, key: str) -> Part:
-    """What one part (or a body's angle or turning) stands for."""
+    """Return the items of a part, or of the angle or angular velocity of a body."""
     name, _, group = key.partition(".")
     if name == GROUND:
-        raise InputError(f"'{GROUND}' does not move; ask about a point, a body or a joint.")
+        raise InputError(f"'{GROUND}' does not move. Name a point, a body or a joint.")
     part = tree.description.part(name)
     if group == "angle":
         return _angle(tree, part, key)
@@ -180,15 +182,16 @@ def _part(tree: Tree, key: str) -> Part:
     if isinstance(part, Contact):
         return Part(contact_items(tree, part), list(part.rows), [True] * len(part.rows))
     if isinstance(part, Coupling):
-        raise InputError(f"'{name}' is a coupling; ask about its joints: {', '.join(part.joints)}.")
+        raise InputError(f"'{name}' is a coupling without rows. Name its joints: {', '.join(part.joints)}.")
     if isinstance(part, Motor):
-        raise InputError(f"'{name}' is a motor; ask about its joints: {', '.join(part.joints)}.")
-    raise InputError(f"'{name}' is a load; it has no motion. Ask about its point or body.")
+        raise InputError(f"'{name}' is a motor without rows. Name its joints: {', '.join(part.joints)}.")
+    raise InputError(f"'{name}' is a load without rows. Name its point or body.")
 
 
 def _joint(tree: Tree, joint: Joint) -> Part:
+    """Return the items of the coordinates of a joint."""
     if not joint.dof:
-        raise InputError(f"Joint '{joint.name}' is fixed; it has no motion.")
+        raise InputError(f"Joint '{joint.name}' is fixed and has no rows.")
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in joint.components]
@@ -197,10 +200,11 @@ def _joint(tree: Tree, joint: Joint) -> Part:
 
 
 def _body(tree: Tree, body: Body) -> Part:
+    """Return the items of the reference point and the angular velocity of a body."""
     if body.reference is None:
         raise InputError(
-            f"Body '{body.name}' has no reference point: give it `at` (or `com`), or ask for "
-            f"'{body.name}.wx' … through a point of it."
+            f"Body '{body.name}' has no reference point. Give it `at` (or `com`), or request "
+            f"'{body.name}.wx' … or a point of it."
         )
     frame = tree.frame[body.name]
     made = [
@@ -212,18 +216,21 @@ def _body(tree: Tree, body: Body) -> Part:
 
 
 def _angle(tree: Tree, part: object, key: str) -> Part:
+    """Return the item of the angle of a body of a planar mechanism."""
     name = key.partition(".")[0]
     normal = tree.planar_normal
     if not isinstance(part, Body):
-        raise InputError(f"'{name}' is no body; only bodies of planar mechanisms have an `.angle`.")
+        raise InputError(f"'{name}' is not a body; only bodies of planar mechanisms have an `.angle`.")
     if normal is None:
         raise InputError(
             f"'{tree.description.name}' is not planar, so '{name}' has no `.angle`. "
-            f"Ask for '{name}.wx', '{name}.wy', '{name}.wz'."
+            f"Request '{name}.wx', '{name}.wy', '{name}.wz'."
         )
     frame = tree.frame[name]
-    drawn = 0.0  # the angle is zero as drawn
+    reference = 0.0  # the angle is zero in the reference configuration
     for n in tree.path(frame):
         if tree.cols[n, KIND] == REVOLUTE:
-            drawn += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, DRAWN]
-    return Part([Item(PLANE_ANGLE, frame, local_b=(-drawn, 0.0, 0.0), extra=tuple(normal))], [key], [True])
+            reference += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, DRAWN]
+    return Part(
+        [Item(PLANE_ANGLE, frame, local_b=(-reference, 0.0, 0.0), extra=tuple(normal))], [key], [True]
+    )

@@ -38,7 +38,7 @@ _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
 def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
-    """Compute the generalized scalar product [A] • [T], sums of the planes of T (App. A.3, A.4).
+    """Compute the generalized scalar product [A] • [T], sums of the planes of T (App. A.3, App. A.4).
 
     Parameters
     ----------

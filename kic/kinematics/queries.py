@@ -1,4 +1,4 @@
-"""Questions to the kernels: packed once, then run at any states, in batches and in every scalar."""
+"""Queries to the kernels: packed once, then run at any states, in batches and in every scalar type."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kic.kinematics.tree import Tree
 if TYPE_CHECKING:
     from kic.dynamics.mass_tables import Loads, Masses
 
-# rough cost of one posture (microseconds), by which a batch is given to threads
-_START, _PER_NUMBER = 0.15, 0.001
+# approximate cost of a configuration and of each number of its result (µs), for the division among threads
+_CONFIGURATION_US, _NUMBER_US = 0.15, 0.001
 
 
 @cache
 def kernel(name: str) -> Any:
-    """A kernel entry by name; the compiler is imported when the first is asked for."""
+    """Return a kernel entry by name; the first call imports the compiler."""
     if name == "kinematics":
         from kic.kernels import outputs as module
     elif name == "dynamics":
@@ -45,10 +45,10 @@ def kernel(name: str) -> Any:
 
 @cache
 def over_batch() -> Any:
-    """Return the function that runs a batch on kic's threads."""
+    """Return the function that runs a batch on the thread pool."""
     try:
         from kic.kernels import threads as pool
-    except RuntimeError:  # Python loads no thread pools once the main thread has ended
+    except RuntimeError:  # Python cannot load thread pools after the main thread has ended
         return lambda work, count, _: work(0, count)
 
     def run(work: Callable[[int, int], None], count: int, microseconds: float) -> None:
@@ -61,22 +61,24 @@ def over_batch() -> Any:
 
 
 class KernelQuery:
-    """What is asked of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
+    """Query of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    items, vectors : (n, 5) int64, (n, 9) float, optional
-        Rows asked for.
+    rows : Rows, optional
+        Requested rows.
     masses, loads : Masses, Loads, optional
         Bodies and loads.
-    asked, system : tuple of int
-        Order, rows, coordinates and what is wanted: the plan's second row; and its third.
-    last : (M + 1, n) float, optional
-        What stands in the last rows of the numbers, with the laws and gravity if there are loads.
+    asked : tuple of int
+        Second row of the plan: order, number of rows, number of coordinates, requested parts.
     width : int
-        Numbers that the answer takes for one posture.
+        Numbers in the result of one configuration.
+    system : tuple of int
+        Third row of the plan.
+    last : (M + 1, n) float, optional
+        Numbers added to the last rows, those of the joint laws and gravity.
     """
 
     def __init__(
@@ -121,20 +123,20 @@ class KernelQuery:
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
-        """The numbers in a scalar type."""
+        """Return the numbers in a scalar type."""
         found = self._scalars.get(dtype)
         if found is None:
-            if self.tree.scalar.kind == "c" and dtype.kind == "f":  # never drop a step
+            if self.tree.scalar.kind == "c" and dtype.kind == "f":  # do not discard a step
                 raise InputError(
-                    f"'{self.tree.description.name}' carries a complex step here, and was asked at a real state. "
-                    "Make postures with its own at()."
+                    f"'{self.tree.description.name}' carries a complex step and needs complex states. "
+                    "Make configurations with its own at()."
                 )
             found = self._scalars[dtype] = self.numbers.astype(dtype)
         return found
 
     @cached_property
     def scratch(self) -> int:
-        """Numbers that a kernel needs for itself; see `kic.kernels.layout`."""
+        """Length of the scratch array of a kernel; see `kic.kernels.layout`."""
         order, _, size, _ = self.plan[1, :4].tolist()
         frames, pair = 20 * len(self.tree.cols), 6 * sum(size**k for k in range(order + 1))
         products = bool((self._kinds >= DISTANCE).any())
@@ -143,8 +145,8 @@ class KernelQuery:
     def run(self, name: str, states: np.ndarray, T: np.ndarray, *others: np.ndarray | None) -> np.ndarray:
         """Run a kernel over a batch, writing T (B, …).
 
-        `others` are its arguments between states and scratch; where their first axis is the batch, they are
-        cut with it. Symbols run the kernel's own source as plain Python.
+        `others` are the arguments between states and scratch; those whose first axis is the batch are divided
+        with it. For symbols the source of the kernel runs as plain Python.
         """
         dtype = states.dtype
         count = len(states)
@@ -158,14 +160,14 @@ class KernelQuery:
             entry(self.plan, numbers, states[a:b], *cut, np.empty(length, dtype), T[a:b])
 
         if count > 1 and dtype.kind != "O":
-            over_batch()(work, count, _START + _PER_NUMBER * (T.size // count))
+            over_batch()(work, count, _CONFIGURATION_US + _NUMBER_US * (T.size // count))
         else:
             work(0, count)
         return T
 
 
 def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
-    """Write tables of different widths under one another."""
+    """Write tables of different widths below each other."""
     start = 0
     for part in parts:
         target[start : start + len(part), : part.shape[1]] = part
@@ -173,7 +175,7 @@ def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
 
 
 class Table:
-    """Parts of given shapes side by side in the rows of one array (B, width)."""
+    """Arrays of given shapes, side by side in the rows of one array (B, width)."""
 
     def __init__(self, shapes: list[tuple[int, ...]]) -> None:
         self.places: list[tuple[int, tuple[int, ...]]] = []
@@ -186,31 +188,31 @@ class Table:
             self.width = stop
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
-        """Views of the parts with the batch axes in front."""
+        """Return views of the parts with the batch axes in front."""
         return [T[:, cut].reshape(batch + shape) for cut, shape in self._cuts]
 
 
 class OutputTable(Table):
-    """Values, G, H, D of rows with respect to so many coordinates."""
+    """Values, G, H and D of rows with respect to a number of coordinates."""
 
     def __init__(self, rows: Rows, order: int, columns: int) -> None:
         super().__init__([(rows.height, *(columns,) * k) for k in range(order + 1)])
         self.rows, self.order, self.columns = rows, order, columns
 
     def place(self, k: int, span: slice) -> tuple[int, tuple[int, ...]]:
-        """Where some rows of the values (k = 0) or of the k-th order begin, and their shape."""
+        """Return start and shape of some rows of the values (k = 0) or of order k."""
         start, shape = self.places[k]
         return start + span.start * self.columns**k, (span.stop - span.start, *shape[1:])
 
 
 class OutputQuery(KernelQuery):
-    """Values, G, H, D of rows in the tree's coordinates."""
+    """Query of values, G, H and D of rows in the coordinates of the tree."""
 
     def __init__(self, tree: Tree, rows: Rows, order: int) -> None:
         self.layout = OutputTable(rows, order, tree.size)
         super().__init__(tree, rows=rows, asked=(order, rows.height, tree.size, 0), width=self.layout.width)
 
     def table(self, states: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Table (B, width) at states (B, nq)."""
+        """Return the table (B, width) at states (B, S)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         return self.run("kinematics", states, T)

@@ -1,4 +1,4 @@
-"""Spanning tree of a drawing, its cuts, and the packed tables that the kernels read."""
+"""Spanning tree of a mechanism, its cut joints, and the packed tables of the kernels."""
 
 from __future__ import annotations
 
@@ -12,13 +12,29 @@ import numpy as np
 from kic.description.description import MechanismDescription, forest
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.kernels.layout import BALL, GROUP, KIND, PARENT, PRISMATIC, REVOLUTE
+from kic.kernels.layout import (
+    BALL,
+    DRAWN,
+    GROUP,
+    KIND,
+    NUMBERS_WIDTH,
+    OFFSET,
+    PARENT,
+    PLAN_WIDTH,
+    PRISMATIC,
+    REVOLUTE,
+    STATE,
+    TURN0,
+)
 from kic.numerics.arrays import step_vanishes
+
+# sine of the angle below which axes count as parallel; unit vectors are exact to a few eps
+PLANARITY_ATOL = 1e-12
 
 
 @dataclass(frozen=True)
 class Step:
-    """One freedom of a joint as a column of the tree: kind, which component, unit axis in the drawing."""
+    """One coordinate of a joint as a column of the tree: kind, component, unit axis in world axes."""
 
     kind: int
     component: int
@@ -26,21 +42,21 @@ class Step:
 
 
 def unit(v: Any) -> np.ndarray:
-    """The unit vector along v; complex steps pass."""
+    """Return the unit vector along v; complex steps are kept."""
     a = np.asarray(v)
     return a / np.sqrt(a @ a)
 
 
 def steps(joint: Joint, backwards: bool) -> list[Step]:
-    """A joint as revolutes, sliders and balls, in the order from parent to child.
+    """Return a joint as revolute, prismatic and ball columns, in the order from parent to child.
 
-    Walked backwards, order and axes turn round and every coordinate keeps its sign.
+    For a joint traversed backwards, order and axes are reversed and every coordinate keeps its sign.
     """
     kind = joint.type
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
     ball = [(BALL, k, e) for k, e in enumerate(np.eye(3))]
-    sliders = [(PRISMATIC, k, e) for k, e in enumerate(np.eye(3))]
+    translations = [(PRISMATIC, k, e) for k, e in enumerate(np.eye(3))]
     made: list[tuple[int, int, np.ndarray]] = {
         "fixed": [],
         "revolute": [(REVOLUTE, 0, axis)],
@@ -49,47 +65,47 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
         "universal": [(REVOLUTE, 0, axis), (REVOLUTE, 1, axis2)],
         "spherical": ball,
         "planar": [(PRISMATIC, 0, axis), (PRISMATIC, 1, axis2), (REVOLUTE, 2, np.cross(axis, axis2))],
-        "free": sliders + [(BALL, k + 3, e) for _, k, e in ball],
+        "free": translations + [(BALL, k + 3, e) for _, k, e in ball],
     }[kind]
     if backwards:
-        # the three axes of a ball come together and keep their order
+        # the three axes of a ball joint stay together and keep their order
         balls = [Step(k, c, a) for k, c, a in made if k == BALL]
         return balls + [Step(k, c, -a) for k, c, a in reversed(made) if k != BALL]
     return [Step(k, c, a) for k, c, a in made]
 
 
 def frame_axes(axis: np.ndarray) -> np.ndarray:
-    """A rotation whose third column is `axis`; exact for axes along x, y or z."""
+    """Return a rotation whose third column is `axis`; it is exact for axes along x, y or z."""
     first = np.zeros(3, axis.dtype)
-    first[np.argmin(np.abs(axis.real))] = 1  # the same one under a complex step
+    first[np.argmin(np.abs(axis.real))] = 1  # a complex step does not change the choice
     first = unit(first - (first @ axis) * axis)
     return np.stack([first, np.cross(axis, first), axis], axis=1)
 
 
 class Tree:
-    """Spanning tree of a drawing.
+    """Spanning tree of a mechanism.
 
-    Coupled joints and then those named in `coordinates` are kept; of the others, those with the most freedoms
-    are cut first.
-    Columns are numbered parents first and otherwise in the order of the coordinates.
+    The tree keeps coupled joints first, then those named in `coordinates`. Of the others, joints with the
+    most degrees of freedom are cut first. Columns are numbered with parents first, and otherwise in the
+    order of the coordinates.
 
     Attributes
     ----------
     cuts : tuple of Joint
         Joints left out of the tree, one for each loop.
     columns : tuple of str
-        Coordinate (component) that each column moves.
+        Coordinate (component) of each column.
     frame : dict of str to int
-        Column whose frame carries each body; -1 for what stands on ground.
-    cols, geometry
+        Column whose frame carries each body; -1 for bodies fixed to ground.
+    cols, geometry : (M, 5) int64 and (M, 13) ndarray
         Tables of the kernels (see `kic.kernels.layout`).
     """
 
-    def __init__(self, drawing: MechanismDescription) -> None:
-        self.description = drawing
-        self.scalar = np.dtype(complex if drawing.has_complex_step else float)
-        kept = self._span(drawing)
-        self.cuts = tuple(joint for joint in drawing.joints if joint.name not in kept)
+    def __init__(self, description: MechanismDescription) -> None:
+        self.description = description
+        self.scalar = np.dtype(complex if description.has_complex_step else float)
+        kept = self._span(description)
+        self.cuts = tuple(joint for joint in description.joints if joint.name not in kept)
         self.frame: dict[str, int] = {GROUND: -1}
         self.backwards: dict[str, bool] = {}
         self._names: list[str] = []
@@ -98,27 +114,27 @@ class Tree:
         self._cols: list[list[int]] = []
         self._drawn: list[float] = []
         self.state_size = 0
-        for joint, parent, child in self._walk(drawing, kept):
+        for joint, parent, child in self._walk(description, kept):
             self._append(joint, parent, child)
         self.columns: tuple[str, ...] = tuple(self._names)
-        self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, 5)
+        self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, PLAN_WIDTH)
         self.geometry = self._geometry()
         self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
 
     @staticmethod
-    def _span(drawing: MechanismDescription) -> frozenset[str]:
-        """Names of the joints of a spanning tree: coupled ones first, then wanted ones, then the stiffest."""
-        wanted, coupled = {name.split(".")[0] for name in drawing.coordinates or ()}, drawing.coupled
+    def _span(description: MechanismDescription) -> frozenset[str]:
+        """Return the joints of a spanning tree: coupled joints, then `coordinates`, then by fewest dof."""
+        wanted, coupled = {name.split(".")[0] for name in description.coordinates or ()}, description.coupled
         return forest(
-            sorted(drawing.joints, key=lambda j: (j.name not in coupled, j.name not in wanted, j.dof))
+            sorted(description.joints, key=lambda j: (j.name not in coupled, j.name not in wanted, j.dof))
         )
 
     @staticmethod
-    def _walk(drawing: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
-        """Kept joints with parent and child body, parents first, else in the order of the coordinates."""
-        rank = {name: i for i, name in enumerate(drawing.coordinate_names)}
+    def _walk(description: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
+        """Return kept joints with parent and child body, parents first, else in coordinate order."""
+        rank = {name: i for i, name in enumerate(description.coordinate_names)}
         at: dict[str, list[tuple[int, int, Joint]]] = {}
-        for i, joint in enumerate(drawing.joints):
+        for i, joint in enumerate(description.joints):
             if joint.name in kept:
                 place = min((rank[c] for c in joint.components if c in rank), default=-1)
                 for body in joint.bodies:
@@ -137,7 +153,7 @@ class Tree:
         return walk
 
     def _append(self, joint: Joint, parent: str, child: str) -> None:
-        """Add the columns of a joint and hang the child body on the last of them."""
+        """Add the columns of a joint and attach the child body to the last of them."""
         backwards = joint.bodies[0] == child
         self.backwards[joint.name] = backwards
         above = self.frame[parent]
@@ -160,33 +176,33 @@ class Tree:
         self.frame[child] = above
 
     def _geometry(self) -> np.ndarray:
-        """Table of offsets, zero rotations and drawn values."""
-        table = np.zeros((len(self._cols), 13), self.scalar)
+        """Return the table of offsets, zero rotations and reference values."""
+        table = np.zeros((len(self._cols), NUMBERS_WIDTH), self.scalar)
         for n, (parent, _, _, _, group) in enumerate(self._cols):
-            if group == n:  # the later axes of a ball are never read
-                table[n, :3] = self.local_point(parent, self.zero_origins[n])
-                table[n, 3:12] = (self.axes(parent).T @ self.zero_axes[n]).ravel()
-            table[n, 12] = self._drawn[n]
+            if group == n:  # the other axes of a ball joint are never read
+                table[n, OFFSET:TURN0] = self.local_point(parent, self.zero_origins[n])
+                table[n, TURN0:DRAWN] = (self.axes(parent).T @ self.zero_axes[n]).ravel()
+            table[n, DRAWN] = self._drawn[n]
         return table
 
     def axes(self, frame: int) -> np.ndarray:
-        """Axes (3, 3) of a frame in the drawing."""
+        """Return the axes (3, 3) of a frame in the reference configuration."""
         return np.eye(3) if frame < 0 else self.zero_axes[frame]
 
     def local_point(self, frame: int, point: Any) -> np.ndarray:
-        """Coordinates, in a frame, of a point of the drawing."""
+        """Return the coordinates, in a frame, of a world point of the reference configuration."""
         if frame < 0:
             return np.asarray(point, dtype=self.scalar)
         return self.zero_axes[frame].T @ (np.asarray(point, dtype=self.scalar) - self.zero_origins[frame])
 
     def world_point(self, frame: int, local: Any) -> np.ndarray:
-        """Where a point given in a frame is drawn."""
+        """Return the world point, in the reference configuration, of a point given in a frame."""
         if frame < 0:
             return np.asarray(local, dtype=self.scalar)
         return self.zero_origins[frame] + self.zero_axes[frame] @ np.asarray(local, dtype=self.scalar)
 
     def local_vector(self, frame: int, vector: Any) -> np.ndarray:
-        """Components, in a frame, of a vector of the drawing."""
+        """Return the components, in a frame, of a world vector of the reference configuration."""
         return self.axes(frame).T @ np.asarray(vector, dtype=self.scalar)
 
     @property
@@ -200,21 +216,35 @@ class Tree:
         return tuple(n for n in range(self.size) if self._cols[n][KIND] == BALL and self._cols[n][GROUP] == n)
 
     @cached_property
+    def single_columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of revolute and prismatic coordinates, and their entries in the state."""
+        columns = np.flatnonzero(self.cols[:, KIND] != BALL)
+        return columns, self.cols[columns, STATE]
+
+    @cached_property
+    def ball_slices(self) -> tuple[tuple[slice, slice], ...]:
+        """Columns and entries in the state (quaternion) of each ball joint."""
+        starts = ((n, int(self.cols[n, STATE])) for n in self.balls)
+        return tuple((slice(n, n + 3), slice(entry, entry + 4)) for n, entry in starts)
+
+    @cached_property
     def open(self) -> bool:
-        """Whether nothing ties the columns: no loop, no coupling, no fixed distance, no contact."""
-        drawing = self.description
-        return not (self.cuts or drawing.couplings or drawing.fixed_distances or drawing.closed_contacts)
+        """True without constraints: no loop, coupling, fixed distance or closed contact."""
+        description = self.description
+        return not (
+            self.cuts or description.couplings or description.fixed_distances or description.closed_contacts
+        )
 
     @cached_property
     def to_coordinates(self) -> np.ndarray | None:
-        """Column of each default coordinate; None where they are the columns as they stand, or not all."""
+        """Column of each default coordinate; None if these are the columns in order, or do not cover them."""
         if not self.open or len(self.description.coordinate_names) != self.size:
             return None
         order = np.array([self.column[name] for name in self.description.coordinate_names], dtype=np.intp)
         return None if np.array_equal(order, np.arange(self.size)) else order
 
     def path(self, frame: int) -> list[int]:
-        """Columns between ground and a frame."""
+        """Return the columns between ground and a frame."""
         columns: list[int] = []
         while frame >= 0:
             columns.append(frame)
@@ -222,19 +252,19 @@ class Tree:
         return columns[::-1]
 
     def has_ball(self, frame: int) -> bool:
-        """Whether a ball joint is on the path to a frame."""
+        """Return True if a ball joint is on the path to a frame."""
         return any(self._cols[n][KIND] == BALL for n in self.path(frame))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:
-        """Common normal if every motion is in parallel planes, else None."""
-        axes = [a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[1] == REVOLUTE]
-        slides = [a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[1] == PRISMATIC]
+        """Common normal if all motion is parallel to one plane, else None."""
+        axes = [a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[KIND] == REVOLUTE]
+        slides = [a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[KIND] == PRISMATIC]
         if not axes or self.balls:
             return None
         normal = axes[0]
-        # the sign is the one that the reader sees: positive along the world axis it is closest to
+        # make the component along the closest world axis positive
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))].real)
         out = [*np.cross(axes, normal), *(s @ normal for s in slides)]
-        flat = all(np.linalg.norm(x) < 1e-12 and step_vanishes(x, *axes, *slides) for x in out)
+        flat = all(np.linalg.norm(x) < PLANARITY_ATOL and step_vanishes(x, *axes, *slides) for x in out)
         return normal if flat else None
