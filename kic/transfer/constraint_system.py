@@ -55,9 +55,15 @@ _START, _PER_COLUMN = 1.0, 0.3
 
 
 def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
-    """Items of all cut joints, couplings, rods and contacts, with the part that each row belongs to.
+    """Return the closure rows, whose G and H are (4-1), (4-2): items of cut joints, couplings, rods, contacts.
 
-    Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
+    Returns
+    -------
+    items : list of Item
+    owners : list of str
+        Part to which each row belongs.
+    offsets : tuple of (int, float)
+        Rows that read a constant when closed, and the constant that is added: minus the length of a rod.
     """
     drawing = tree.description
     made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
@@ -156,6 +162,9 @@ def lever_arm(tree: Tree, item: Item) -> float:
 
 class ConstraintSystem:
     """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
+
+    They are the intermediate coordinates w and the partition of φ and e in (4-6) to (4-17). The source takes
+    some of the tree's coordinates for the chosen rows; here they are any rows.
 
     Attributes
     ----------

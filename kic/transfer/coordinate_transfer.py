@@ -57,7 +57,10 @@ _EPS = float(np.finfo(float).eps)
 
 
 class CoordinateTransfer:
-    """From a tree to the coordinates of some names, for any posture of the mechanism.
+    """From a tree to the coordinates of some names, for any configuration of the mechanism.
+
+    The tree has the models (4-3) to (4-5), which are not formed. Parallel mechanisms, built in (4-42) to (4-64)
+    from models of their legs, need no other method: all loops enter one system.
 
     Parameters
     ----------
@@ -193,7 +196,11 @@ class CoordinateTransfer:
         return self.evaluate(query, states)
 
     def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
-        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order (3-15, 3-19, 3-47)."""
+        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order.
+
+        They are (3-15), (3-19) and (3-47) for the system w. One solution gives what (4-32) to (4-39) reach by
+        way of intermediate coordinates y.
+        """
         X, start, made = self.solve(states, order).X, self.tree.size, []
         for k in range(1, order + 1):
             stop = start + self.tree.size * self.first**k
@@ -209,7 +216,7 @@ class CoordinateTransfer:
     def tree_motion(
         self, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return φ̇ and φ̈ = A q̈ + q̇ᵀ B q̇ (B, M) of the tree's coordinates (3-12, 3-13)."""
+        """Return φ̇ and φ̈ = A q̈ + q̇ᵀ B q̇ (B, M) of the tree's coordinates, (3-11) to (3-13)."""
         if not self.first:  # a structure
             return np.zeros((len(states), self.tree.size)), np.zeros((len(states), self.tree.size))
         A, B = self.jets(states, 2)
