@@ -223,7 +223,7 @@ class Tree:
 
     def has_ball(self, frame: int) -> bool:
         """Whether a ball joint is on the path to a frame."""
-        return any(self._cols[n][1] == BALL for n in self.path(frame))
+        return bool(self.balls) and any(self._cols[n][1] == BALL for n in self.path(frame))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:

@@ -325,6 +325,7 @@ class TransferQuery(KernelQuery):
     ) -> None:
         size, own = 1 if want & WANT_CURVATURE else system.first, system.rows
         self.system, self.order, self.keep = system, order, keep
+        self.columns = system.tree.size
         self.outputs = None if rows is None else OutputTable(rows, asked, size)
         self.dynamics = ModelTable(size, want)
         height = 0 if rows is None else rows.height
@@ -384,7 +385,7 @@ class TransferQuery(KernelQuery):
         """Move closed states to goals of a system's rows, in place; `arrived` is the share that was made."""
         from kic.kernels.newton import closing_scratch
 
-        entry, size, length = kernel("closing"), self.system.tree.size, closing_scratch(self.plan)
+        entry, size, length = kernel("closing"), self.columns, closing_scratch(self.plan)
 
         def work(a: int, b: int) -> None:
             scratch, whole = np.empty(length), np.empty((2, size), np.int64)
@@ -399,7 +400,7 @@ class TransferQuery(KernelQuery):
     ) -> tuple[Any, ...]:
         """What the kernel is called with: questions, states, scratch of this one call, and answers."""
         dtype = states.dtype
-        scratch, whole = np.empty(self.places, dtype), np.empty((3, self.system.tree.size), np.int64)
+        scratch, whole = np.empty(self.places, dtype), np.empty((3, self.columns), np.int64)
         questions = self.plan, self.numbers_in(dtype), states, applied, choice
         return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
 
@@ -417,7 +418,7 @@ class TransferQuery(KernelQuery):
             suspects.append(entry(*self.arguments(part, states[a:b], force, choice)))
 
         if count > 1:
-            over_batch()(work, count, _START + _PER_COLUMN * self.system.tree.size)
+            over_batch()(work, count, _START + _PER_COLUMN * self.columns)
         elif count:
             work(0, 1)
         return sum(suspects)
