@@ -5,8 +5,8 @@ coordinates q: `CoordinateTransfer` solves chosen rows and closure conditions fo
 stands for an open chain in its own coordinates. `compiled_model` makes and caches them.
 
 The source transfers tensors that were formed in φ. The kernels apply the same equations link by link, and
-never form the tensors of the tree. Equations (3-4) to (3-10) restate Chapter II for φ and q. (4-72) is not the
-derivative of (4-68), and (3-53) needs a correction for angular velocities; see the functions.
+never form the tensors of the tree. Equations (3-4) to (3-10) restate Chapter II for φ and q. (4-72) is not
+the derivative of (4-68), and (3-53) needs a correction for angular velocities; see the functions.
 
 Equation index
 --------------

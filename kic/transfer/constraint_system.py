@@ -55,7 +55,7 @@ _START, _PER_COLUMN = 1.0, 0.3
 
 
 def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
-    """Return the closure rows, whose G and H are (4-1), (4-2): items of cut joints, couplings, rods, contacts.
+    """Return the closure rows of joints, couplings, rods and contacts; their G and H are (4-1), (4-2).
 
     Returns
     -------
