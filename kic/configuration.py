@@ -284,7 +284,7 @@ class Configuration:
         model.description.part(body, "bodies")
         if self._states.dtype not in (np.float64, model.tree.scalar):
             raise InputError(
-                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Substitute them."
+                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
             )
         if self._ok is not None:
             raise InputError(

@@ -276,16 +276,16 @@ def test_masked_members_are_nan_everywhere_and_the_others_as_ever(batch: tuple[i
     for name, array in found.items():
         assert np.isnan(array[~ok]).all(), name
         assert same(array[ok], whole[name][ok]), name
-    with pytest.raises(kic.InputError, match=r"pose\(\) needs every member, but \d of \d+ have no posture"):
+    with pytest.raises(kic.InputError, match=r"pose\(\) needs every member, but \d of \d+ were not solved"):
         c.pose("b0")
-    assert f"{(~ok).sum()} of {ok.size} members have no posture" in repr(c)
+    assert f"{(~ok).sum()} of {ok.size} members were not solved" in repr(c)
 
 
 def test_a_printed_posture_lists_cut_joints_too() -> None:
     path = kic.load("four-bar").path({"A": [1.0, 1.1]})
     for c in (path, path[0]):
         head, _, table = repr(c).partition("\njoints\n")
-        assert head.startswith("four-bar: posture")
+        assert head.startswith("four-bar: configuration")
         values = dict(line.split() for line in table.splitlines()[1:])
         assert list(values) == ["A", "B", "C", "D"]
         assert values == {name: f"{path[0].value(name):.5g}" for name in "ABCD"}

@@ -414,9 +414,9 @@ class CoordinateTransfer:
             if dof < self.first:
                 self._refuse_contradiction(scaled, dof, member)
             raise SingularError(
-                f"Closure conditions of '{self._name}' are dependent at this configuration: it has {dof} degrees "
-                f"of freedom here, and {self.first} coordinates were named: {', '.join(self.labels)}. Choose a "
-                "configuration away from this bifurcation.",
+                f"Closure conditions of '{self._name}' are dependent at this configuration: it has {dof} "
+                f"degrees of freedom here, and {self.first} coordinates were named: "
+                f"{', '.join(self.labels)}. Choose a configuration away from this bifurcation.",
                 freedoms=dof,
                 coordinates=self.labels,
                 failed=list(member),
@@ -428,10 +428,10 @@ class CoordinateTransfer:
         shares = self.shares(scaled)[0]
         least = float(shares[count_independent(shares, self.tolerance) - 1])
         raise SingularError(
-            f"Loops of '{self._name}' contradict each other here: they leave {dof} degrees of freedom to first "
-            f"order, and {self.first} coordinates were named: {', '.join(self.labels)}. The share of the weakest "
-            f"condition is {least:.1e}, closure_tolerance is {self.tolerance:g}. Correct the dimensions or the "
-            "state, or increase closure_tolerance if they are rounded.",
+            f"Loops of '{self._name}' contradict each other here: they leave {dof} degrees of freedom to "
+            f"first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The share of "
+            f"the weakest condition is {least:.1e}, closure_tolerance is {self.tolerance:g}. Correct the "
+            "dimensions or the state, or increase closure_tolerance if they are rounded.",
             freedoms=dof,
             coordinates=self.labels,
             share=least,
@@ -474,8 +474,8 @@ class CoordinateTransfer:
         if bad.size:
             b, k = bad[0]
             raise SingularError(
-                f"Loops of '{self._name}' contradict each other here: redundant closure rows have a residual of "
-                f"{worst[b, k]:.1e} (condition {condition[b]:.1e}). Correct the dimensions or the state, or "
+                f"Loops of '{self._name}' contradict each other here: redundant closure rows have a residual "
+                f"of {worst[b, k]:.1e} (condition {condition[b]:.1e}). Correct the dimensions or the state, or "
                 "set closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
                 condition=float(condition[b]),
