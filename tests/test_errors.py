@@ -581,7 +581,7 @@ def test_evaluators() -> None:
         kic.InputError,
         lambda: ARM.prepare(),
         None,
-        "Nothing was asked: name dependents in `of`, or set dynamics=True.",
+        "`of` must name an output if `dynamics` is False, got none. Name one, or set dynamics=True.",
     )
     f = ARM.prepare("tip")
     r = f(STRETCHED.state)
@@ -589,7 +589,7 @@ def test_evaluators() -> None:
         assert refuses(kic.UnknownNameError, ask, None, "in 'these results'. There are: tip.").candidates == (
             "tip",
         )
-    text = "Expected `state` to have shape (..., 2), as `Configuration.state` has it, got (3,)."
+    text = "`state` must have shape (..., 2), as `Configuration.state`, got (3,)."
     refuses(kic.InputError, lambda: f([0, 0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2)))
     text = "`out` must be results of this evaluator for the batch (3,)"

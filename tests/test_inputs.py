@@ -324,7 +324,7 @@ def test_the_error_carries_what_failed_and_the_rest() -> None:
         ARM.at(phi)
     error = caught.value
     assert str(error) == (
-        "2 of 6 members of the batch have no posture, coordinates must be finite: "
+        "2 of 6 members of the batch were not solved, coordinates must be finite: "
         "(0, 1): shoulder = nan; (2, 0): shoulder = inf, elbow = -inf. failures='mask' keeps the others."
     )
     assert error.failed == [(0, 1), (2, 0)]
