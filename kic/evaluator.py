@@ -143,8 +143,8 @@ class Layout:
 class Rates:
     """Arrays of one output: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
 
-    Those beyond the prepared order are None. An array is made on first access, and ``evaluator(state, out=…)``
-    updates it in place.
+    Those beyond the prepared order are None. An array is made on first access, and
+    ``evaluator(state, out=…)`` updates it in place.
     """
 
     def __init__(self, layout: Layout, results: Results, name: str) -> None:

@@ -364,7 +364,7 @@ class Mechanism(MechanismDescription):
         return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
 
     def prepare_position(self, inputs: str | Iterable[str] | None = None) -> PositionSolver:
-        """Return a position solver for hot loops: plain arrays in and out, from a given state near the solution.
+        """Return a position solver for hot loops, from states near the solution: plain arrays in and out.
 
         Parameters
         ----------
@@ -423,8 +423,8 @@ class Mechanism(MechanismDescription):
         Returns
         -------
         Mobility
-            Coordinates of the tree, closure conditions of each part and the redundant ones; whether motions are
-            finite or only shown to some order; and passive freedoms. Printed, it is a
+            Coordinates of the tree, closure conditions of each part and the redundant ones; whether
+            motions are finite or only shown to some order; and motions that are passive. Printed, it is a
             paragraph.
 
         Raises
@@ -474,8 +474,8 @@ class Mechanism(MechanismDescription):
         among : str or list of str, optional
             Candidates: joints, points, distances, body motion, or single rows of them; every row is a
             candidate. By default the coordinates of all joints, also those that are cut. Rows without a
-            value, such as angular velocities of spherical joints, are used only for freedoms that no other
-            row has.
+            value, such as angular velocities of spherical joints, are used only where no other row
+            serves.
         count : int
             Largest number of sets.
 

@@ -542,7 +542,7 @@ def test_springs_without_direction() -> None:
     m = mechanism(springs=[kic.Spring("s", ("tip", "nail"), stiffness=1, rest=0.5)])
     home = replace(m, points=[kic.Point("tip", "b", (0, 0, 0)), kic.Point("nail", "ground", (0, 0, 0))])
     assert np.isfinite(m.at().dynamics().load).all()
-    text = "A spring of 'm' has no direction here: the ends of one of s coincide while it has a free length"
+    text = "A spring of 'm' has no direction here: the ends of one of s coincide, and it has a free length"
     refuses(kic.InputError, home.at().dynamics, None, text)
     soft = replace(home, springs=[kic.Spring("s", ("tip", "nail"), stiffness=1)])
     assert soft.at().dynamics().load.tolist() == [0.0]

@@ -108,7 +108,7 @@ def test_a_distance_of_zero_has_no_direction() -> None:
     c = exact.at()
     assert c.value("gap") == 0
     with pytest.raises(
-        kic.InputError, match=r"A distance of 'met' is zero here \(gap\), where it has no deriv"
+        kic.InputError, match=r"A distance of 'met' is zero here \(gap\) and has no deriv"
     ) as e:
         c.coefficients(["tip", "gap"])
     assert e.value.distances == ("gap",)

@@ -970,7 +970,7 @@ def test_errors() -> None:
     ) as caught:
         c.joint_forces(actuators="A")
     assert caught.value.mobility == 2
-    with pytest.raises(kic.InputError, match=r"Expected actuators with different names, got twice A\."):
+    with pytest.raises(kic.InputError, match=r"`actuators` must be distinct, got A twice\."):
         c.joint_forces(actuators=["A", "E", "A"])
     with pytest.raises(kic.InputError, match="Expected names in `actuators`, got 5"):
         c.joint_forces(actuators=5)

@@ -89,8 +89,8 @@ class CompiledModel:
         """Raise an error for a function that does not propagate complex steps."""
         if self.has_complex_step:
             raise InputError(
-                f"{function} of '{self.description.name}' needs real numbers and cannot propagate the complex "
-                f"step of a sensitivity. {remedy}"
+                f"{function} of '{self.description.name}' needs real numbers and cannot propagate the "
+                f"complex step of a sensitivity. {remedy}"
             )
 
     @cached_property
@@ -118,7 +118,7 @@ class CompiledModel:
 
     @cached_property
     def inertia_error(self) -> np.ndarray:
-        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from the masses that each moves."""
+        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from the masses moved."""
         numbers = self.masses.numbers.real
         mass, reach = numbers[:, 0], np.maximum(self.length, np.abs(numbers[:, 1:4]).max(axis=1, initial=0.0))
         turning = mass * reach**2 + numbers[:, 4:7].sum(axis=1)
@@ -184,8 +184,8 @@ class CompiledModel:
             return
         if np.isnan(T if ok is None else T[ok.reshape(-1)]).any():
             raise InputError(
-                f"A distance of '{self.description.name}' is zero here ({', '.join(rows.distances)}) and has no "
-                "derivatives. Use the points themselves, or move them apart.",
+                f"A distance of '{self.description.name}' is zero here ({', '.join(rows.distances)}) and has "
+                "no derivatives. Use the points themselves, or move them apart.",
                 distances=rows.distances,
             )
 
@@ -266,8 +266,8 @@ class CompiledModel:
         touching = {contact.name: contact for contact in self.description.closed_contacts}
         for contact in (touching[base] for base in (n.partition(".")[0] for n in names) if base in touching):
             raise InputError(
-                f"Contact '{contact.name}' of '{self.description.name}' is closed, so that its rows cannot be "
-                "coordinates. Name rows that move, or set `closed = False`.",
+                f"Contact '{contact.name}' of '{self.description.name}' is closed, so that its rows cannot "
+                "be coordinates. Name rows that move, or set `closed = False`.",
                 name=contact.name,
             )
         still = [name for name in names if name in self.description.fixed_distances]
@@ -333,7 +333,7 @@ class CompiledModel:
         return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
 
     def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the labels of the rows where efforts act: distinct, at least as many as the degrees of freedom."""
+        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom."""
         still = {
             name: f"Distance '{name}' of '{self.description.name}' is fixed"
             for name in self.description.fixed_distances
@@ -360,7 +360,7 @@ class CompiledModel:
         return labels
 
     def unconstrained_coordinates(self, names: tuple[str, ...]) -> str:
-        """Return names of coordinates that move at the reference configuration while named rows are constant."""
+        """Return the names of coordinates that can move in the reference configuration at constant rows."""
         closure = self.closure(names)
         return closure.transfer.unconstrained_coordinates(closure.rows(self.reference_state)[1][0])
 
