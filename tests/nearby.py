@@ -6,19 +6,11 @@ import numpy as np
 from sampling import STEP
 
 from kic.configuration import Configuration
-from kic.linear.linearize import columns_of
 
 
 def motion(c: Configuration, wrt=None) -> np.ndarray:
-    """Rates (B, M_tree, M) of the tree's columns for each coordinate."""
-    model = c._model
-    transfer = model.transfer_for(wrt)
-    size = model.tree.size
-    if transfer is None:
-        eye = np.broadcast_to(np.eye(size), (len(c._states), size, size)).reshape(-1, size)
-        return np.swapaxes(columns_of(model, eye).reshape(-1, size, size), 1, 2)
-    X = transfer.solve(c._states, 1).X
-    return X[:, size:].reshape(len(c._states), size, transfer.first)
+    """Return the rates (B, M_tree, M) of the tree's columns for each coordinate."""
+    return c._model.transfer_for(wrt).jets(c._states, 1)[0]
 
 
 def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Configuration:

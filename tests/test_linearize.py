@@ -13,7 +13,6 @@ from sampling import STEP, derivative, mismatch, random_body, random_posture, ra
 import kic
 from kic.configuration import Configuration
 from kic.errors import KicError
-from kic.linear.linearize import columns_of
 
 # beside the oracle's own rounding, both are exact
 TOLERANCE = 1e-10
@@ -342,7 +341,7 @@ def test_second_order_in_the_disturbance(kinds) -> None:
     from kic.kinematics.state import integrate
 
     for s in sizes:
-        step = columns_of(c._model, s * dq[None])
+        step = c._model.identity.tree_rates(c._states, s * dq[None])
         there = Configuration(c._model, (), integrate(c._model.tree, c._states, step))
         real = there.dynamics().inverse_dynamics(v + s * dv, a + s * da) - lin.T
         missed.append(np.abs(real - lin.inverse_dynamics(s * dq, s * dv, s * da)).max())

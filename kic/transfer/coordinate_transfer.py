@@ -475,8 +475,8 @@ class CoordinateTransfer:
             b, k = bad[0]
             raise SingularError(
                 f"Loops of '{self._name}' contradict each other here: redundant closure rows have a residual "
-                f"of {worst[b, k]:.1e} (condition {condition[b]:.1e}). Correct the dimensions or the state, or "
-                "set closure_tolerance if they are rounded.",
+                f"of {worst[b, k]:.1e} (condition {condition[b]:.1e}). Correct the dimensions or the state, "
+                "or set closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
                 condition=float(condition[b]),
                 failed=members[np.unique(bad[:, 0])].tolist(),
