@@ -52,7 +52,7 @@ def test_applied() -> None:
         ):
             c.dynamics(applied=given)
     with pytest.raises(
-        kic.InputError, match=r"Batch shapes do not broadcast: `applied` \(2,\), `posture` \(3,\)"
+        kic.InputError, match=r"Batch shapes do not broadcast: `applied` \(2,\), `configuration` \(3,\)"
     ):
         c.dynamics(applied={"f": np.zeros((2, 3))})
     with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `f` \(2,\), `g` \(4,\)"):
