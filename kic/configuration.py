@@ -478,11 +478,7 @@ class Configuration:
         K = found.K
         known = slice(None) if ok is None else ok.reshape(-1)
         if model.cut_joint_loads:
-            load, damping = (part[known] for part in query.dynamics.split(K, (len(K),))[2:])
-            model.add_cut_joint_loads(transfer, states[known], load, damping)
-            K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
-                [load, damping.reshape(len(load), -1)], axis=1
-            )
+            model.add_cut_joint_loads(transfer, query, states, K, known)
         parts = query.dynamics.split(K, shape)
         model.check_springs(parts[2], ok)
         check_finite("I*, P* or loads", self.name, K, None if ok is None else ok.reshape(-1))

@@ -415,11 +415,7 @@ class Evaluator:
         transfer.fill(self._query, states, self._applied, out._rows, K, out._batch)
         if self._cut_laws:
             known = np.isfinite(states).all(axis=1)
-            load, damping = self._query.dynamics.split(K[known], (int(known.sum()),))[-2:]
-            self._model.add_cut_joint_loads(transfer, states[known], load, damping)
-            K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
-                [load, damping.reshape(len(load), -1)], axis=1
-            )
+            self._model.add_cut_joint_loads(transfer, self._query, states, K, known)
 
     def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> None:
         raise InputError(

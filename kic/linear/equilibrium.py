@@ -367,7 +367,7 @@ class _Search:
         """The posture with coordinates changed so; turns of balls about their axes."""
         if self.transfer.holonomic:
             wanted = {x: c.value(x) + d for x, d in zip(self.labels, delta, strict=True)}
-            return self.model.description.at(wanted, near=c)  # type: ignore[attr-defined]
+            return self.model.description.at(wanted, near=c)
         tree, states = self.model.tree, c._states
         A = self.transfer.solve(states, 1).X[:, tree.size :].reshape(tree.size, len(delta))
         states = integrate(tree, states, (A @ delta)[None])

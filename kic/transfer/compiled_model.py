@@ -366,7 +366,7 @@ class CompiledModel:
 
     def query(self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0) -> Any:
         """Return the query for rows and for the dynamics in the coordinates of a transfer, from a cache."""
-        # one name is the key as it stands: this is the hot path
+        # a single name is the key as it stands: this is the hot path
         key = (transfer, of if isinstance(of, str) else names_of(of), order, want)
         found = self._queries.get(key)
         if found is None:
@@ -377,17 +377,20 @@ class CompiledModel:
         return found
 
     def add_cut_joint_loads(
-        self, transfer: Transfer, states: np.ndarray, load: np.ndarray, damping: np.ndarray
+        self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
     ) -> None:
-        """Add spring loads (B, m) and damping (B, m, m) in joints that are no columns of the tree."""
+        """Add loads and damping in joints that are no columns of the tree to members of a table K (B, …)."""
+        states, table = states[members], K[members]
+        load, damping = query.dynamics.split(table, (len(table),))[-2:]
         for joint in self.cut_joint_loads:
-            query = self.query(transfer, joint.name)
-            table = query.outputs
-            T = transfer.evaluate(query, states).T
-            c = self.assemble(table.rows, table.split(T, (len(states),)), transfer)
-            stretch = np.where(table.rows.valued, c.values - np.array(joint.rest), 0.0)
+            own = self.query(transfer, joint.name)
+            rows = own.outputs.rows
+            T = transfer.evaluate(own, states).T
+            c = self.assemble(rows, own.outputs.split(T, (len(states),)), transfer)
+            stretch = np.where(rows.valued, c.values - np.array(joint.rest), 0.0)
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
             damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
+        K[members] = table
 
     def with_open_contacts(self, contacts: tuple[str, ...]) -> CompiledModel:
         """Return the model of the mechanism with some contacts open, on the same tree, from a cache."""

@@ -262,7 +262,7 @@ class ConstraintSystem:
         return choice
 
 
-@dataclass
+@dataclass(slots=True)
 class TransferResult:
     """Tables that the kernels write for a batch.
 
