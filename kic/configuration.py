@@ -471,7 +471,8 @@ class Configuration:
             force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
         force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
         dtype = np.result_type(states, force)
-        states = np.require(states, dtype, ["C", "A", "W"])
+        if batch or states.dtype != dtype:
+            states = np.require(states, dtype, ["C", "A", "W"])
         transfer = model.transfer_for(wrt)
         query = model.query(transfer, want=WANT_INERTIA | WANT_LOADS)
         found, ok = self._evaluate(transfer, query, failures, states, shape, ok, force)

@@ -1,4 +1,4 @@
-"""What is written is true: README's code runs, documented shapes are the shapes that come."""
+"""Documentation is true: the code of the README runs, and documented shapes are those of results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_readme_code_runs() -> None:
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)  # one block may go on from the one before
-    assert np.allclose(names["d"].acceleration(names["qd"], names["T"]), 0, atol=1e-9)
+    assert np.allclose(names["d"].forward_dynamics(names["qd"], names["T"]), 0, atol=1e-9)
 
 
 def test_readme_has_its_two_commands() -> None:
