@@ -1,4 +1,4 @@
-"""What `at` takes: forms, batches, rotations, the way back; failed members; what is refused."""
+"""Inputs of `at`: forms, batches, rotations, round trips, failed members and errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def postures(batch: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def answers(c) -> dict[str, np.ndarray]:
-    """Everything that a posture can be asked, as arrays with the batch in front."""
+    """Return every result of a configuration, as arrays with the batch in front."""
     found = {}
     for order in (1, 2, 3):
         rows = c.coefficients(NAMES, order=order)
@@ -235,7 +235,7 @@ def test_both_signs_of_a_quaternion_are_one_rotation() -> None:
 @pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 3.0, 20.0])
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
 def test_there_and_back(batch: tuple[int, ...], scale: float) -> None:
-    """at(c.phi) is the same posture, however the joints were turned before."""
+    """The configuration at(c.phi) is the same, however the joints were turned before."""
     c = ZOO.at(scale * postures(batch))
     again = ZOO.at(c.phi)
     assert again.batch == batch
@@ -253,7 +253,7 @@ def test_there_and_back(batch: tuple[int, ...], scale: float) -> None:
 
 
 def broken(batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Postures of which some can not be, and which can."""
+    """Return configurations of which some are unsolved, and the mask of the others."""
     phi = postures(batch, 5)
     ok = np.ones(batch, dtype=bool)
     flat, good = phi.reshape(-1, ZOO.dof), ok.reshape(-1)

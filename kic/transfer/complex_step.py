@@ -179,8 +179,8 @@ class ComplexStepTransfer(CoordinateTransfer):
         where = f"at order {order} in the coordinates" if order else "in value"
         raise SingularError(
             f"Loops of '{self.tree.description.name}' contradict each other as soon as this dimension "
-            f"changes: conditions of '{owner}' that are redundant in this shape fail to first order in the change "
-            f"({where}), so that it would be rigid. Change dimensions together so that the special shape of "
+            f"changes: conditions of '{owner}' that are redundant in this shape fail to first order in the "
+            f"change ({where}), so that it would be rigid. Change dimensions together so that the special shape of "
             "an overconstrained linkage stays, or draw it so that nothing is redundant.",
             joint=owner,
             order=order,
