@@ -409,7 +409,7 @@ def test_wrong_shapes(value, shape: str) -> None:
         ("state", lambda: ARM.prepare("tip")(value)),
     ):
         with pytest.raises(
-            kic.InputError, match=rf"Expected `{name}` to have shape \(\.\.\., 2\).*, got {shape}"
+            kic.InputError, match=rf"`{name}` (to|must) have shape \(\.\.\., 2\).*, got {shape}"
         ):
             call()
 
