@@ -180,8 +180,8 @@ class ComplexStepTransfer(CoordinateTransfer):
         raise SingularError(
             f"Loops of '{self.tree.description.name}' contradict each other as soon as this dimension "
             f"changes: conditions of '{owner}' that are redundant in this shape fail to first order in the "
-            f"change ({where}), so that it would be rigid. Change dimensions together so that the special shape of "
-            "an overconstrained linkage stays, or draw it so that nothing is redundant.",
+            f"change ({where}), so that it would be rigid. Change dimensions together so that the special "
+            "shape of an overconstrained linkage stays, or draw it so that nothing is redundant.",
             joint=owner,
             order=order,
             failed=members[bad].tolist(),
