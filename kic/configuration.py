@@ -1,4 +1,4 @@
-"""Configuration: the proof that a posture was solved, one or a batch, and the answers it gives."""
+"""Configurations of a mechanism, and everything that is computed from them."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
 
 
 class Configuration:
-    """A posture of a mechanism, or a batch of postures, with its frames known.
+    """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
-    Made by `Mechanism.at`. Immutable; questions are methods, and coordinates an argument of the question.
+    `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
 
     Attributes
     ----------
     ok : (...) bool
-        Members that have a posture; the others are NaN in every answer.
+        Mask of the members that were solved; the others are NaN in every result.
     state : (..., S)
-        State of the spanning tree, what `Mechanism.prepare` takes: one number for each revolute or
-        slider, a unit quaternion (w, x, y, z) for each ball.
+        State of the spanning tree, the input of prepared evaluators: one number for each revolute or
+        prismatic joint, a unit quaternion (w, x, y, z) for each spherical joint.
 
     Examples
     --------
@@ -81,17 +81,17 @@ class Configuration:
         self._states = states
         self._batch = batch
         self._ok = ok
-        # what was asked of members with and without a posture, where that was a position problem
+        # targets of all members, solved or not, of a position problem
         self._aims = aims
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Shape of the batch, ``()`` for one posture."""
+        """Shape of the batch; ``()`` for one configuration."""
         return self._batch
 
     @property
     def ok(self) -> np.ndarray:
-        """Members that have a posture, (...) bool."""
+        """Mask (...) of the members that were solved."""
         return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok.copy()
 
     @property
@@ -101,7 +101,7 @@ class Configuration:
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the coordinates in which answers come."""
+        """Names of the default coordinates of results."""
         return self._model.coordinates
 
     @property
@@ -111,32 +111,33 @@ class Configuration:
 
     @property
     def phi(self) -> np.ndarray:
-        """Coordinates of the spanning tree, (..., M); of an open chain in the order of `coordinates`.
+        """Coordinates of the spanning tree, (..., M); those of an open chain in the order of `coordinates`.
 
-        Balls appear as rotation vectors. For an open chain, ``mechanism.at(c.phi)`` is the same posture.
+        Spherical joints have rotation vectors. For an open chain, ``mechanism.at(c.phi)`` is the same
+        configuration.
         """
         phi = phi_of(self._model.tree, self._states)
         return phi.reshape(*self.batch, self._model.tree.size)
 
     def __getitem__(self, members: Any) -> Self:
-        """Members of a batch, by what NumPy takes as an index of its axes.
+        """Return members of a batch by a NumPy index of its axes.
 
         Parameters
         ----------
         members : int, slice, array of int or bool, or a tuple of these
-            Such as ``path[-1]``, ``path[::10]``, ``grid[0, :]``, ``c[c.ok]``.
+            For example ``path[-1]``, ``path[::10]``, ``grid[0, :]``, ``c[c.ok]``.
 
         Returns
         -------
         Configuration
-            Of the batch that is left.
+            With the remaining batch.
 
         Raises
         ------
         IndexError
-            For members that are not there.
+            If an index is out of range.
         InputError
-            Of one posture, which has no members.
+            If this is one configuration, which has no members.
 
         Examples
         --------
@@ -146,7 +147,9 @@ class Configuration:
         (np.float64(1.2), (2,))
         """
         if not self.batch:
-            raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
+            raise InputError(
+                f"This is one configuration of '{self.name}' and has no members. Use it without index."
+            )
         try:
             which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
         except (TypeError, ValueError, OverflowError):
@@ -154,47 +157,51 @@ class Configuration:
         except IndexError as error:
             raise OutOfRangeError(f"`members` must be an index of the batch {self.batch}: {error}.") from None
         if which is None:
-            said = "integers, slices, or arrays of integers or booleans"
-            raise InputError(f"`members` must be {said}, got {short_repr(members)}.")
+            kinds = "integers, slices, or arrays of integers or booleans"
+            raise InputError(f"`members` must be {kinds}, got {short_repr(members)}.")
         ok = None if self._ok is None else self._ok.reshape(-1)[which]
         which, shape = which.reshape(-1), which.shape
         aims = None if self._aims is None else self._aims.take(which)
         return type(self)(self._model, shape, self._states[which], ok, aims)
 
     def _beside(self, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None) -> Any:
-        """Return a configuration of the same mechanism at other states; of assembly modes a plain one."""
+        """Return a configuration of the same mechanism at other states."""
 
         return Configuration(self._model, batch, states, ok)
 
     def __iter__(self) -> Iterator[Self]:
-        """The members of a batch along its first axis."""
+        """Iterate over the first axis of the batch."""
         if not self.batch:
-            raise InputError(f"This is one posture of '{self.name}', and no batch that has members.")
+            raise InputError(
+                f"This is one configuration of '{self.name}' and has no members. Use it without index."
+            )
         return (self[k] for k in range(self.batch[0]))
 
     def _masked(self, T: np.ndarray) -> np.ndarray:
-        """NaN in every number of the members that have no posture."""
+        """Set the rows of unsolved members to NaN."""
         if self._ok is not None:
             T[~self._ok.reshape(-1)] = np.nan
         return T
 
     def value(self, name: str) -> np.ndarray:
-        """Values of a point, a joint, a distance or a single row.
+        """Return the values of a point, a joint, a distance or a single row.
 
         Parameters
         ----------
         name : str
-            Such as "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
 
         Returns
         -------
         ndarray
-            (..., P) of a part with several rows, (...,) of a single one.
+            (..., P) for a part with several rows, (...,) for a single row.
 
         Raises
         ------
+        UnknownNameError
+            If there is no such part or row.
         InputError
-            For an angular velocity, which is the rate of nothing; `pose` has the orientation.
+            For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
 
         Examples
         --------
@@ -205,17 +212,17 @@ class Configuration:
         rows = self._model.rows(name, 1).layout.rows
         if not rows.holonomic:
             raise InputError(
-                f"'{name}' includes angular velocities, which have no value. "
-                "Ask for a point, or for the pose() of a body."
+                f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose() "
+                "of a body."
             )
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
         return values[..., 0] if len(rows.labels) == 1 else values
 
     def pose(self, body: str) -> RigidTransform:
-        """Displacement of a body from the drawing, as a SciPy `RigidTransform` (batched).
+        """Return the displacement of a body from the reference configuration as a SciPy `RigidTransform`.
 
-        ``pose.apply(p)`` is where the body's point drawn at p is now.
+        ``pose.apply(p)`` is the current place of the body's point with reference position p.
 
         Parameters
         ----------
@@ -225,11 +232,14 @@ class Configuration:
         Returns
         -------
         scipy.spatial.transform.RigidTransform
+            With the batch of this configuration.
 
         Raises
         ------
         UnknownNameError
             If there is no such body.
+        InputError
+            For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
@@ -240,11 +250,11 @@ class Configuration:
         """
         from scipy.spatial.transform import RigidTransform
 
-        self._model.require_real("pose()", "Ask for the same as a matrix, displacement().")
+        self._model.require_real("pose()", "Use displacement(), which returns a matrix.")
         return RigidTransform.from_matrix(self.displacement(body))
 
     def displacement(self, body: str) -> np.ndarray:
-        """The same as a matrix: homogeneous transform of a body from the drawing.
+        """Return the displacement of a body from the reference configuration as a homogeneous matrix.
 
         Parameters
         ----------
@@ -253,12 +263,14 @@ class Configuration:
 
         Returns
         -------
-        (..., 4, 4)
+        (..., 4, 4) ndarray
 
         Raises
         ------
-        UnknownNameError, InputError
-            If there is no such body, or for complex numbers, symbols, or members without posture.
+        UnknownNameError
+            If there is no such body.
+        InputError
+            For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
@@ -271,31 +283,34 @@ class Configuration:
         model = self._model
         model.description.part(body, "bodies")
         if self._states.dtype not in (np.float64, model.tree.scalar):
-            raise InputError(f"pose() needs real numbers; this posture holds {self._states.dtype}.")
+            raise InputError(
+                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
+            )
         if self._ok is not None:
             raise InputError(
-                f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} have no posture."
+                f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
+                "Select the others by `ok`."
             )
-        question = model.pose(body)
-        p = question.layout.split(question.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
+        query = model.pose(body)
+        p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
         T = np.zeros((*self.batch, 4, 4), p.dtype)
         T[..., 3, 3] = 1
         T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: where the drawing's unit vectors have gone
+        # columns of the rotation: the displaced unit vectors
         T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
         return T
 
     def summary(self) -> Summary:
-        """Labelled table of the posture, to print or to show."""
-        sheet = Summary(f"{self.name}: posture")
+        """Return a table of the coordinates, to print or to show."""
+        sheet = Summary(f"{self.name}: configuration")
         index, remark = member(self.batch)
         if remark:
             sheet.say(remark)
         if self._ok is not None:
-            sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members have no posture")
+            sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members were not solved")
         if index is not None:
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
-            # joints at which loops are cut are no columns of the tree
+            # joints where loops are cut are no columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
             cut = [c for c in cut if c not in names]
             one = self[index] if self.batch else self
@@ -317,37 +332,40 @@ class Configuration:
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Coefficients:
-        """G, H and D of anything that moves, with respect to any coordinates.
+        """Compute the Jacobian (G), Hessian (H) and third derivatives (D) of outputs in any coordinates.
+
+        Velocities are u̇ = G q̇, accelerations ü = G q̈ + q̇ᵀ H q̇: (3-1), (3-2), or (4-65), (4-66) for fewer
+        rows than coordinates.
 
         Parameters
         ----------
         of : str or list of str
-            Points ("tip"), bodies ("hand": x y z of its reference point, then wx wy wz), joints,
-            distances, or single rows of them ("tip.x", "hand.wz", "hand.angle" of a planar mechanism).
+            Outputs: points ("tip"), bodies ("hand": x y z of its reference point, then wx wy wz), joints,
+            distances, or single rows ("tip.x", "hand.wz", "hand.angle" of a planar mechanism).
         order : {1, 2, 3}
             Highest order.
         wrt : str or list of str, optional
-            The coordinates: joints, points, body motion, distances, or single rows of them, as many as
-            the mechanism has freedoms. By default the mechanism's own.
+            Coordinates: joints, points, body motion, distances, or single rows of them, as many as the
+            mechanism has degrees of freedom. By default the mechanism's own.
         failures : {"raise", "mask"}
-            What becomes of members where the coordinates can not drive the mechanism: an error that names
-            them, or NaN.
+            Result for members where the coordinates cannot drive the mechanism: an error that names them, or
+            NaN.
 
         Returns
         -------
         Coefficients
-            G (..., P, M), H (..., P, M, M), D (..., P, M, M, M), with named rows and columns
-            (Tables 2-3 to 2-5).
+            G (..., P, M), H (..., P, M, M), D (..., P, M, M, M), with named rows and columns (Tables 2-3 to
+            2-5).
 
         Raises
         ------
         UnknownNameError
-            For a name that is not there, with the candidates.
+            If a name does not exist, with the candidates.
         InputError
-            For an order that is none, a part that has no such rows, or another number of coordinates
-            than freedoms.
+            If the order is invalid, a part has no such rows, or the number of coordinates differs from the
+            degrees of freedom.
         SingularError
-            Where the coordinates can not drive the mechanism; it names some that can.
+            If the coordinates cannot drive the mechanism here. It names sets of coordinates that can.
 
         Examples
         --------
@@ -401,18 +419,21 @@ class Configuration:
         failures: Literal["raise", "mask"] = "raise",
         motors: bool = False,
     ) -> Dynamics:
-        """I*, P* and loads in any coordinates.
+        """Compute the mass matrix (I*), Christoffel symbols (P*) and loads in any coordinates.
+
+        The efforts of a motion are T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ: (3-3), or (4-40), (4-41) and (4-67) for closed
+        and redundant mechanisms.
 
         Parameters
         ----------
         wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
+            Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, instead of those of the model.
+            Components of named forces and moments, in place of those of the model.
         failures : {"raise", "mask"}
             As in `coefficients`.
         motors : bool
-            Whether to add the rotors of the motors and their damping (eq 2-237); else efforts are those at
+            True to add the rotors of the motors and their damping (eq 2-237). Otherwise efforts are those at
             the joints.
 
         Returns
@@ -425,10 +446,10 @@ class Configuration:
         InertiaError
             If a moving body has no mass or inertia.
         InputError
-            For a force that is not there, a spring whose ends meet, motors that are not drawn, or their dry
-            friction, which is no part of such a model.
+            If a force does not exist, the ends of a spring coincide, or `motors` is True for a mechanism
+            without motors, or with dry friction, which this model excludes.
         SingularError
-            Where the coordinates can not drive the mechanism.
+            If the coordinates cannot drive the mechanism here.
 
         Examples
         --------
@@ -444,24 +465,21 @@ class Configuration:
         force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self._ok
         if batch:
-            shape = broadcast_batches(applied=batch, posture=self.batch)
+            shape = broadcast_batches(applied=batch, configuration=self.batch)
             states = np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
             ok = None if ok is None else np.broadcast_to(ok, shape)
             force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
         force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
         dtype = np.result_type(states, force)
-        states = np.require(states, dtype, ["C", "A", "W"])
+        if batch or states.dtype != dtype:
+            states = np.require(states, dtype, ["C", "A", "W"])
         transfer = model.transfer_for(wrt)
         query = model.query(transfer, want=WANT_INERTIA | WANT_LOADS)
         found, ok = self._evaluate(transfer, query, failures, states, shape, ok, force)
         K = found.K
         known = slice(None) if ok is None else ok.reshape(-1)
         if model.cut_joint_loads:
-            load, damping = (part[known] for part in query.dynamics.split(K, (len(K),))[2:])
-            model.add_cut_joint_loads(transfer, states[known], load, damping)
-            K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
-                [load, damping.reshape(len(load), -1)], axis=1
-            )
+            model.add_cut_joint_loads(transfer, query, states, K, known)
         parts = query.dynamics.split(K, shape)
         model.check_springs(parts[2], ok)
         check_finite("I*, P* or loads", self.name, K, None if ok is None else ok.reshape(-1))
@@ -479,24 +497,26 @@ class Configuration:
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
     ) -> Contributions:
-        """Freeman's sums: what each body contributes to I* and P*, by linear and angular momentum.
+        """Compute the contribution of each body to I* and P*, by linear and by angular momentum.
 
         Parameters
         ----------
         wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
+            Coordinates, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
             As in `coefficients`.
 
         Returns
         -------
         Contributions
-            Shares (..., N, M, M) and (..., N, M, M, M) (eqs 2-157, 2-158, 2-193, 2-194).
+            Arrays (..., N, M, M) and (..., N, M, M, M) for N bodies (eqs 2-157, 2-158, 2-193, 2-194).
 
         Raises
         ------
         InertiaError
             If a moving body has no mass or inertia.
+        SingularError
+            If the coordinates cannot drive the mechanism here.
 
         Examples
         --------
@@ -527,34 +547,34 @@ class Configuration:
         split: Literal["minimum norm"] | None = None,
         effort: Any = None,
     ) -> JointForces:
-        """Forces and moments in all joints for a motion, and the efforts that it takes.
+        """Compute the forces and moments in all joints for a motion, and the efforts that drive it.
 
-        The bodies are set free, and every joint is put back as loads: those of (4-31), T_c at the conditions
-        that it holds, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
-        distance as a force between its points; a closed contact is a joint. There is no friction in joints.
-        Bodies are rigid: where they are held more often than needed, their equilibrium leaves components
-        open. Those are NaN and are named; all others are as exact as the rest.
+        Every joint is cut and replaced by its loads, as in (4-31): T_c at the conditions that the joint
+        imposes, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
+        distance as a force between its points, and a closed contact as a joint. Joints are frictionless.
+        Bodies are rigid: if they are overconstrained, equilibrium does not determine some components. Those
+        are NaN and are named; all others are exact.
 
         Parameters
         ----------
         qd, qdd : (..., M) array_like, optional
-            Rates and accelerations of the coordinates; at rest if left out.
+            Rates and accelerations of the coordinates; zero by default.
         wrt : str or list of str, optional
-            The coordinates of the motion, as in `coefficients`; by default the mechanism's own.
+            Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, instead of those of the model.
+            Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Where efforts act; by default at the coordinates. An effort at a joint acts between its two
-            bodies, one at a distance between its two points; one at a row of a point or of a body is a force
-            or a moment on it from outside. There may be more than freedoms.
+            Rows where efforts act; by default the coordinates. An effort at a joint acts between its two
+            bodies, one at a distance between its two points, and one at a row of a point or of a body is an
+            external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}
-            How open components are chosen: not at all, or so that the sum over all joints (and actuators, if
-            there are more than freedoms) of (force · L)² + moment² is least: of all that joints hold, about
-            their points, L being the largest extent of the drawing. A coupling counts with the largest of
-            its efforts.
+            Choice of undetermined components: none, or those that minimize the sum of (force · L)² + moment²
+            over all joints, and over the actuators if they are redundant. Moments are about the points of the
+            joints, and L is the largest extent of the reference configuration. A coupling counts with the
+            largest of its efforts.
         effort : (..., A) array_like, optional
-            Efforts of the actuators, such as `distribute` or `Grasp.motion` chose; NaN where there are none.
-            They must make the motion, and what they miss of it, a millionth at most, is put right.
+            Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
+            any. They must drive the motion; a residual of at most 1e-6 is corrected.
 
         Returns
         -------
@@ -564,12 +584,12 @@ class Configuration:
         Raises
         ------
         InertiaError
-            If a body has no mass or inertia; what stands still needs a mass.
+            If a body has no inertia although it moves, or no mass.
         InputError
-            For another shape or kind of numbers, fewer actuators than freedoms, or efforts that do not make
-            the motion.
+            If a shape or type is wrong, there are fewer actuators than degrees of freedom, or `effort` does
+            not drive the motion.
         SingularError
-            Where the coordinates can not drive the mechanism, or the actuators can not hold it.
+            If the coordinates cannot drive the mechanism here, or the actuators cannot hold it.
 
         Examples
         --------
@@ -585,26 +605,29 @@ class Configuration:
     def singularities(
         self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None
     ) -> Singularities:
-        """Singular postures between the members of a path or a grid, and how near every member is to one.
+        """Find singular configurations between the members of a path or grid, and measure every member.
 
         Parameters
         ----------
         inputs : str or list of str, optional
-            Rows that drive the mechanism, as many as freedoms; by default its coordinates.
+            Rows that drive the mechanism, as many as its degrees of freedom; by default its coordinates.
         outputs : str or list of str, optional
-            Rows of interest, such as those of a point; no more than freedoms.
+            Rows of interest, such as those of a point, at most as many as the degrees of freedom.
 
         Returns
         -------
         Singularities
-            ``measures`` (...) of the kinds "inputs", "outputs" and "closure"; iterated, the postures found.
+            ``measures`` (...) of the kinds "inputs", "outputs" and "closure". Iteration yields the singular
+            configurations.
 
         Raises
         ------
-        UnknownNameError, InputError
-            For names that are not there, another number of inputs than freedoms, more outputs, inputs that
-            drive the mechanism nowhere, outputs that nothing moves or that depend on one another everywhere,
-            or a mechanism without freedom; on iteration, for one posture without neighbours.
+        UnknownNameError
+            If a name does not exist.
+        InputError
+            If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
+            drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
+            mechanism that cannot move, and, on iteration, for one configuration without neighbours.
 
         Examples
         --------
@@ -631,33 +654,34 @@ class Configuration:
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Distribution:
-        """Efforts of more actuators than freedoms that together give a generalized effort.
+        """Distribute a generalized effort among more actuators than degrees of freedom.
 
-        The motion of the coordinates settles that of the actuators, but not their efforts T: with G their
-        coefficients, GᵀT = T_u is all that is needed (4-80). The criterion takes those of least TᵀWT, in
-        closed form where no limit is met (4-85), else by an active set; or those of the least largest share.
+        The coordinates determine the motion of the actuators, but not their efforts T: with their Jacobian G,
+        the requirement is GᵀT = T_u (4-80). The criterion selects the efforts of least TᵀWT, in closed form
+        (4-81) to (4-86) if no limit is active, otherwise by an active-set method; or those with the smallest
+        largest share of the limits.
 
         Parameters
         ----------
         effort : (..., M) array_like
-            Generalized effort T_u at the coordinates, such as `Dynamics.inverse_dynamics` gives.
+            Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
         actuators : str or list of str
-            Rows where efforts act: joints, cut ones included, distances, rows of points or bodies; A of them.
+            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies.
         criterion : str or (A,) or (..., A, A) array_like
-            "minimum norm" (W = 1); "limits" (weights 1/limit²); "least largest share" of the limits, and
-            among those of the next largest, and so on, which is unique; or positive weights, or a symmetric
-            positive definite W.
+            "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
+            definite W. "least largest share" minimizes the largest share, then the next, and so on; the
+            result is unique.
         limits : float or (..., A) array_like, optional
-            Greatest efforts, which are never exceeded. They may be infinite, but not where the criterion
-            divides by them.
+            Largest efforts, which are never exceeded. They may be infinite unless the criterion divides by
+            them.
         lower : float or (..., A) array_like, optional
-            Least efforts, such as 0 of a cable; by default −limits.
+            Least efforts, for example 0 for a cable; by default −limits.
         preload : (..., A) array_like, optional
-            Efforts whose part that does no work is added, as nearly as the limits let it.
+            Efforts whose part that does no work is added, as nearly as the limits allow.
         wrt : str or list of str, optional
-            The coordinates of the effort, as in `coefficients`; by default the mechanism's own.
+            Coordinates of the effort, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
-            What becomes of members without an answer: an error that names them, or NaN.
+            Result for members without solution: an error that names them, or NaN.
 
         Returns
         -------
@@ -667,12 +691,12 @@ class Configuration:
         Raises
         ------
         InputError
-            For fewer actuators than freedoms, weights or limits that are none, or a minimum norm over forces
-            and moments together.
+            If there are fewer actuators than degrees of freedom, weights or limits are invalid, or the
+            minimum norm is requested for forces and moments together.
         LimitError
-            Where the limits do not allow the effort; it says how much of it, and which limits stop it.
+            If the limits do not allow the effort. It has the feasible share and the limits that are active.
         SingularError
-            Where the actuators can not hold every motion.
+            If the actuators cannot drive every motion.
 
         Examples
         --------
@@ -698,16 +722,16 @@ class Configuration:
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> InternalLoads:
-        """Efforts of actuators that do no work: what they pull against each other, whatever moves.
+        """Compute the internal loads: efforts of actuators that balance each other and do no work.
 
         Parameters
         ----------
         actuators : str or list of str
-            As in `distribute`; A of them.
+            A rows where efforts act, as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
-            In which metric the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
+            Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
         limits : (..., A) array_like, optional
-            For "limits".
+            Largest efforts, for "limits".
         wrt, failures
             As in `distribute`. The space does not depend on the coordinates; the stiffness does.
 
@@ -741,25 +765,27 @@ class Configuration:
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Dynamics:
-        """I*, P* and loads seen from more actuators than freedoms (eqs 4-87 to 4-90).
+        """Compute I*, P* and loads at more actuators than degrees of freedom (eqs 4-87 to 4-90).
+
+        The dynamics in the coordinates (4-76) to (4-79) are mapped to the actuators by a pseudo-inverse.
 
         Parameters
         ----------
         actuators, criterion, limits, wrt, failures
-            As in `distribute`; limits are weights here, and not watched.
+            As in `distribute`; limits are only weights here.
         applied : dict of str to (..., 3) array_like, optional
             As in `dynamics`.
 
         Returns
         -------
         Dynamics
-            I* (..., A, M), P* (..., A, M, M), Tᴸ (..., A), with `efforts` the actuators: its `effort` of a
-            motion is that of `dynamics`, distributed.
+            I* (..., A, M), P* (..., A, M, M), Tᴸ (..., A), with the actuators as `efforts`. Its
+            `inverse_dynamics` of a motion is that of `dynamics`, distributed.
 
         Raises
         ------
         InputError, SingularError, InertiaError
-            As `distribute` and `dynamics`; and for "least largest share", which is no linear law.
+            As `distribute` and `dynamics`; also for "least largest share", which is not linear.
 
         Examples
         --------
@@ -778,16 +804,16 @@ class Configuration:
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> OperationalSpace:
-        """Dynamics as a task feels them: Λ, μ, p, the dynamically consistent inverse and its null space.
+        """Compute the operational-space dynamics of a task: Λ, μ, p, consistent inverse and null space.
 
         Parameters
         ----------
         task : str or list of str
-            Rows of the task, as `of` in `coefficients`, at most as many as there are freedoms.
+            Rows of the task, as `of` in `coefficients`, at most as many as the degrees of freedom.
         wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
+            Coordinates, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
-            What becomes of members where the task is singular: an error that names them, or NaN.
+            Result for members where the task is singular: an error that names them, or NaN.
 
         Returns
         -------
@@ -799,9 +825,9 @@ class Configuration:
         UnknownNameError, InertiaError
             As `coefficients` and `dynamics`.
         InputError
-            For a task of more rows than freedoms, or symbols.
+            If the task has more rows than degrees of freedom, or for symbols.
         SingularError
-            Where the task's rows depend on one another.
+            If the rows of the task are dependent.
 
         Examples
         --------
@@ -826,28 +852,28 @@ class Configuration:
         load: bool = True,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Ellipsoid:
-        """Ellipsoid of a task's velocity, force, inertia or acceleration, with its measures.
+        """Compute the ellipsoid of a task's velocity, force, inertia or acceleration, with its measures.
 
         Parameters
         ----------
         kind : {"velocity", "force", "inertia", "acceleration"}
-            Of what; the definitions stand at `Ellipsoid`.
+            Quantity; see `Ellipsoid` for the definitions.
         of : str or list of str
-            Rows of the task, as in `coefficients`: of one unit, or see `length`.
+            Rows of the task, as in `coefficients`, of one unit unless `length` is given.
         wrt : str or list of str, optional
-            The coordinates that are measured, as in `coefficients`: those with the actuators.
+            Coordinates of the actuators, as in `coefficients`; by default the mechanism's own.
         limits : dict of str to float, or (M,) array_like, optional
-            For each coordinate its largest rate ("velocity") or effort ("force", "acceleration"), by which it
-            is measured. Without, each counts with its unit, and they all must have the same.
+            Largest rate ("velocity") or effort ("force", "acceleration") of each coordinate, by which it is
+            scaled. Without limits all coordinates must have one unit.
         length : float, optional
-            In the drawing's unit of length: angular rows are multiplied by it (moments divided).
+            Length that multiplies angular rows and divides moments.
         qd : (..., M) array_like, optional
-            Rates of the coordinates, for the center of "acceleration"; at rest if left out.
+            Rates of the coordinates, for the center of "acceleration"; zero by default.
         load : bool
-            Whether gravity, springs and applied forces shift the center of "acceleration". If not, efforts
-            are those beyond what holds these.
+            True if gravity, springs and applied forces shift the center of "acceleration". Otherwise efforts
+            are those beyond static equilibrium.
         failures : {"raise", "mask"}
-            As in `coefficients`. A singular task is no failure.
+            As in `coefficients`. A singular task is not a failure.
 
         Returns
         -------
@@ -857,11 +883,11 @@ class Configuration:
         Raises
         ------
         UnknownNameError, InertiaError, SingularError
-            As `coefficients` and, for "inertia" and "acceleration", `dynamics`; SingularError also where some
+            As `coefficients` and, for "inertia" and "acceleration", `dynamics`; SingularError also if some
             motion moves no mass.
         InputError
-            For another kind, rows or coordinates of different units, limits or a length that are not
-            positive, an argument that the kind has no use for, or a posture that is not of real numbers.
+            If the kind is unknown, units differ, limits or the length are not positive, an argument does not
+            apply to the kind, or the configuration is not real.
 
         Examples
         --------
@@ -883,25 +909,27 @@ class Configuration:
         length: float | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> np.ndarray:
-        """Gradient of the manipulability w = √det(G Gᵀ) of a task along the coordinates, exactly, by H.
+        """Compute the gradient of the manipulability w = √det(G Gᵀ) of a task along the coordinates.
+
+        It is exact, from the Hessian (H).
 
         Parameters
         ----------
         of, wrt, limits, length
-            As in `ellipsoid`, of "velocity".
+            As in `ellipsoid` for "velocity".
         failures : {"raise", "mask"}
-            What becomes of members where w is 0, and has an edge: an error that names them, or NaN.
+            Result for members where w = 0, which has no gradient: an error that names them, or NaN.
 
         Returns
         -------
-        (..., M)
+        (..., M) ndarray
 
         Raises
         ------
         InputError
-            As `ellipsoid`, and for more rows than coordinates.
+            As `ellipsoid`; also for more rows than coordinates.
         SingularError
-            Where the task is singular.
+            If the task is singular.
 
         Examples
         --------
@@ -927,62 +955,61 @@ class Configuration:
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> RedundancyResolution:
-        """Motion of all coordinates for that of a task with fewer rows (or as many): redundancy resolved.
+        """Resolve redundancy: compute the motion of all coordinates from that of a task with fewer rows.
 
-        Rates make ½ (q̇ − z)ᵀ Q (q̇ − z) least among those with G q̇ = u̇ (4-68, 4-70)::
+        Rates minimize ½ (q̇ − z)ᵀ Q (q̇ − z) subject to G q̇ = u̇, (4-68) to (4-70)::
 
             q̇ = z + R (u̇ − G z)        R = Q⁻¹ Gᵀ (G Q⁻¹ Gᵀ)⁻¹
 
-        Accelerations follow one of two laws. "consistent": they are the derivative of these rates, so that a
-        motion obeys the law above all the time. "instantaneous": they make ½ (q̈ − ż)ᵀ Q (q̈ − ż) least at the
-        instant, whatever the rates are (4-71, 4-72). They differ in the null space, where the second lets
-        rates grow that the first would not have; (4-72) is not, as printed, the derivative of (4-68).
+        Accelerations follow one of two laws. "consistent" accelerations are the derivative of these rates, so
+        that the rates satisfy the law at all times. "instantaneous" accelerations minimize ½ (q̈ − ż)ᵀ Q (q̈
+        − ż) for any rates (4-71, 4-72). The two differ in the null space, where the second lets rates grow.
+        (4-72) is not, as printed, the derivative of (4-68).
 
         Parameters
         ----------
         task : str or list of str
-            Rows of the task, as `of` in `coefficients`, at most as many as there are freedoms.
+            Rows of the task, as `of` in `coefficients`, at most as many as the degrees of freedom.
         ud, udd, uddd : (..., P) array_like
-            Rates, accelerations and jerks of the task, as far as wanted; their batch broadcasts with that of
-            the posture.
+            Rates, accelerations and jerks of the task, up to the order wanted. Their batch broadcasts with
+            that of the configuration.
         weight : {"minimum norm", "minimum kinetic energy"} or (..., M, M) array_like
-            The weight Q: 1, in the coordinates as they are; I*; or a symmetric positive definite matrix,
-            which does not change with the posture.
+            Weight Q: the unit matrix, I*, or a constant symmetric positive definite matrix.
         law : {"consistent", "instantaneous"}
-            The law of accelerations.
+            Law of the accelerations.
         secondary : optional
-            What the null space is for: `JointLimits`, `Manipulability`, `PreferredConfiguration`; rates z (..., M),
-            or (z, ż) or (z, ż, z̈), zero where left out; a callable that takes a configuration of any batch
-            and returns z; or a list of these, whose sum counts. Where accelerations are asked, a callable is
-            derived by its complex step, and must pass complex numbers on.
+            Null-space motion: `JointLimits`, `Manipulability`, `PreferredConfiguration`; rates z (..., M), or
+            (z, ż) or (z, ż, z̈), zero if omitted; a callable that takes a configuration of any batch and
+            returns z; or a list of these, which are added. For accelerations a callable is differentiated by
+            the complex step, and must propagate complex numbers.
         damping : float or (float, float), optional
-            λ, or the largest λ and the manipulability w₀ below which λ² grows from 0, as (1 − w²/w₀²)² of the
-            largest (after Nakamura and Hanafusa 1986). λ² S is added to G Q⁻¹ Gᵀ, which is measured free of
-            units: rows of the task by the characteristic length where they are lengths, Q by a mean of
-            its diagonal. So is w = √det. What the task then lacks is in `missed`.
+            λ; or the largest λ and the manipulability w₀ below which λ² grows from 0 as (1 − w²/w₀²)² of the
+            largest (after Nakamura and Hanafusa 1986). λ² S is added to G Q⁻¹ Gᵀ, without units: lengths
+            among the rows are divided by the characteristic length, Q by the mean of its diagonal, as is w =
+            √det. `missed` has the resulting error of the task.
         qd : (..., M) array_like, optional
-            Rates as they are, for the law "instantaneous", in place of `ud`.
+            Current rates in place of `ud`, for the law "instantaneous".
         wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
+            Coordinates, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
-            What becomes of members where the task is singular: an error that names them, or NaN.
+            Result for members where the task is singular: an error that names them, or NaN.
 
         Returns
         -------
-        Resolution
-            q̇, q̈, q⃛ (..., M), and what they come from; `effort`, and `coefficients` and `dynamics()` with
-            respect to the task (4-73 to 4-75).
+        RedundancyResolution
+            q̇, q̈, q⃛ (..., M), with `effort`, and `coefficients` and `dynamics()` with respect to the task
+            (4-73 to 4-75).
 
         Raises
         ------
         UnknownNameError, InertiaError
             As `coefficients` and `dynamics`.
         InputError
-            For a task of more rows than freedoms, a weight that is not symmetric and positive definite,
-            arrays of another shape, or symbols.
+            If the task has more rows than degrees of freedom, the weight is not symmetric and positive
+            definite, a shape is wrong, or for symbols.
         SingularError
-            Where the task's rows depend on one another and it is not damped, or the weight is I* and some
-            motion moves no mass.
+            If the rows of the task are dependent and there is no damping, or the weight is I* and some motion
+            moves no mass.
 
         Examples
         --------
@@ -1004,20 +1031,20 @@ class Configuration:
         order: int = 2,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Grasp:
-        """How contacts hold a body: grasp map, hand Jacobian, and what moving it takes.
+        """Compute the grasp of a body by contacts: grasp map, hand Jacobian, and the efforts of its motion.
 
         Parameters
         ----------
         held : str
-            The body: an object that fingers touch; or one that stands on feet, by contacts with ground.
+            The body: an object that fingers touch, or a body that stands on feet, by contacts with ground.
         fingers : str or list of str, optional
-            Coordinates of the fingers (or legs), as many as they have freedoms while the contacts are open;
-            by default the joints of open chains. Of closed ones name those with actuators.
+            Coordinates of the fingers or legs, as many as their degrees of freedom with open contacts; by
+            default the joints of open chains. Name those with actuators for closed chains.
         order : {1, 2, 3}
             Highest order of `Grasp.relative`.
         failures : {"raise", "mask"}
-            What becomes of members where these coordinates can not drive fingers and object, or where, in
-            `Grasp.motion`, the contacts can not hold it: an error that names them, or NaN.
+            Result for members where these coordinates cannot drive fingers and object, or where, in
+            `Grasp.motion`, the contacts cannot hold it: an error that names them, or NaN.
 
         Returns
         -------
@@ -1027,12 +1054,12 @@ class Configuration:
         Raises
         ------
         UnknownNameError
-            For a name that is not there.
+            If a name does not exist.
         InputError
-            For a body that no closed contact holds, or that stands still; another number of fingers than
-            freedoms.
+            If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
+            differs from the degrees of freedom.
         SingularError
-            Where these coordinates can not drive fingers and object.
+            If these coordinates cannot drive fingers and object.
 
         Examples
         --------
@@ -1056,25 +1083,26 @@ class Configuration:
         failures: Literal["raise", "mask"] = "raise",
         motors: bool = False,
     ) -> Linearization:
-        """How efforts change with small deviations from a motion: δT = K δq + C δq̇ + I* δq̈.
+        """Linearize the efforts about a motion: δT = K δq + C δq̇ + I* δq̈.
 
-        Exact, from third-order coefficients, with all loads: gravity, forces in world and body axes, springs
-        and dampers; in any coordinates, of open and closed mechanisms, for a batch such as a trajectory.
+        The result is exact, from third-order coefficients, with gravity, forces in world and body axes,
+        springs and dampers. It holds in any coordinates, for open and closed mechanisms, and for a batch such
+        as a trajectory.
 
         Parameters
         ----------
         qd, qdd : (..., M) array_like, optional
-            Rates and accelerations of the nominal motion; at rest if left out.
+            Rates and accelerations of the nominal motion; zero by default.
         wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
+            Coordinates, as in `coefficients`; by default the mechanism's own.
         effort : (..., M) array_like, optional
             Efforts of the nominal motion, in place of `qdd`.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, instead of those of the model.
+            Components of named forces and moments, in place of those of the model.
         failures : {"raise", "mask"}
             As in `coefficients`.
         motors : bool
-            Whether to count the rotors of the motors and their damping, as in `dynamics`.
+            True to include the rotors of the motors and their damping, as in `dynamics`.
 
         Returns
         -------
@@ -1086,9 +1114,9 @@ class Configuration:
         InertiaError
             If a moving body has no mass or inertia.
         InputError
-            For another shape, or both `qdd` and `effort`.
+            If a shape is wrong, or both `qdd` and `effort` are given.
         SingularError
-            Where the coordinates can not drive the mechanism, or I* has no inverse and efforts are given.
+            If the coordinates cannot drive the mechanism here, or I* is singular and efforts are given.
 
         Examples
         --------
@@ -1114,38 +1142,39 @@ class Configuration:
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> StateSpace:
-        """Linear state space of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
+        """Compute a linear state-space model of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
 
         Parameters
         ----------
         qd, qdd, effort : (..., M) array_like, optional
-            The nominal motion, as in `linearize`; at rest if left out.
+            Nominal motion, as in `linearize`; at rest by default.
         wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
+            Coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
             states.
         inputs : str or list of str, optional
-            Names of motors (a voltage, or the torque of a plain source), of coordinates (an effort), of
-            forces and moments of the model ("push", or "push.x" alone; eq 2-227). By default all motors if
-            they count, else the efforts at all coordinates.
+            Names of motors (voltage, or torque of a plain source), of coordinates (effort), or of forces and
+            moments of the model ("push", or "push.x" alone; eq 2-227). By default all motors if they count,
+            otherwise the efforts at all coordinates.
         outputs : str or list of str, optional
-            Anything that moves, as `of` in `coefficients`; with ".rate" its rate ("tip.x.rate"; angular
-            velocities are rates as they stand), and "M.current" of a motor M. By default the coordinates.
+            Outputs, as `of` in `coefficients`, with ".rate" for their rates ("tip.x.rate"; angular velocities
+            are rates already), and "M.current" for the current of motor M. By default the coordinates.
         motors : bool, optional
-            Whether motors count, with rotors and circuits; by default if any are drawn.
+            True to include motors with rotors and circuits; by default if the mechanism has any.
         reduced : bool
-            Whether currents are taken to follow voltages at once, as those of motors without inductance do.
+            True if currents follow voltages without delay, as for motors without inductance.
         applied, failures
             As in `linearize`.
 
         Returns
         -------
         StateSpace
-            Its states are those of (2-241): coordinates, rates, currents of motors with inductance.
+            Its states are those of (2-241): coordinates, rates, currents of motors with inductance. Without
+            motors it is (3-48).
 
         Raises
         ------
         UnknownNameError, InputError, SingularError, InertiaError
-            As `linearize`; for inputs and outputs that are not there.
+            As `linearize`; also if an input or output does not exist.
 
         Examples
         --------
@@ -1167,33 +1196,33 @@ class Configuration:
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> MotorDemand:
-        """What the motors do in a motion: speeds, torques, currents and voltages of each.
+        """Compute speed, torque, current and voltage of every motor for a motion.
 
         Parameters
         ----------
         qd, qdd : (..., M) array_like
             Rates and accelerations of the coordinates.
         qddd : (..., M) array_like, optional
-            Jerks, needed where a motor has inductance.
+            Jerks, needed for motors with inductance.
         wrt : str or list of str, optional
-            The coordinates, as in `coefficients`; by default the mechanism's own.
+            Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, instead of those of the model.
+            Components of named forces and moments, in place of those of the model.
         failures : {"raise", "mask"}
             As in `coefficients`.
 
         Returns
         -------
-        Drive
+        MotorDemand
             Arrays (..., K) for the K motors (eqs 2-238 to 2-240).
 
         Raises
         ------
         InputError
-            Without motors, for another shape, without jerks where inductance asks for them, for a motion that
-            the motors can not make, or more motors than freedoms, which leave torques open.
+            If there are no motors, a shape is wrong, jerks are missing, the motors cannot make the motion, or
+            there are more motors than degrees of freedom, which leaves torques undetermined.
         SingularError, InertiaError
-            As `dynamics`; or where motors depend on one another.
+            As `dynamics`; also if motors depend on one another.
 
         Examples
         --------
@@ -1210,12 +1239,12 @@ class Configuration:
 
 
 def valued(joints: Iterable[Joint]) -> list[str]:
-    """Components of joints that have values in a loop, too: all but those of balls."""
+    """Return the components of joints that have values in a loop: all but those of spherical joints."""
     return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.dof < 6)]]
 
 
 def single_values(configuration: Configuration, names: Iterable[str]) -> np.ndarray:
-    """Values (n,) of single rows of one posture, NaN where there is none."""
+    """Return the values (n,) of single rows of one configuration, NaN for rows without value."""
     found = []
     for name in names:
         try:

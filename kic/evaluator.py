@@ -1,4 +1,4 @@
-"""Closers for hot loops: plain arrays in and out, everything about the inputs resolved beforehand."""
+"""Evaluators and position solvers for hot loops: plain arrays in and out, with all names resolved."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _REAL = np.dtype(np.float64)
 
 
 class NoResultError(UnknownNameError, AttributeError):
-    """A name that these results do not have."""
+    """Results have no array of this name."""
 
 
 class Layout:
-    """What the names of a question stand for in the tables that kernels write for it.
+    """Places of named results in the tables that the kernels write.
 
     Parameters
     ----------
-    model : Model
+    model : CompiledModel
         The mechanism.
     transfer : Transfer
         The coordinates.
     names : tuple of str
-        Dependents asked for.
+        Requested outputs.
     parts : tuple of str
-        Parts of the dynamics asked for.
-    rows, dynamics : RowsTable or None, Table
-        How the tables are laid out.
+        Requested parts of the dynamics.
+    rows, dynamics : OutputTable or None, Table
+        Layouts of the tables.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Layout:
         self._of, self._transfer = model, transfer
         self._table = rows
         self.names, self.all = names, (*names, *parts)
-        # tensors stand in the kernel's memory as they are asked for, unless rows or columns were picked
+        # results are views of the tables, unless rows or columns were selected or reordered
         self._in_place = self._as_asked = transfer.permutation is None
         self._values_in_place = True
         if rows is not None:
@@ -65,7 +65,7 @@ class Layout:
             self._values_in_place = of.holonomic and not of.angles and not of.offsets
         self._parts = dict(zip(parts, dynamics.places, strict=True))
         self._views = {name: self._places(name) for name in names}
-        # the arrays of one real state as fields of structured views: several times cheaper than slices
+        # fields of structured views for one real state are several times cheaper than slices
         self._fields = [
             (name, tuple(views), _structure(views.items(), rows.width))
             for name, views in self._views.items()
@@ -76,7 +76,7 @@ class Layout:
             self._model_fields = _structure(self._parts.items(), dynamics.width)
 
     def _places(self, name: str) -> dict[str, tuple[int, tuple[int, ...]]]:
-        """Where the arrays of a name stand in the kernel's memory, as far as they do."""
+        """Return offset and shape of the arrays of a name that are views of the table."""
         table = self._table
         assert table is not None  # for the type checker: there is a name
         return {
@@ -86,7 +86,7 @@ class Layout:
         }
 
     def show(self, results: Results) -> None:
-        """Put the arrays of one real state into its results."""
+        """Set the arrays of one real state as attributes of its results."""
         held = results.__dict__
         for name, letters, fields in self._fields:
             held[name] = rates = Rates(self, results, name)
@@ -100,7 +100,7 @@ class Layout:
                 held[name] = seen[name]
 
     def part(self, results: Results, name: str) -> Any:
-        """What a name stands for in results."""
+        """Return the arrays of a name in results."""
         if name in self._views:
             return Rates(self, results, name)
         if name in self._parts:
@@ -114,7 +114,7 @@ class Layout:
         raise NoResultError(error.message, **error.numbers)
 
     def array(self, rows: np.ndarray, batch: tuple[int, ...], name: str, letter: str) -> np.ndarray | None:
-        """Value or coefficients of a name; a view where it stands in the kernel's memory as asked."""
+        """Return the value or coefficients of a name, as a view of the table if possible."""
         view = self._views[name].get(letter)
         if view is not None:
             start, shape = view
@@ -129,7 +129,7 @@ class Layout:
         return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)
 
     def refresh(self, out: Results) -> None:
-        """Fill arrays anew that were looked at and are copies of the kernel's memory."""
+        """Update arrays that were accessed and are copies of the tables."""
         for name, letter in out._copies.copy():
             held = out.__dict__[name]
             if letter:
@@ -141,23 +141,23 @@ class Layout:
 
 
 class Rates:
-    """Arrays of one dependent: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
+    """Arrays of one output: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
 
-    Those beyond the prepared order are None. Made when first looked at, and kept: ``evaluator(state,
-    out=…)`` fills the same arrays anew.
+    Those beyond the prepared order are None. An array is made on first access, and
+    ``evaluator(state, out=…)`` updates it in place.
     """
 
     def __init__(self, layout: Layout, results: Results, name: str) -> None:
-        # not the results themselves, which hold this: a cycle would keep their memory for the collector
+        # no reference to the results: a cycle would keep their memory until garbage collection
         self._layout, self._name = layout, name
         self._rows, self._batch, self._copies = results._rows, results._batch, results._copies
 
     def __getattr__(self, letter: str) -> Any:
-        # reached once for each array, an ordinary attribute from then on; by copies before all else
+        # called once for each array, which is then an attribute; `copy` calls it before attributes exist
         if letter not in LETTERS or "_layout" not in self.__dict__:
             raise AttributeError(letter)
         made = self.__dict__[letter] = self._layout.array(self._rows, self._batch, self._name, letter)
-        if made is not None and made.base is None:  # a copy of the kernel's memory
+        if made is not None and made.base is None:  # a copy of the table
             self._copies.append((self._name, letter))
         return made
 
@@ -169,7 +169,7 @@ class Rates:
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
-    ``evaluator(state, out=r)`` fills every array that was looked at anew, in place.
+    ``evaluator(state, out=r)`` updates every array that was accessed in place.
     """
 
     def __init__(self, layout: Layout, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray) -> None:
@@ -177,14 +177,14 @@ class Results:
         self._batch = batch
         self._rows = rows
         self._model = model
-        # of results for one real state, used again: where the state goes, and the calls that fill the rest
+        # scratch state and kernel calls, reused by in-place evaluation of one real state
         self._states: Any = None
         self._calls: Any = None
-        # arrays that were looked at and are copies of the kernel's memory
+        # arrays that were accessed and are copies of the tables
         self._copies: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
-        # reached once for each name, an ordinary attribute from then on; by copies before all else
+        # called once for each name, which is then an attribute; `copy` calls it before attributes exist
         if "_layout" not in self.__dict__ or (name[:1] == "_" and name not in self._layout.all):
             raise AttributeError(name)
         made = self.__dict__[name] = self._layout.part(self, name)
@@ -198,7 +198,7 @@ class Results:
 
 
 def _structure(views: Any, width: int) -> np.dtype:
-    """The type of a row of numbers whose fields are arrays."""
+    """Return the dtype of a table row whose fields are arrays."""
     named = list(views)
     return np.dtype(
         {
@@ -215,10 +215,9 @@ _MODEL = ("I", "P", "load", "damping")
 
 
 class Evaluator:
-    """Evaluates one question at many states; made by `Mechanism.prepare`.
+    """Evaluator of fixed outputs at any states, made by `Mechanism.prepare`.
 
-    Call it with a state (..., S), as `Configuration.state` has it. It keeps no memory between calls and
-    may be called from many threads at once.
+    Call it with a state (..., S); see `Configuration.state`. It has no mutable state and is thread-safe.
 
     Examples
     --------
@@ -242,7 +241,9 @@ class Evaluator:
         if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
             raise InputError(f"`dynamics` must be True, False or 'inertia', got {short_repr(dynamics)}.")
         if not names and not dynamics:
-            raise InputError("Nothing was asked: name dependents in `of`, or set dynamics=True.")
+            raise InputError(
+                "`of` must name an output if `dynamics` is False, got none. Name one, or set dynamics=True."
+            )
         check_order(order)
         parts = _MODEL[:2] if dynamics == "inertia" else _MODEL if dynamics else ()
         clash = sorted(set(names) & set(parts))
@@ -261,28 +262,28 @@ class Evaluator:
         rows, table = self._query.outputs, self._query.dynamics
         self.names = (*names, *parts)
         self.coordinates = transfer.labels
-        # how the tables are laid out that a kernel further on may read
+        # layouts of the tables, for kernels that read them
         self.layouts = rows, table
         self._layout = Layout(model, transfer, names, parts, rows, table)
         self._widths = (0 if rows is None else rows.width), table.width
-        # springs and dampers in cut joints are added to what the kernel gives
+        # springs and dampers in cut joints are added to the kernel's loads
         self._cut_laws = bool(want & WANT_LOADS) and bool(model.cut_joint_loads)
-        # a state of another shape than this one takes the longer way
+        # only states of this shape take the hot path
         hot = not model.has_complex_step and transfer.is_compiled and not self._cut_laws
         self._one = (self._size,) if hot else None
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
-        """Evaluate at a state.
+        """Evaluate the outputs at a state.
 
         Parameters
         ----------
         state : (..., S) ndarray
-            One state or a batch, as `Configuration.state` has it.
+            One state or a batch; see `Configuration.state`.
         out : Results, optional
-            Earlier results of this evaluator for the same batch, whose arrays are filled anew.
+            Earlier results of this evaluator for the same batch, which are overwritten.
         check : bool
-            Whether to check that the states are closed, that the coordinates can drive the mechanism there,
-            and that the results are finite.
+            True to check that the states are closed, that the coordinates can drive the mechanism there, and
+            that the results are finite.
 
         Returns
         -------
@@ -291,16 +292,15 @@ class Evaluator:
         Raises
         ------
         InputError
-            For a state of another length, or an `out` that does not fit; with `check`, also for states that
-            are not closed and results that are not finite.
-
+            If the state has another length, or `out` another batch; with `check`, also for open states and
+            results that are not finite.
         SingularError
-            Where the coordinates of `wrt` can not drive the mechanism.
+            If the coordinates of `wrt` cannot drive the mechanism.
 
         Notes
         -----
-        Quaternions of balls are brought to unit length first. For speed nothing else is looked at: where a
-        spring or a distance has no length, the numbers that depend on it are NaN, and numbers may overflow.
+        Quaternions are normalized first. Nothing else is checked, for speed: results that depend on a spring
+        or a distance of zero length are NaN, and numbers may overflow.
         """
         if check is not False and flag("check", check):
             self.check(state)
@@ -314,8 +314,8 @@ class Evaluator:
             if out is None:
                 return self._fresh(state)
             if type(out) is not Results or out._layout is not self._layout or out._batch:
-                self._refuse(out, (), _REAL)
-            if out._calls is None:  # used again for the first time, from now on with memory of its own
+                self._check_out(out, (), _REAL)
+            if out._calls is None:  # first reuse
                 out._states = _empty((1, self._size))
                 out._calls = self._calls(out, out._states)
             out._states[0] = state
@@ -337,8 +337,8 @@ class Evaluator:
             or out._batch != batch
             or out._rows.dtype != state.dtype
         ):
-            self._refuse(out, batch, state.dtype)
-        made = self._room(batch, len(states), state.dtype) if out is None else out
+            self._check_out(out, batch, state.dtype)
+        made = self._empty(batch, len(states), state.dtype) if out is None else out
         self._fill(states, made)
         if out is not None and out._copies:
             self._layout.refresh(out)
@@ -346,9 +346,9 @@ class Evaluator:
 
     @property
     def scaling(self) -> Scaling:
-        """Sizes of the rows and of the coordinates, and the error of rows where nothing is singular."""
+        """Sizes of the rows and of the coordinates, and the error of rows at regular configurations."""
         table = self.layouts[0]
-        assert table is not None  # for the type checker: asked where there are rows
+        assert table is not None  # for the type checker: used only if there are rows
         return self._model.scaling(table.rows, self._transfer)
 
     def __repr__(self) -> str:
@@ -356,7 +356,7 @@ class Evaluator:
         return f"evaluator of {of} for states (..., {self._size}) of '{self._model.description.name}'"
 
     def check(self, state: np.ndarray) -> np.ndarray:
-        """Condition (...) of states (..., S) in these coordinates, each looked at; see `__call__`.
+        """Check states (..., S) and return their condition (...) in these coordinates.
 
         Parameters
         ----------
@@ -366,14 +366,14 @@ class Evaluator:
         Returns
         -------
         (...) ndarray
-            Condition of the system that is solved there; 1 in the coordinates of an open chain itself.
+            Condition of the system that is solved; 1 in the coordinates of an open chain itself.
 
         Raises
         ------
         InputError
-            For states that are not closed: which joint, and by how much.
+            If a state is not closed, with the joint and the residual.
         SingularError
-            Where the coordinates can not drive the mechanism.
+            If the coordinates cannot drive the mechanism.
 
         Examples
         --------
@@ -388,17 +388,17 @@ class Evaluator:
         return self._transfer.condition(states, self._model.real.closure).reshape(state.shape[:-1])
 
     def _fresh(self, state: np.ndarray) -> Results:
-        """Results for one real state."""
+        """Return results for one real state."""
         states = state[None] if state.flags.carray else state.copy()[None]
-        out = self._room((), 1, _REAL)
+        out = self._empty((), 1, _REAL)
         for entry, arguments in self._calls(out, states):
             if entry(*arguments):
                 self._fill(states, out)
         self._layout.show(out)
         return out
 
-    def _room(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
-        """Results to be filled, for a batch."""
+    def _empty(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
+        """Return empty results for a batch."""
         rows, model = self._widths
         return Results(self._layout, batch, _empty((count, rows), dtype), _empty((count, model), dtype))
 
@@ -415,13 +415,9 @@ class Evaluator:
         transfer.fill(self._query, states, self._applied, out._rows, K, out._batch)
         if self._cut_laws:
             known = np.isfinite(states).all(axis=1)
-            load, damping = self._query.dynamics.split(K[known], (int(known.sum()),))[-2:]
-            self._model.add_cut_joint_loads(transfer, states[known], load, damping)
-            K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
-                [load, damping.reshape(len(load), -1)], axis=1
-            )
+            self._model.add_cut_joint_loads(transfer, self._query, states, K, known)
 
-    def _refuse(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> None:
+    def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> None:
         raise InputError(
             f"`out` must be results of this evaluator for the batch {batch} of {dtype}, got "
             + (
@@ -432,12 +428,11 @@ class Evaluator:
         )
 
     def _checked(self, state: Any) -> np.ndarray:
-        """The state in the only layout for which kernels are compiled."""
+        """Return the state in the memory layout for which kernels are compiled."""
         a = np.require(numbers("state", state), requirements=["C", "A", "W"])
         if a.ndim == 0 or a.shape[-1] != self._size:
             raise InputError(
-                f"Expected `state` to have shape (..., {self._size}), as `Configuration.state` has it, "
-                f"got {a.shape}.",
+                f"`state` must have shape (..., {self._size}), as `Configuration.state`, got {a.shape}.",
                 got=a.shape,
             )
         if self._model.has_complex_step and a.dtype is _REAL:

@@ -1,4 +1,4 @@
-"""Mechanism: a drawing that can be asked."""
+"""Mechanism: a description of parts, and the configurations that are solved for it."""
 
 from __future__ import annotations
 
@@ -37,41 +37,45 @@ if TYPE_CHECKING:
 
 
 def _finite(a: np.ndarray) -> bool:
-    """Whether every number is finite; symbols are taken to be."""
+    """Return True if every number is finite; symbols pass."""
     if a.dtype.kind == "O":
         return True
-    square = np.vdot(a, a)  # several times faster than looking at each; an overflow only costs the look
+    square = np.vdot(
+        a, a
+    )  # several times faster than a test of each number, which is needed only for an overflow
     return cmath.isfinite(square) or bool(np.isfinite(a).all())
 
 
 @dataclass(frozen=True, repr=False)
 class Mechanism(MechanismDescription):
-    """A mechanism as drawn in one assembled posture, in world coordinates. Immutable.
+    """Mechanism described in one assembled configuration, the reference configuration, in world coordinates.
+
+    It is immutable.
 
     Parameters
     ----------
     name : str
         Short name.
     bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
-        Parts, each sequence of one kind.
-        All their names share one namespace, and ``ground`` is the fixed world.
+        Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
     closure_tolerance : float
-        For rounded dimensions: share of its length by which a loop may contradict itself. What is redundant
-        within it is dropped, and `mobility` says so; inputs are met exactly, the rest as well as it is drawn.
+        Share of its length by which a loop with rounded dimensions may contradict itself. Conditions that are
+        redundant within it are dropped, and `mobility` reports them. Inputs are met exactly, dropped
+        conditions within the tolerance.
     coordinates : sequence of str, optional
-        Joints whose coordinates are meant where none are named; by default all that move, as written. The
-        attribute is what was written, None if nothing; `coordinate_names` are the coordinates that count.
+        Joints whose coordinates are the default; by default all joints that move, in their order. The
+        attribute is the argument, or None; `coordinate_names` has the names.
     title, about, source, drawing : str
-        Prose: a headline, a description, where the numbers come from, which posture is drawn.
+        Texts: a headline, a description, the source of the numbers, and the reference configuration.
     units : Units
         Names of the units, for labels only; angles are radians.
 
     Raises
     ------
     ModelError
-        If the description contradicts itself: the rule, what came, and the remedy.
+        If the description contradicts itself: the rule, the value, and the remedy.
 
     Examples
     --------
@@ -101,27 +105,27 @@ class Mechanism(MechanismDescription):
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Configuration:
-        """Posture, or batch of postures, that has these values: closes the loops.
+        """Solve a configuration, or a batch of configurations, for given values; loops are closed.
 
         Parameters
         ----------
         inputs : (..., M) array_like, dict of str to array_like, or None
-            Coordinates in the order of `coordinates`, or by name; batches broadcast. A spherical joint
-            takes a rotation vector or a SciPy `Rotation` from the drawing; a free one x y z of its place
-            and a rotation vector, or a `RigidTransform`, the displacement of the second body relative to
-            the first from the drawing, as `Configuration.pose` has it. None means as drawn. For a mechanism
-            with loops, and for the inverse position of an arm, any rows with a value may be named: joints,
-            points ("tip", "tip.x"), distances, angles of a planar mechanism; as many as there are freedoms.
-            A body takes a `RigidTransform`, its displacement from the drawing as `Configuration.pose` has
-            it, or a `Rotation` for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a plane.
+            Coordinates in the order of `coordinates`, or by name; batches broadcast. None is the reference
+            configuration. A spherical joint takes a rotation vector or a SciPy `Rotation` relative to the
+            reference configuration. A free joint takes x y z and a rotation vector, or a `RigidTransform`,
+            the displacement of the second body relative to the first as returned by `Configuration.pose`. For
+            closed mechanisms, and for inverse kinematics, any rows with a value are allowed, as many as the
+            degrees of freedom: joints, points ("tip", "tip.x"), distances, angles of a planar mechanism. A
+            body takes a `RigidTransform`, its displacement from the reference configuration, or a `Rotation`
+            for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a plane.
         near : Configuration, optional
-            A posture from which the wanted one is led, so that its assembly is kept; by default the
-            drawing. The mechanism follows the way from its values there to those wanted, in leaps that are
-            predicted to second order and watched: it never steps over a dead centre to another branch.
-            Angles of `cuts` are known but for full turns, and go the shorter way.
+            Configuration from which the solution is continued, so that the assembly mode is kept; by default
+            the reference configuration. The path from its values to the inputs is followed by predictor steps
+            of second order, and every step is checked: the solution never crosses a dead centre to another
+            branch. Angles of `cuts` are known modulo full turns, and take the shorter way.
         failures : {"raise", "mask"}
-            What becomes of members without a posture (NaN or infinite input): an error that says which,
-            or NaN in every answer and False in ``.ok``.
+            Result for members without solution, or with NaN or infinite input: an error that names them, or
+            NaN in every result and False in ``.ok``.
 
         Returns
         -------
@@ -130,10 +134,11 @@ class Mechanism(MechanismDescription):
         Raises
         ------
         InputError
-            For a wrong shape, or coordinates that are missing, surplus or of another kind.
+            If a shape is wrong, or coordinates are missing, surplus or of another type.
         ConfigurationError
-            For members that fail or do not close; it carries which (`failed`), why (`reasons`), the rest
-            (`configuration`), and how far they came: the `share` of the way, and the postures `reached`.
+            For members that fail or do not close. It has their indices (`failed`), the `reasons`, the solved
+            members (`configuration`), the `share` of the path that was completed, and the configurations
+            `reached`.
 
         Examples
         --------
@@ -159,7 +164,7 @@ class Mechanism(MechanismDescription):
         model = self._model
         if inputs is None:
             if near is not None:
-                raise InputError("`near` was given without inputs. Say which values the posture should have.")
+                raise InputError("`near` was given without inputs. Give the values of the configuration.")
             return Configuration(model, (), model.reference_state.copy())
         if not model.is_open_chain or near is not None or not only_coordinates(self, inputs):
             return solve_position(model, inputs, near, failures)
@@ -181,17 +186,17 @@ class Mechanism(MechanismDescription):
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Configuration:
-        """Mechanism along a path: each member is led from the one before it, and its branch is watched.
+        """Solve configurations along a path: each member is continued from the one before it, on its branch.
 
         Parameters
         ----------
         inputs : (..., M) array_like, or dict of str to array_like
-            As in `at`; the first axis of the batch is the path, further ones are paths side by side.
+            As in `at`; the first axis of the batch is the path, further axes are parallel paths.
         near : Configuration, optional
-            From where the first member is led; by default the drawing.
+            Configuration from which the first member is continued; by default the reference configuration.
         failures : {"raise", "mask"}
-            What becomes of a path that can not go on without a jump to another branch: an error that says
-            at which member and why, or NaN from there on, and False in ``.ok``.
+            Result for a path that cannot continue without a jump to another branch: an error with the member
+            and the reason, or NaN from there on and False in ``.ok``.
 
         Returns
         -------
@@ -202,7 +207,7 @@ class Mechanism(MechanismDescription):
         InputError
             As `at`; also for inputs without a batch.
         ConfigurationError
-            For paths that stop; it carries what that of `at` does.
+            For paths that stop, with the attributes of that of `at`.
 
         Examples
         --------
@@ -233,36 +238,36 @@ class Mechanism(MechanismDescription):
         seed: Any = 0,
         limits: Mapping[str, Any] | None = None,
     ) -> Assemblies:
-        """Distinct postures found that have these values: other elbows, wrists, assemblies.
+        """Find the distinct configurations that have these values: other elbows, wrists, assembly modes.
 
         Parameters
         ----------
         inputs : dict or (..., M) array_like
-            As in `at`, for one target or a batch of them.
+            One target or a batch of targets, as in `at`.
         near : Configuration, optional
-            One posture; the solutions come sorted by how far their joints are from it. By default the
-            drawing. It is the first start, too.
+            One configuration, the first start; solutions are sorted by the distance of their joints from it.
+            By default the reference configuration.
         starts : int
-            How many starts are tried: `near`, and random ones. In a batch so many at the first member and an
-            eighth at each other (8 at least), beside the postures found at their neighbours.
+            Number of starts: `near`, and random ones. For a batch, so many at the first member and an eighth
+            (at least 8) at each other, beside the solutions found at neighbours.
         seed : int or numpy Generator
-            Of the random starts; the same seed finds the same.
+            Seed of the random starts.
         limits : dict of str to (lower, upper), optional
-            Limits of joint coordinates. An angle may lie within them by full turns.
+            Limits of joint coordinates. An angle may be within them modulo full turns.
 
         Returns
         -------
         Assemblies
-            A `Configuration` whose first batch axis are the postures found, never claimed to be all. In a
-            batch each slice is one branch as far as it goes; where a member has fewer postures than another,
-            or none, the rest of its slices are NaN in every answer and False in ``.ok``.
+            A `Configuration` whose first batch axis has the solutions found, which may not be all. For a
+            batch, each slice is one branch as far as it goes. Where a member has fewer solutions than
+            another, the rest of its slices are NaN in every result and False in ``.ok``.
 
         Raises
         ------
         InputError, UnknownNameError
-            As `at`; also for limits that are none.
+            As `at`; also for invalid limits.
         ConfigurationError
-            If none was found, at no member; it carries how near they came (`left`, in length), or how far
+            If no member has a solution. It has the least residual (`left`, a length), or the distance
             `beyond` limits.
 
         Examples
@@ -296,52 +301,52 @@ class Mechanism(MechanismDescription):
         wrt: str | Iterable[str] | None = None,
         tolerance: float = 1e-10,
     ) -> TrackingResult:
-        """Follow a path in time with a task of fewer rows than freedoms (or as many): redundancy resolved.
+        """Follow a path in time with a task, and resolve redundancy if the task has fewer rows.
 
-        Rates q̇ of `Configuration.resolve` are integrated (Dormand and Prince's method of order 8), loops kept
-        closed. At every time of `t` the posture is put on the path, so that the task does not drift; the
-        coordinates may, see `TrackingResult.drift`. Step by step, in a control loop, `prepare_resolve` gives the
-        same rates.
+        The rates q̇ of `Configuration.resolve` are integrated by the method of Dormand and Prince of order 8,
+        with closed loops. At every time of `t` the configuration is corrected to the path, so that the task
+        does not drift; the coordinates may, see `TrackingResult.drift`. `prepare_resolve` gives the same
+        rates step by step, for a control loop.
 
         Parameters
         ----------
         path : Trajectory, or dict of str to callable or array_like
-            The task: a trajectory of `kic.trajectory` in its rows; or by rows with a value ("flange",
-            "tip.x") or bodies, and their course: a trajectory, a function of time that returns values,
-            (values, rates) or (values, rates, accelerations), or samples (n, ..., P) at the times, between
-            which a spline of fifth degree goes. A function that returns values alone is derived by a complex
-            step, and must pass complex times on; rates that are returned must be those of the values. Of a
-            body, a SciPy `RigidTransform` or `Rotation` of n members, its displacement from the drawing; a
-            function that returns one with its rates; or a turn made by `kic.trajectory.rotation`.
+            The task: a trajectory of `kic.trajectory`; or, for rows with a value ("flange", "tip.x") or
+            bodies, a trajectory, a function of time that returns values, (values, rates) or (values, rates,
+            accelerations), or samples (n, ..., P) at the times, interpolated by a spline of fifth degree. A
+            function that returns values alone is differentiated by a complex step and must accept complex
+            times. For a body, a SciPy `RigidTransform` or `Rotation` of n members, its displacement from the
+            reference configuration; a function that returns one with its rates; or a rotation made by
+            `kic.trajectory.rotation`.
         t : (n,) array_like
             Times.
         near : Configuration, optional
-            Where to begin, one posture or a batch, near to the path; by default the drawing.
+            Start, one configuration or a batch, near the path; by default the reference configuration.
         weight, secondary, damping, wrt
-            As in `Configuration.resolve`. A callable gets a configuration of the batch, and at the end
-            one whose first axis is time.
+            As in `Configuration.resolve`. A callable gets a configuration of the batch, and at the end one
+            whose first axis is time.
         gain : float
             Feedback of the task's error between the times, 1/time: u̇ = u̇ of the path + gain · error.
         exact : bool
-            Whether postures are put on the path at each time; without, only the gain brings them there. With
-            damping they come as near as it lets them.
+            True to correct configurations to the path at each time; otherwise only the gain does. With
+            damping the correction is limited.
         tolerance : float
             Relative tolerance of the integration.
 
         Returns
         -------
-        Following
-            Mechanism, rates, errors, damping; `drift`.
+        TrackingResult
+            Configurations, rates, errors, damping; `drift`.
 
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`; also for times that do not grow, a path that is none, or one whose
-            stated rates contradict its values.
+            As `Configuration.resolve`; also for times that do not increase, an invalid path, or rates that
+            contradict the values.
         SingularError
-            Where the task is singular on the way and it is not damped; it says when.
+            If the task is singular on the way and there is no damping; it has the `time`.
         ConfigurationError
-            If the path is out of reach; it carries the `time`.
+            If the path is out of reach; it has the `time`.
 
         Examples
         --------
@@ -359,7 +364,7 @@ class Mechanism(MechanismDescription):
         return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
 
     def prepare_position(self, inputs: str | Iterable[str] | None = None) -> PositionSolver:
-        """Closer for hot loops: closes postures near to given states, plain arrays in and out.
+        """Return a position solver for hot loops, from states near the solution: plain arrays in and out.
 
         Parameters
         ----------
@@ -368,13 +373,13 @@ class Mechanism(MechanismDescription):
 
         Returns
         -------
-        Closer
+        PositionSolver
             Call it with values (..., P) and closed states (..., S).
 
         Raises
         ------
         InputError, UnknownNameError
-            As `at` would.
+            As `at`.
         """
         from kic.evaluator import PositionSolver
 
@@ -391,7 +396,7 @@ class Mechanism(MechanismDescription):
         else:
             some = "; ".join(f"{i}: {why}" for i, why in list(zip(failed, reasons, strict=True))[:4])
             message = (
-                f"{len(failed)} of {configuration.ok.size} members of the batch have no posture, coordinates "
+                f"{len(failed)} of {configuration.ok.size} members of the batch were not solved, coordinates "
                 f"must be finite: {some}{'; …' if len(failed) > 4 else ''}. "
                 "failures='mask' keeps the others."
             )
@@ -399,7 +404,7 @@ class Mechanism(MechanismDescription):
 
     @property
     def dof(self) -> int:
-        """Number of freedoms at the drawing and near it; `mobility` says what it rests on."""
+        """Degrees of freedom at the reference configuration and near it; see `mobility`."""
         return self._model.dof
 
     @property
@@ -408,24 +413,24 @@ class Mechanism(MechanismDescription):
         return self.mobility().redundant
 
     def mobility(self, at: Configuration | None = None) -> Mobility:
-        """Account of the freedoms, in numbers and in words.
+        """Return the mobility: degrees of freedom, closure conditions, and their redundancy.
 
         Parameters
         ----------
         at : Configuration, optional
-            One posture; by default the drawing.
+            One configuration; by default the reference configuration.
 
         Returns
         -------
         Mobility
-            Coordinates of the tree, closure conditions and whose they are, which of them are redundant;
-            whether the freedoms are finite motions, or only shown to some order; and those of them that are
-            idle. Printed, it is a paragraph.
+            Coordinates of the tree, closure conditions of each part and the redundant ones; whether
+            motions are finite or only shown to some order; and motions that are passive. Printed, it is a
+            paragraph.
 
         Raises
         ------
         InputError
-            If `at` is no posture of this mechanism, or a batch of them.
+            If `at` is no configuration of this mechanism, or a batch.
 
         Examples
         --------
@@ -459,31 +464,33 @@ class Mechanism(MechanismDescription):
         among: str | Iterable[str] | None = None,
         count: int = 10,
     ) -> IndependentSets:
-        """Sets of coordinates that can drive the mechanism, the best conditioned first.
+        """Find sets of coordinates that can drive the mechanism, the best conditioned first.
 
         Parameters
         ----------
         at : Configuration, optional
-            A posture, or a batch of them over which the worst counts; members without a posture are passed
-            over. By default the drawing.
+            A configuration, or a batch over which the worst counts; unsolved members are ignored. By default
+            the reference configuration.
         among : str or list of str, optional
             Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-            candidate of its own. By default the coordinates of all joints, cut ones included. Rows without a
-            value, such as rates of balls, only stand in for freedoms that nothing else has.
+            candidate. By default the coordinates of all joints, also those that are cut. Rows without a
+            value, such as angular velocities of spherical joints, are used only where no other row
+            serves.
         count : int
-            How many sets are wanted at most.
+            Largest number of sets.
 
         Returns
         -------
         IndependentSets
-            Iterable, printable. It says whether all sets were tried.
+            Iterable, printable, with a flag if all sets were tried.
 
         Raises
         ------
         UnknownNameError, InputError
-            For names that are not there, too few of them, no posture, or a mechanism without freedom.
+            If a name does not exist, there are too few candidates or no solved member, or the mechanism
+            cannot move.
         SingularError
-            At postures where several motions meet, which no set drives; or if no set serves.
+            At a bifurcation, where no set can drive the mechanism, or if no set of the candidates can.
 
         Examples
         --------
@@ -509,40 +516,40 @@ class Mechanism(MechanismDescription):
         motors: bool = False,
         stable: bool = False,
     ) -> Equilibrium:
-        """A posture that loads and given efforts leave at rest, near another one, and whether it stays there.
+        """Find an equilibrium under loads and given efforts near a configuration, and its stability.
 
         Parameters
         ----------
         near : Configuration, optional
-            One posture from which the search starts; by default the drawing.
+            One configuration from which the search starts; by default the reference configuration.
         effort : dict of str to float, or (f,) array_like, optional
-            Efforts at the coordinates, by name or at all those that are not held; none if left out.
+            Efforts at the coordinates, by name or at all that are not held; zero by default.
         held : str or list of str
-            Coordinates that stay where they are; the effort that this takes is found.
+            Coordinates that keep their values; the required efforts are computed.
         wrt : str or list of str, optional
-            The coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
+            Coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
         applied : dict of str to (3,) array_like, optional
-            Components of named forces and moments, instead of those of the model.
+            Components of named forces and moments, in place of those of the model.
         motors : bool
-            Whether rotors and damping of motors count in the modes, as in `Configuration.dynamics`.
+            True to include rotors and damping of motors in the modes, as in `Configuration.dynamics`.
         stable : bool
-            Whether to let the mechanism fall until it rests in a minimum of its potential energy; else any
-            equilibrium near will do, such as one that is upside down.
+            True to descend to a minimum of the potential energy; otherwise any equilibrium nearby is
+            accepted, also an unstable one.
 
         Returns
         -------
         Equilibrium
-            The posture, its efforts, stability, natural frequencies and mode shapes.
+            The configuration, its efforts, stability, natural frequencies and mode shapes.
 
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            For names that are not there, efforts of another shape, a batch, or missing masses.
+            If a name does not exist, efforts have another shape, `near` is a batch, or masses are missing.
         ConfigurationError
-            If none was found; it carries the efforts that were `left`, and the posture `reached`.
+            If no equilibrium was found; it has the residual efforts (`left`) and the configuration `reached`.
         SingularError
-            If a freedom can move without effort, so that there are more beside it; it carries what is `free`.
-            Where coordinates that were named can not drive the mechanism.
+            If a freedom moves without effort, so that the equilibrium is not isolated; it has the `free`
+            motion. Also if named coordinates cannot drive the mechanism.
 
         Examples
         --------
@@ -558,7 +565,7 @@ class Mechanism(MechanismDescription):
 
     @property
     def cuts(self) -> tuple[str, ...]:
-        """Joints at which the loops are opened; none for an open chain."""
+        """Joints at which the loops are cut; empty for an open chain."""
         return tuple(joint.name for joint in self._model.tree.cuts)
 
     def prepare(
@@ -568,18 +575,18 @@ class Mechanism(MechanismDescription):
         dynamics: bool | Literal["inertia"] = False,
         wrt: str | Iterable[str] | None = None,
     ) -> Evaluator:
-        """Evaluator for hot loops: plain arrays in and out, all names resolved beforehand.
+        """Return an evaluator for hot loops: plain arrays in and out, with all names resolved.
 
         Parameters
         ----------
         of : str or list of str
-            Dependents, as in `Configuration.coefficients`.
+            Outputs, as in `Configuration.coefficients`.
         order : {1, 2, 3}
             Highest order.
         dynamics : bool or "inertia"
-            Also I*, P*, the load and the damping; "inertia" for I* and P* alone.
+            True for I*, P*, load and damping; "inertia" for I* and P* alone.
         wrt : str or list of str, optional
-            The coordinates, as in `Configuration.coefficients`.
+            Coordinates, as in `Configuration.coefficients`.
 
         Returns
         -------
@@ -589,7 +596,7 @@ class Mechanism(MechanismDescription):
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            As `coefficients` and `dynamics` would.
+            As `Configuration.coefficients` and `Configuration.dynamics`.
 
         Examples
         --------
@@ -604,14 +611,14 @@ class Mechanism(MechanismDescription):
     def prepare_operational_space(
         self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
     ) -> OperationalSpaceEvaluator:
-        """Evaluator of Λ, μ, p for hot loops: plain arrays in and out.
+        """Return an evaluator of operational-space dynamics for hot loops: plain arrays in and out.
 
         Parameters
         ----------
         task : str or list of str
             Rows of the task, as `of` in `Configuration.coefficients`.
         wrt : str or list of str, optional
-            The coordinates, as in `Configuration.coefficients`.
+            Coordinates, as in `Configuration.coefficients`.
 
         Returns
         -------
@@ -621,7 +628,7 @@ class Mechanism(MechanismDescription):
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            As `Configuration.operational_space` would.
+            As `Configuration.operational_space`.
         """
         from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
@@ -637,14 +644,14 @@ class Mechanism(MechanismDescription):
         effort: bool = False,
         order: Literal[1, 2] = 2,
     ) -> RedundancyEvaluator:
-        """Evaluator that resolves redundancy in hot loops: plain arrays in and out.
+        """Return an evaluator of redundancy resolution for hot loops: plain arrays in and out.
 
         Parameters
         ----------
         task, weight, law, damping, wrt
             As in `Configuration.resolve`.
         effort : bool
-            Whether efforts are wanted, too.
+            True to compute efforts, too.
         order : {1, 2}
             1 for rates alone.
 
@@ -656,14 +663,14 @@ class Mechanism(MechanismDescription):
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve` would.
+            As `Configuration.resolve`.
         """
         from kic.operational_space.redundancy import RedundancyEvaluator
 
         return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
 
     def summary(self) -> Summary:
-        """Labelled account of the parts, to print or to show."""
+        """Return a table of the parts, to print or to show."""
         sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
             sheet.say(self.mobility().summary())
@@ -674,7 +681,7 @@ class Mechanism(MechanismDescription):
             sheet.texts("bodies", [b.name for b in self.bodies], [f"mass ({self.units.mass})"], mass)
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
-            sheet.texts("points", [p.name for p in self.points], ["body", "drawn at"], carried)
+            sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
         couplings.add_couplings(sheet, self.terms)
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:

@@ -616,7 +616,7 @@ def test_sarrus_stretched_or_folded_is_refused(angle: float, freedoms: int) -> N
     there = m.at({"A1": angle})
     for question in (there.dynamics, lambda: there.coefficients("plate")):
         with pytest.raises(
-            kic.SingularError, match=f"it has {freedoms} freedoms here, and 1 coord"
+            kic.SingularError, match=f"it has {freedoms} degrees of freedom here, and 1 coord"
         ) as caught:
             question()
         assert caught.value.freedoms == freedoms

@@ -714,7 +714,7 @@ def test_rods_that_can_not_be() -> None:
             kic.Distance("rod", ("B", "C"), fixed=wrong)
     for question in (lambda: m.at({"rod": 1.0}), lambda: m.at().dynamics(wrt="rod")):
         with pytest.raises(
-            kic.InputError, match=r"Distance 'rod' of 'hinged' is fixed and can be no coordinate\. Name"
+            kic.InputError, match=r"Distance 'rod' of 'hinged' is fixed and cannot be a coordinate\."
         ):
             question()
     # out of reach: the rod does not give

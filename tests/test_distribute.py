@@ -691,7 +691,7 @@ def test_members_without_posture_are_nan() -> None:
 
 INVALID = {
     "few": ((["B1", "C1"],), {}, r"has mobility 3; 2 actuators were named: B1, C1\. Name 3 or more"),
-    "twice": ((["B1", "C1", "B1", "C2"],), {}, "actuators with different names, got twice B1"),
+    "twice": ((["B1", "C1", "B1", "C2"],), {}, "`actuators` must be distinct, got B1 twice"),
     "none there": ((["B1", "C1", "B3"],), {}, "No part 'B3'|No .* 'B3'"),
     "no names": (([1, 2, 3],), {}, "`actuators` must contain names"),
     "criterion": ((None, "best"), {}, "Expected `criterion` to be one of 'minimum norm', 'limits', 'least"),

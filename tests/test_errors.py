@@ -534,7 +534,7 @@ def test_springs_without_direction() -> None:
     m = mechanism(springs=[kic.Spring("s", ("tip", "nail"), stiffness=1, rest=0.5)])
     home = replace(m, points=[kic.Point("tip", "b", (0, 0, 0)), kic.Point("nail", "ground", (0, 0, 0))])
     assert np.isfinite(m.at().dynamics().load).all()
-    text = "A spring of 'm' has no direction here: the ends of one of s coincide while it has a free length"
+    text = "A spring of 'm' has no direction here: the ends of one of s coincide, and it has a free length"
     refuses(kic.InputError, home.at().dynamics, None, text)
     soft = replace(home, springs=[kic.Spring("s", ("tip", "nail"), stiffness=1)])
     assert soft.at().dynamics().load.tolist() == [0.0]
@@ -573,7 +573,7 @@ def test_evaluators() -> None:
         kic.InputError,
         lambda: ARM.prepare(),
         None,
-        "Nothing was asked: name dependents in `of`, or set dynamics=True.",
+        "`of` must name an output if `dynamics` is False, got none. Name one, or set dynamics=True.",
     )
     f = ARM.prepare("tip")
     r = f(STRETCHED.state)
@@ -581,7 +581,7 @@ def test_evaluators() -> None:
         assert refuses(kic.UnknownNameError, ask, None, "in 'these results'. There are: tip.").candidates == (
             "tip",
         )
-    text = "`state` must have shape (..., 2), as `Configuration.state` has it, got (3,)."
+    text = "`state` must have shape (..., 2), as `Configuration.state`, got (3,)."
     refuses(kic.InputError, lambda: f([0, 0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2)))
     text = "`out` must be results of this evaluator for the batch (3,)"

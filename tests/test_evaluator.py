@@ -129,7 +129,7 @@ def test_refusals() -> None:
     f = m.prepare(of=["face"])
     r = f(m.at().state)
     with pytest.raises(
-        kic.InputError, match=r"Nothing was asked: name dependents in `of`, or set dynamics=True"
+        kic.InputError, match=r"`of` must name an output if `dynamics` is False"
     ):
         m.prepare()
     with pytest.raises(kic.InputError, match=r"`state` must have shape \(\.\.\., 6\).*got \(5,\)"):
@@ -211,7 +211,7 @@ def test_results_can_be_copied_and_sent() -> None:
 
 @pytest.mark.parametrize("name", ["five-bar", "gough-stewart", "ladder"])
 def test_nothing_is_read_that_was_not_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Singular and missing postures with scratch full of nonsense: NaN or an error, never wild memory."""
+    """Singular and unsolved members with arbitrary scratch memory give NaN or an error."""
     honest = TransferQuery.arguments
 
     def poisoned(self, *given):
@@ -231,7 +231,7 @@ def test_nothing_is_read_that_was_not_written(name: str, monkeypatch: pytest.Mon
     assert np.isnan(found.load[[0, 2]]).all()
     assert np.abs(found.P[1] - clean.P).max() < 1e-12 * np.abs(clean.P).max()
     assert np.isnan(f(bad[0]).P).all()
-    # rows that depend on one another whatever the posture, in every member
+    # rows that are dependent in every configuration
     turning = [f"cylinder1.{w}" for w in ("wx", "wy", "wz")]
     useless = {"five-bar": ["A", "tip.z"], "gough-stewart": [*turning, "L1", "L2", "L3"]}
     if name in useless:

@@ -1,4 +1,4 @@
-"""What `at` takes: forms, batches, rotations, the way back; failed members; what is refused."""
+"""Inputs of `at`: forms, batches, rotations, round trips, failed members and errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def postures(batch: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def answers(c) -> dict[str, np.ndarray]:
-    """Everything that a posture can be asked, as arrays with the batch in front."""
+    """Return every result of a configuration, as arrays with the batch in front."""
     found = {}
     for order in (1, 2, 3):
         rows = c.coefficients(NAMES, order=order)
@@ -239,7 +239,7 @@ def test_both_signs_of_a_quaternion_are_one_rotation() -> None:
 @pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 3.0, 20.0])
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
 def test_there_and_back(batch: tuple[int, ...], scale: float) -> None:
-    """at(c.phi) is the same posture, however the joints were turned before."""
+    """The configuration at(c.phi) is the same, however the joints were turned before."""
     c = ZOO.at(scale * postures(batch))
     again = ZOO.at(c.phi)
     assert again.batch == batch
@@ -257,7 +257,7 @@ def test_there_and_back(batch: tuple[int, ...], scale: float) -> None:
 
 
 def broken(batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Postures of which some can not be, and which can."""
+    """Return configurations of which some are unsolved, and the mask of the others."""
     phi = postures(batch, 5)
     ok = np.ones(batch, dtype=bool)
     flat, good = phi.reshape(-1, ZOO.dof), ok.reshape(-1)
@@ -280,16 +280,16 @@ def test_masked_members_are_nan_everywhere_and_the_others_as_ever(batch: tuple[i
     for name, array in found.items():
         assert np.isnan(array[~ok]).all(), name
         assert same(array[ok], whole[name][ok]), name
-    with pytest.raises(kic.InputError, match=r"pose\(\) needs every member, but \d of \d+ have no posture"):
+    with pytest.raises(kic.InputError, match=r"pose\(\) needs every member, but \d of \d+ were not solved"):
         c.pose("b0")
-    assert f"{(~ok).sum()} of {ok.size} members have no posture" in repr(c)
+    assert f"{(~ok).sum()} of {ok.size} members were not solved" in repr(c)
 
 
 def test_a_printed_posture_lists_cut_joints_too() -> None:
     path = kic.load("four-bar").path({"A": [1.0, 1.1]})
     for c in (path, path[0]):
         head, _, table = repr(c).partition("\njoints\n")
-        assert head.startswith("four-bar: posture")
+        assert head.startswith("four-bar: configuration")
         values = dict(line.split() for line in table.splitlines()[1:])
         assert list(values) == ["A", "B", "C", "D"]
         assert values == {name: f"{path[0].value(name):.5g}" for name in "ABCD"}
@@ -328,7 +328,7 @@ def test_the_error_carries_what_failed_and_the_rest() -> None:
         ARM.at(phi)
     error = caught.value
     assert str(error) == (
-        "2 of 6 members of the batch have no posture, coordinates must be finite: "
+        "2 of 6 members of the batch were not solved, coordinates must be finite: "
         "(0, 1): shoulder = nan; (2, 0): shoulder = inf, elbow = -inf. failures='mask' keeps the others."
     )
     assert error.failed == [(0, 1), (2, 0)]
@@ -410,7 +410,9 @@ def test_wrong_shapes(value, shape: str) -> None:
         ("qd", lambda: c.dynamics().kinetic_energy(value)),
         ("state", lambda: ARM.prepare("tip")(value)),
     ):
-        with pytest.raises(kic.InputError, match=rf"`{name}` must have shape \(\.\.\., 2\).*, got {shape}"):
+        with pytest.raises(
+            kic.InputError, match=rf"`{name}` (to|must) have shape \(\.\.\., 2\).*, got {shape}"
+        ):
             call()
 
 

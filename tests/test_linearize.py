@@ -341,7 +341,7 @@ def test_second_order_in_the_disturbance(kinds) -> None:
     from kic.kinematics.state import integrate
 
     for s in sizes:
-        step = c._model.transfer_for(None).tree_rates(c._states, s * dq[None])
+        step = c._model.identity.tree_rates(c._states, s * dq[None])
         there = Configuration(c._model, (), integrate(c._model.tree, c._states, step))
         real = there.dynamics().inverse_dynamics(v + s * dv, a + s * da) - lin.T
         missed.append(np.abs(real - lin.inverse_dynamics(s * dq, s * dv, s * da)).max())

@@ -581,7 +581,7 @@ def test_members_of_a_batch() -> None:
     assert some[some.ok].ok.all()
     with pytest.raises(IndexError):
         c[2]
-    with pytest.raises(kic.InputError, match="one posture of 'four-bar', and no batch that has members"):
+    with pytest.raises(kic.InputError, match="one configuration of 'four-bar' and has no members"):
         c[1, 2][0]
     with pytest.raises(kic.InputError, match="one posture of 'four-bar', and no batch"):
         list(c[1, 2])

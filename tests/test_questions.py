@@ -50,7 +50,7 @@ def test_applied() -> None:
         with pytest.raises(kic.InputError, match="`applied` must be a dict of forces and moments, got "):
             c.dynamics(applied=given)
     with pytest.raises(
-        kic.InputError, match=r"Batch shapes do not broadcast: `applied` \(2,\), `posture` \(3,\)"
+        kic.InputError, match=r"Batch shapes do not broadcast: `applied` \(2,\), `configuration` \(3,\)"
     ):
         c.dynamics(applied={"f": np.zeros((2, 3))})
     with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `f` \(2,\), `g` \(4,\)"):
@@ -106,7 +106,7 @@ def test_a_distance_of_zero_has_no_direction() -> None:
     c = exact.at()
     assert c.value("gap") == 0
     with pytest.raises(
-        kic.InputError, match=r"A distance of 'met' is zero here \(gap\), where it has no deriv"
+        kic.InputError, match=r"A distance of 'met' is zero here \(gap\) and has no deriv"
     ) as e:
         c.coefficients(["tip", "gap"])
     assert e.value.distances == ("gap",)

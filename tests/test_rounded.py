@@ -188,8 +188,8 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
     with pytest.raises(
         kic.SingularError,
         match=r"Loops of 'bennett' contradict each other here: they leave 0 freedoms to first order, and 1 "
-        r"coordinates were named: A\. The weakest condition counts \d\.\de-04 of the strongest, "
-        r"closure_tolerance is 0\.0002\. Mend the dimensions",
+        r"coordinates were named: A\. The share of the weakest condition is \d\.\de-04, "
+        r"closure_tolerance is 0\.0002\. Correct the dimensions",
     ) as caught:
         m.prepare(of="tip")(far.state)
     assert (caught.value.freedoms, caught.value.coordinates) == (0, ("A",))
@@ -224,7 +224,7 @@ def test_a_state_that_is_slightly_open_is_noticed() -> None:
     f(state)
     state[1] += 2e-9
     with pytest.raises(
-        kic.SingularError, match=r"closure rows that should follow from the others miss by \d\.\de-0\d \(cond"
+        kic.SingularError, match=r"redundant closure rows have a residual of \d\.\de-0\d \(cond"
     ) as caught:
         f(state)
     state[1] += 1e-6

@@ -21,7 +21,7 @@ from kic.kernels import jit as compiled
 from kic.kernels import threads as pool
 
 ROOT = Path(kic.__file__).parent.parent
-BIG = 3000  # postures: enough work for several threads
+BIG = 3000  # configurations: enough work for several threads
 
 
 def python(code: str, *, root: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:

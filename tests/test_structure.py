@@ -95,7 +95,7 @@ def test_configurations_load_no_feature_package(model: str, output: str) -> None
         ("import kic; help(kic)", "Help on package kic:"),
         ("from kic.simulation import controllers; import kic; print(kic.controllers is controllers)", "True"),
         (
-            "import kic.trajectory.tracking, kic; print(kic.TrackingResult is kic.trajectory.tracking.TrackingResult)",
+            "import kic.trajectory.tracking as t, kic; print(kic.TrackingResult is t.TrackingResult)",
             "True",
         ),
     ],

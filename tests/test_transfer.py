@@ -294,7 +294,7 @@ def test_more_refusals() -> None:
     assert caught.value.failed == [(0,), (1,)]
     flat = parallelogram()
     with pytest.raises(
-        kic.SingularError, match=r"depend on one another at this posture: it has 2 freedoms here"
+        kic.SingularError, match=r"are dependent at this configuration: it has 2 degrees of freedom"
     ):
         flat.at({"A": 1e-12}).coefficients("tip")
     with pytest.raises(kic.ConfigurationError, match=r"its inputs depend on one another where it starts"):
@@ -340,7 +340,7 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
     # where several motions meet
     flat = parallelogram()
     some = flat.at({"A": [0.3, 0.0, 0.4]})
-    with pytest.raises(kic.SingularError, match="depend on one another at this posture") as caught:
+    with pytest.raises(kic.SingularError, match="are dependent at this configuration") as caught:
         some.coefficients("tip")
     assert caught.value.failed == [(1,)]
     assert np.isnan(some.coefficients("tip", failures="mask").G).all(axis=(1, 2)).tolist() == [

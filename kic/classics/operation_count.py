@@ -279,7 +279,7 @@ def run_counted(
             f"`mechanism` must have independent closure equations in its reference configuration, got "
             f"'{mechanism.name}' with dependent ones. Describe it in another configuration."
         )
-    buffers = evaluator._room((), 1, state.dtype)
+    buffers = evaluator._empty((), 1, state.dtype)
     counts: Counter[str] = Counter()
     outputs: list[np.ndarray] = []
     for kernel, arguments in evaluator._calls(buffers, state[None]):

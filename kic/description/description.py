@@ -288,8 +288,8 @@ class MechanismDescription:
     @cached_property
     def has_complex_step(self) -> bool:
         """True if some number carries a complex step, as in a sensitivity."""
-        values = (value for part in self.parts.values() for value in vars(part).values())
-        return any(map(has_complex_step, (self.gravity, *values)))
+        values = [tuple(vars(part).values()) for part in self.parts.values()]
+        return has_complex_step((self.gravity, *values))
 
     def without_complex_step(self) -> Self:
         """Return the description in real numbers."""

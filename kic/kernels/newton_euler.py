@@ -141,7 +141,11 @@ def to_parent(cols, F, Z, width, n, size, count):
 
 @helper
 def inertia_tables(cols, F, bodies, inertias, x, Z, width, own, B, size, count, t):
-    """I* (m, m) and P* (m, p) of so many pairs, side by side in t; uses up the motion of the frames."""
+    """Compute I* (m, m) and P* (m, p) of the pairs, side by side in t; overwrites the motion of the frames.
+
+    This is (3-29) to (3-35), or (4-24) to (4-27) where loops close, with forces in place of tensors of the
+    tree.
+    """
     clear_range(t, 0, size * (size + count))
     frame_forces(cols, F, Z, width, own, bodies, inertias, size, count)
     for n in range(cols.shape[0] - 1, -1, -1):

@@ -93,7 +93,7 @@ def scratch_parts(plan):
 
 @helper
 def scaled_system(mobile, vectors, choice, rest, g, W):
-    """The square system: rows in use divided by their scales, columns in the order of elimination."""
+    """Scale the square system G^w (4-18), (4-19): rows in use, columns in the order of elimination."""
     for i in range(mobile):
         f = 1 / vectors[choice[2, i], SCALE]
         row = choice[0, i]
@@ -115,7 +115,7 @@ def spread(mobile, choice, rest, R, late, count):
 
 @helper
 def right_sides(mobile, vectors, choice, t, start, R, count):
-    """What the rows of the system have without the unknown, negative and scaled."""
+    """Write the scaled right sides -H^w(A, A) of second order (4-20) to (4-23), or those of third order."""
     for i in range(mobile):
         f = -1 / vectors[choice[2, i], SCALE]
         place = start + choice[0, i] * count
@@ -229,7 +229,10 @@ def chosen_loads(
     cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, A, size, own, target,
     start,
 ):  # fmt: skip
-    """T^L and damping of the tree, in chosen coordinates by A (M m), into target from `start` on."""
+    """Write T^L and damping in chosen coordinates, by A (M m), into target from `start` on.
+
+    This is (3-37) to (3-42), or (4-28), (4-29) where loops close: the loads of the tree times A.
+    """
     mobile = cols.shape[0]
     C = own[: mobile * COMPOSITE_WIDTH].reshape(mobile, COMPOSITE_WIDTH)
     stretch = own[mobile * COMPOSITE_WIDTH : mobile * (COMPOSITE_WIDTH + 1)]

@@ -143,7 +143,7 @@ def axis_carrier(cols, n):
 
 @helper
 def first_motion(cols, F, x, Z, width, size):
-    """First order of every frame: turning and origin."""
+    """Compute the first order of every frame, turning and origin: (3-20) to (3-22) link by link."""
     mobile = cols.shape[0]
     for n in range(mobile):
         o, up = width * (n + 1), width * (cols[n, PARENT] + 1)
@@ -180,7 +180,10 @@ def bare_frames(cols, geometry, items, bodies, bare):
 
 @helper
 def second_motion(cols, F, x, Z, width, size, pairs, bare):
-    """Second order of every frame: turning, N (not of bare ones) and origin."""
+    """Compute the second order of every frame, turning, N (not of bare ones) and origin.
+
+    This is (3-23) to (3-26) link by link.
+    """
     mobile, count = cols.shape[0], pair_count(size, pairs)
     for n in range(mobile):
         o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
@@ -231,7 +234,10 @@ def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
 
 @helper
 def third_motion(cols, F, x, Z, width, size):
-    """Third order of every frame: turning and origin; for every pair and triple."""
+    """Compute the third order of every frame, turning and origin, for every pair and triple.
+
+    This is (3-43) to (3-45) link by link, with the derivatives of (3-47).
+    """
     mobile, square, cube = cols.shape[0], size * size, size * size * size
     for n in range(mobile):
         o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)

@@ -253,7 +253,7 @@ class Tree:
 
     def has_ball(self, frame: int) -> bool:
         """Return True if a ball joint is on the path to a frame."""
-        return any(self._cols[n][KIND] == BALL for n in self.path(frame))
+        return bool(self.balls) and any(self._cols[n][KIND] == BALL for n in self.path(frame))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:

@@ -93,7 +93,14 @@ def stepping() -> Iterator[None]:
 
 def has_complex_step(value: Any) -> bool:
     """Return True if a number, or one in nested tuples, is complex."""
-    return any(map(has_complex_step, value)) if isinstance(value, tuple) else isinstance(value, complex)
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, tuple):
+            left += one
+        elif isinstance(one, complex):
+            return True
+    return False
 
 
 def strip_complex_step(value: Any) -> Any:

@@ -1,1 +1,56 @@
-"""transfer."""
+"""Transfer of generalized coordinates and closed loops (Chapters III and IV of the source).
+
+The spanning tree of a mechanism is an open chain with coordinates φ. A transfer expresses everything in other
+coordinates q: `CoordinateTransfer` solves chosen rows and closure conditions for φ, and `IdentityTransfer`
+stands for an open chain in its own coordinates. `compiled_model` makes and caches them.
+
+The source transfers tensors that were formed in φ. The kernels apply the same equations link by link, and
+never form the tensors of the tree. Equations (3-4) to (3-10) restate Chapter II for φ and q. (4-72) is not
+the derivative of (4-68), and (3-53) needs a correction for angular velocities; see the functions.
+
+Equation index
+--------------
+=====================  =================================================================
+equation               function
+=====================  =================================================================
+(3-1) to (3-2)         `kic.Configuration.coefficients`
+(3-3)                  `kic.Configuration.dynamics`
+(3-11) to (3-13)       `kic.transfer.coordinate_transfer.CoordinateTransfer.tree_motion`
+(3-14)                 `kic.kinematics.coefficients.Coefficients.inverse`
+(3-15)                 `kic.kinematics.jets.invert`
+(3-16)                 `kic.kinematics.coefficients.Coefficients.inverse`
+(3-19)                 `kic.kinematics.jets.invert`
+(3-20) to (3-21)       `kic.kernels.transferred_influence.first_motion`
+(3-22)                 `kic.kinematics.coefficients.Coefficients.compose`
+(3-23) to (3-25)       `kic.kernels.transferred_influence.second_motion`
+(3-26)                 `kic.kinematics.coefficients.Coefficients.compose`
+(3-27) to (3-28)       `kic.transfer.identity.IdentityTransfer.jets`
+(3-29) to (3-33)       `kic.kernels.newton_euler.inertia_tables`
+(3-34) to (3-36)       `kic.dynamics.dynamics.Dynamics.transfer`
+(3-37) to (3-42)       `kic.kernels.transfer.chosen_loads`
+(3-43) to (3-45)       `kic.kernels.transferred_influence.third_motion`
+(3-46)                 `kic.kinematics.coefficients.Coefficients.inverse`
+(3-47)                 `kic.kinematics.jets.invert`
+(3-48)                 `kic.Configuration.state_space`
+(3-49) to (3-52)       `kic.linear.state_space.StateSpace.transfer`
+(3-53)                 `kic.linear.linearize.commutator`
+(4-1) to (4-2)         `kic.transfer.constraint_system.closure_rows`
+(4-3) to (4-5)         `kic.transfer.coordinate_transfer.CoordinateTransfer`
+(4-6) to (4-17)        `kic.transfer.constraint_system.ConstraintSystem`
+(4-18) to (4-19)       `kic.kernels.transfer.scaled_system`
+(4-20) to (4-23)       `kic.kernels.transfer.right_sides`
+(4-24) to (4-27)       `kic.kernels.newton_euler.inertia_tables`
+(4-28) to (4-29)       `kic.kernels.transfer.chosen_loads`
+(4-30)                 `kic.transfer.rank.independent_rows`
+(4-31)                 `kic.Configuration.joint_forces`
+(4-32) to (4-39)       `kic.transfer.coordinate_transfer.CoordinateTransfer.jets`
+(4-40) to (4-41)       `kic.Configuration.dynamics`
+(4-42) to (4-64)       `kic.transfer.coordinate_transfer.CoordinateTransfer`
+(4-65) to (4-66)       `kic.Configuration.coefficients`
+(4-67)                 `kic.Configuration.dynamics`
+(4-68) to (4-75)       `kic.Configuration.resolve`
+(4-76) to (4-79)       `kic.Configuration.actuator_dynamics`
+(4-80) to (4-86)       `kic.Configuration.distribute`
+(4-87) to (4-90)       `kic.Configuration.actuator_dynamics`
+=====================  =================================================================
+"""

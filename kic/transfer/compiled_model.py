@@ -1,4 +1,4 @@
-"""Model: a drawing with its freedoms, its closures and the transfers to any coordinates."""
+"""Compiled model: packed tables of a mechanism, and its transfers, closures and queries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class CompiledModel:
-    """What is packed of a drawing, and what of it moves: each made once, when first needed."""
+    """Packed tables of a mechanism with bounded caches; each table is made on first use."""
 
     def __init__(self, description: Mechanism) -> None:
         self.description = description
@@ -77,25 +77,25 @@ class CompiledModel:
 
     @cached_property
     def is_open_chain(self) -> bool:
-        """Whether the coordinates are all those of the tree: an open chain in its own coordinates."""
+        """True if the coordinates are all those of the tree: an open chain in its own coordinates."""
         return self.tree.open and len(self.coordinates) == self.tree.size
 
     @cached_property
     def has_complex_step(self) -> bool:
-        """Whether the drawing carries a complex step, as in a sensitivity."""
+        """True if the description has a complex step, as in a sensitivity."""
         return self.tree.scalar.kind == "c"
 
-    def require_real(self, question: str, remedy: str) -> None:
-        """Refuse a question that complex steps can not follow."""
+    def require_real(self, function: str, remedy: str) -> None:
+        """Raise an error for a function that does not propagate complex steps."""
         if self.has_complex_step:
             raise InputError(
-                f"{question} of '{self.description.name}' needs real numbers and can not follow the step of a "
-                f"sensitivity. {remedy}"
+                f"{function} of '{self.description.name}' needs real numbers and cannot propagate the "
+                f"complex step of a sensitivity. {remedy}"
             )
 
     @cached_property
     def length(self) -> float:
-        """Characteristic length: the extent of the drawing's joints, points and contacts."""
+        """Characteristic length: the extent of joints, points and contacts in the reference configuration."""
         places = self._places
         extent = float(np.ptp(places, axis=0).max()) if len(places) > 1 else 0.0
         slides = self.tree.geometry[self.tree.cols[:, KIND] == PRISMATIC, DRAWN].real
@@ -104,7 +104,7 @@ class CompiledModel:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """Places (n, 3) of the drawing's joints, points, contacts and bodies."""
+        """Reference positions (n, 3) of joints, points, contacts and bodies."""
         places = [joint.at for joint in self.description.joints if joint.at]
         places += [point.at for point in self.description.points]
         places += [contact.at for contact in self.description.contacts]
@@ -113,12 +113,12 @@ class CompiledModel:
 
     @cached_property
     def rounding(self) -> float:
-        """Error of places by rounding, as a share of the characteristic length; large far from the origin."""
+        """Rounding error of positions relative to the characteristic length; large far from the origin."""
         return EPS * max(1.0, float(np.abs(self._places).max(initial=0.0)) / self.length)
 
     @cached_property
     def inertia_error(self) -> np.ndarray:
-        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from what each one moves."""
+        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from the masses moved."""
         numbers = self.masses.numbers.real
         mass, reach = numbers[:, 0], np.maximum(self.length, np.abs(numbers[:, 1:4]).max(axis=1, initial=0.0))
         turning = mass * reach**2 + numbers[:, 4:7].sum(axis=1)
@@ -130,16 +130,16 @@ class CompiledModel:
 
     @cached_property
     def reference_state(self) -> np.ndarray:
-        """State (1, S) of the drawing."""
+        """State (1, S) of the reference configuration."""
         return reference_states(self.tree)
 
     def value_rows(self, name: str) -> tuple[int, bool]:
-        """How many rows a name has, and whether they all have values."""
+        """Return the number of rows of a name, and True if they all have values."""
         rows = self.rows(name, 1).layout.rows
         return len(rows.labels), rows.holonomic
 
     def rows(self, of: str | Iterable[str], order: int) -> OutputQuery:
-        """The question for rows of a name or of several, remembered."""
+        """Return the query for rows in the tree's coordinates, from a cache."""
         key = (of if isinstance(of, str) else names_of(of), order)
         found = self._row_queries.get(key)
         if found is None:
@@ -148,7 +148,7 @@ class CompiledModel:
         return found
 
     def pose(self, body: str) -> OutputQuery:
-        """The question for a body's place: its point drawn at the origin, and the drawing's unit vectors."""
+        """Return the query for the displacement of a body: those of the origin and of the unit vectors."""
         found = self._row_queries.get(("pose", body))
         if found is None:
             tree = self.tree
@@ -160,15 +160,15 @@ class CompiledModel:
         return found
 
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
-        """Values (B, P) of rows at states (B, S)."""
-        question = self.rows(of, 1)
-        rows = question.layout.rows
-        values = rows.complete(question.layout.split(question.table(states), (len(states),))[0])
+        """Return the values (B, P) of rows at states (B, S)."""
+        query = self.rows(of, 1)
+        rows = query.layout.rows
+        values = rows.complete(query.layout.split(query.table(states), (len(states),))[0])
         return values if rows.select is None else values[:, rows.select]
 
     @cached_property
     def free_bodies(self) -> FreeBodies:
-        """The bodies with every joint cut."""
+        """Bodies with every joint cut."""
         from kic.transfer.free_bodies import FreeBodies
 
         return FreeBodies(self.tree, self.length)
@@ -179,26 +179,26 @@ class CompiledModel:
         return tuple(j for j in self.tree.cuts if any(j.stiffness) or any(j.damping))  # type: ignore[arg-type]
 
     def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
-        """Coefficients of a distance are NaN where its two points meet: it has no direction there."""
+        """Raise an error for NaN coefficients of a distance, whose two points coincide."""
         if not rows.distances or T.dtype.kind == "O":
             return
         if np.isnan(T if ok is None else T[ok.reshape(-1)]).any():
             raise InputError(
-                f"A distance of '{self.description.name}' is zero here ({', '.join(rows.distances)}), where it "
-                "has no derivatives. Ask for the points themselves, or move them apart.",
+                f"A distance of '{self.description.name}' is zero here ({', '.join(rows.distances)}) and has "
+                "no derivatives. Use the points themselves, or move them apart.",
                 distances=rows.distances,
             )
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
-        """Loads are NaN where the two ends of a spring meet, which leaves its direction open."""
+        """Raise an error for NaN loads of a spring, whose two ends coincide."""
         if not self.description.springs or load.dtype.kind == "O":
             return
         if not np.isnan(load if ok is None else load[ok]).any():
             return
         names = ", ".join(s.name for s in self.description.springs if s.rest or s.damping)
         raise InputError(
-            f"A spring of '{self.description.name}' has no direction here: the ends of one of {names} coincide "
-            "while it has a free length or damping. Move its points or the posture."
+            f"A spring of '{self.description.name}' has no direction here: the ends of one of {names} "
+            "coincide, and it has a free length or damping. Move its points or the configuration."
         )
 
     @cached_property
@@ -226,7 +226,7 @@ class CompiledModel:
         return ComplexStepTransfer
 
     def transfer(self, names: tuple[str, ...]) -> CoordinateTransfer:
-        """The transfer to the coordinates of some names, remembered."""
+        """Return the transfer to named coordinates, from a cache."""
         found = self._transfers.get(names)
         if found is None:
             tolerance = self.description.closure_tolerance
@@ -234,13 +234,13 @@ class CompiledModel:
         return found
 
     def targets(self, inputs: Any) -> Targets:
-        """What inputs want of a posture: as many values as there are freedoms."""
+        """Return the targets of inputs, as many as the degrees of freedom."""
         targets = targets_of(self.tree, self.value_rows, self.length, inputs)
         self.check_number(targets.names, targets.held)
         return targets
 
     def closure(self, names: tuple[str, ...], held: tuple[PoseTarget, ...] = ()) -> Closure:
-        """The position problem for the values of some names and the poses of some bodies, remembered."""
+        """Return the position problem for values of named rows and poses of bodies, from a cache."""
         found = self._closures.get((names, held))
         if found is None:
             transfer = self.transfer(names)
@@ -266,23 +266,23 @@ class CompiledModel:
         touching = {contact.name: contact for contact in self.description.closed_contacts}
         for contact in (touching[base] for base in (n.partition(".")[0] for n in names) if base in touching):
             raise InputError(
-                f"Contact '{contact.name}' of '{self.description.name}' is closed, and its rows can be no "
-                "coordinates. Name something that moves, or write `closed = False` in it.",
+                f"Contact '{contact.name}' of '{self.description.name}' is closed, so that its rows cannot "
+                "be coordinates. Name rows that move, or set `closed = False`.",
                 name=contact.name,
             )
         still = [name for name in names if name in self.description.fixed_distances]
         if still:
             raise InputError(
-                f"Distance '{still[0]}' of '{self.description.name}' is fixed and can be no coordinate. Name "
-                "something that moves, or leave `fixed` out of it.",
+                f"Distance '{still[0]}' of '{self.description.name}' is fixed and cannot be a coordinate. "
+                "Name rows that move, or remove `fixed`.",
                 name=still[0],
             )
         labels = self.transfer(names).labels
         twice = [name for k, name in enumerate(labels) if name in labels[:k]]
         if twice:
             raise InputError(
-                f"'{twice[0]}' of '{self.description.name}' is named twice as a coordinate. Name it once, and "
-                "another beside it.",
+                f"'{twice[0]}' of '{self.description.name}' is named twice as a coordinate. Replace one by "
+                "another row.",
                 name=twice[0],
             )
         room = motion_subspace(self.tree) if held else None
@@ -310,7 +310,7 @@ class CompiledModel:
         )
 
     def _unnamed(self) -> str:
-        """What to write where a drawing names no coordinates and has more than it has freedoms."""
+        """Return the error text for a mechanism with more joint coordinates than degrees of freedom."""
         head = f"'{self.description.name}' has mobility {self.dof}, and no coordinates are named"
         if not self.dof:
             doubt = self.description.mobility().doubt()
@@ -320,7 +320,7 @@ class CompiledModel:
         closure, names = self.closure(self.coordinates), self.coordinates
         G, first = closure.rows(self.reference_state)[1][0], closure.transfer.first
         least = max(RANK_SHARE, closure.transfer.tolerance) * np.linalg.norm(G, 2)
-        found: list[int] = []  # the first that neither the conditions nor those before them settle
+        found: list[int] = []  # the first that neither the conditions nor earlier coordinates determine
         kept = list(range(first, len(G)))
         for row in range(first):
             if np.linalg.matrix_rank(G[[*kept, row]], least) > np.linalg.matrix_rank(G[kept], least):
@@ -333,7 +333,7 @@ class CompiledModel:
         return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
 
     def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Labels of the rows at which efforts act: as many as there are freedoms or more, each once."""
+        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom."""
         still = {
             name: f"Distance '{name}' of '{self.description.name}' is fixed"
             for name in self.description.fixed_distances
@@ -343,14 +343,14 @@ class CompiledModel:
         for base in (name.partition(".")[0] for name in names):
             if base in still:
                 raise InputError(
-                    f"{still[base]}: an effort there does no work, and is none of an actuator. Leave it out; "
-                    "joint_forces() tells its load.",
+                    f"{still[base]}: an effort there does no work and cannot be an actuator's. Omit it; "
+                    "joint_forces() computes its load.",
                     name=base,
                 )
         labels = self.rows(names, 1).layout.rows.labels if names else ()
         twice = sorted({name for name in labels if labels.count(name) > 1})
         if twice:
-            raise InputError(f"Expected actuators with different names, got twice {', '.join(twice)}.")
+            raise InputError(f"`actuators` must be distinct, got {', '.join(twice)} twice. Name each once.")
         if len(labels) < self.dof:
             raise InputError(
                 f"'{self.description.name}' has mobility {self.dof}; {len(labels)} actuators were "
@@ -360,13 +360,13 @@ class CompiledModel:
         return labels
 
     def unconstrained_coordinates(self, names: tuple[str, ...]) -> str:
-        """What can move at the drawing while the rows of some names stand still, in words."""
+        """Return the names of coordinates that can move in the reference configuration at constant rows."""
         closure = self.closure(names)
         return closure.transfer.unconstrained_coordinates(closure.rows(self.reference_state)[1][0])
 
     def query(self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0) -> Any:
         """Return the query for rows and for the dynamics in the coordinates of a transfer, from a cache."""
-        # one name is the key as it stands: this is the hot path
+        # a single name is the key as it stands: this is the hot path
         key = (transfer, of if isinstance(of, str) else names_of(of), order, want)
         found = self._queries.get(key)
         if found is None:
@@ -377,20 +377,23 @@ class CompiledModel:
         return found
 
     def add_cut_joint_loads(
-        self, transfer: Transfer, states: np.ndarray, load: np.ndarray, damping: np.ndarray
+        self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
     ) -> None:
-        """Add spring loads (B, m) and damping (B, m, m) in joints that are no columns of the tree."""
+        """Add loads and damping in joints that are no columns of the tree to members of a table K (B, …)."""
+        states, table = states[members], K[members]
+        load, damping = query.dynamics.split(table, (len(table),))[-2:]
         for joint in self.cut_joint_loads:
-            query = self.query(transfer, joint.name)
-            table = query.outputs
-            T = transfer.evaluate(query, states).T
-            c = self.assemble(table.rows, table.split(T, (len(states),)), transfer)
-            stretch = np.where(table.rows.valued, c.values - np.array(joint.rest), 0.0)
+            own = self.query(transfer, joint.name)
+            rows = own.outputs.rows
+            T = transfer.evaluate(own, states).T
+            c = self.assemble(rows, own.outputs.split(T, (len(states),)), transfer)
+            stretch = np.where(rows.valued, c.values - np.array(joint.rest), 0.0)
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
             damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
+        K[members] = table
 
     def with_open_contacts(self, contacts: tuple[str, ...]) -> CompiledModel:
-        """The same mechanism, on the same tree, with some of its contacts open; remembered."""
+        """Return the model of the mechanism with some contacts open, on the same tree, from a cache."""
         found = self._opened.get(contacts)
         if found is None:
             every = tuple(
@@ -418,7 +421,7 @@ class CompiledModel:
         if found is None:
             found = row_scales(self.tree, list(rows.source), self.length)
             found = found if rows.select is None else found[rows.select]
-            found.flags.writeable = False  # all answers share it
+            found.flags.writeable = False  # shared by all results
             self._sizes[rows.labels] = found
         return found
 

@@ -1,9 +1,9 @@
-"""Complex steps through a closure: postures and coefficients of a drawing whose numbers carry derivatives.
+"""Complex steps through a closure: configurations and coefficients with derivatives of dimensions.
 
-A sensitivity gives the drawing a tiny imaginary part, which + − × ÷ √ sin cos carry along as an exact
-derivative. Real closed postures are found without it; what it adds to them solves one linear system. Where
-closure conditions are redundant, those that were left out must follow it as well as those in use: a
-dimension that bends an overconstrained linkage out of its special shape is refused.
+A sensitivity gives a number of the description a tiny imaginary part, which + − × ÷ √ sin cos propagate as an
+exact derivative. Real closed configurations are solved without it. Their imaginary part solves one linear
+system. Redundant closure conditions must hold for the imaginary part, too: a dimension that changes the
+special shape of an overconstrained linkage raises an error.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class ComplexStepTransfer(CoordinateTransfer):
         return out
 
     def follow(self, states: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Closed real states (B, S) with the step that the drawing and the targets (B, P) give them.
+        """Return closed real states (B, S) with the imaginary part due to dimensions and targets (B, P).
 
         Raises
         ------
         SingularError
-            Where the inputs do not fix the posture, or the step contradicts redundant closure conditions.
+            If the inputs do not fix the configuration, or the step contradicts redundant conditions.
         """
         self._refuse_rounded()
         states, goal = states.astype(complex), np.zeros((len(states), len(self.scale)), complex)
@@ -77,7 +77,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         return states
 
     def _scaled(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values and first order of the chosen and closure rows, without units."""
+        """Return values and first order of the chosen and closure rows, without units."""
         values, G = self.values_and_rates(states)
         return values / self.scale, G / self.scale[:, None] * self.column_scale
 
@@ -98,7 +98,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         return max(float(np.abs(part).max(initial=0.0)) for part in parts)
 
     def _conditions(self, order: int) -> TransferQuery:
-        """The question for all closure rows, used or not, in the chosen coordinates."""
+        """Return the query for all closure rows in the chosen coordinates."""
         found = self._asked.get(order)
         if found is None:
             rows = plain_rows(self.tree, closure_rows(self.tree)[0])
@@ -110,7 +110,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         return {}
 
     def _certify(self, states: np.ndarray, order: int) -> None:
-        """Closure rows must vanish with the step, in value and at every order."""
+        """Check that the imaginary parts of all closure rows vanish, in value and at every order."""
         self._refuse_rounded()
         members = np.flatnonzero(np.isfinite(states).all(axis=1))
         states, first, size, count = states[members], self.first, self.tree.size, len(members)
@@ -148,7 +148,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         return scale
 
     def _refuse_rounded(self) -> None:
-        """Dimensions that contradict one another have no derivatives; masses of such a drawing do."""
+        """Raise an error for steps of rounded dimensions, whose loops contradict each other."""
         if self._floor and self.tolerance and self.system.left_out:
             raise InputError(
                 f"'{self.tree.description.name}' has closure_tolerance = {self.tolerance:g} for rounded "
@@ -160,7 +160,7 @@ class ComplexStepTransfer(CoordinateTransfer):
     def _judge(
         self, left: np.ndarray, size: np.ndarray, worst: np.ndarray, order: int, members: np.ndarray
     ) -> None:
-        """Refuse steps (B, …, P) left in rows that are more than rounding of steps of a size (B,)."""
+        """Check that residual steps (B, …, P) are rounding errors of steps of a size (B,)."""
         allowed = np.maximum(REDUNDANT_ROW_ATOL, 1e3 * _EPS * worst) * size
         most = np.abs(left).max(axis=tuple(range(1, left.ndim)), initial=0.0)
         bad = np.flatnonzero(~(most <= allowed))
@@ -171,17 +171,17 @@ class ComplexStepTransfer(CoordinateTransfer):
         owner = self.owners[max(row - left.shape[-1] + len(self.owners), 0)]
         if not self.system.left_out:
             raise InputError(
-                f"Expected a posture of '{self.tree.description.name}' that closes with the step which its "
-                f"drawing carries, but '{owner}' misses it. Take postures from its own at().",
+                f"The complex step of '{self.tree.description.name}' leaves a residual at '{owner}' in this "
+                "configuration. Use configurations of its own at().",
                 joint=owner,
                 failed=members[bad].tolist(),
             )
         where = f"at order {order} in the coordinates" if order else "in value"
         raise SingularError(
-            f"Loops of '{self.tree.description.name}' contradict each other as soon as this dimension changes: "
-            f"conditions of '{owner}' that are redundant in this shape fail to first order in the change "
-            f"({where}), so that it would be rigid. Change dimensions together so that the special shape of "
-            "an overconstrained linkage stays, or draw it so that nothing is redundant.",
+            f"Loops of '{self.tree.description.name}' contradict each other as soon as this dimension "
+            f"changes: conditions of '{owner}' that are redundant in this shape fail to first order in the "
+            f"change ({where}), so that it would be rigid. Change dimensions together so that the special "
+            "shape of an overconstrained linkage stays, or draw it so that nothing is redundant.",
             joint=owner,
             order=order,
             failed=members[bad].tolist(),

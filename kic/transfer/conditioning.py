@@ -48,7 +48,7 @@ def error_amplification(
     >>> straight = lambda x: np.zeros((len(x), 2))
     >>> bent = lambda x: np.stack([x[:, 0] * x[:, 2], -x[:, 1] * x[:, 2]], axis=1)
     >>> A = np.array([[0.0], [0.0], [1.0]])
-    >>> [f"{loss(closing, A, f, order):.0e}" for f in (straight, bent) for order in (1, 2, 3)]
+    >>> [f"{error_amplification(closing, A, f, order):.0e}" for f in (straight, bent) for order in (1, 2, 3)]
     ['9e-08', '9e-08', '9e-08', '9e-08', '2e-07', '2e-02']
     """
     U, sigma, V = np.linalg.svd(closing, full_matrices=False)

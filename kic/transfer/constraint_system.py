@@ -39,7 +39,7 @@ from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import scatter
 
-# a redundant closure row may miss by this much whatever the condition
+# largest residual of a redundant closure row, whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
 # rows of these are lengths
 _LONG = (POINT, DISTANCE, DOT2)
@@ -51,14 +51,20 @@ PIVOT_SHARE = 0.1
 ZERO_SHARE = 1e-12
 # Sizes that differ by less are equal. A choice among equals goes by index, not by the last bit.
 TIE_RTOL = 1e-6
-# rough cost of one posture (microseconds), by which a batch is given to threads
+# estimated cost of one configuration (µs), for sharing a batch among threads
 _START, _PER_COLUMN = 1.0, 0.3
 
 
 def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
-    """Items of all cut joints, couplings, rods and contacts, with the part that each row belongs to.
+    """Return the closure rows of joints, couplings, rods and contacts; their G and H are (4-1), (4-2).
 
-    Third come the rows that read a constant when closed, each with what is to be added: rods their lengths.
+    Returns
+    -------
+    items : list of Item
+    owners : list of str
+        Part to which each row belongs.
+    offsets : tuple of (int, float)
+        Rows that read a constant when closed, and the constant that is added: minus the length of a rod.
     """
     drawing = tree.description
     made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
@@ -72,14 +78,14 @@ def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, fl
 
 
 def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """What the rows of each item are divided by: a length for lengths, 1 for the others.
+    """Return the scale of the rows of each item: a length for lengths, 1 for the others.
 
     Parameters
     ----------
     sizes : (n,)
         Characteristic length of each item.
     columns : (M,)
-        What each coordinate of the tree is multiplied by.
+        Scale of each coordinate of the tree.
     """
     scales: list[float] = []
     terms: list[float] = []  # of the row of a coupling, as large as the largest
@@ -96,26 +102,27 @@ def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.nd
 
 
 def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
-    """What each row of some items is divided by, where one length serves for all."""
+    """Return the scale of each row of some items, with one length for all."""
     scales = item_scales(tree, items, np.full(len(items), length), column_scales(tree, length))
     return np.repeat(scales, [item.height for item in items])
 
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
-    """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
+    """Return the scale of each coordinate of the tree: the characteristic length for sliders."""
     return np.where(tree.cols[:, KIND] == PRISMATIC, length, 1.0)
 
 
 def moving(tree: Tree, item: Item) -> list[int]:
-    """Columns that move one side of an item against the other."""
+    """Return the columns that move one side of an item against the other."""
     return sorted(set(tree.path(item.frame_b)) ^ set(tree.path(item.frame_a)))
 
 
 def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.ndarray:
-    """Characteristic length of each item, from the drawing: the extent of what turns, and of its points.
+    """Return the characteristic length of each item: the extent of its turning joints and its points.
 
-    A loop of micrometres in a mechanism of metres is measured by its own size. How far sliders go is not
-    drawn: what they carry has the length of the whole, but for the last `closing` items, which hold them.
+    It is measured in the reference configuration. A loop of micrometres in a mechanism of metres has its own
+    length. The stroke of sliders is unknown: items on them have the length of the whole mechanism, except the
+    last `closing` items, which constrain them.
     """
     sizes = np.full(len(items), length)
     for k, item in enumerate(items):
@@ -158,6 +165,9 @@ def lever_arm(tree: Tree, item: Item) -> float:
 class ConstraintSystem:
     """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
 
+    They are the intermediate coordinates w and the partition of φ and e in (4-6) to (4-17). The source takes
+    some of the tree's coordinates for the chosen rows; here they are any rows.
+
     Attributes
     ----------
     rows : Rows
@@ -165,9 +175,9 @@ class ConstraintSystem:
     owners : list of str
         Joint of every closure row.
     scale : (P,)
-        What each picked row is divided by.
+        Scale by which each picked row is divided.
     column_scale : (M,)
-        What each coordinate of the tree is multiplied by: a characteristic length for sliders.
+        Scale of each coordinate of the tree: a characteristic length for sliders.
     smallest : float
         The smallest length by which a row is divided.
     """
@@ -209,12 +219,12 @@ class ConstraintSystem:
 
     @property
     def holonomic(self) -> bool:
-        """Whether every chosen coordinate has a value."""
+        """True if every chosen coordinate has a value."""
         return self.chosen.holonomic
 
     @cached_property
     def goal(self) -> np.ndarray:
-        """What all rows (height,) read in the kernels when every chosen value is zero."""
+        """Values of all rows (height,) in the kernels if every chosen value is zero."""
         goal = np.zeros(self.rows.height)
         for row, drawn in self.rows.offsets:
             goal[row] -= drawn
@@ -232,15 +242,15 @@ class ConstraintSystem:
 
     @property
     def left_out(self) -> int:
-        """Closure rows that the square system does without."""
+        """Number of closure rows that are not in the square system."""
         return max(len(self.owners) - (self.tree.size - self.first), 0)
 
     def no_choice(self) -> np.ndarray:
-        """A choice for questions that need none."""
+        """Return an empty choice, for queries that need none."""
         return np.zeros((6, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
 
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Picked rows `use` (M,) and columns in the order of elimination, as the kernel reads them."""
+        """Return the kernel's table of picked rows `use` (M,) and columns in the order of elimination."""
         size = self.tree.size
         rest = np.setdiff1d(np.arange(self.first, len(self.picked)), use)
         choice = np.zeros((6, max(size, self.rows.height, 1)), dtype=np.int64)
@@ -252,7 +262,7 @@ class ConstraintSystem:
         return choice
 
 
-@dataclass
+@dataclass(slots=True)
 class TransferResult:
     """Tables that the kernels write for a batch.
 
@@ -288,20 +298,20 @@ class TransferResult:
 
 
 class TransferQuery(KernelQuery):
-    """What is asked in the coordinates of a system: φ itself to some order, rows, I*, P* and loads.
+    """Query in the coordinates of a system: φ to some order, rows, I*, P* and loads.
 
     Parameters
     ----------
-    system : System
+    system : ConstraintSystem
         The coordinates.
     order : {1, 2, 3}
         Order to which φ is known.
     rows, asked : Rows, int, optional
-        Rows asked for, and their order.
+        Requested rows, and their order.
     masses, loads : Masses, Loads, optional
         For I* and P*; for loads and damping.
     keep : bool
-        Whether the table of φ is an answer too.
+        True to keep the table of φ among the results.
     """
 
     def __init__(
@@ -317,6 +327,7 @@ class TransferQuery(KernelQuery):
     ) -> None:
         size, own = 1 if want & WANT_CURVATURE else system.first, system.rows
         self.system, self.order, self.keep = system, order, keep
+        self.columns = system.tree.size
         self.outputs = None if rows is None else OutputTable(rows, asked, size)
         self.dynamics = ModelTable(size, want)
         height = 0 if rows is None else rows.height
@@ -345,18 +356,18 @@ class TransferQuery(KernelQuery):
 
     @cached_property
     def places(self) -> int:
-        """Length of the scratch."""
+        """Length of the scratch array."""
         from kic.kernels.transfer import scratch_parts
 
         return int(scratch_parts(self.plan)[-1])
 
     @cached_property
     def x_width(self) -> int:
-        """Numbers of φ to its order."""
+        """Number of table entries of φ to its order."""
         return self.system.tree.size * sum(self.system.first**k for k in range(self.order + 1))
 
     def blank(self, count: int, dtype: np.dtype) -> TransferResult:
-        """Room for the answers of a batch."""
+        """Return empty tables for a batch."""
         kept = count if self.keep else 0
         return TransferResult(
             np.empty((kept, self.x_width), dtype),
@@ -373,10 +384,10 @@ class TransferQuery(KernelQuery):
         arrived: np.ndarray,
         tries: int,
     ) -> None:
-        """Move closed states to goals of a system's rows, in place; `arrived` is the share that was made."""
+        """Move closed states to goals of a system's rows in place; `arrived` receives the completed share."""
         from kic.kernels.newton import closing_scratch
 
-        entry, size, length = kernel("closing"), self.system.tree.size, closing_scratch(self.plan)
+        entry, size, length = kernel("closing"), self.columns, closing_scratch(self.plan)
 
         def work(a: int, b: int) -> None:
             scratch, whole = np.empty(length), np.empty((2, size), np.int64)
@@ -389,16 +400,16 @@ class TransferQuery(KernelQuery):
     def arguments(
         self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
     ) -> tuple[Any, ...]:
-        """What the kernel is called with: questions, states, scratch of this one call, and answers."""
+        """Return the arguments of the kernel: query, states, new scratch arrays, and tables."""
         dtype = states.dtype
-        scratch, whole = np.empty(self.places, dtype), np.empty((3, self.system.tree.size), np.int64)
+        scratch, whole = np.empty(self.places, dtype), np.empty((3, self.columns), np.int64)
         questions = self.plan, self.numbers_in(dtype), states, applied, choice
         return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
 
     def run_into(
         self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
     ) -> int:
-        """Fill a batch's answers; returns how many members need a second look."""
+        """Fill the tables of a batch; return the number of members that must be solved anew."""
         count, entry = len(states), kernel("transfer")
         applied = np.require(applied, states.dtype, ["C", "A", "W"])
         suspects: list[int] = []
@@ -409,14 +420,14 @@ class TransferQuery(KernelQuery):
             suspects.append(entry(*self.arguments(part, states[a:b], force, choice)))
 
         if count > 1:
-            over_batch()(work, count, _START + _PER_COLUMN * self.system.tree.size)
+            over_batch()(work, count, _START + _PER_COLUMN * self.columns)
         elif count:
             work(0, 1)
         return sum(suspects)
 
 
 def _ordered(tree: Tree, rows: Rows | None) -> bool:
-    """Whether rows have a second order that depends on which coordinate differentiates first, beyond ω."""
+    """Return True if the second order of rows depends on the order of differentiation, beyond ω."""
     return rows is not None and any(
         item.kind == RELATIVE_OMEGA
         or (item.kind == OMEGA and item.frame_a != NONE)
@@ -426,39 +437,39 @@ def _ordered(tree: Tree, rows: Rows | None) -> bool:
 
 
 def system_query(system: ConstraintSystem) -> TransferQuery:
-    """The question for values and first order of a system's own rows in the tree's coordinates."""
+    """Return the query for values and first order of a system's own rows in the tree's coordinates."""
     return TransferQuery(system, 1)
 
 
 def curvature_query(system: ConstraintSystem) -> TransferQuery:
-    """The question for H(φ', φ') of a system's own rows along one direction of the tree's coordinates."""
-    question = TransferQuery(system, 2, want=WANT_CURVATURE)
-    question.width = system.rows.height
-    return question
+    """Return the query for H(φ', φ') of a system's own rows along one direction of the tree."""
+    query = TransferQuery(system, 2, want=WANT_CURVATURE)
+    query.width = system.rows.height
+    return query
 
 
 def no_forces(count: int = 1) -> np.ndarray:
-    """No applied forces."""
+    """Return an empty array of applied forces."""
     return np.zeros((count, 0, 3))
 
 
-def values_and_rates(question: TransferQuery, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
-    system = question.system
+def values_and_rates(query: TransferQuery, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
+    system = query.system
     height, size = system.rows.height, system.tree.size
     T = np.empty((len(states), height * (1 + size)), states.dtype)
-    question.run("system", states, T)
+    query.run("system", states, T)
     values = system.rows.complete(T[:, :height].copy())
     G = T[:, height:].reshape(len(states), height, size)
     return values[:, system.picked], G[:, system.picked]
 
 
-def curvature(question: TransferQuery, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """H(φ', φ') (B, P) of a system's picked rows, along rates φ' (B, M) of the tree's coordinates."""
-    out = question.blank(len(states), states.dtype)
+def curvature(query: TransferQuery, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Return H(φ', φ') (B, P) of a system's picked rows along rates φ' (B, M) of the tree."""
+    out = query.blank(len(states), states.dtype)
     out.X = np.require(rates, states.dtype, ["C", "A", "W"])
-    question.run_into(out, states, no_forces(), question.system.no_choice())
-    return out.T[:, question.system.picked]
+    query.run_into(out, states, no_forces(), query.system.no_choice())
+    return out.T[:, query.system.picked]
 
 
 def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

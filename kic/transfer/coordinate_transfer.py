@@ -47,17 +47,20 @@ if TYPE_CHECKING:
     from kic.mechanism import Mechanism
     from kic.transfer.closure import Closure
 
-# a system worse than this has lost too many digits to be called an answer
+# condition of a system above which its solution has too few correct digits
 WORST_CONDITION = 1e12
-# share of an answer that may be lost to a closure that is nearly singular in itself
+# largest relative error of a result due to a nearly singular closure
 DIGITS_LOST = 1e-4
-# steps that are tried on a way whose end is taken to be near
+# steps that are tried on a path to a near target
 TRIES = 100
 _EPS = float(np.finfo(float).eps)
 
 
 class CoordinateTransfer:
-    """From a tree to the coordinates of some names, for any posture of the mechanism.
+    """From a tree to the coordinates of some names, for any configuration of the mechanism.
+
+    The tree has the models (4-3) to (4-5), which are not formed. Parallel mechanisms, built in (4-42) to
+    (4-64) from models of their legs, need no other method: all loops enter one system.
 
     Parameters
     ----------
@@ -123,21 +126,25 @@ class CoordinateTransfer:
         return frozenset(label for label, has in zip(rows.labels, rows.valued, strict=True) if not has)
 
     def amplification(self, pivot: np.ndarray | None) -> Any:
-        """Estimate by how much errors of rounding grow in coefficients, from the smallest pivots (...).
+        """Return the estimated growth of rounding errors in coefficients, from the smallest pivots (...).
 
-        Rows are computed in the coordinates of the whole: small loops are known less well than it.
+        Rows are computed in the coordinates of the whole mechanism, so that small loops have larger errors.
         """
         small = self.length / self.system.smallest
         return small if pivot is None else small / np.where(pivot > 0, pivot, 1.0)
 
     @property
     def chosen(self) -> Rows:
-        """The rows that are the coordinates."""
+        """Rows that are the coordinates."""
         return self.system.chosen
 
     @property
+    def _name(self) -> str:
+        return self.tree.description.name
+
+    @property
     def holonomic(self) -> bool:
-        """Whether every chosen coordinate has a value."""
+        """True if every chosen coordinate has a value."""
         return self.system.holonomic
 
     @cached_property
@@ -145,20 +152,20 @@ class CoordinateTransfer:
         return system_query(self.system)
 
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values (B, P) of the chosen rows and then all closure rows, and their G^w (B, P, M), unscaled."""
+        """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
         return values_and_rates(self._own, states)
 
     def newton_local(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Track closed states (B, S) to targets (B, P), in steps that are proved to stay on their branch.
+        """Continue closed states (B, S) to targets (B, P), in steps that are proved to stay on their branch.
 
         Returns
         -------
         states : (B, S)
-            The last closed states on the way.
+            Last closed state of each member.
         share : (B,)
-            The part of the way that was made: 1 for members that arrived.
+            Share of the path that was completed: 1 for members that converged.
         """
         aims, rest, drawn = self._aims
         goal = np.empty((len(start), len(rest)))
@@ -169,7 +176,7 @@ class CoordinateTransfer:
 
     @cached_property
     def _aims(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the chosen rows stand among all, the goal of all, and that of the chosen for zeros."""
+        """Indices of the chosen rows, the goal of all rows, and the goal of the chosen rows for zeros."""
         aims, goal = self.system.picked[: self.first], self.system.goal
         return aims, goal, goal[aims]
 
@@ -178,7 +185,7 @@ class CoordinateTransfer:
         return curvature_query(self.system)
 
     def curvature(self, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        """H(φ', φ') (B, P) of the chosen rows and then all closure rows along rates φ' (B, M), unscaled."""
+        """Return H(φ', φ') (B, P) of the chosen and closure rows along rates φ' (B, M), unscaled."""
         return curvature(self._bent, states, rates)
 
     @cached_property
@@ -193,7 +200,11 @@ class CoordinateTransfer:
         return self.evaluate(query, states)
 
     def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
-        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order (3-15, 3-19, 3-47)."""
+        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order.
+
+        They are (3-15), (3-19) and (3-47) for the system w. One solution gives what (4-32) to (4-39) reach by
+        way of intermediate coordinates y.
+        """
         X, start, made = self.solve(states, order).X, self.tree.size, []
         for k in range(1, order + 1):
             stop = start + self.tree.size * self.first**k
@@ -209,7 +220,7 @@ class CoordinateTransfer:
     def tree_motion(
         self, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return φ̇ and φ̈ = A q̈ + q̇ᵀ B q̇ (B, M) of the tree's coordinates (3-12, 3-13)."""
+        """Return φ̇ and φ̈ = A q̈ + q̇ᵀ B q̇ (B, M) of the tree's coordinates, (3-11) to (3-13)."""
         if not self.first:  # a structure
             return np.zeros((len(states), self.tree.size)), np.zeros((len(states), self.tree.size))
         A, B = self.jets(states, 2)
@@ -357,7 +368,7 @@ class CoordinateTransfer:
         out: TransferResult,
         members: np.ndarray,
     ) -> None:
-        """Evaluate members near a singular configuration with rows chosen for each, and check their condition."""
+        """Evaluate members near a singular configuration with rows chosen for each; check their condition."""
         order, size = query.order, self.first
         scaled = self.scaled_rates(states[members])
         if not np.isfinite(scaled).all():
@@ -381,9 +392,9 @@ class CoordinateTransfer:
             self._check_left_out(out.quality[members], condition, order, members)
 
     def _rows_of_each(self, scaled: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """Rows (B, M) of the square system: the chosen ones and independent closure rows.
+        """Return rows (B, M) of the square system: the chosen ones and independent closure rows.
 
-        Members share the choice of the first; it is made anew where that would not do.
+        Members share the rows of the first, unless these are ill-conditioned there.
         """
         count, mobile = len(scaled), self.tree.size
         use = np.zeros((count, mobile), dtype=np.intp)
@@ -396,34 +407,32 @@ class CoordinateTransfer:
         return use
 
     def _choice(self, scaled: np.ndarray, member: Sequence[int] | np.ndarray = ()) -> np.ndarray:
-        """Rows of the square system at one posture."""
+        """Return the rows of the square system at one configuration."""
         rows = np.concatenate([np.arange(self.first), self.independent(scaled)])
         if len(rows) != self.tree.size:
-            freedoms = self.tree.size - (len(rows) - self.first)
-            if freedoms < self.first:
-                self._refuse_contradiction(scaled, freedoms, member)
+            dof = self.tree.size - (len(rows) - self.first)
+            if dof < self.first:
+                self._refuse_contradiction(scaled, dof, member)
             raise SingularError(
-                f"Closure conditions of '{self.tree.description.name}' depend on one another at this posture: it "
-                f"has {freedoms} freedoms here, and {self.first} coordinates were named: "
-                f"{', '.join(self.labels)}. Move off this posture, where several motions meet.",
-                freedoms=freedoms,
+                f"Closure conditions of '{self._name}' are dependent at this configuration: it has {dof} "
+                f"degrees of freedom here, and {self.first} coordinates were named: "
+                f"{', '.join(self.labels)}. Choose a configuration away from this bifurcation.",
+                freedoms=dof,
                 coordinates=self.labels,
                 failed=list(member),
             )
         return rows
 
-    def _refuse_contradiction(
-        self, scaled: np.ndarray, freedoms: int, member: Sequence[int] | np.ndarray
-    ) -> None:
-        """Closure conditions hold the mechanism more than its mobility says."""
+    def _refuse_contradiction(self, scaled: np.ndarray, dof: int, member: Sequence[int] | np.ndarray) -> None:
+        """Raise an error for closure conditions that leave fewer degrees of freedom than the mobility."""
         shares = self.shares(scaled)[0]
         least = float(shares[count_independent(shares, self.tolerance) - 1])
         raise SingularError(
-            f"Loops of '{self.tree.description.name}' contradict each other here: they leave {freedoms} freedoms "
-            f"to first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The weakest "
-            f"condition counts {least:.1e} of the strongest, closure_tolerance is {self.tolerance:g}. Mend "
-            "the dimensions or the state, or give a larger closure_tolerance if they are rounded.",
-            freedoms=freedoms,
+            f"Loops of '{self._name}' contradict each other here: they leave {dof} degrees of freedom to "
+            f"first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The share of "
+            f"the weakest condition is {least:.1e}, closure_tolerance is {self.tolerance:g}. Correct the "
+            "dimensions or the state, or increase closure_tolerance if they are rounded.",
+            freedoms=dof,
             coordinates=self.labels,
             share=least,
             failed=list(member),
@@ -432,7 +441,7 @@ class CoordinateTransfer:
     def _check_bifurcation(
         self, states: np.ndarray, taken: np.ndarray, use: np.ndarray, order: int, members: np.ndarray
     ) -> None:
-        """Refuse orders that have lost their digits to loops that are nearly singular in themselves."""
+        """Check that the closure is not so nearly singular that rounding errors dominate the order."""
         size, lost = self.first, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
         for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
@@ -447,10 +456,9 @@ class CoordinateTransfer:
         if lost.max() > DIGITS_LOST:
             worst = int(np.argmax(lost))
             raise SingularError(
-                f"Loops of '{self.tree.description.name}' are nearly singular here (condition "
-                f"{condition[worst]:.0e} of the closure alone): order {order} may be wrong by "
-                f"{lost[worst]:.0e} of itself. Move off this posture, where several motions meet, or ask for "
-                "a lower order.",
+                f"Loops of '{self._name}' are nearly singular here (condition {condition[worst]:.0e} of the "
+                f"closure alone): order {order} may be wrong by {lost[worst]:.0e} of itself. Choose a "
+                "configuration away from this bifurcation, or a lower order.",
                 condition=float(condition[worst]),
                 failed=members[lost > DIGITS_LOST].tolist(),
             )
@@ -458,7 +466,7 @@ class CoordinateTransfer:
     def _check_left_out(
         self, quality: np.ndarray, condition: np.ndarray, order: int, members: np.ndarray
     ) -> None:
-        """Closure rows that were left out must hold by themselves, at every order."""
+        """Check that the redundant closure rows hold at every order."""
         worst = quality[:, LEFT : LEFT + order]
         large = np.maximum(quality[:, LARGEST : LARGEST + order], 1.0)
         allowed = large * (1e3 * _EPS * condition + 10 * self.tolerance)[:, None]
@@ -466,9 +474,9 @@ class CoordinateTransfer:
         if bad.size:
             b, k = bad[0]
             raise SingularError(
-                f"Loops of '{self.tree.description.name}' contradict each other here: closure rows that should "
-                f"follow from the others miss by {worst[b, k]:.1e} (condition {condition[b]:.1e}). Mend the "
-                "dimensions or the state, or give closure_tolerance if they are rounded.",
+                f"Loops of '{self._name}' contradict each other here: redundant closure rows have a residual "
+                f"of {worst[b, k]:.1e} (condition {condition[b]:.1e}). Correct the dimensions or the state, "
+                "or set closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
                 condition=float(condition[b]),
                 failed=members[np.unique(bad[:, 0])].tolist(),
@@ -477,34 +485,34 @@ class CoordinateTransfer:
     def check_regular(
         self, scaled: np.ndarray, condition: np.ndarray, members: np.ndarray, count: int
     ) -> None:
-        """Refuse coordinates that can not drive the mechanism at some posture, and say which can.
+        """Check that the coordinates can drive the mechanism at every configuration.
 
         Parameters
         ----------
         scaled, condition : (B, P, M), (B,)
             First order of the rows, and its condition.
         members, count : (B,) int, int
-            Which members of how many these are.
+            Indices of the members, and the size of their batch.
 
         Raises
         ------
         SingularError
-            It carries `condition`, `coordinates`, those `possible`, and the `failed` members.
+            With `condition`, `coordinates`, the `possible` ones, and the `failed` members.
         """
         failed = np.flatnonzero(~(condition < WORST_CONDITION))
         if not failed.size:
             return
         worst = int(failed[0])
         others = self.admissible_inputs(scaled[worst])
+        still = self.unconstrained_coordinates(scaled[worst])
         hint = f" {self.undriven_freedom()}".rstrip()
         hint += f" Possible here: {'; '.join(others)}." if others else ""
         several = "members" if failed.size > 1 else "member"
         few = ", ".join(map(str, members[failed[:4]])) + (", …" if failed.size > 4 else "")
         which = f" ({several} {few} of {count})" if count > 1 else ""
         raise SingularError(
-            f"Coordinates {', '.join(self.labels)} cannot drive '{self.tree.description.name}' here{which} "
-            f"(condition {condition[worst]:.0e}): while they stand still, {self.unconstrained_coordinates(scaled[worst])} can "
-            f"move.{hint}",
+            f"Coordinates {', '.join(self.labels)} cannot drive '{self._name}' here{which} (condition "
+            f"{condition[worst]:.0e}): while they stand still, {still} can move.{hint}",
             condition=float(condition[worst]),
             coordinates=self.labels,
             possible=others,
@@ -520,13 +528,13 @@ class CoordinateTransfer:
         return account.undriven_freedom(self.scaled_rates(reference_states(self.tree))[0, : self.first].real)
 
     def unconstrained_coordinates(self, scaled: np.ndarray) -> str:
-        """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""
+        """Return the tree's coordinates that move most while the rows are constant, from scaled G (P, M)."""
         from kic.transfer.input_selection import unconstrained_coordinates
 
         return unconstrained_coordinates(self.tree, scaled, RANK_SHARE)
 
     def admissible_inputs(self, scaled: np.ndarray) -> list[str]:
-        """Sets of the tree's coordinates that can drive the mechanism, from scaled G (P, M)."""
+        """Return sets of the tree's coordinates that can drive the mechanism, from scaled G (P, M)."""
         from kic.transfer.input_selection import admissible_inputs
 
         return admissible_inputs(self.tree, scaled[self.independent(scaled)].real)

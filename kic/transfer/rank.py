@@ -51,7 +51,10 @@ def count_independent(shares: np.ndarray, tolerance: float) -> int:
 
 
 def independent_rows(closing: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the indices of independent rows among the closure rows (R, M) of one configuration."""
+    """Return the indices of independent rows among the closure rows (R, M) of one configuration.
+
+    They settle the number of intermediate coordinates y that stay free, (4-30).
+    """
     shares, pivot = condition_shares(closing)
     return np.sort(pivot[: count_independent(shares, tolerance)])
 
