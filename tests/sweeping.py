@@ -1,4 +1,4 @@
-"""Answers that other processes find by import: for the tests of executors."""
+"""Metrics that other processes import, for the tests of executors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import kic
 
 
 def height(c: kic.Configuration) -> np.ndarray:
-    """Where the tip is, up."""
+    """Height of the tip."""
     return c.value("tip.y")
 
 

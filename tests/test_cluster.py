@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster: two worker processes of one machine give what this process gives."""
+"""Sweeps on a Dask cluster: two worker processes on one machine give the same results as this process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ distributed = pytest.importorskip("distributed", reason="needs Dask: pip install
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_dask_cluster_answers_the_same() -> None:
+def test_dask_cluster_gives_the_same_results() -> None:
     m = kic.load("five-bar")
     grid = {"tip.x": np.linspace(-12, 46, 30), "tip.y": np.linspace(-45, 37, 42)}
-    asked = [kic.metrics.transmission(), kic.metrics.inverse_condition_number("tip.x", "tip.y"), "static_effort"]
+    asked = [
+        kic.metrics.transmission(),
+        kic.metrics.inverse_condition_number("tip.x", "tip.y"),
+        "static_effort",
+    ]
     here = kic.sweep(m, grid, asked)
     with (
         distributed.LocalCluster(

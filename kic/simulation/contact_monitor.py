@@ -73,7 +73,7 @@ class ContactMonitor:
         times[-1] = end
         margins = [margin(t) for t in times]
         self._known = end, margins[-1]
-        falls = [t for t, way in crossings(margin, [begin, *times], [first, *margins]) if way < 0]
+        falls = [t for t, sign in crossings(margin, [begin, *times], [first, *margins]) if sign < 0]
         return min(falls, default=None)
 
     def margin(self, chart: Chart, t: float, y: np.ndarray) -> float:

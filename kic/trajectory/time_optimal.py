@@ -97,8 +97,8 @@ class TimeOptimal:
         """Return a summary of the active limits, to print or to display."""
         sheet = Summary(
             f"time-optimal motion: duration {self.trajectory.duration:.6g}, {len(self.acceleration)} "
-            f"intervals, limits exceeded by {max(0.0, -float(self.slack.min())):.1e} of themselves at grid points, "
-            f"{self.excess:.1e} between"
+            f"intervals, limits exceeded by {max(0.0, -float(self.slack.min())):.1e} of themselves at grid "
+            f"points, {self.excess:.1e} between"
         )
         bound, time = np.array(self.binding), np.diff(self.t)
         names = [name for name in self.names if name in bound]

@@ -454,8 +454,8 @@ class Trajectory:
             names_given = () if names is None else names_of(names, "names")
             if len(names_given) != of.size:
                 raise InputError(
-                    f"The trajectory has {of.size} coordinates without names, but `names` has {len(names_given)}: "
-                    f"{', '.join(names_given) or 'none'}. Give them by name, as {{'A': …}}."
+                    f"The trajectory has {of.size} coordinates without names, but `names` has "
+                    f"{len(names_given)}: {', '.join(names_given) or 'none'}. Give them by name, as {{'A': …}}."
                 )
             of = Naming(names_given, (0,) * of.size, of.size)
 
@@ -501,14 +501,14 @@ class Trajectory:
         times = self._sample_times(t)
         motion = self(times)
         where = mechanism.path(self.inputs(motion.q), near=near)
-        motion = SampledMotion(times, where, motion, self.names or None)
-        wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=motion.wrt).quasi
+        sampled = SampledMotion(times, where, motion, self.names or None)
+        wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=sampled.wrt).quasi
         if wrong:
             raise InputError(
                 f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives, "
                 "so they cannot be coordinates of a trajectory. Name other rows, such as those of a point."
             )
-        return motion
+        return sampled
 
     def extremes(self, order: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return the exact minimum and maximum of the position, rate, acceleration or jerk.
