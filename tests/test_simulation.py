@@ -331,7 +331,7 @@ def test_controllers_are_accepted_as_efforts() -> None:
     with pytest.raises(kic.InputError, match=r"in the coordinates A, E, got tip\.x, tip\.y"):
         kic.simulate(m, start, t, effort=f)
     rates = kic.controllers.resolved_acceleration(m, way, 100.0, 20.0)
-    with pytest.raises(kic.InputError, match="a controller that gives efforts, got one of accelerations"):
+    with pytest.raises(kic.InputError, match="must give efforts, got one of accelerations"):
         kic.simulate(m, start, t, effort=rates)
 
 
@@ -363,7 +363,7 @@ def test_trajectories_are_accepted_as_prescribed_motion() -> None:
     moving = kic.trajectory.quintic({"A": q[0]}, {"A": q[0] + 0.2}, 0.5, end_rate={"A": 1.0})
     with pytest.raises(kic.InputError, match=r"from 0 to 0\.5, the duration"):
         kic.simulate(m, start, t, prescribed=moving)
-    with pytest.raises(kic.InputError, match="1 coordinates without names, for 2: A, E"):
+    with pytest.raises(kic.InputError, match="1 coordinates without names, but `names` has 2: A, E"):
         kic.simulate(m, start, t, prescribed=kic.trajectory.line([0.0], [1.0]))
     with pytest.raises(kic.UnknownNameError, match=r"'tip\.x' in 'the motion'"):
         kic.simulate(m, start, t, prescribed=led)

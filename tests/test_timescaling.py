@@ -375,8 +375,8 @@ ERRORS = {
     "zero duration": lambda: tr.fastest(tr.trapezoid([0.0], [0.0], 1.0, 1.0), acceleration=1.0),
     "zero duration cannot be scaled": lambda: tr.uniform(tr.trapezoid([0.0], [0.0], 1.0, 1.0), velocity=1.0),
     "zero length": lambda: tr.fastest(tr.line([0.0], [0.0]), acceleration=1.0),
-    "stands still at 0:": lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0),
-    "stands still at 1:": lambda: tr.fastest(CORNER, acceleration=1.0),
+    "stands still at 0,": lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0),
+    "stands still at 1,": lambda: tr.fastest(CORNER, acceleration=1.0),
     "corner at 1": lambda: tr.fastest(
         tr.Trajectory(tr.concatenate([STRAIGHT, tr.line([1.0], [2.0])]).pieces.__class__(
             np.array([0.0, 1.0, 2.0]), np.array([[[0.0], [1.0]], [[1.0], [3.0]]])), STRAIGHT.naming),
@@ -405,7 +405,7 @@ ERRORS = {
     "at t = .* the effort of shoulder is .* at rest": lambda: tr.uniform(
         tr.quintic(VIA[0], VIA[1], 1.0), ARM, effort=[5.0, 20.0]),
     "No speed meets the limits": lambda: tr.uniform(STRAIGHT, velocity=[[-1.0], [0.0]]),
-    "meets the limits, however slow. Allow": lambda: tr.uniform(
+    "meets the limits. Relax": lambda: tr.uniform(
         tr.quintic([0.0], [1.0], 1.0), acceleration=[[0.0], [1.0]]),
     "no speed reaches the end with ṡ = 5": lambda: tr.fastest(
         STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0),

@@ -351,7 +351,7 @@ def test_motion_of_a_mechanism_along_a_trajectory(name: str) -> None:
         assert (
             mismatch((there * seen.qd).sum(axis=-1), (course.effort() * course.motion.qd).sum(axis=-1)) < 1e-9
         )
-    assert "course of" in repr(course)
+    assert "motion of" in repr(course)
 
 
 def test_trajectories_are_immutable() -> None:
@@ -389,7 +389,7 @@ def test_functions_by_name() -> None:
     assert list(line.sampled(["A", "E"])) == ["A", "E"]
     with pytest.raises(kic.InputError, match="from 0 to 1"):
         line.sampled(["A", "E"])["E"](1.5)
-    with pytest.raises(kic.InputError, match="2 coordinates without names, for 0: none"):
+    with pytest.raises(kic.InputError, match="2 coordinates without names, but `names` has 0: none"):
         line.sampled()
     assert tr.trapezoid(START, START, 1.0, 1.0).rests
 

@@ -141,7 +141,7 @@ def test_stated_rates_of_a_pose_are_checked() -> None:
     turn = tr.rotation(Rotation.concatenate([now, Rotation.from_rotvec([0.2, 0.3, -0.1]) * now]))
     in_body = lambda t: (turn(t).rotation, turn(t).rotation.inv().apply(turn(t).w))  # noqa: E731
     with pytest.raises(
-        kic.InputError, match=r"rate that the path of 'link7' states contradicts.* link7\.w"
+        kic.InputError, match=r"rate of the path of 'link7' contradicts.* link7\.w"
     ) as caught:
         m.follow({"link7": in_body}, [0.0, 0.5, 1.0], near=c)
     e = caught.value
@@ -159,7 +159,7 @@ ERRORS = {
     "must be a SciPy Rotation of at least 2": lambda: tr.rotation(SEVERAL[:1]),
     "half a turn apart": lambda: tr.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [np.pi, 0.0, 0.0]])),
     "Points 1 and 2 coincide": lambda: tr.rotation(SEVERAL[[0, 1, 1, 2]]),
-    "times` to be 6 finite numbers": lambda: tr.rotation(SEVERAL, [0.0, 1.0]),
+    "times` must be 6 finite numbers": lambda: tr.rotation(SEVERAL, [0.0, 1.0]),
     "positive number": lambda: tr.rotation(SEVERAL[:2], duration=-1.0),
     "3, 5 or 7": lambda: tr.rotation(SEVERAL, degree=2),  # type: ignore[arg-type]
     "from 0 to 3": lambda: SAMPLES["several"](4.0),

@@ -161,7 +161,7 @@ REFUSED = {
     "'puma560' has no motors": lambda: tr.uniform(SWING, kic.load("puma560"), voltage=40.0),
     "No coordinate 'waist' in 'limits of voltage'": lambda: tr.uniform(SWING, PUMA, voltage={"waist": 1.0}),
     r"`voltage` must be a number, \(6,\) numbers": lambda: tr.uniform(SWING, PUMA, voltage=[1.0, 2.0]),
-    r"Motors have inductance \(waist_motor, .*no voltage makes them do": lambda: tr.fastest(
+    r"Motors have inductance \(waist_motor, .*currents in an inductance cannot": lambda: tr.fastest(
         LINE, PUMA, voltage=40.0),
     r"Motors without a circuit have no voltage to limit \(S, E\)": lambda: tr.uniform(
         tr.septic([0.0, 0.1], [0.4, 0.6], 1.0), SOURCE, voltage=1.0),

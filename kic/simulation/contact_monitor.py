@@ -17,7 +17,7 @@ from kic.dynamics.drive_train import DriveTrain
 from kic.dynamics.friction import SMALL, contact_force_check, remarks
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
-from kic.kernels.layout import PRISMATIC
+from kic.kernels.layout import KIND, PRISMATIC
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import crossings
 from kic.transfer.compiled_model import CompiledModel
@@ -148,5 +148,5 @@ class ContactMonitor:
             return tree.columns
         closing = self._open_model.closure(()).rows(state[None])[1][0]
         null = null_space(closing, self._open_model.dof)
-        picks = ranking(null[None], tree.cols[:, 1] <= PRISMATIC, 1).picks[0]
+        picks = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 1).picks[0]
         return tuple(tree.columns[n] for n in picks)

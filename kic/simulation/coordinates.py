@@ -30,7 +30,7 @@ import numpy as np
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import ConfigurationError, SingularError
 from kic.evaluator import Evaluator, PositionSolver
-from kic.kernels.layout import PRISMATIC
+from kic.kernels.layout import KIND, PRISMATIC, STATE
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
@@ -341,7 +341,7 @@ class Chart:
     @property
     def _has_long_slides(self) -> bool:
         """True if slides are far longer than the characteristic length, which scales all rows."""
-        slides = self._tree.cols[self._tree.cols[:, 1] == PRISMATIC, 3]
+        slides = self._tree.cols[self._tree.cols[:, KIND] == PRISMATIC, STATE]
         return bool(
             (np.abs(self.anchor_state[slides]) > LONG_SLIDE_FACTOR * self._closure.transfer.length).any()
         )
@@ -404,19 +404,11 @@ class Chart:
         if not self.is_full_state:
             return held
         tree = self._tree
-        return np.array([tree.cols[tree.column[self.names[k]], 3] for k in held], dtype=np.intp)
+        return np.array([tree.cols[tree.column[self.names[k]], STATE] for k in held], dtype=np.intp)
 
     def normalized(self, state: np.ndarray) -> np.ndarray:
-        """Return a state with normalized quaternions."""
-        tree = self._tree
-        if not tree.balls:
-            return state
-        state = state.copy()
-        for n in tree.balls:
-            place = tree.cols[n, 3]
-            q = state[place : place + 4]
-            state[place : place + 4] = q / np.sqrt(q @ q)
-        return state
+        """Return a state (S,) with normalized quaternions."""
+        return normalized(self._tree, state)
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """Return the derivatives of the unknowns."""
@@ -578,9 +570,21 @@ class Chart:
 
 def state_scale(tree: Tree, columns: np.ndarray) -> np.ndarray:
     """Return scales (S,) of states from scales (M,) of the tree's columns; 1 for quaternions."""
-    scale, places = np.ones(tree.state_size), tree.cols[:, 3]
+    scale, places = np.ones(tree.state_size), tree.cols[:, STATE]
     scale[places[places >= 0]] = columns[places >= 0]
     return scale
+
+
+def normalized(tree: Tree, states: np.ndarray) -> np.ndarray:
+    """Return states (..., S) with normalized quaternions."""
+    if not tree.balls:
+        return states
+    states = states.copy()
+    for n in tree.balls:
+        place = tree.cols[n, STATE]
+        q = states[..., place : place + 4]
+        q /= np.sqrt(np.einsum("...i,...i->...", q, q))[..., None]
+    return states
 
 
 def state_rates(tree: Tree, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
@@ -589,7 +593,7 @@ def state_rates(tree: Tree, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return rates
     slopes = np.empty_like(state)
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             turn = np.concatenate([np.zeros_like(rates[..., :1]), rates[..., n : n + 3] / 2], axis=-1)
             slopes[..., place : place + 4] = product(turn, state[..., place : place + 4])

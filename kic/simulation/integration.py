@@ -23,7 +23,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError, SimulationError, SingularError
-from kic.kernels.layout import PRISMATIC
+from kic.kernels.layout import KIND, PRISMATIC
 from kic.mechanism import Mechanism
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor
@@ -564,14 +564,14 @@ class Integration:
         determine them.
         """
         tree, chart = self.motion.model.tree, self.chart
-        found = ranking(self._drive_rows()[1][None], tree.cols[:, 1] <= PRISMATIC, 1)
+        found = ranking(self._drive_rows()[1][None], tree.cols[:, KIND] <= PRISMATIC, 1)
         if not len(found.picks) or found.measures[0, 0] <= least_quality:
             return False
         picks = found.picks[0]
         given = tuple(chart.names[k] for k in chart.held)
         names = (*given, *(tree.columns[n] for n in picks))
         # rotations of balls have no values to integrate
-        if set(names) == set(chart.names) or (tree.cols[picks, 1] > PRISMATIC).any():
+        if set(names) == set(chart.names) or (tree.cols[picks, KIND] > PRISMATIC).any():
             return False
         if known is None:
             rates = self._rates_of(names)

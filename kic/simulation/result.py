@@ -29,6 +29,7 @@ from kic.display import Summary
 from kic.errors import InputError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
+from kic.kernels.layout import STATE
 from kic.kinematics.scales import energy_unit, motor_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
@@ -37,7 +38,7 @@ from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
-from kic.simulation.coordinates import N_ENERGIES, state_rates, state_scale
+from kic.simulation.coordinates import N_ENERGIES, normalized, state_rates, state_scale
 from kic.simulation.motors import interpolate_currents
 from kic.simulation.run_file import FORMAT, digest_of, read_run
 from kic.transfer.compiled_model import CompiledModel
@@ -380,18 +381,14 @@ class Simulation:
         first = state_rates(tree, self.state, rates)
         turned = state_rates(tree, self.state, second)
         for n in tree.balls:  # q̈ = ½ ω̇ q + ½ ω q̇
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             w = np.concatenate([np.zeros((len(rates), 1)), rates[:, n : n + 3] / 2], axis=1)
             turned[:, place : place + 4] += product(w, first[:, place : place + 4])
         return first, turned
 
     def _close(self, states: np.ndarray, when: np.ndarray) -> np.ndarray:
         """Return the closed states nearest to interpolated ones."""
-        tree = self._model.tree
-        for n in tree.balls:
-            place = tree.cols[n, 3]
-            q = states[:, place : place + 4]
-            states[:, place : place + 4] = q / np.linalg.norm(q, axis=1, keepdims=True)
+        tree, states = self._model.tree, normalized(self._model.tree, states)
         if tree.open:
             return states
         closure = self._model.closure(())

@@ -20,6 +20,7 @@ import numpy as np
 
 from kic.errors import KicError, ModelFileError
 from kic.io.toml import parsed
+from kic.kernels.layout import STATE
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
 from kic.simulation.coordinates import MOTOR_ARRAYS, N_ENERGIES, N_MOTOR_ENERGIES
@@ -206,7 +207,7 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
     model, states = mechanism._model, arrays["state"]
     tree, closure = model.tree, model.closure(())
     for n in tree.balls:
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         length = np.linalg.norm(states[:, place : place + 4], axis=1)
         if (np.abs(length - 1) > VALUE_ATOL).any():
             raise _RunFileError("its rotations are no unit quaternions")
