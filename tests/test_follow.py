@@ -459,7 +459,7 @@ def test_stated_rates_are_checked(panda: kic.Mechanism) -> None:
         (path(bend=-1.0), "acceleration", "rates", "flange.x"),
     ):
         with pytest.raises(
-            kic.InputError, match=rf"The {word} .*'flange' states contradicts its {below}: for {row}"
+            kic.InputError, match=rf"The {word} .*'flange' contradicts its {below}: for {row}"
         ) as caught:
             panda.follow(wrong, t, near=c)
         e = caught.value

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.dynamics.drive_train import DriveTrain
 from kic.errors import ConfigurationError, SingularError
 from kic.evaluator import Evaluator, PositionSolver
 from kic.kernels.layout import KIND, PRISMATIC, STATE
@@ -150,11 +149,6 @@ class Chart:
         if rows is not None and not self.is_users:
             self._turns = rows.rows.turns[: len(q)]
         self.anchor_position = np.zeros(0) if self.is_full_state else self._values(anchor_state)
-
-    @property
-    def train(self) -> DriveTrain | None:
-        """Drive train of motors under voltages, or None."""
-        return self.motion.train
 
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Return the values (M,) of the chart's coordinates."""

@@ -20,7 +20,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +42,6 @@ from kic.simulation.coordinates import N_ENERGIES, normalized, state_rates, stat
 from kic.simulation.motors import interpolate_currents
 from kic.simulation.run_file import FORMAT, digest_of, read_run
 from kic.transfer.compiled_model import CompiledModel
-
-if TYPE_CHECKING:
-    from kic.configuration import Configuration
 
 
 @dataclass(frozen=True)
