@@ -218,7 +218,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'kic' has no attribute '{name}'", name=name, obj=import_module("kic"))
     module = import_module(f"kic.{_HOME[name]}")
-    found = globals()[name] = getattr(module, name, module)
+    # the package `trajectory` has a module of its own name
+    found = globals()[name] = module if _HOME[name] == name else getattr(module, name, module)
     return found
 
 

@@ -254,7 +254,8 @@ def _check_moving(of: PathSamples) -> None:
         k, end = np.unravel_index(int(np.argmin(rate)), rate.shape)
         raise InputError(
             f"The path stands still at {of.s[k + end]:.4g}, where its own timing rests. Give a path "
-            "that keeps moving, such as line() or spline(…, ends='free'), and time parts between stops one by one.",
+            "that keeps moving, such as line() or spline(…, ends='free'), and time parts between stops one "
+            "by one.",
             s=float(of.s[k + end]),
         )
 

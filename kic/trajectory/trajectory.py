@@ -455,7 +455,8 @@ class Trajectory:
             if len(names_given) != of.size:
                 raise InputError(
                     f"The trajectory has {of.size} coordinates without names, but `names` "
-                    f"has {len(names_given)}: {', '.join(names_given) or 'none'}. Give them by name, as {{'A': …}}."
+                    f"has {len(names_given)}: {', '.join(names_given) or 'none'}. "
+                    "Give them by name, as {'A': …}."
                 )
             of = Naming(names_given, (0,) * of.size, of.size)
 
