@@ -379,7 +379,7 @@ def test_invalid_arguments_raise(panda: kic.Mechanism) -> None:
         ({"path": {"flange": Rotation.identity(5)}}, "'flange' is no body"),
         ({"path": {"link7": Rotation.identity(4)}}, "must have 5 poses of 'link7'"),
         ({"path": {"link7": lambda x: Rotation.identity()}}, r"must return \(pose, rate\)"),
-        ({"near": 3}, "`near` must"),
+        ({"near": 3}, "`near`"),
         ({"secondary": (np.zeros(7), np.zeros(7))}, "constant rates z in a path"),
         ({"path": {"flange": lambda x: course(x) + 2.0}}, "does not reach its path at t = 0"),
         ({"path": {"flange": lambda x: course(x) + 2.0 * x}}, "t = "),

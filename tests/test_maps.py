@@ -129,7 +129,7 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
         joints.plot("w", at={"knee": 0.0})
     with pytest.raises(kic.InputError, match="`at` of 'elbow' must be a number from -1 to 2, got 7"):
         joints.plot("w", at={"elbow": 7})
-    with pytest.raises(kic.InputError, match="Expected `bounds` must be"):
+    with pytest.raises(kic.InputError, match="`bounds` must be"):
         joints.plot("w", bounds=(1, 0))
     for contours in (-3, 2.5, "many", True):
         with pytest.raises(kic.InputError, match="`contours` must be an integer of at least 0"):

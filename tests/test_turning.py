@@ -148,7 +148,7 @@ def test_stated_rates_of_a_pose_are_checked() -> None:
     assert abs(turn(e.time).w - e.found).min() < 1e-6
     wrong = lambda t: (turn(t).rotation, turn(t).w, 1.1 * turn(t).wd)  # noqa: E731
     with pytest.raises(
-        kic.InputError, match=r"acceleration that the path of 'link7' states contradicts its rates"
+        kic.InputError, match=r"acceleration of the path of 'link7' contradicts its rates"
     ):
         m.follow({"link7": wrong}, [0.0, 0.5, 1.0], near=c)
 
