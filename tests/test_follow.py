@@ -487,6 +487,6 @@ def test_stated_rates_are_checked(panda: kic.Mechanism) -> None:
         panda.follow({"flange": lambda x: (home + step * x, step + side - home)}, [0.0, 0.5, 1.0], near=c)
     # one row, of shape ()
     with pytest.raises(
-        kic.InputError, match=r"for flange\.x at t = .* it says 1, where .* change by 0 per unit"
+        kic.InputError, match=r"for flange\.x at t = .* it is 1, where .* change by 0 per unit"
     ):
         panda.follow({"flange.x": lambda x: (home[0], 1.0)}, t, near=c)
