@@ -307,9 +307,7 @@ def test_processes(plain: kic.Sweep) -> None:
         begun = time.monotonic()
         same(plain, kic.sweep(FIVE, WIDE, ASKED, executor=pool, chunk=200), 1e-12)
         assert time.monotonic() - begun < 120
-        with pytest.raises(
-            kic.InputError, match=r"must be importable.*<lambda>.*use threads"
-        ):
+        with pytest.raises(kic.InputError, match=r"must be importable.*<lambda>.*use threads"):
             kic.sweep(FIVE, WIDE, lambda c: c.value("tip.x"), executor=pool)
         # errors come home
         with pytest.raises(kic.UnknownNameError, match="tipp"):

@@ -140,16 +140,12 @@ def test_stated_rates_of_a_pose_are_checked() -> None:
     now = c.pose("link7").rotation
     turn = tr.rotation(Rotation.concatenate([now, Rotation.from_rotvec([0.2, 0.3, -0.1]) * now]))
     in_body = lambda t: (turn(t).rotation, turn(t).rotation.inv().apply(turn(t).w))  # noqa: E731
-    with pytest.raises(
-        kic.InputError, match=r"rate of the path of 'link7' contradicts.* link7\.w"
-    ) as caught:
+    with pytest.raises(kic.InputError, match=r"rate of the path of 'link7' contradicts.* link7\.w") as caught:
         m.follow({"link7": in_body}, [0.0, 0.5, 1.0], near=c)
     e = caught.value
     assert abs(turn(e.time).w - e.found).min() < 1e-6
     wrong = lambda t: (turn(t).rotation, turn(t).w, 1.1 * turn(t).wd)  # noqa: E731
-    with pytest.raises(
-        kic.InputError, match=r"acceleration of the path of 'link7' contradicts its rates"
-    ):
+    with pytest.raises(kic.InputError, match=r"acceleration of the path of 'link7' contradicts its rates"):
         m.follow({"link7": wrong}, [0.0, 0.5, 1.0], near=c)
 
 
