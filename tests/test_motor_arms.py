@@ -171,7 +171,7 @@ def test_invalid_arguments_raise() -> None:
     with pytest.raises(kic.InputError, match="in the coordinates A, E, got A, D"):
         kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
-    with pytest.raises(kic.InputError, match="can ?not make this motion"):
+    with pytest.raises(kic.InputError, match=r"can ?not make this motion"):
         make(few, go, 1.0, 1.0)(0.3, few.at().state, np.zeros(6))
 
 
