@@ -69,7 +69,7 @@ def roughness(run: kic.Simulation) -> float:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 40])
 @pytest.mark.parametrize("rate", [-1.0, 7.0])
-def test_windows_swing_as_the_pendulum_that_they_are(n: int, rate: float) -> None:
+def test_rows_of_parallelograms_match_the_pendulum(n: int, rate: float) -> None:
     m, t = windows(n), np.linspace(0, 1.0 if n == 40 else 3.0, 61)
     run = kic.simulate(m, m.at(), t, qd=[rate])
     angle, speed = pendulum(n, np.pi / 2, rate, t)
@@ -100,7 +100,7 @@ def test_small_swings_about_a_change_point(start: float) -> None:
     assert len(run.change_points) == 3
 
 
-def test_a_contra_parallelogram_stays_one() -> None:
+def test_antiparallelogram_keeps_its_branch() -> None:
     m = four_bar(2, 1, 2, 1, 1.0, -1)
     run = kic.simulate(m, m.at(), np.linspace(0, 2, 401), qd=[6.0])
     assert len(run.change_points) == 4
@@ -114,7 +114,7 @@ def test_a_contra_parallelogram_stays_one() -> None:
     ("bars", "rate"), [((1, 1, 2, 2), 6.0), ((1, 1, 2, 2), -15.0), ((2, 1, 1, 2), -2.0), ((1, 1, 1, 1), 6.0)]
 )
 @pytest.mark.parametrize("side", [1, -1])
-def test_kites_pass_where_they_are_flat(bars: tuple[float, ...], rate: float, side: int) -> None:
+def test_kites_pass_the_flat_configuration(bars: tuple[float, ...], rate: float, side: int) -> None:
     m = four_bar(*bars, 1.0, side)
     coarse, fine = (kic.simulate(m, m.at(), np.linspace(0, 1.5, n), qd=[rate]) for n in (401, 1601))
     assert fine.change_points
@@ -124,8 +124,8 @@ def test_kites_pass_where_they_are_flat(bars: tuple[float, ...], rate: float, si
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_a_slider_crank_folds_on_either_branch(together: bool) -> None:
-    """Crank and rod of one length: the slider passes the crank's pivot, or stays in it for good."""
+def test_slider_crank_follows_either_branch(together: bool) -> None:
+    """Crank and rod have equal lengths: the slider passes the crank's pivot, or stays there."""
     A = np.array([np.cos(0.5), np.sin(0.5), 0])
     C = np.array([0.0 if together else 2 * A[0], 0, 0])
     bodies = [
@@ -147,7 +147,7 @@ def test_a_slider_crank_folds_on_either_branch(together: bool) -> None:
 
 
 def carried() -> kic.Mechanism:
-    """Return a parallelogram on a turning carrier: two freedoms."""
+    """Return a parallelogram on a turning carrier: two degrees of freedom."""
     m = windows(1)
     joints = [replace(j, bodies=("car", j.bodies[1])) if j.bodies[0] == "ground" else j for j in m.joints] + [
         kic.Joint("T", "revolute", ("ground", "car"), (0.2, -0.5, 0), Z)
@@ -169,7 +169,7 @@ def stacked() -> kic.Mechanism:
 
 @pytest.mark.parametrize("qd", [[-1.0, 0.5], [4.0, -9.0]])
 @pytest.mark.parametrize("make", [carried, stacked])
-def test_change_points_of_two_freedoms(make, qd: list[float]) -> None:
+def test_change_points_with_two_dof(make, qd: list[float]) -> None:
     m = make()
     run = kic.simulate(m, m.at(), np.linspace(0, 3, 61), qd=qd)
     assert len(run.change_points) >= 5
@@ -180,14 +180,14 @@ def test_change_points_of_two_freedoms(make, qd: list[float]) -> None:
 
 
 @pytest.mark.parametrize("method", ["RK45", "LSODA", "Radau"])
-def test_every_integrator_passes(method: str) -> None:
+def test_every_integrator_passes_change_points(method: str) -> None:
     m, t = windows(3), np.linspace(0, 1.5, 31)
     run = kic.simulate(m, m.at(), t, qd=[-4.0], method=method, rtol=1e-7, atol=1e-7)
     assert np.abs(run.q[:, 0] - pendulum(3, np.pi / 2, -4.0, t)[0]).max() < 1e-4
     assert len(run.change_points) == 3
 
 
-def test_a_prescribed_crank_passes() -> None:
+def test_prescribed_crank_passes_change_points() -> None:
     m = windows(1)
     run = kic.simulate(
         m, m.at(), np.linspace(0, 3, 31), prescribed={"O0": lambda t: (np.pi / 2 - 2 * t, -2.0, 0.0)}
@@ -197,7 +197,7 @@ def test_a_prescribed_crank_passes() -> None:
     assert np.abs(run.effort[:, 0] - weight).max() < 1e-8
 
 
-def test_it_stops_at_change_points_on_request(tmp_path) -> None:
+def test_stop_at_change_points(tmp_path) -> None:
     m, t = windows(1), np.linspace(0, 3, 31)
     whole = kic.simulate(m, m.at(), t, qd=[-4.0])
     run = kic.simulate(m, m.at(), t, qd=[-4.0], on_change_point="stop")
@@ -214,8 +214,8 @@ def test_it_stops_at_change_points_on_request(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("off", [1e-2, 1e-6])
-def test_branches_that_do_not_meet_are_not_joined(off: float) -> None:
-    """A coupler that is a little long: beside the flat configuration there is a gap, or a sharp turn."""
+def test_branches_that_do_not_meet_are_kept_apart(off: float) -> None:
+    """The coupler is slightly too long: beside the flat configuration there is a gap, or a sharp turn."""
     m = four_bar(2, 1, 2 + off, 1, 1.0, 1)
     start, t = m.at(), np.linspace(0, 0.6, 31)
     try:
@@ -228,14 +228,14 @@ def test_branches_that_do_not_meet_are_not_joined(off: float) -> None:
 
 
 @pytest.mark.parametrize(("off", "meets"), [(0.0, True), (1e-10, False), (1e-6, False)])
-def test_a_branch_is_taken_only_where_branches_meet(off: float, meets: bool) -> None:
+def test_branch_is_found_only_where_branches_meet(off: float, meets: bool) -> None:
     m = four_bar(2, 1, 2 + off, 1, 0.3, 1)
     c = m.at()
     chart = Chart(Motion(m._model, ("O",), None, {}), ("O",), c.state, np.array([c.value("O")]))
     assert chart.seek_branch(np.array([-1.0])) == meets
 
 
-def test_sarrus_passes_its_flat_configuration() -> None:
+def test_sarrus_linkage_passes_its_flat_configuration() -> None:
     m = kic.load("sarrus")
     coarse, fine = (kic.simulate(m, m.at(), np.linspace(0, 1, n), qd=[0.5]) for n in (401, 1601))
     assert len(fine.change_points) == 3

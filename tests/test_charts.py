@@ -1,4 +1,4 @@
-"""Charts of a run: coordinates taken instead of the user's, prescribed motions among them."""
+"""Switching of coordinates in runs, with prescribed motions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def five_bar() -> kic.Mechanism:
 
 
 @pytest.mark.parametrize("speed", [2.0, -2.0])
-def test_prescribed_coordinates_stay_where_others_are_taken(speed: float) -> None:
-    """One crank is led, the other swings through where it cannot drive: the run goes on in other angles."""
+def test_prescribed_coordinates_stay_in_all_charts(speed: float) -> None:
+    """One crank is prescribed, the other swings through its dead centre in other coordinates."""
     m = five_bar()
     c, t = m.at(), np.linspace(0, 6, 201)
     a = float(c.value("A"))
@@ -60,7 +60,7 @@ def test_prescribed_coordinates_stay_where_others_are_taken(speed: float) -> Non
     assert run.closure.max() < 1e-11
 
 
-def test_efforts_reach_free_coordinates_beside_prescribed_ones() -> None:
+def test_efforts_at_free_coordinates_with_prescribed_ones() -> None:
     m = five_bar()
     c, t = m.at(), np.linspace(0, 5, 61)
     a = float(c.value("A"))
@@ -77,7 +77,7 @@ def test_efforts_reach_free_coordinates_beside_prescribed_ones() -> None:
     assert np.abs(run.energy.residual).max() < 1e-7 * np.abs(run.energy.kinetic).max()
 
 
-def test_a_prescribed_coordinate_stops_at_its_own_dead_centre() -> None:
+def test_prescribed_coordinate_stops_at_its_dead_centre() -> None:
     m = kic.load("four-bar")
     begin = float(m.at().value("C"))
     with pytest.raises(
@@ -90,8 +90,8 @@ def test_a_prescribed_coordinate_stops_at_its_own_dead_centre() -> None:
     assert abs(last) > 5  # the crank runs away from the angle that shall lead it
 
 
-def test_runs_leave_angles_of_joints_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's coordinate closes the loop: it is reported, but integrated in others, as fast as these."""
+def test_angles_of_cut_joints_are_not_integrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's coordinate closes the loop. It is in the results, but other coordinates are integrated."""
     m = kic.load("four-bar")
     assert "D" not in m._model.tree.columns
     used: list[tuple[str, ...]] = []

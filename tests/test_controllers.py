@@ -1,4 +1,4 @@
-"""Controllers: what they promise of errors, through the dynamics of open and closed mechanisms."""
+"""Controllers: error dynamics in the dynamics of open and closed mechanisms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = 0.3
 
 
 class Case:
-    """A posture off its trajectory."""
+    """A configuration off its trajectory."""
 
     def __init__(self, name: str) -> None:
         model, at, rows, self.wrt = CASES[name]
@@ -48,7 +48,7 @@ class Case:
 
 
 @every_case
-def test_computed_torque_makes_errors_linear(name: str) -> None:
+def test_computed_torque_gives_linear_error_dynamics(name: str) -> None:
     case = Case(name)
     effort = controllers.computed_torque(*case.args, case.kp, case.kd, wrt=case.wrt)(T, case.c.state, case.qd)
     qdd = case.c.dynamics(wrt=case.wrt).forward_dynamics(case.qd, effort)
@@ -71,7 +71,7 @@ def test_resolved_rates_and_jerks(name: str) -> None:
 
 
 @every_case
-def test_pd_gravity_holds_the_loads(name: str) -> None:
+def test_pd_gravity_balances_static_loads(name: str) -> None:
     case = Case(name)
     control = controllers.pd_gravity(*case.args, case.kp, case.kd, wrt=case.wrt)
     load = case.c.dynamics(wrt=case.wrt).load
@@ -96,8 +96,8 @@ def test_batches(name: str) -> None:
         assert not many.size or mismatch(many, np.broadcast_to(one, many.shape)) < 1e-13
 
 
-def test_an_error_dies_as_said() -> None:
-    """The arm set off its trajectory, simulated: e as of the linear equation, (1 + 5 t) exp(−5 t)."""
+def test_simulated_error_matches_the_linear_solution() -> None:
+    """The simulated arm starts off its trajectory; e follows the linear equation, (1 + 5 t) exp(−5 t)."""
     m = kic.load("horn-two-link")
     t = tr.quintic([0.2, 0.5], [1.0, 1.2], 1.0)
     control = controllers.computed_torque(m, t, 25.0, 10.0)
@@ -115,8 +115,8 @@ def test_an_error_dies_as_said() -> None:
     assert np.abs(t(times).q - run.y[:2].T - exact).max() < 1e-8
 
 
-def test_full_turns_do_not_count_where_they_are_not_known() -> None:
-    """Of a cut joint; of a coordinate of the tree they are known, and count."""
+def test_errors_modulo_full_turns() -> None:
+    """Angles of a cut joint are known modulo full turns; coordinates of the tree are not."""
     m = kic.load("four-bar")
     c = m.at()
 

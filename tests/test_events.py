@@ -1,4 +1,4 @@
-"""Events and limits of runs: what is found, what stops, how it goes on, and what is refused."""
+"""Events and limits of runs: location, stopping, continuation and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kic.simulation.motion import Snapshot
 PERIOD = 4 * ellipk(np.sin(0.6) ** 2) / np.sqrt(9.81)
 
 
-def test_zeros_of_a_polynomial_are_found_with_their_ways() -> None:
+def test_zeros_of_a_polynomial_with_signs() -> None:
     roots = [0.3, 1.1, 1.9]
     f = np.poly1d(np.poly(roots))
     times = np.linspace(0, 2, 6).tolist()
@@ -25,7 +25,7 @@ def test_zeros_of_a_polynomial_are_found_with_their_ways() -> None:
 
 @pytest.mark.parametrize("depth", [1e-2, 1e-4, 1e-6, 1e-8])
 @pytest.mark.parametrize("middle", [0.02, 0.35, 0.5, 0.8, 0.99])
-def test_what_is_only_touched_between_looks_is_found(depth: float, middle: float) -> None:
+def test_touching_zeros_between_samples_are_found(depth: float, middle: float) -> None:
     def f(t: float) -> float:
         return 1.0 - depth - np.cos(3 * (t - middle))
 
@@ -36,13 +36,13 @@ def test_what_is_only_touched_between_looks_is_found(depth: float, middle: float
     assert np.allclose([t for t, _ in found], exact, atol=1e-7)
 
 
-def test_what_comes_near_and_turns_is_no_zero() -> None:
+def test_minima_above_zero_are_no_events() -> None:
     times = np.linspace(0, 1, 6).tolist()
     f = [1e-9 + (t - 0.45) ** 2 for t in times]
     assert crossings(lambda t: 1e-9 + (t - 0.45) ** 2, times, f) == []
 
 
-def test_a_limit_that_is_only_just_passed_stops_the_run() -> None:
+def test_barely_exceeded_limit_stops_the_run() -> None:
     m = pendulum()
     for depth in (1e-3, 1e-5):
         run = kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-1.2 + depth, 3)}, **TIGHT)
@@ -52,7 +52,7 @@ def test_a_limit_that_is_only_just_passed_stops_the_run() -> None:
     assert not kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-1.2 - 1e-6, 3)}, **TIGHT).stopped
 
 
-def test_limits_hold_at_the_start() -> None:
+def test_limits_apply_at_the_start() -> None:
     m = pendulum()
     # it falls from its lower limit, and would come back to it
     out = kic.simulate(m, m.at([1.2]), 1.0, limits={"A": (1.2, 3)})
@@ -70,7 +70,7 @@ def test_limits_hold_at_the_start() -> None:
     assert "the lower limit of A" in again.stopped
 
 
-def test_a_run_goes_on_from_where_an_event_stopped_it() -> None:
+def test_continuation_after_a_terminal_event() -> None:
     m = pendulum()
 
     def bottom(t: float, now: kic.simulating.motion.Now) -> float:
@@ -84,7 +84,7 @@ def test_a_run_goes_on_from_where_an_event_stopped_it() -> None:
     assert np.abs(run.energy.residual).max() < 1e-9
 
 
-def test_several_events_of_a_step_come_in_order() -> None:
+def test_events_within_a_step_are_ordered() -> None:
     m = kic.load("five-bar")
     when = (0.05, 0.06, 0.055)
     events = [lambda t, now, x=x: t - x for x in when]
@@ -98,7 +98,7 @@ def test_several_events_of_a_step_come_in_order() -> None:
 
 
 @pytest.mark.parametrize("frequency", [10.0, 33.0, 333.0, 1e4])
-def test_zeros_of_fast_events_are_counted(frequency: float) -> None:
+def test_fast_events_are_counted(frequency: float) -> None:
     m = pendulum()
     run = kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sin(frequency * t))
     zeros = np.arange(1, int(frequency / np.pi) + 1) * np.pi / frequency
@@ -108,7 +108,7 @@ def test_zeros_of_fast_events_are_counted(frequency: float) -> None:
 
 
 @pytest.mark.parametrize("frequency", [10.0, 100.0, 333.0])
-def test_zeros_that_fast_events_only_touch_are_counted(frequency: float) -> None:
+def test_touching_zeros_of_fast_events_are_counted(frequency: float) -> None:
     m = pendulum()
 
     def touching(t: float, now: Snapshot) -> float:
@@ -123,7 +123,7 @@ def test_zeros_that_fast_events_only_touch_are_counted(frequency: float) -> None
 
 
 @pytest.mark.parametrize("direction", [1, -1])
-def test_fast_events_have_directions_and_stop(direction: int) -> None:
+def test_fast_events_with_direction_and_terminal(direction: int) -> None:
     m, period = pendulum(), 2 * np.pi / 1e3
 
     def fast(t: float, now: Snapshot) -> float:
@@ -139,7 +139,7 @@ def test_fast_events_have_directions_and_stop(direction: int) -> None:
     assert stop.events == ((stop.t[-1], 0),)
 
 
-def test_a_ripple_makes_several_zeros_of_one() -> None:
+def test_ripple_on_an_event() -> None:
     m, rate = pendulum(), 2000.0
     run = kic.simulate(m, m.at([1.2]), [0, 1.0], events=lambda t, now: now.q[0] + 0.02 * np.sin(rate * t))
     t = np.linspace(0, 1, 20_001)
@@ -147,13 +147,13 @@ def test_a_ripple_makes_several_zeros_of_one() -> None:
     assert len(run.events) == int((np.diff(np.sign(fine)) != 0).sum()) > 1
 
 
-def test_events_that_jump_are_found_once() -> None:
+def test_discontinuous_events_are_found_once() -> None:
     m = pendulum()
     run = kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sign(now.q[0]))
     assert [t for t, _ in run.events] == pytest.approx([PERIOD / 4], abs=1e-6)
 
 
-def test_events_too_fast_to_resolve_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_too_fast_to_resolve_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     from kic.simulation import events
 
     monkeypatch.setattr(events, "EVALUATIONS_MAX", 500)
@@ -164,7 +164,7 @@ def test_events_too_fast_to_resolve_are_refused(monkeypatch: pytest.MonkeyPatch)
     assert caught.value.simulation.t[-1] == 0
 
 
-def test_events_must_be_numbers() -> None:
+def test_events_must_return_numbers() -> None:
     m, start = pendulum(), pendulum().at([1.0])
     with pytest.raises(kic.SimulationError, match=r"returned nan at t = .*q = \[.*qd = \[") as caught:
         kic.simulate(m, start, 1.0, events=lambda t, now: np.nan if t > 0.3 else 1.0)

@@ -1,4 +1,4 @@
-"""Following a path in time: the task does not drift, loops stay closed, and what drifts is shown."""
+"""Following a path in time: task errors, loop closure and drift of the coordinates."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def circle(c: kic.Configuration, radius: float = 0.1):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weight", ["minimum norm", "minimum kinetic energy"])
-def test_ten_turns(panda: kic.Mechanism, weight: str) -> None:
-    """The task stays on its path, the joints wander: the law is not repeatable, and that is shown."""
+def test_ten_turns_of_a_circle(panda: kic.Mechanism, weight: str) -> None:
+    """The task stays on its path and the joints drift, since the law is not repeatable."""
     c = panda.at(HOME)
     f = panda.follow({"flange": circle(c)}, np.linspace(0, 10 * TURN, 201), near=c, weight=weight)
     assert np.abs(f.error).max() < 1e-12
@@ -48,8 +48,8 @@ def test_ten_turns(panda: kic.Mechanism, weight: str) -> None:
     assert np.abs(again.phi[-1] - f.phi[20]).max() < 1e-8
 
 
-def test_an_exact_task_does_not_hide_another_motion(panda: kic.Mechanism) -> None:
-    """The coordinates are those of the law's integral, by another integrator with its own tolerance."""
+def test_exact_task_keeps_the_integrated_motion(panda: kic.Mechanism) -> None:
+    """The coordinates match the integral of the law by another integrator."""
     from scipy.integrate import solve_ivp
 
     c = panda.at(HOME)
@@ -65,7 +65,7 @@ def test_an_exact_task_does_not_hide_another_motion(panda: kic.Mechanism) -> Non
 
 
 @pytest.mark.slow
-def test_a_preferred_posture_makes_it_repeat(panda: kic.Mechanism) -> None:
+def test_preferred_configuration_makes_the_motion_repeatable(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     aim = kic.PreferredConfiguration(dict(zip(c.coordinates, HOME, strict=True)), gain=4.0)
     f = panda.follow({"flange": circle(c)}, np.linspace(0, 3 * TURN, 31), near=c, secondary=aim)
@@ -75,7 +75,7 @@ def test_a_preferred_posture_makes_it_repeat(panda: kic.Mechanism) -> None:
 
 
 @pytest.mark.slow
-def test_samples_functions_and_rates_are_one_path(panda: kic.Mechanism) -> None:
+def test_samples_functions_and_rates_agree(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     t = np.linspace(0, 1, 41)
     course = circle(c)
@@ -108,7 +108,7 @@ def test_samples_functions_and_rates_are_one_path(panda: kic.Mechanism) -> None:
     assert np.abs(one.error).max() < 1e-12
 
 
-def test_without_exactness_only_the_gain_brings_it_there(panda: kic.Mechanism) -> None:
+def test_gain_corrects_errors_without_exact(panda: kic.Mechanism) -> None:
     """An error at the start decays by exp(−gain · t)."""
     c = panda.at(HOME)
     home = c.value("flange") + np.array([0.01, -0.02, 0.01])
@@ -195,8 +195,8 @@ def test_closed_mechanisms(name: str) -> None:
     assert mismatch(f.qd, law.qd) < 1e-11
 
 
-def test_a_cut_joint_goes_all_the_way_round() -> None:
-    """Its value is known but for full turns, on the path and in what is preferred."""
+def test_cut_joint_turns_through_full_circles() -> None:
+    """Its value is known modulo full turns, on the path and in the preferred configuration."""
     bars = kic.load("four-bar")
     joint = {j.name: j for j in bars.joints}
     m = replace(bars, joints=tuple(joint[k] for k in "BCDA"), coordinates=("B",))
@@ -217,7 +217,7 @@ def test_a_cut_joint_goes_all_the_way_round() -> None:
 
 
 def test_batches(panda: kic.Mechanism) -> None:
-    """Many starts and many paths abreast are each as alone."""
+    """Batches of starts and paths give the same results as single ones."""
     rng = np.random.default_rng(0)
     c = panda.at(HOME + 0.05 * rng.normal(size=(2, 7)))
     t = np.linspace(0, 1, 9)
@@ -271,8 +271,8 @@ def test_balls_keep_unit_quaternions() -> None:
     assert np.abs(c.coefficients("tip", order=3).jerk(r.qd, r.qdd, r.qddd) - [0.0, 0.2, 0.0]).max() < 1e-12
 
 
-def test_damped_through_a_singular_posture() -> None:
-    """A two-link arm asked beyond its reach: refused without damping, with it told what was missed."""
+def test_damped_through_a_singular_configuration() -> None:
+    """A two-link arm beyond its reach: an error without damping, with damping a reported task error."""
     m = kic.load("horn-two-link")
     c = m.at([0.3, 0.6])
     home = c.value("tip")[:2]
@@ -313,13 +313,13 @@ def test_other_coordinates_and_weights() -> None:
     assert np.abs(f.phi[-1, 0] - f.phi[-1, 1]).max() > 1e-5
 
 
-def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_limits_raise(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     from kic.trajectory import tracking as following
 
     c = panda.at(HOME)
     given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}
     panda.follow(**given)
-    monkeypatch.setattr(following, "MOST_STEPS", 2)
+    monkeypatch.setattr(following, "STEPS_MAX", 2)
     with pytest.raises(
         kic.ConfigurationError, match=r"cannot be followed beyond t = 0\.\d+: its steps"
     ) as caught:
@@ -327,7 +327,7 @@ def test_it_gives_up_in_time(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPat
     assert 0 < caught.value.time < 3
 
 
-def test_loops_that_do_not_close_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_that_do_not_close_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     from kic.transfer.closure import Closure
 
     m = kic.load("five-bar")
@@ -336,8 +336,8 @@ def test_loops_that_do_not_close_are_told(monkeypatch: pytest.MonkeyPatch) -> No
         m.follow({"tip.x": [m.at().value("tip.x")] * 2}, [0.0, 1.0])
 
 
-def test_a_start_that_is_far(panda: kic.Mechanism) -> None:
-    """Newton's steps lead to the path, whole or in parts, in every member of a batch that they can."""
+def test_start_far_from_the_path(panda: kic.Mechanism) -> None:
+    """Newton's method, with shortened steps where needed, reaches the path in every member that can."""
     rng = np.random.default_rng(1)
     c = panda.at(HOME + 0.3 * rng.normal(size=(20, 7)))
     goal = panda.at(HOME).value("flange")
@@ -352,7 +352,7 @@ def test_a_start_that_is_far(panda: kic.Mechanism) -> None:
     assert caught.value.left > 1.0
 
 
-def test_what_it_refuses(panda: kic.Mechanism) -> None:
+def test_invalid_arguments_raise(panda: kic.Mechanism) -> None:
     from scipy.spatial.transform import Rotation
 
     c = panda.at(HOME)
@@ -373,13 +373,13 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
         ({"path": {"flange": np.zeros((4, 3))}}, r"finite samples of shape \(5, \.\.\., 3\)"),
         ({"path": {"flange": np.full((5, 3), np.nan)}}, r"finite samples of shape \(5, \.\.\., 3\)"),
         ({"path": {"flange": lambda x: np.zeros(2)}}, "value of 'flange' must be finite real"),
-        ({"path": {"flange": lambda x: course(float(x))}}, "does not pass complex times on"),
-        ({"path": {"flange": lambda x: course(x).real}}, "does not pass complex times on"),
+        ({"path": {"flange": lambda x: course(float(x))}}, "must accept complex times"),
+        ({"path": {"flange": lambda x: course(x).real}}, "must accept complex times"),
         ({"path": {"flange": lambda x: (course(x), np.zeros(2))}}, "The rate of 'flange' must"),
         ({"path": {"flange": Rotation.identity(5)}}, "'flange' is no body"),
         ({"path": {"link7": Rotation.identity(4)}}, "must have 5 poses of 'link7'"),
         ({"path": {"link7": lambda x: Rotation.identity()}}, r"must return \(pose, rate\)"),
-        ({"near": 3}, "`near` must"),
+        ({"near": 3}, "`near`"),
         ({"secondary": (np.zeros(7), np.zeros(7))}, "constant rates z in a path"),
         ({"path": {"flange": lambda x: course(x) + 2.0}}, "does not reach its path at t = 0"),
         ({"path": {"flange": lambda x: course(x) + 2.0 * x}}, "t = "),
@@ -399,7 +399,7 @@ def test_what_it_refuses(panda: kic.Mechanism) -> None:
         f.drift(-1.0)
 
 
-def test_a_trajectory_is_followed_as_it_is(panda: kic.Mechanism) -> None:
+def test_trajectories_are_accepted_as_paths(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     home = np.array(c.value("flange"))
     way = kic.trajectory.quintic({"flange": home}, {"flange": home + np.array([0.05, -0.03, 0.02])}, 1.0)
@@ -428,13 +428,13 @@ def test_a_trajectory_is_followed_as_it_is(panda: kic.Mechanism) -> None:
         )
         < 1e-12
     )
-    with pytest.raises(kic.InputError, match="1 coordinates without names, for 7"):
+    with pytest.raises(kic.InputError, match="1 coordinates without names, but `names` has 7"):
         panda.follow(kic.trajectory.line([0.0], [1.0]), t)
     with pytest.raises(kic.InputError, match="from 0 to 1, the duration"):
         panda.follow(kic.trajectory.line({"flange": home}, {"flange": home + 0.01}), [0.0, 1.5], near=c)
 
 
-def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
+def test_stated_rates_are_checked(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     home = np.array(c.value("flange"))
     t = np.linspace(0, 2, 9)
@@ -459,7 +459,7 @@ def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
         (path(bend=-1.0), "acceleration", "rates", "flange.x"),
     ):
         with pytest.raises(
-            kic.InputError, match=rf"The {word} .*'flange' states contradicts its {below}: for {row}"
+            kic.InputError, match=rf"The {word} .*'flange' contradicts its {below}: for {row}"
         ) as caught:
             panda.follow(wrong, t, near=c)
         e = caught.value
@@ -487,6 +487,6 @@ def test_stated_rates_must_be_those_of_the_values(panda: kic.Mechanism) -> None:
         panda.follow({"flange": lambda x: (home + step * x, step + side - home)}, [0.0, 0.5, 1.0], near=c)
     # one row, of shape ()
     with pytest.raises(
-        kic.InputError, match=r"for flange\.x at t = .* it says 1, where .* change by 0 per unit"
+        kic.InputError, match=r"for flange\.x at t = .* it is 1, where .* change by 0 per unit"
     ):
         panda.follow({"flange.x": lambda x: (home[0], 1.0)}, t, near=c)

@@ -114,7 +114,7 @@ def test_a_cut_through_three_axes() -> None:
         np.asarray(picture.axes.collections[0].get_array()).T, s["largest static effort"][:, 1]
     )
     assert picture.axes.get_title() == f"{b} = 0.2 rad"
-    with pytest.raises(kic.InputError, match="shows one or two axes, and 0 are left: none"):
+    with pytest.raises(kic.InputError, match="shows one or two axes, but 0 are left: none"):
         s.plot(at={a: 0, b: 0.1, c: 0.3})
 
 
@@ -127,9 +127,9 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
         joints.plot("tip")
     with pytest.raises(kic.UnknownNameError, match="No axis 'knee'"):
         joints.plot("w", at={"knee": 0.0})
-    with pytest.raises(kic.InputError, match="`at` of 'elbow' to be a number from -1 to 2, got 7"):
+    with pytest.raises(kic.InputError, match="`at` of 'elbow' must be a number from -1 to 2, got 7"):
         joints.plot("w", at={"elbow": 7})
-    with pytest.raises(kic.InputError, match="Expected `bounds` must be"):
+    with pytest.raises(kic.InputError, match="`bounds` must be"):
         joints.plot("w", bounds=(1, 0))
     for contours in (-3, 2.5, "many", True):
         with pytest.raises(kic.InputError, match="`contours` must be an integer of at least 0"):

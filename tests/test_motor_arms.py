@@ -1,4 +1,4 @@
-"""Nominal voltages lead arms without feedback if the model is right; if it is wrong, feedback mends it."""
+"""Nominal voltages move arms without feedback if the model is right; feedback corrects model errors."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def heavier(m: kic.Mechanism) -> kic.Mechanism:
     return replace(m, bodies=[replace(b, mass=b.mass + more) if b.name == which else b for b in m.bodies])
 
 
-def test_voltages_between_the_samples_are_right(nominal: Nominal) -> None:
+def test_voltages_between_samples(nominal: Nominal) -> None:
     course = nominal.go.on(nominal.m, (np.arange(400) + 0.5) / 400)
     assert np.abs(nominal.voltage(course.t) - course.drive().voltage).max() < 1e-9
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["DOP853", "LSODA"])
-def test_nominal_voltages_lead_without_feedback(nominal: Nominal, method: str) -> None:
+def test_nominal_voltages_track_without_feedback(nominal: Nominal, method: str) -> None:
     """Errors of motion, currents and energy fall with rtol, as global errors of an integrator do.
 
     In proportion for LSODA, faster for DOP853, whose steps the motor's time constant keeps short.
@@ -87,7 +87,7 @@ def test_nominal_voltages_lead_without_feedback(nominal: Nominal, method: str) -
 
 
 @pytest.mark.slow
-def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> None:
+def test_feedback_corrects_a_wrong_mass(nominal: Nominal) -> None:
     wrong = heavier(nominal.m)
     right, astray = nominal.missed(nominal.run()), nominal.missed(nominal.run(wrong))
     assert right < 1e-8
@@ -109,8 +109,8 @@ def test_a_wrong_mass_leads_astray_and_feedback_mends_it(nominal: Nominal) -> No
 
 
 @pytest.mark.slow
-def test_a_plain_function_of_voltages_mends_it_too(nominal: Nominal) -> None:
-    """Nominal voltages, and springs and dampers between shafts and where they should be."""
+def test_voltage_function_with_pd_feedback(nominal: Nominal) -> None:
+    """Nominal voltages plus springs and dampers between shafts and their nominal angles."""
     wrong, train = heavier(nominal.m), nominal.m._model.drive_train
     joints = list(train.joints)
     course = nominal.go.on(nominal.m, 401)
@@ -130,8 +130,8 @@ def test_a_plain_function_of_voltages_mends_it_too(nominal: Nominal) -> None:
     assert nominal.missed(run) < 0.25 * nominal.missed(nominal.run(wrong))
 
 
-def test_errors_die_as_said_without_inductance(nominal: Nominal) -> None:
-    """Off the trajectory by 0.05: e = 0.05 (1 + 20 t) exp(−20 t), exactly, rotors and gears and all."""
+def test_errors_decay_as_designed_without_inductance(nominal: Nominal) -> None:
+    """Off the trajectory by 0.05: e = 0.05 (1 + 20 t) exp(−20 t) exactly, with rotors and gears."""
     m = replace(nominal.m, motors=[replace(motor, inductance=0.0) for motor in nominal.m.motors])
     control = kic.controllers.computed_voltage(m, nominal.go, 400.0, 40.0)
     start = nominal.go.inputs(nominal.go(0.0).q - 0.05)
@@ -147,7 +147,7 @@ def test_errors_die_as_said_without_inductance(nominal: Nominal) -> None:
     assert np.abs(pulled(t, states, rates, np.full_like(many, np.nan)) - many).max() == 0
 
 
-def test_a_tip_is_led_by_the_motors_of_a_closed_mechanism() -> None:
+def test_computed_voltage_in_tip_coordinates() -> None:
     m = replace(BARS, motors=[replace(motor, inductance=0.0) for motor in BARS.motors])
     x, y, _ = m.at().value("tip")
     go = tr.septic({"tip.x": x, "tip.y": y}, {"tip.x": x + 0.05, "tip.y": y - 0.03}, 0.5)
@@ -156,7 +156,7 @@ def test_a_tip_is_led_by_the_motors_of_a_closed_mechanism() -> None:
     assert np.abs(run["tip"][:, :2] - go(run.t).q).max() < 1e-8
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_raise() -> None:
     go, make = swing(PUMA), kic.controllers.computed_voltage
     with pytest.raises(kic.InputError, match=r"`gain` must be a number of at least 0, got -1\.0"):
         make(PUMA, go, 1.0, 1.0, gain=-1.0)
@@ -168,15 +168,15 @@ def test_what_is_refused() -> None:
     with pytest.raises(kic.InputError, match="must give voltages, got one of efforts"):
         kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
     other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
-    with pytest.raises(kic.InputError, match="in the coordinates A, E, got one in A, D"):
+    with pytest.raises(kic.InputError, match="in the coordinates A, E, got A, D"):
         kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
     with pytest.raises(kic.InputError, match="cannot produce this motion"):
         make(few, go, 1.0, 1.0)(0.3, few.at().state, np.zeros(6))
 
 
-def test_the_model_is_the_arm_with_motors() -> None:
-    """Bodies and joints are those of puma560; rotors weigh what its prose says."""
+def test_model_is_the_arm_with_motors() -> None:
+    """Bodies and joints are those of puma560; rotors weigh as much as the description states."""
     bare = kic.load("puma560")
     words = {key: getattr(bare, key) for key in ("name", "title", "about", "source", "drawing")}
     assert replace(PUMA, motors=(), **words) == bare

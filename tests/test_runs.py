@@ -14,8 +14,8 @@ from kic.simulation.motion import Snapshot
 
 
 @pytest.mark.slow
-def test_what_is_looked_at_does_not_change_the_run() -> None:
-    """A run is a matter of its start: the times at which results are wanted change nothing."""
+def test_sample_times_do_not_change_the_run() -> None:
+    """The requested times do not affect the motion."""
     m = kic.load("gough-stewart")
     few, many = (kic.simulate(m, m.at(), np.linspace(0, 0.6, n), rtol=1e-10) for n in (3, 301))
     assert few.charts > 1
@@ -24,8 +24,8 @@ def test_what_is_looked_at_does_not_change_the_run() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", [0.0, 1e-9, 1e-3])
-def test_a_run_goes_on_from_a_dead_centre(beside: float) -> None:
-    """There the rocker's rate is zero, whatever the crank's is: the run knows more than its coordinate."""
+def test_continuation_from_a_dead_centre(beside: float) -> None:
+    """The rate of the rocker is zero there; the run stores the rates of all joints."""
     from scipy.optimize import brentq
 
     m = kic.load("four-bar")
@@ -40,7 +40,7 @@ def test_a_run_goes_on_from_a_dead_centre(beside: float) -> None:
 
 
 @pytest.mark.slow
-def test_an_angle_of_a_joint_that_closes_the_loop_goes_on_after_full_turns() -> None:
+def test_angle_of_a_cut_joint_counts_full_turns() -> None:
     four = kic.load("four-bar")
     m = replace(four, coordinates=("D",), joints=tuple(reversed(four.joints)))
     t = np.linspace(0, 1, 51)
@@ -56,7 +56,7 @@ def test_an_angle_of_a_joint_that_closes_the_loop_goes_on_after_full_turns() -> 
     assert stop.q[-1, 0] == pytest.approx(end, abs=1e-9)
 
 
-def test_efforts_at_a_point_pass_where_the_point_can_not_drive_the_arm() -> None:
+def test_efforts_at_a_point_through_a_singularity() -> None:
     m, F, t = kic.load("horn-two-link"), np.array([1.0, -2.0]), np.linspace(0, 2, 41)
     f = m.prepare(of=["tip"], order=1)
     user = kic.simulate(m, m.at([0.1, 0.3]), t, wrt=["tip.x", "tip.y"], effort=F, **TIGHT)
@@ -69,7 +69,7 @@ def test_efforts_at_a_point_pass_where_the_point_can_not_drive_the_arm() -> None
     assert np.abs(user.energy.residual).max() < 1e-8
 
 
-def test_momentum_of_two_free_bodies_stays() -> None:
+def test_momentum_of_two_free_bodies_is_conserved() -> None:
     bodies = [
         kic.Body("a", mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.2, 0.25), at=(0, 0, 0)),
         kic.Body("b", mass=2.0, com=(1, 0, 0), inertia=(0.3, 0.2, 0.25), at=(1, 0, 0)),
@@ -94,7 +94,7 @@ def test_momentum_of_two_free_bodies_stays() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["four-bar", "slider-crank", "five-bar", "spatial-slider-crank"])
-def test_springs_and_dampers_in_joints_that_close_loops_are_in_the_account(name: str) -> None:
+def test_energy_balance_includes_springs_and_dampers_of_cut_joints(name: str) -> None:
     drawn = kic.load(name)
     laws = {"stiffness": 20.0, "damping": 0.3, "rest": 0.1}
     plain = ("revolute", "prismatic")
@@ -106,7 +106,7 @@ def test_springs_and_dampers_in_joints_that_close_loops_are_in_the_account(name:
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e3])
-def test_tolerances_go_with_the_units(size: float) -> None:
+def test_tolerances_scale_with_units(size: float) -> None:
     m = kic.Mechanism(
         "slide",
         bodies=[kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))],
@@ -118,7 +118,7 @@ def test_tolerances_go_with_the_units(size: float) -> None:
     assert np.abs(run.energy.residual).max() < 1e-8 * run.energy.potential[0]
 
 
-def test_prescribed_motions_begin_at_the_start_with_their_rates() -> None:
+def test_prescribed_motions_must_begin_at_the_start() -> None:
     m = kic.load("four-bar")
     start = m.at()
     a = float(start.value("A"))
@@ -135,7 +135,7 @@ def test_prescribed_motions_begin_at_the_start_with_their_rates() -> None:
         kic.simulate(m, start, 1.0, qd=[5.0], prescribed={"A": lambda t: (a + t, 1.0, 0.0)})
 
 
-def test_prescribed_motions_must_not_contradict_themselves() -> None:
+def test_inconsistent_prescribed_motions_raise() -> None:
     m = pendulum()
     for way, what in (
         (lambda t: (1.0 + t * t, t, 1.0), "its rates integrate to"),
@@ -146,7 +146,7 @@ def test_prescribed_motions_must_not_contradict_themselves() -> None:
         assert len(caught.value.simulation.t) >= 1
 
 
-def test_turns_of_balls_are_neither_prescribed_nor_limited() -> None:
+def test_rotations_of_balls_cannot_be_prescribed_or_limited() -> None:
     m = top((0.3, 0.4, 0.5))
     with pytest.raises(kic.InputError, match=r"'hold\.4' has a rate but no value.*`prescribed`"):
         kic.simulate(m, m.at(), 1.0, prescribed={"hold.4": lambda t: (t, 1, 0)})
@@ -156,7 +156,7 @@ def test_turns_of_balls_are_neither_prescribed_nor_limited() -> None:
     assert run.effort[-1] == pytest.approx([3, 0, 0, 0, 0, 0])
 
 
-def test_errors_of_the_users_functions_come_through_with_the_run() -> None:
+def test_errors_of_user_functions_carry_the_run() -> None:
     m = pendulum()
 
     class Mine(Exception):
@@ -182,7 +182,7 @@ def test_errors_of_the_users_functions_come_through_with_the_run() -> None:
 
 
 @pytest.mark.parametrize("which", ["effort", "voltage", "events"])
-def test_what_functions_write_into_what_they_see_changes_nothing(which: str) -> None:
+def test_functions_cannot_modify_the_run(which: str) -> None:
     m = kic.load("horn-two-link")
     m = replace(m, motors=[kic.Motor("M", ["elbow"], resistance=1.0, inductance=0.1, torque_constant=0.5)])
     given = {"effort": [1.0, -2.0], "voltage": [3.0], "events": lambda t, now: 1.0}
@@ -202,8 +202,8 @@ def test_what_functions_write_into_what_they_see_changes_nothing(which: str) -> 
 
 
 @pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
-def test_tried_steps_that_overflow_are_not_blow_ups(method: str) -> None:
-    """Explicit steps of a stiff brake reach any number before they are taken back; the motion is gentle."""
+def test_overflow_in_trial_steps_is_ignored(method: str) -> None:
+    """Explicit trial steps of a stiff brake overflow before they are rejected; the motion is smooth."""
     m = kic.load("horn-two-link")
     seen: list[bool] = []
 
@@ -221,7 +221,7 @@ def test_tried_steps_that_overflow_are_not_blow_ups(method: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])
-def test_numbers_that_are_too_large_end_a_run_and_nothing_else(method: str) -> None:
+def test_diverging_runs_raise_simulation_errors(method: str) -> None:
     m = kic.load("horn-two-link")
     with pytest.raises(kic.SimulationError, match=r"stops after t = 0: the motion is no longer finite") as e:
         kic.simulate(m, m.at([0.0, 0.5]), 1.0, qd=[1e160, 0.0], method=method)
@@ -239,7 +239,7 @@ def test_numbers_that_are_too_large_end_a_run_and_nothing_else(method: str) -> N
     assert np.abs(e.value.simulation.qd[-1]).max() > 1e3
 
 
-def test_coordinates_of_a_run_have_values() -> None:
+def test_coordinates_without_values_raise() -> None:
     four, free = kic.load("four-bar"), top((0.3, 0.4, 0.5))
     with pytest.raises(kic.InputError, match=r"coupler\.wz of 'four-bar' have rates but no values.*`wrt`"):
         kic.simulate(four, four.at(), 1.0, wrt="coupler.wz")
@@ -247,7 +247,7 @@ def test_coordinates_of_a_run_have_values() -> None:
         kic.simulate(free, free.at(), 1.0, wrt="body")
 
 
-def test_moments_too_far_apart_are_not_interpolated() -> None:
+def test_samples_too_far_apart_are_not_interpolated() -> None:
     m = pendulum()
     with pytest.raises(kic.InputError, match=r"samples of the run around t = 5 are too far apart"):
         kic.simulate(m, m.at([1.2]), [0, 10.0]).at(5.0)
@@ -272,7 +272,7 @@ def test_files_that_hold_no_run_are_rejected(tmp_path, what: str) -> None:
 
 
 def spoilt(file, **changes) -> None:
-    """Save a run file anew with some arrays changed, and without its digest."""
+    """Save a run file again with some arrays changed, and without its digest."""
     import json
 
     with np.load(file) as z:
@@ -305,7 +305,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_spoilt_run_files_are_refused(tmp_path, what: str) -> None:
+def test_corrupted_run_files_raise(tmp_path, what: str) -> None:
     file, m = tmp_path / "run.npz", kic.load("four-bar")
     kic.simulate(m, m.at(), 0.02).save(file)
     spoilt(file)
@@ -318,8 +318,8 @@ def test_spoilt_run_files_are_refused(tmp_path, what: str) -> None:
         kic.Simulation.load(file)
 
 
-def test_run_files_are_unpacked_to_a_bounded_size_only(tmp_path) -> None:
-    """Three hundred megabytes of zeros in a file of 300 kB: no array of it may be made."""
+def test_unpacked_size_of_run_files_is_bounded(tmp_path) -> None:
+    """A file of 300 kB holds 300 MB of zeros, which must not be unpacked."""
     import tracemalloc
 
     file, m = tmp_path / "run.npz", pendulum()
@@ -336,7 +336,7 @@ def test_run_files_are_unpacked_to_a_bounded_size_only(tmp_path) -> None:
     tracemalloc.stop()
 
 
-def test_changed_bytes_of_run_files_are_noticed(tmp_path) -> None:
+def test_changed_bytes_of_run_files_are_detected(tmp_path) -> None:
     file, m, rng = tmp_path / "run.npz", pendulum(), np.random.default_rng(5)
     run = kic.simulate(m, m.at([1.0]), np.linspace(0, 0.1, 5))
     run.save(file)
@@ -362,7 +362,7 @@ def test_changed_bytes_of_run_files_are_noticed(tmp_path) -> None:
         assert k % 4
 
 
-def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_save_keeps_the_existing_file(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, m = tmp_path / "run.npz", pendulum()
     run = kic.simulate(m, m.at([1.0]), [0, 0.1])
     run.save(file)
@@ -379,8 +379,8 @@ def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_platform_falls_far() -> None:
-    """Legs of hundreds of times the size of the platform: closed as exactly as places are known."""
+def test_platform_with_very_long_legs() -> None:
+    """Legs hundreds of times as long as the platform close to rounding."""
     m = kic.load("gough-stewart")
     run = kic.simulate(m, m.at(), [0.0, 6.0, 12.0])
     way = run["eye"] if "eye" in {p.name for p in m.points} else run[f"{m.bodies[0].name}"]
@@ -413,7 +413,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("what", "message"), WRONG, ids=lambda x: str(x)[:30])
-def test_settings_are_looked_at(what: dict, message: str) -> None:
+def test_invalid_settings_raise(what: dict, message: str) -> None:
     m = pendulum()
     with pytest.raises(kic.InputError, match=message):
         kic.simulate(**{"mechanism": m, "start": m.at([1.0]), "t": 1.0, **what})

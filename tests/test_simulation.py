@@ -14,7 +14,7 @@ import kic
 
 
 @pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])
-def test_a_pendulum_swings_as_the_elliptic_function_says(method: str) -> None:
+def test_pendulum_matches_the_elliptic_function(method: str) -> None:
     m, most, g = pendulum(), 1.2, 9.81
     stiff = method in ("Radau", "BDF", "RK23")
     t = np.linspace(0, 2.0, 21)
@@ -29,8 +29,8 @@ def test_a_pendulum_swings_as_the_elliptic_function_says(method: str) -> None:
     assert mismatch(run["tip"][:, 0], np.sin(run.q[:, 0])) < 1e-14
 
 
-def test_tighter_tolerances_come_nearer() -> None:
-    """The error of a run follows its tolerance: a straight line in the logarithms, of a slope near one."""
+def test_error_is_proportional_to_the_tolerance() -> None:
+    """The error follows the tolerance with a slope near one in logarithms."""
     m, t = kic.load("four-bar"), [0.0, 1.0]
     best = kic.simulate(m, m.at(), t, rtol=1e-13, atol=1e-14).q[-1, 0]
     tolerances = 10.0 ** -np.arange(4, 11)
@@ -42,8 +42,8 @@ def test_tighter_tolerances_come_nearer() -> None:
 @pytest.mark.parametrize(
     ("method", "order", "finest"), [("RK23", 3, (5, 8)), ("RK45", 5, (7, 11)), ("DOP853", 8, (7, 12))]
 )
-def test_errors_fall_with_the_order_of_the_integrator(method: str, order: int, finest) -> None:
-    """Beside the number of steps, in logarithms, the error of a closed mechanism falls by the known order."""
+def test_error_has_the_order_of_the_integrator(method: str, order: int, finest) -> None:
+    """The error of a closed mechanism over the number of steps has the known order."""
     m, t = kic.load("four-bar"), [0.0, 1.0]
 
     def end(**given) -> tuple[np.ndarray, int]:
@@ -58,7 +58,7 @@ def test_errors_fall_with_the_order_of_the_integrator(method: str, order: int, f
 
 
 @pytest.mark.parametrize("name", ["four-bar", "rssr"])
-def test_a_minute_of_free_swing_keeps_its_energy_and_its_loops(name: str) -> None:
+def test_free_swing_conserves_energy_and_closure(name: str) -> None:
     m = replace(kic.load(name), springs=())
     run = kic.simulate(m, m.at(), np.linspace(0, 60, 121), **TIGHT)
     e = run.energy
@@ -70,8 +70,8 @@ def test_a_minute_of_free_swing_keeps_its_energy_and_its_loops(name: str) -> Non
     assert not run.stopped
 
 
-def test_change_points_are_passed_in_other_coordinates() -> None:
-    """The rocker of a crank-rocker cannot drive it where crank and coupler are in line; the run goes on."""
+def test_dead_centres_are_passed_in_other_coordinates() -> None:
+    """The rocker of a crank-rocker cannot drive it at its dead centres; the run continues."""
     m = kic.load("four-bar")
     start, t = m.at(), np.linspace(0, 3, 61)
     A, D = (kic.simulate(m, start, t, qd=qd, wrt=q, **TIGHT) for q, qd in (("A", [6.0]), ("D", None)))
@@ -87,16 +87,16 @@ def test_change_points_are_passed_in_other_coordinates() -> None:
     assert D.closure.max() < 1e-11
 
 
-def test_moments_between_do_not_change_a_run() -> None:
-    """Where no moment is wanted nothing is evaluated between steps; the ends are the same."""
+def test_sample_times_do_not_change_a_run() -> None:
+    """Without samples nothing is evaluated between steps; the final states are equal."""
     m = kic.load("rssr")
     few, many = (kic.simulate(m, m.at(), t, **TIGHT) for t in ([0.0, 1.0], np.linspace(0, 1, 101)))
     assert few.steps == many.steps
     assert mismatch(few.q[-1], many.q[-1]) < 1e-11
 
 
-def test_a_free_body_turns_as_euler_says() -> None:
-    """A symmetric top without torque: its axis goes round the angular momentum at a steady rate."""
+def test_free_top_precesses_steadily() -> None:
+    """The axis of a symmetric top without torque precesses steadily about the angular momentum."""
     m = top((0.3, 0.3, 0.5))
     w = np.array([0.4, 0.0, 2.0])
     run = kic.simulate(m, m.at(), np.linspace(0, 20, 41), qd=[0.1, 0, 0, *w], **TIGHT)
@@ -114,7 +114,7 @@ def test_a_free_body_turns_as_euler_says() -> None:
 
 
 @pytest.mark.parametrize("name", ["horn-two-link", "gough-stewart", "five-bar"])
-def test_accelerations_and_efforts_are_those_of_the_dynamics(name: str) -> None:
+def test_accelerations_match_forward_dynamics(name: str) -> None:
     m = kic.load(name)
     push = np.random.default_rng(0).normal(size=m.dof)
     t = np.linspace(0, 0.1, 5)
@@ -137,7 +137,7 @@ def test_accelerations_and_efforts_are_those_of_the_dynamics(name: str) -> None:
     assert np.abs(run.energy.residual).max() < 1e-7 * max(1, np.abs(run.energy.work).max())
 
 
-def test_prescribed_motion_takes_the_efforts_of_inverse_dynamics() -> None:
+def test_prescribed_motion_matches_inverse_dynamics() -> None:
     m = kic.load("five-bar")
     start = m.at()
     a0, e0 = start.value("A"), start.value("E")
@@ -160,7 +160,7 @@ def test_prescribed_motion_takes_the_efforts_of_inverse_dynamics() -> None:
     assert np.abs(one.energy.residual).max() < 1e-8
 
 
-def test_dampers_and_forces_have_their_lines_in_the_account() -> None:
+def test_energy_balance_includes_dampers_and_loads() -> None:
     m = pendulum()
     damped = replace(
         m,
@@ -176,7 +176,7 @@ def test_dampers_and_forces_have_their_lines_in_the_account() -> None:
     assert "work of loads" in repr(run)
 
 
-def test_events_are_found_and_limits_stop() -> None:
+def test_events_are_located_and_limits_stop() -> None:
     m = pendulum()
 
     def bottom(t: float, now: kic.simulating.motion.Now) -> float:
@@ -194,7 +194,7 @@ def test_events_are_found_and_limits_stop() -> None:
     assert stop.t[-1] == stop.events[-1][0]
 
 
-def test_a_run_goes_on_where_it_ended() -> None:
+def test_a_run_can_be_continued() -> None:
     m = kic.load("four-bar")
     t = np.linspace(0, 2, 21)
     whole = kic.simulate(m, m.at(), t, **TIGHT)
@@ -212,7 +212,7 @@ def test_a_run_goes_on_where_it_ended() -> None:
         kic.simulate(pendulum(), half, 2.0)
 
 
-def test_a_file_keeps_a_run(tmp_path) -> None:
+def test_save_and_load_round_trip(tmp_path) -> None:
     m = kic.load("rssr")
     run = kic.simulate(m, m.at(), np.linspace(0, 0.5, 26), limits={"crank": (-9, 9)})
     run.save(tmp_path / "run.npz")
@@ -233,7 +233,7 @@ def test_a_file_keeps_a_run(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["horn-two-link", "four-bar", "gough-stewart", "top"])
-def test_between_its_moments_a_run_is_interpolated(name: str) -> None:
+def test_interpolation_between_samples(name: str) -> None:
     m = top((0.3, 0.4, 0.5)) if name == "top" else kic.load(name)
     qd = [0, 0, 0, 1.0, 0.2, 2.0] if name == "top" else None
     runs = [kic.simulate(m, m.at(), np.linspace(0, 0.2, n), qd=qd, **TIGHT) for n in (11, 21, 81)]
@@ -248,8 +248,8 @@ def test_between_its_moments_a_run_is_interpolated(name: str) -> None:
         coarse.at(0.3)
 
 
-def test_how_far_a_run_can_be_interpolated() -> None:
-    """What is accepted errs as little as was asked for; where more is lost, it is refused with the number."""
+def test_interpolation_error_estimate() -> None:
+    """Accepted interpolation has an error below the tolerance; otherwise the error states the estimate."""
     m = kic.load("four-bar")
     start = m.at({"A": 1.2})
     fine = kic.simulate(m, start, np.linspace(0, 0.4, 801), qd=[3.0], **TIGHT)
@@ -272,8 +272,8 @@ def test_how_far_a_run_can_be_interpolated() -> None:
         run.at(0.265, tolerance=0.0)
 
 
-def test_one_interval_and_uneven_ones() -> None:
-    """With two moments there is no neighbour to compare with; a short interval is no help to a long one."""
+def test_interpolation_with_few_or_uneven_samples() -> None:
+    """Two samples have no neighbours for comparison; short intervals do not improve long ones."""
     m = kic.load("horn-two-link")
     t = np.array([0.0, 0.1, 0.1 + 1e-9, 0.2])
     for times in (t[:2], t):
@@ -282,7 +282,7 @@ def test_one_interval_and_uneven_ones() -> None:
         assert np.abs(run.at(0.05, tolerance=1e-3).state - exact.state[-1]).max() < 1e-3
 
 
-def test_computed_torque_follows_a_trajectory() -> None:
+def test_computed_torque_tracks_a_trajectory() -> None:
     m = kic.load("puma560")
     q0 = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     way = kic.trajectory.quintic(q0, q0 + 0.5, 0.6)
@@ -296,8 +296,8 @@ def test_computed_torque_follows_a_trajectory() -> None:
     assert np.abs(off.q - way(t)[0] - exact[:, None]).max() < 1e-9
 
 
-def test_controllers_drive_runs_as_they_are() -> None:
-    """A five-bar by its tip, in the tip's coordinates: the same as written out; others are refused."""
+def test_controllers_are_accepted_as_efforts() -> None:
+    """A five-bar in the coordinates of its tip; controllers in other coordinates raise errors."""
     m = kic.load("five-bar")
     start, tip = m.at(), ["tip.x", "tip.y"]
     here = {x: float(start.value(x)) for x in tip}
@@ -312,11 +312,11 @@ def test_controllers_drive_runs_as_they_are() -> None:
     with pytest.raises(kic.InputError, match=r"in the coordinates A, E, got tip\.x, tip\.y"):
         kic.simulate(m, start, t, effort=f)
     rates = kic.controllers.resolved_acceleration(m, way, 100.0, 20.0)
-    with pytest.raises(kic.InputError, match="a controller that gives efforts, got one of accelerations"):
+    with pytest.raises(kic.InputError, match="must give efforts, got one of accelerations"):
         kic.simulate(m, start, t, effort=rates)
 
 
-def test_trajectories_are_prescribed_as_they_are() -> None:
+def test_trajectories_are_accepted_as_prescribed_motion() -> None:
     m = kic.load("five-bar")
     start = m.at()
     q = np.array([start.value("A"), start.value("E")])
@@ -344,13 +344,13 @@ def test_trajectories_are_prescribed_as_they_are() -> None:
     moving = kic.trajectory.quintic({"A": q[0]}, {"A": q[0] + 0.2}, 0.5, end_rate={"A": 1.0})
     with pytest.raises(kic.InputError, match=r"from 0 to 0\.5, the duration"):
         kic.simulate(m, start, t, prescribed=moving)
-    with pytest.raises(kic.InputError, match="1 coordinates without names, for 2: A, E"):
+    with pytest.raises(kic.InputError, match="1 coordinates without names, but `names` has 2: A, E"):
         kic.simulate(m, start, t, prescribed=kic.trajectory.line([0.0], [1.0]))
     with pytest.raises(kic.UnknownNameError, match=r"'tip\.x' in 'the motion'"):
         kic.simulate(m, start, t, prescribed=led)
 
 
-def test_an_interrupted_run_keeps_what_it_had() -> None:
+def test_interrupted_run_keeps_its_results() -> None:
     def push(t: float, now: kic.simulating.motion.Now) -> np.ndarray:
         if t > 0.5:
             raise KeyboardInterrupt
@@ -371,7 +371,7 @@ def test_an_interrupted_run_keeps_what_it_had() -> None:
     assert np.abs(rest.q[-1] - whole.q[-1]).max() < 1e-7
 
 
-def test_it_says_why_it_can_not_go_on() -> None:
+def test_errors_state_why_a_run_stops() -> None:
     m = pendulum()
     start = m.at([1.0])
 
@@ -436,14 +436,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("what", "message"), WRONG, ids=lambda x: str(x)[:30])
-def test_arguments_are_looked_at(what: dict, message: str) -> None:
+def test_invalid_arguments_raise(what: dict, message: str) -> None:
     m = pendulum()
     arguments = {"start": m.at([1.0]), "t": 1.0, **what}
     with pytest.raises(kic.KicError, match=message):
         kic.simulate(m, **arguments)
 
 
-def test_a_start_must_be_one_closed_posture() -> None:
+def test_start_must_be_one_closed_configuration() -> None:
     m = kic.load("four-bar")
     with pytest.raises(kic.InputError, match=r"one configuration, got a batch \(2,\)"):
         kic.simulate(m, m.at({"A": [1.0, 1.1]}), 1.0)
@@ -455,7 +455,7 @@ def test_a_start_must_be_one_closed_posture() -> None:
 
 
 @pytest.mark.slow
-def test_a_bar_is_shown_on_request(capsys) -> None:
+def test_progress_bar_on_request(capsys) -> None:
     m = pendulum()
     kic.simulate(m, m.at([1.0]), 60.0, progress=True, **TIGHT)
     shown = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Sweeps: values beside direct answers, reach beside geometry, one branch, executors, failures."""
+"""Sweeps: values against direct evaluation, reach against geometry, branches, executors, errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_manipulability_of_two_links_in_closed_form() -> None:
     assert (s.configuration.value("elbow")[s.reached] > 0).all()
 
 
-def test_every_cell_is_what_a_direct_question_says() -> None:
+def test_cells_match_direct_evaluation() -> None:
     c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     m, names = kic.load("panda"), c.coordinates
     fixed = dict(zip(names, c.phi.tolist(), strict=True))
@@ -89,7 +89,9 @@ def test_every_cell_is_what_a_direct_question_says() -> None:
                 "h": -d.load[1],
                 "H": np.abs(d.load).max(),
                 "z": one.value("flange.z"),
-                "gap": one.singularities(outputs=["flange.x", "flange.y", "flange.z"]).measures["outputs"],
+                "min_singular_value": one.singularities(
+                    outputs=["flange.x", "flange.y", "flange.z"]
+                ).measures["outputs"],
             }
             for name, number in wanted.items():
                 np.testing.assert_allclose(s[name][i, j], number, rtol=1e-12, err_msg=name)
@@ -105,7 +107,7 @@ def test_units_of_metrics() -> None:
 
 
 @pytest.mark.slow
-def test_transfer_vanishes_with_the_inputs_and_says_where() -> None:
+def test_transmission_vanishes_where_inputs_are_singular() -> None:
     """Inputs A, E of the five-bar are singular where coupler and follower are in line."""
     s = kic.sweep(FIVE, WIDE, kic.metrics.transmission())
     c = s.configuration
@@ -149,7 +151,7 @@ def test_force_margin_against_a_search() -> None:
             assert np.isnan(loaded[k])
 
 
-def test_force_margin_where_an_effort_takes_no_part() -> None:
+def test_force_margin_with_an_uninvolved_coordinate() -> None:
     c = ARM.at([[0.0, 0.0]])  # along x no joint feels the tip
     for direction in (None, [1.0], [-1.0]):
         assert kic.metrics.force("tip.x", limits=[25.0, 8.0], direction=direction)(c).tolist() == [np.inf]
@@ -164,7 +166,7 @@ def test_force_margin_where_an_effort_takes_no_part() -> None:
 
 
 @pytest.mark.slow
-def test_reach_of_the_five_bar_is_what_its_annuli_leave() -> None:
+def test_reach_of_the_five_bar_matches_its_annuli() -> None:
     """A tip at the pin of two legs of 12 and 24: from 12 to 36 away from either pivot."""
     s = kic.sweep(FIVE, WIDE, "tip.x")
     x, y = np.meshgrid(*WIDE.values(), indexing="ij")
@@ -192,7 +194,7 @@ def cross(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
 
 
-def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
+def test_path_through_a_dead_centre_keeps_its_branch() -> None:
     """Half way from (12, -1) to (12, 1) the first leg is folded: exactly at 12 from its pivot."""
     s = kic.sweep(FIVE, {"tip.x": np.linspace(12, 24, 7), "tip.y": np.linspace(-17, 5, 12)}, "A")
     for side, begun in zip(elbows(s.configuration), elbows(FIVE.at()), strict=True):
@@ -205,8 +207,8 @@ def test_a_way_that_touches_a_dead_centre_does_not_change_over() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("assembly", [0, 1, 2, 3])
-def test_a_map_keeps_its_assembly(assembly: int) -> None:
-    """Each leg keeps the side of its elbow all over the map, whichever posture it begins with."""
+def test_map_keeps_its_assembly(assembly: int) -> None:
+    """Each leg keeps the side of its elbow on the whole map, for any start."""
     found = FIVE.assemblies({"tip.x": 20.0, "tip.y": -20.0})
     assert len(found.counts) == 4
     near = FIVE.at(
@@ -243,8 +245,8 @@ def test_three_axes_and_a_platform() -> None:
 
 
 @pytest.mark.slow
-def test_limits_are_not_gone_through() -> None:
-    """The tip goes round the shoulder either way, as far as limits of the shoulder let it."""
+def test_limits_are_not_crossed() -> None:
+    """The tip moves around the shoulder in both directions up to the limits of the shoulder."""
     angle = np.linspace(-3.4, 3.4, 35)
     near = ARM.at([0.0, 1.0])
     s = kic.sweep(
@@ -305,16 +307,14 @@ def test_processes(plain: kic.Sweep) -> None:
         begun = time.monotonic()
         same(plain, kic.sweep(FIVE, WIDE, ASKED, executor=pool, chunk=200), 1e-12)
         assert time.monotonic() - begun < 120
-        with pytest.raises(
-            kic.InputError, match=r"must be importable there.*<lambda>.*threads take anything"
-        ):
+        with pytest.raises(kic.InputError, match=r"must be importable.*<lambda>.*use threads"):
             kic.sweep(FIVE, WIDE, lambda c: c.value("tip.x"), executor=pool)
         # errors come home
         with pytest.raises(kic.UnknownNameError, match="tipp"):
             kic.sweep(FIVE, WIDE, "tipp.x", executor=pool)
 
 
-def test_what_a_process_does_not_find() -> None:
+def test_metrics_that_processes_cannot_import_raise() -> None:
     import pickle
 
     sent = pickle.dumps(sweeping.height).replace(b"height", b"heigth")
@@ -323,7 +323,7 @@ def test_what_a_process_does_not_find() -> None:
 
 
 class Slow(Executor):
-    """Does nothing; its work is never done."""
+    """Executor whose jobs never finish."""
 
     def __init__(self) -> None:
         self.futures: list[Future] = []
@@ -333,7 +333,7 @@ class Slow(Executor):
         return self.futures[-1]
 
 
-def test_an_interrupt_cancels_what_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_cancels_pending_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*args, **more):
         raise KeyboardInterrupt
 
@@ -351,7 +351,7 @@ def test_an_interrupt_cancels_what_is_not_begun(monkeypatch: pytest.MonkeyPatch)
 
 
 class Stopping:
-    """An answer during which somebody presses Ctrl-C, or that goes wrong."""
+    """Metric that is interrupted by Ctrl-C, or that raises an error."""
 
     def __init__(self, calls: int, error: BaseException) -> None:
         self.left, self.error, self.__name__ = calls, error, "stopping"
@@ -363,7 +363,7 @@ class Stopping:
         return c.value("tip.y")
 
 
-def test_an_interrupt_keeps_what_there_is() -> None:
+def test_interrupt_keeps_results() -> None:
     grid = {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}
     s = kic.sweep(ARM, grid, Stopping(2, KeyboardInterrupt()), chunk=3)
     assert s.stopped == "interrupted, 6 of 10 cells were evaluated"
@@ -374,8 +374,8 @@ def test_an_interrupt_keeps_what_there_is() -> None:
     assert set(s.reasons[:6]) == {""}
 
 
-def test_an_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kic.sweeps import sweep as room
+def test_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kic.sweeps.problem import SweepProblem
 
     calls = []
 
@@ -385,8 +385,8 @@ def test_an_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) ->
             raise KeyboardInterrupt
         return continue_cells(*job)
 
-    continue_cells = room.continue_cells
-    monkeypatch.setattr(room, "continue_cells", lead)
+    continue_cells = SweepProblem.continue_cells
+    monkeypatch.setattr(SweepProblem, "continue_cells", lead)
     s = kic.sweep(FIVE, WIDE, "tip.x")
     assert 0 < s.reached.sum() < 300
     assert s.stopped.startswith("interrupted, 0 of")
@@ -396,7 +396,7 @@ def test_an_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) ->
         kic.sweep(FIVE, WIDE, "tip.x")
 
 
-def test_an_error_carries_what_there_is() -> None:
+def test_errors_carry_partial_results() -> None:
     grid = {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}
     with pytest.raises(ZeroDivisionError, match="oh") as caught:
         kic.sweep(ARM, grid, Stopping(2, ZeroDivisionError("oh")), chunk=3)
@@ -405,7 +405,7 @@ def test_an_error_carries_what_there_is() -> None:
     assert s.stopped == "oh"
 
 
-def test_refused_cells_say_why_whatever_the_chunk() -> None:
+def test_reasons_do_not_depend_on_chunks() -> None:
     elbow = np.array([-0.5, 0.0, 0.5, np.pi])
     grid = {"shoulder": np.linspace(0, 1, 3), "elbow": elbow}
     mass = kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
@@ -439,7 +439,7 @@ def test_no_cell_in_reach() -> None:
 
 
 @pytest.mark.parametrize(
-    ("grid", "said"),
+    ("grid", "message"),
     [
         ([1, 2], "`grid` must be a dict of names"),
         ({"shoulder": 0.1, "elbow": 0.2}, "at least one axis.*call at"),
@@ -453,8 +453,8 @@ def test_no_cell_in_reach() -> None:
         ({"shoulder": [0.1, 0.2]}, "mobility 2; 1 coordinates were named"),
     ],
 )
-def test_grids_that_are_none(grid: object, said: str) -> None:
-    with pytest.raises(kic.InputError, match=said):
+def test_invalid_grids_raise(grid: object, message: str) -> None:
+    with pytest.raises(kic.InputError, match=message):
         kic.sweep(ARM, grid, "tip.x")
 
 
@@ -465,7 +465,7 @@ def test_grids_that_are_none(grid: object, said: str) -> None:
         ([], "`metric` must have at least one"),
         (kic.metrics.min_singular_value, r"kic\.metrics\.min_singular_value makes a metric"),
         (["tip.x", "tip.x"], "Two metrics of the sweep are called 'tip.x'. Name them in a dict"),
-        ("tip", "'tip' has several rows; a sweep asks one"),
+        ("tip", "'tip' has several rows; give one"),
         ({"a": lambda c: 3.0}, "metric 'a' must be real numbers, one for each of 2 configurations"),
         ({"a": lambda c: c.value("tip.x") + 1j}, "must be real numbers"),
         ([sweeping.both, sweeping.both], "called 'both'"),
@@ -477,7 +477,7 @@ def test_invalid_metrics_raise(metric: object, message: str) -> None:
         kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, metric)
 
 
-def test_other_arguments() -> None:
+def test_other_invalid_arguments_raise() -> None:
     grid = {"shoulder": [0.1, 0.2], "elbow": 0.2}
     with pytest.raises(kic.InputError, match="`mechanism` must"):
         kic.sweep(3, grid, "tip.x")
@@ -490,15 +490,15 @@ def test_other_arguments() -> None:
     with pytest.raises(kic.UnknownNameError, match=r"No metric 'tip' in .*'tip\.x'") as caught:
         kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
-    for near, said in [
-        (3, "`near` must be"),
-        (FIVE.at(), "`near` must be 'horn-two-link'"),
+    for near, message in [
+        (3, "`near`"),
+        (FIVE.at(), "`near`.*'horn-two-link'"),
         (
             ARM.at(np.zeros((3, 2, 2))),
             r"`near` must be one configuration, got a batch \(3, 2\). Take one: near\[0, 0\]",
         ),
     ]:
-        with pytest.raises(kic.InputError, match=said):  # also where no start is needed
+        with pytest.raises(kic.InputError, match=message):  # also where no start is needed
             kic.sweep(ARM, grid, "tip.x", near=near)
     with pytest.raises(kic.UnknownNameError, match="No metric 3"):
         kic.sweep(ARM, grid, "tip.x")[3]
@@ -512,13 +512,13 @@ def test_other_arguments() -> None:
             made()
     with pytest.raises(kic.InputError, match="several rows needs a `direction`"):
         kic.metrics.mass("tip.x", "tip.y")
-    with pytest.raises(kic.InputError, match="not all of them zero"):
+    with pytest.raises(kic.InputError, match="`direction` must"):
         kic.metrics.mass("tip.x", "tip.y", direction=[0, 0])
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'knee'"):
         kic.sweep(ARM, grid, kic.metrics.inertia("knee"))
 
 
-def test_a_function_without_a_name_is_called_metric() -> None:
+def test_unnamed_functions_are_called_metric() -> None:
     s = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, lambda c: c.value("tip.x"), units={"metric": "m"}
     )
@@ -529,7 +529,7 @@ def test_a_function_without_a_name_is_called_metric() -> None:
         )
 
 
-def test_rounding_is_no_median() -> None:
+def test_rounding_is_shown_as_zero() -> None:
     s = kic.sweep(ARM, {"shoulder": 0.0, "elbow": np.linspace(-2.5, 2.5, 60)}, "elbow")
     assert abs(np.median(s["elbow"])) > 0  # -2e-16
     assert "e-1" not in repr(s)

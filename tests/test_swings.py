@@ -20,7 +20,7 @@ needs_exudyn = pytest.mark.skipif(
 
 @needs_exudyn
 @pytest.mark.parametrize("case", swings.CASES, ids=lambda case: case.point)
-def test_exudyn_starts_alike(case: swings.Case) -> None:
+def test_exudyn_has_the_same_initial_conditions(case: swings.Case) -> None:
     m, qd = case.make(), np.array(case.qd)
     exudyn_peer.check_acceleration(exudyn_peer.ExudynPeer(m, qd, case.point))
     peer = exudyn_peer.ExudynPeer(m, qd, case.point)
@@ -30,8 +30,8 @@ def test_exudyn_starts_alike(case: swings.Case) -> None:
 
 
 @needs_exudyn
-def test_exudyn_swings_to_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first second of the four-bar: order two, and as many steps as were said give the error wanted."""
+def test_exudyn_converges_to_the_same_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second of the four-bar: order two, and the predicted steps give the wanted error."""
     monkeypatch.setattr(swings, "TIMES", np.linspace(0, 1, 11))
     swing = swings.Swing(swings.CASES[0])
     peer = swings.PeerSwing(swing, 250)
@@ -44,8 +44,8 @@ def test_exudyn_swings_to_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stays far from what its legs cannot reach, and kic keeps its energy and to its reference."""
+def test_platform_keeps_its_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays in reach of its legs, keeps its energy and matches the reference."""
     monkeypatch.setattr(swings, "TIMES", np.linspace(0, 2, 21))
     swing = swings.Swing(swings.CASES[1])
     run = swing.run()
@@ -58,7 +58,7 @@ def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("peer", [False, pytest.param(True, marks=needs_exudyn)])
-def test_lines_are_complete(peer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmark_table_is_complete(peer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not peer:
         monkeypatch.setattr(exudyn_peer, "exudyn", None)
     monkeypatch.setattr(swings, "TIMES", np.linspace(0, 1, 11))

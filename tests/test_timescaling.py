@@ -1,4 +1,4 @@
-"""Time scaling: against closed forms, a linear program, and by what the timed motion itself takes."""
+"""Time scaling: closed forms, a linear program, and limits recomputed on the timed motion."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def slider(damping: float = 0.0, gravity: float = 0.0) -> kic.Mechanism:
 # quadratics
 
 
-def test_where_quadratics_are_not_negative() -> None:
-    """Against the signs at many places, in all degenerate kinds."""
+def test_nonnegative_intervals_of_quadratics() -> None:
+    """Comparison with signs at many points, in all degenerate cases."""
     rng = np.random.default_rng(0)
     v = np.linspace(0, 4, 4001)
     for _ in range(300):
@@ -50,7 +50,7 @@ def test_where_quadratics_are_not_negative() -> None:
         assert ((there == inside) | edges).all()
 
 
-def test_quadratics_touch_and_unite() -> None:
+def test_touching_quadratics_and_unions() -> None:
     assert allowed(np.zeros(1), np.zeros(1), -np.ones(1)).tolist() == [[0.0, 0.0]]
     assert allowed(-np.ones(1), np.zeros(1), -np.ones(1)).shape == (0, 2)
     assert allowed(np.array([-1.0, 1.0]), np.zeros(2), np.array([1.0, -1.0])).tolist() == [[1.0, 1.0]]
@@ -73,7 +73,7 @@ def test_kinematic_limits_in_closed_form() -> None:
     assert one_way.extremes(1)[0][1] == pytest.approx(-0.5, rel=1e-12)
 
 
-def test_without_gravity_efforts_go_with_the_square_of_the_speed() -> None:
+def test_efforts_scale_with_speed_squared_without_gravity() -> None:
     t = tr.quintic([0.0, 0.5], [1.0, 1.5], 1.0)
     T = t.on(FREE, 201).effort()
     k = np.sqrt((np.abs(T) / LIMITS).max())
@@ -83,7 +83,7 @@ def test_without_gravity_efforts_go_with_the_square_of_the_speed() -> None:
 
 
 @pytest.mark.parametrize("damping", [0.0, 3.0])
-def test_with_gravity_a_limit_is_just_reached(damping: float) -> None:
+def test_uniform_reaches_the_effort_limit_with_gravity(damping: float) -> None:
     m = replace(ARM, joints=[replace(j, damping=damping) for j in ARM.joints])
     t = tr.septic([-0.5, 0.5], [1.0, 1.5], 1.0)
     fast = tr.uniform(t, m, effort=LIMITS)
@@ -107,8 +107,8 @@ def test_uniform_in_other_coordinates_and_by_actuators() -> None:
 
 
 @pytest.mark.parametrize("d", [1.0, 0.01, 300.0])
-def test_bang_bang(d: float) -> None:
-    """The double integrator: half the way faster, half slower, to rounding."""
+def test_bang_bang_double_integrator(d: float) -> None:
+    """The double integrator accelerates for half of the path and decelerates for the other half."""
     for duration in (1.0, 7.0):
         best = tr.fastest(tr.line([0.0], [d], duration), acceleration=3.0)
         assert best.trajectory.duration == pytest.approx(2 * np.sqrt(d / 3.0), rel=1e-12)
@@ -116,7 +116,7 @@ def test_bang_bang(d: float) -> None:
         assert np.abs(np.abs(best.trajectory.extremes(2)) - 3.0).max() < 1e-9
 
 
-def test_with_a_limit_of_velocity_it_is_the_trapezoid() -> None:
+def test_velocity_limit_gives_the_trapezoid() -> None:
     exact = tr.trapezoid([0.0, 1.0], [2.0, 0.0], [1.0, 9.0], 2.0).duration
     off = []
     for grid in (51, 101, 201):
@@ -137,7 +137,7 @@ def test_speeds_at_the_ends() -> None:
     assert best.trajectory.duration == pytest.approx((v - 1) + (v - 2), rel=1e-5)
 
 
-def test_a_weight_lifted() -> None:
+def test_lifted_weight() -> None:
     """Up with F/m − g, and the brake −F/m − g."""
     best = tr.fastest(tr.line([0.0], [1.5]), slider(gravity=10.0), effort=30.0, grid=2001)
     up, down = 30 / 2 - 10, 30 / 2 + 10
@@ -146,7 +146,7 @@ def test_a_weight_lifted() -> None:
     assert best.slack.min() > -1e-12
 
 
-def test_a_damped_mass() -> None:
+def test_damped_mass() -> None:
     """m u = ±F − b v, switched where both halves meet: against the integrals in closed form."""
     m, b, F, d = 2.0, 1.5, 4.0, 3.0
     tau, end = m / b, F / b
@@ -190,8 +190,8 @@ def highest(path: tr.Trajectory, m: kic.Mechanism, s: np.ndarray, **limits: obje
     return np.sqrt(found.x)
 
 
-def test_no_profile_on_the_grid_is_higher() -> None:
-    """Where no row is without inertia, the highest speed at each point, as of any profile on the grid."""
+def test_profile_is_optimal_on_the_grid() -> None:
+    """If no row is without inertia, the speed at each point is the highest of all profiles on the grid."""
     m = kic.load("five-bar")
     q = np.array([m.at().value(x) for x in ("A", "E")])
     path = tr.line(q, q + np.array([0.5, 0.2]))
@@ -199,8 +199,8 @@ def test_no_profile_on_the_grid_is_higher() -> None:
     assert mismatch(best.speed, highest(path, m, best.s, effort=[1.0, 0.9])) < 1e-9
 
 
-def test_against_dynamic_programming() -> None:
-    """The least time of all ways through a mesh of the phase plane, limits at both ends of each step."""
+def test_time_matches_dynamic_programming() -> None:
+    """The minimum time over a mesh of the phase plane, with limits at both ends of each step."""
     m = kic.load("five-bar")
     q = np.array([m.at().value(x) for x in ("A", "E")])
     path, limit = tr.line(q, q + np.array([0.5, 0.2])), np.array([1.0, 0.9])
@@ -228,8 +228,8 @@ def test_against_dynamic_programming() -> None:
     assert left[0] < best.trajectory.duration * 1.02
 
 
-def test_rows_without_inertia_cost_little() -> None:
-    """Where the factor of s̈ in a row passes 0, the highest speed may spoil the next: less on finer grids."""
+def test_rows_without_inertia() -> None:
+    """Where the factor of s̈ in a row vanishes, the highest speed may reduce the next; less on finer grids."""
     lost = []
     for grid in (41, 161):
         best = tr.fastest(PATH, ARM, effort=LIMITS, grid=grid)
@@ -239,15 +239,15 @@ def test_rows_without_inertia_cost_little() -> None:
     assert abs(lost[1]) < abs(lost[0]) / 10
 
 
-def test_some_actuator_is_always_saturated() -> None:
-    """But for intervals on which one hands over to another, which do not become more on a finer grid."""
+def test_one_actuator_is_always_saturated() -> None:
+    """Except on intervals where the active actuator changes; their number does not grow with the grid."""
     over, idle = [], []
     for grid in (101, 401):
         best = tr.fastest(PATH, ARM, effort=LIMITS, grid=grid)
         slack = best.slack.min(axis=(1, 2))
         assert slack.min() > -1e-12
         assert (slack > 1e-9).sum() <= 8
-        # and what the motion takes is what was said, inside the intervals too
+        # the efforts of the motion are those of the result, also inside the intervals
         t = best.trajectory
         T = np.abs(t.on(ARM, np.linspace(0, t.duration, 1501)).effort()) / LIMITS
         over.append(T.max() - 1)
@@ -261,8 +261,8 @@ def test_some_actuator_is_always_saturated() -> None:
 
 
 @pytest.mark.parametrize("grid", [51, 201])
-def test_how_far_limits_are_passed_between_points(grid: int) -> None:
-    """What is said of the middles is what many samples find, of efforts and of kinematic limits."""
+def test_limit_violation_between_points(grid: int) -> None:
+    """The violation in the middles equals the one of dense samples, for efforts and kinematic limits."""
     best = tr.fastest(PATH, ARM, effort=LIMITS, grid=grid)
     t = best.trajectory
     share = np.linspace(0.05, 0.95, 9)[:, None]
@@ -276,7 +276,7 @@ def test_how_far_limits_are_passed_between_points(grid: int) -> None:
     assert tr.fastest(STRAIGHT, acceleration=1.0, grid=grid).excess < 1e-12
 
 
-def test_values_are_those_of_the_timed_trajectory() -> None:
+def test_values_match_the_timed_trajectory() -> None:
     best = tr.fastest(PATH, velocity=3.0, acceleration=7.0, grid=51)
     t = best.trajectory
     for order, span in ((1, slice(0, 2)), (2, slice(2, 4))):
@@ -293,7 +293,7 @@ def test_values_are_those_of_the_timed_trajectory() -> None:
 
 
 @pytest.mark.parametrize("actuators", [None, ["A", "E"]])
-def test_a_closed_mechanism_in_tip_coordinates(actuators: list[str] | None) -> None:
+def test_closed_mechanism_in_tip_coordinates(actuators: list[str] | None) -> None:
     m = kic.load("five-bar")
     c = m.at()
     tip = {x: float(c.value(x)) for x in ("tip.x", "tip.y")}
@@ -305,7 +305,7 @@ def test_a_closed_mechanism_in_tip_coordinates(actuators: list[str] | None) -> N
     assert np.median(T.max(axis=1)) > 1 - 2e-3
 
 
-def test_voltages_as_rows() -> None:
+def test_voltage_limits_as_rows() -> None:
     """Motors without inductance: V = R T / k + k q̇; a finer grid finds a shorter time."""
     R, k, top = 0.4, 2.0, 12.0
 
@@ -330,14 +330,14 @@ def test_voltages_as_rows() -> None:
     assert np.abs(R / k * course.effort() + k * course.motion.qd).max() == pytest.approx(top, rel=1e-12)
 
 
-def test_terms_that_do_not_settle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terms_that_do_not_converge_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kic.trajectory.time_optimal.ITERATIONS_MAX", 0)
     with pytest.raises(kic.InputError, match="did not converge"):
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
 
 
 def test_several_ranges_of_speed() -> None:
-    """A row that forbids speeds from 1 to 2 between s = 0.4 and 0.6: found above them, as it is faster."""
+    """A row forbids speeds from 1 to 2 between s = 0.4 and 0.6; the solution passes above."""
 
     def gap(of: tr.PathSamples) -> tr.PathConstraints:
         s = of.both(of.s)
@@ -354,7 +354,7 @@ def test_several_ranges_of_speed() -> None:
     assert (slow.speed[there] <= 1 + 1e-9).all()
 
 
-def test_the_grid_keeps_the_knots() -> None:
+def test_grid_includes_the_knots() -> None:
     for clustered in (True, False):
         s = grid_points(PATH, 51, clustered)
         assert np.isin(PATH.knots, s).all()
@@ -375,8 +375,8 @@ ERRORS = {
     "zero duration": lambda: tr.fastest(tr.trapezoid([0.0], [0.0], 1.0, 1.0), acceleration=1.0),
     "zero duration cannot be scaled": lambda: tr.uniform(tr.trapezoid([0.0], [0.0], 1.0, 1.0), velocity=1.0),
     "zero length": lambda: tr.fastest(tr.line([0.0], [0.0]), acceleration=1.0),
-    "stands still at 0:": lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0),
-    "stands still at 1:": lambda: tr.fastest(CORNER, acceleration=1.0),
+    "stands still at 0,": lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0),
+    "stands still at 1,": lambda: tr.fastest(CORNER, acceleration=1.0),
     "corner at 1": lambda: tr.fastest(
         tr.Trajectory(tr.concatenate([STRAIGHT, tr.line([1.0], [2.0])]).pieces.__class__(
             np.array([0.0, 1.0, 2.0]), np.array([[[0.0], [1.0]], [[1.0], [3.0]]])), STRAIGHT.naming),
@@ -391,7 +391,8 @@ ERRORS = {
     "`start_speed` must be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
     "at least 3 points": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
-    "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
+    "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(
+        STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
     "`mechanism` must be a Mechanism, got 3": lambda: tr.fastest(STRAIGHT, 3, acceleration=1.0),  # type: ignore[arg-type]
     "functions that take PathSamples": lambda: tr.fastest(STRAIGHT, rows=[3]),  # type: ignore[list-item]
     "must return PathConstraints": lambda: tr.fastest(STRAIGHT, rows=lambda of: 3),  # type: ignore[arg-type, return-value]
@@ -404,12 +405,13 @@ ERRORS = {
     "at t = .* the effort of shoulder is .* at rest": lambda: tr.uniform(
         tr.quintic(VIA[0], VIA[1], 1.0), ARM, effort=[5.0, 20.0]),
     "No speed meets the limits": lambda: tr.uniform(STRAIGHT, velocity=[[-1.0], [0.0]]),
-    "meets the limits, however slow. Allow": lambda: tr.uniform(
+    "meets the limits. Relax": lambda: tr.uniform(
         tr.quintic([0.0], [1.0], 1.0), acceleration=[[0.0], [1.0]]),
     "no speed reaches the end with ṡ = 5": lambda: tr.fastest(
         STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0),
-    "allow no motion between": lambda: tr.fastest(STRAIGHT, acceleration=1.0, rows=lambda of: tr.PathConstraints(
-        ("stop",), C=1.0, upper=np.where(abs(of.both(of.s) - 0.5) < 0.1, 0.0, 9.0)[..., None])),
+    "allow no motion between": lambda: tr.fastest(
+        STRAIGHT, acceleration=1.0, rows=lambda of: tr.PathConstraints(
+            ("stop",), C=1.0, upper=np.where(abs(of.both(of.s) - 0.5) < 0.1, 0.0, 9.0)[..., None])),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Trajectories: ends, derivatives, continuity, limits reached and kept, least times by another route."""
+"""Trajectories: ends, derivatives, continuity, limits, and minimum times by another method."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ every_sample = pytest.mark.parametrize("name", SAMPLES)
 
 
 @every_sample
-def test_each_derivative_is_the_complex_step_of_the_one_below(name: str) -> None:
+def test_derivatives_match_complex_steps(name: str) -> None:
     t = SAMPLES[name]
     times = np.random.default_rng(0).uniform(0, t.duration, size=(3, 20))
     plain, stepped = t(times), t(times + 1j * STEP)
@@ -61,7 +61,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
 
 
 @every_sample
-def test_extremes_are_those_of_many_samples_and_are_reached(name: str) -> None:
+def test_extremes_match_dense_samples(name: str) -> None:
     t = SAMPLES[name]
     inside = np.linspace(0, 1, 400)[:, None] * (1 - 2e-6) + 1e-6
     times = (t.knots[:-1] + inside * np.diff(t.knots)).reshape(-1)
@@ -75,7 +75,7 @@ def test_extremes_are_those_of_many_samples_and_are_reached(name: str) -> None:
 
 
 @every_sample
-def test_positions_and_rates_never_jump(name: str) -> None:
+def test_positions_and_rates_are_continuous(name: str) -> None:
     t = SAMPLES[name]
     for order in (0, 1):
         size = max(np.abs(x).max() for x in t.extremes(order))
@@ -83,7 +83,7 @@ def test_positions_and_rates_never_jump(name: str) -> None:
 
 
 @every_sample
-def test_back_and_slower(name: str) -> None:
+def test_reversed_and_scaled(name: str) -> None:
     t = SAMPLES[name]
     times = np.random.default_rng(1).uniform(0, t.duration, 30)
     there, back, slow = t(times), t.reversed()(t.duration - times), t.lasting(3 * t.duration)(3 * times)
@@ -92,7 +92,7 @@ def test_back_and_slower(name: str) -> None:
         assert mismatch(3**order * slow[order], there[order]) < 1e-10
 
 
-def test_polynomials_meet_their_ends() -> None:
+def test_polynomials_meet_end_conditions() -> None:
     for t, T in ((tr.quintic(START, END, 1.7, *SIX[:4]), 1.7), (tr.septic(START, END, 0.6, *SIX), 0.6)):
         at = t([0.0, T])
         assert mismatch(at.q, np.stack([START, END])) < 1e-12
@@ -102,7 +102,7 @@ def test_polynomials_meet_their_ends() -> None:
     assert np.abs(at.qddd - SIX[4:]).max() < 1e-12 * np.abs(t.extremes(3)).max()
 
 
-def test_quintic_by_its_textbook_polynomial() -> None:
+def test_quintic_matches_the_textbook_polynomial() -> None:
     u = np.linspace(0, 1, 11)
     t = tr.quintic([1.0], [3.0], 2.0)
     assert mismatch(t(2 * u).q[:, 0], 1 + 2 * (10 * u**3 - 15 * u**4 + 6 * u**5)) < 1e-13
@@ -157,8 +157,8 @@ def test_stops() -> None:
     assert (np.abs(free(free.knots).qd).max(axis=1) < 1e-11).sum() == 1
 
 
-def test_times_by_the_way() -> None:
-    """Centripetal: the same whatever the units of a coordinate; as the square roots of the ways."""
+def test_centripetal_times() -> None:
+    """Independent of the units of a coordinate; in proportion to the square roots of the distances."""
     one, two = tr.spline(POINTS), tr.spline(POINTS * [1.0, 1000.0])
     assert mismatch(one.knots, two.knots) < 1e-12
     t = tr.spline([[0.0], [1.0], [5.0]], duration=6.0)
@@ -167,7 +167,7 @@ def test_times_by_the_way() -> None:
 
 # distance, velocity, acceleration: long, just reached, short, backwards
 @pytest.mark.parametrize("d", [3.0, 0.5, 0.1, -2.0])
-def test_trapezoid_takes_the_least_time(d: float) -> None:
+def test_trapezoid_is_time_optimal(d: float) -> None:
     v, a = 1.0, 2.0
     t = tr.trapezoid([1.0], [1.0 + d], v, a)
     least = abs(d) / v + v / a if abs(d) >= v * v / a else 2 * np.sqrt(abs(d) / a)
@@ -190,7 +190,7 @@ REGIMES = {
 
 
 @pytest.mark.parametrize("name", REGIMES)
-def test_s_curve_keeps_its_limits_and_reaches_what_it_can(name: str) -> None:
+def test_s_curve_respects_and_reaches_its_limits(name: str) -> None:
     d, v, a, j, phases = REGIMES[name]
     t = tr.s_curve([0.0], [d], v, a, j)
     assert len(t.knots) - 1 == phases
@@ -206,8 +206,8 @@ def test_s_curve_keeps_its_limits_and_reaches_what_it_can(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REGIMES)
-def test_no_s_curve_is_faster(name: str) -> None:
-    """The way that can be made in the same time, by a linear program over steps of constant jerk."""
+def test_s_curve_is_time_optimal(name: str) -> None:
+    """The largest distance in the same time, by a linear program over steps of constant jerk."""
     d, v, a, j, _ = REGIMES[name]
     n, T = 300, tr.s_curve([0.0], [d], v, a, j).duration
     h = T / n
@@ -228,7 +228,7 @@ def test_no_s_curve_is_faster(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1e-150, 1e-8, 1.0, 1e8, 1e150])
-def test_profiles_of_any_size(size: float) -> None:
+def test_profiles_in_any_units(size: float) -> None:
     """The same motion in other units of length and time."""
     for limits in ((1.0, 2.0, 5.0), (5.0, 2.0, 8.0), (0.5, 2.0, 3.0), (5.0, 5.0, 3.0)):
         for make, given in ((tr.trapezoid, limits[:2]), (tr.s_curve, limits)):
@@ -244,8 +244,8 @@ def test_profiles_of_any_size(size: float) -> None:
 
 
 @pytest.mark.parametrize("jerk", [1e3, 1e5, 1e7])
-def test_a_high_limit_of_jerk_comes_near_the_trapezoid(jerk: float) -> None:
-    """Later by a / j; and short phases, rounded as their times are, still end where they should, at rest."""
+def test_s_curve_with_high_jerk_approaches_the_trapezoid(jerk: float) -> None:
+    """Later by a / j; short phases in rounded times still end at rest at the target."""
     t = tr.s_curve([5.0], [7.0], 1.0, 1.0, jerk)
     assert t.duration - tr.trapezoid([5.0], [7.0], 1.0, 1.0).duration == pytest.approx(1 / jerk, rel=1e-7)
     assert np.abs(t(t.duration).q - 7.0).max() < 1e-14
@@ -254,7 +254,7 @@ def test_a_high_limit_of_jerk_comes_near_the_trapezoid(jerk: float) -> None:
     assert np.abs(np.abs(t.extremes(3)) - jerk).max() < 1e-7 * jerk
 
 
-def test_no_way_takes_no_time() -> None:
+def test_zero_displacement_has_zero_duration() -> None:
     for t in (tr.trapezoid(START, START, 1.0, 1.0), tr.s_curve(START, START, 1.0, 1.0, 1.0)):
         assert t.duration == 0
         assert np.array_equal(t(0.0).q, START)
@@ -264,8 +264,8 @@ def test_no_way_takes_no_time() -> None:
         assert mismatch(both(1.0).q, END) < 1e-14
 
 
-def test_together() -> None:
-    """On a line in proportion; or each for itself, never later, all at one end."""
+def test_coordinated_profiles() -> None:
+    """In proportion on a line; or each for itself, never later, with a common end."""
     limits = {"velocity": [1.0, 5.0, 5.0], "acceleration": [9.0, 1.0, 9.0], "jerk": [90.0, 5.0, 90.0]}
     way = np.array([3.0, -1.0, 0.5])
     end = START + way
@@ -284,8 +284,8 @@ def test_together() -> None:
         assert mismatch(t(t.duration).q, end) < 1e-12
 
 
-def test_profiles_of_any_limits() -> None:
-    """Ways and limits of many sizes: ends met at rest, limits kept, nothing jumps, "ends" never later."""
+def test_profiles_with_any_limits() -> None:
+    """Distances and limits of many sizes: ends at rest, limits respected, continuous, "ends" never later."""
     rng = np.random.default_rng(0)
     for _ in range(60):
         start, way = rng.normal(size=3), rng.normal(size=3) * 10.0 ** rng.uniform(-5, 2, 3)
@@ -312,7 +312,7 @@ def test_limits_one_sided_and_by_name() -> None:
     assert np.abs(down.extremes(1)[0] + 0.5).max() < 1e-14
 
 
-def test_names_go_to_the_mechanism() -> None:
+def test_names_are_passed_to_the_mechanism() -> None:
     m = kic.load("delta")
     c = m.at()
     point = next(p.name for p in m.points if np.ptp(c.coefficients(p.name, order=1).G))
@@ -332,8 +332,8 @@ def test_names_go_to_the_mechanism() -> None:
 
 
 @pytest.mark.parametrize("name", ["horn-two-link", "five-bar", "gough-stewart"])
-def test_what_a_mechanism_does_on_the_way(name: str) -> None:
-    """Joints move as finite differences of closed postures say; power of efforts is the same anywhere."""
+def test_motion_of_a_mechanism_along_a_trajectory(name: str) -> None:
+    """Joints match finite differences of closed configurations; power does not depend on the actuators."""
     m = kic.load(name)
     here = m.at([0.4, 0.8] if name == "horn-two-link" else None)
     q = np.array([here.value(x) for x in here.coordinates])
@@ -351,7 +351,7 @@ def test_what_a_mechanism_does_on_the_way(name: str) -> None:
         assert (
             mismatch((there * seen.qd).sum(axis=-1), (course.effort() * course.motion.qd).sum(axis=-1)) < 1e-9
         )
-    assert "course of" in repr(course)
+    assert "motion of" in repr(course)
 
 
 def test_trajectories_are_immutable() -> None:
@@ -372,7 +372,7 @@ def test_holding_beyond_the_ends() -> None:
     assert mismatch(t(t.duration * (1 + 1e-12)).qd, SIX[1]) < 1e-9
 
 
-def test_courses_by_name() -> None:
+def test_functions_by_name() -> None:
     t = tr.quintic({"A": 0.0, "p": [1.0, 2.0]}, {"A": 1.0, "p": [0.0, 3.0]}, 2.0)
     course = t.sampled()
     assert list(course) == ["A", "p"]
@@ -389,7 +389,7 @@ def test_courses_by_name() -> None:
     assert list(line.sampled(["A", "E"])) == ["A", "E"]
     with pytest.raises(kic.InputError, match="from 0 to 1"):
         line.sampled(["A", "E"])["E"](1.5)
-    with pytest.raises(kic.InputError, match="2 coordinates without names, for 0: none"):
+    with pytest.raises(kic.InputError, match="2 coordinates without names, but `names` has 0: none"):
         line.sampled()
     assert tr.trapezoid(START, START, 1.0, 1.0).rests
 

@@ -37,7 +37,7 @@ def unit(turn: tr.OrientationTrajectory, t: np.ndarray) -> np.ndarray:
 
 
 @every_sample
-def test_rates_are_complex_steps_of_orientations(name: str) -> None:
+def test_angular_rates_match_complex_steps(name: str) -> None:
     turn = SAMPLES[name]
     t = np.random.default_rng(1).uniform(0, turn.duration, 40)
     R, w, wd, wdd = turn(t)
@@ -57,7 +57,7 @@ def test_rates_are_complex_steps_of_orientations(name: str) -> None:
 
 
 @every_sample
-def test_it_comes_by_and_rests(name: str) -> None:
+def test_orientations_and_rest_at_the_ends(name: str) -> None:
     turn = SAMPLES[name]
     ends = turn([0.0, turn.duration])
     if name != "free":
@@ -71,7 +71,7 @@ def test_it_comes_by_and_rests(name: str) -> None:
             assert (np.abs(turn(times).w).max(axis=1) < 1e-10).sum() == (4 if name == "with stops" else 2)
 
 
-def test_between_two_it_turns_about_one_axis_by_a_quintic() -> None:
+def test_two_orientations_are_joined_about_one_axis() -> None:
     a, b = SEVERAL[0], SEVERAL[3]
     turn = tr.rotation(Rotation.concatenate([a, b]), duration=2.0)
     whole = (b * a.inv()).as_rotvec()
@@ -89,8 +89,8 @@ def test_between_two_it_turns_about_one_axis_by_a_quintic() -> None:
     assert "through 6 orientations" in repr(SAMPLES["several"])
 
 
-def test_whatever_the_signs_of_quaternions() -> None:
-    """Rotations come by either of two quaternions; and in other world axes the course is the same, turned."""
+def test_signs_of_quaternions_do_not_matter() -> None:
+    """Both quaternions of a rotation give the same path; other world axes rotate the path."""
     q = SEVERAL.as_quat()
     other = tr.rotation(Rotation.from_quat(q * np.array([1, -1, 1, -1, -1, 1])[:, None]), TIMES)
     t = np.linspace(0, 3, 31)
@@ -100,7 +100,7 @@ def test_whatever_the_signs_of_quaternions() -> None:
     assert mismatch(led.wdd, Q.apply(SAMPLES["several"](t).wdd)) < 1e-11
 
 
-def test_stops_and_times_by_the_angle() -> None:
+def test_stops_and_centripetal_times() -> None:
     line = Rotation.from_rotvec(np.outer([0.0, 0.1, 0.5], [0.0, 0.6, 0.8]))
     assert mismatch(tr.rotation(line, duration=3.0, stops=True).knots, np.array([0.0, 1.0, 3.0])) < 1e-14
     turn = tr.rotation(SEVERAL, TIMES, stops=True)
@@ -108,8 +108,8 @@ def test_stops_and_times_by_the_angle() -> None:
     assert np.abs(np.cross(w, w[10])).max() < 1e-10 * np.abs(w).max() ** 2
 
 
-def test_a_body_follows_it() -> None:
-    """An arm of seven joints turns its flange: postures and rates are those said; at() takes them, too."""
+def test_body_follows_an_orientation_trajectory() -> None:
+    """An arm of seven joints rotates its flange: configurations and rates match, also by at()."""
     m = kic.load("panda")
     c = m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     now = c.pose("link7").rotation
@@ -140,16 +140,12 @@ def test_stated_rates_of_a_pose_are_checked() -> None:
     now = c.pose("link7").rotation
     turn = tr.rotation(Rotation.concatenate([now, Rotation.from_rotvec([0.2, 0.3, -0.1]) * now]))
     in_body = lambda t: (turn(t).rotation, turn(t).rotation.inv().apply(turn(t).w))  # noqa: E731
-    with pytest.raises(
-        kic.InputError, match=r"rate that the path of 'link7' states contradicts.* link7\.w"
-    ) as caught:
+    with pytest.raises(kic.InputError, match=r"rate of the path of 'link7' contradicts.* link7\.w") as caught:
         m.follow({"link7": in_body}, [0.0, 0.5, 1.0], near=c)
     e = caught.value
     assert abs(turn(e.time).w - e.found).min() < 1e-6
     wrong = lambda t: (turn(t).rotation, turn(t).w, 1.1 * turn(t).wd)  # noqa: E731
-    with pytest.raises(
-        kic.InputError, match=r"acceleration that the path of 'link7' states contradicts its rates"
-    ):
+    with pytest.raises(kic.InputError, match=r"acceleration of the path of 'link7' contradicts its rates"):
         m.follow({"link7": wrong}, [0.0, 0.5, 1.0], near=c)
 
 
@@ -159,7 +155,7 @@ ERRORS = {
     "must be a SciPy Rotation of at least 2": lambda: tr.rotation(SEVERAL[:1]),
     "half a turn apart": lambda: tr.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [np.pi, 0.0, 0.0]])),
     "Points 1 and 2 coincide": lambda: tr.rotation(SEVERAL[[0, 1, 1, 2]]),
-    "times` to be 6 finite numbers": lambda: tr.rotation(SEVERAL, [0.0, 1.0]),
+    "times` must be 6 finite numbers": lambda: tr.rotation(SEVERAL, [0.0, 1.0]),
     "positive number": lambda: tr.rotation(SEVERAL[:2], duration=-1.0),
     "3, 5 or 7": lambda: tr.rotation(SEVERAL, degree=2),  # type: ignore[arg-type]
     "from 0 to 3": lambda: SAMPLES["several"](4.0),

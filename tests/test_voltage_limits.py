@@ -1,4 +1,4 @@
-"""Voltage limits in time scaling: recomputed on what comes out, and what cannot be."""
+"""Voltage limits in time scaling: recomputed on the results, and errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sampled(trajectory: tr.Trajectory, m: kic.Mechanism) -> np.ndarray:
 
 @pytest.mark.parametrize("inductance", [0.0, 1e-3, 0.2])
 def test_uniform_just_reaches_the_voltage(inductance: float) -> None:
-    """The largest voltage that the motors then take, recomputed with the jerk, is the limit."""
+    """The largest voltage, recomputed with the jerk, equals the limit."""
     m = replace(PUMA, motors=[replace(motor, inductance=inductance) for motor in PUMA.motors])
     timed = tr.uniform(SWING, m, voltage=40.0)
     most = np.abs(sampled(timed, m)).max()
@@ -44,8 +44,8 @@ def test_uniform_just_reaches_the_voltage(inductance: float) -> None:
     assert np.abs(sampled(timed.scaled(0.999), m)).max() > 40.0
 
 
-def test_the_share_of_the_jerk_counts() -> None:
-    """A motor that turns a flywheel by a cubic: V = k u̇ + R J ü/k + L J u⃛/k, largest at the end."""
+def test_inductance_adds_the_jerk() -> None:
+    """A motor turns a flywheel by a cubic: V = k u̇ + R J ü/k + L J u⃛/k, largest at the end."""
     J, k, R, L = 1e-3, 0.05, 2.0, 0.5
     disc = kic.Mechanism(
         "disc",
@@ -61,7 +61,7 @@ def test_the_share_of_the_jerk_counts() -> None:
     assert k * 3 * r + R * J * 6 * r**2 / k + L * J * 6 * r**3 / k == pytest.approx(10.0, rel=1e-10)
 
 
-def test_limits_by_name_one_sided_and_together() -> None:
+def test_limits_by_name_and_one_sided() -> None:
     timed = tr.uniform(SWING, PUMA, voltage={"elbow_motor": (-3.0, 10.0)})
     elbow = sampled(timed, PUMA)[:, 2]
     reach = max(elbow.max() / 10, -elbow.min() / 3)
@@ -74,7 +74,7 @@ def test_limits_by_name_one_sided_and_together() -> None:
 
 
 @pytest.mark.parametrize("inductance", [0.0, 2e-3])
-def test_a_closed_mechanism_with_gears_and_friction(inductance: float) -> None:
+def test_closed_mechanism_with_gears_and_friction(inductance: float) -> None:
     m = five_bar(inductance=inductance)
     at = m.at().value
     go = tr.septic({"A": at("A"), "E": at("E")}, {"A": at("A") + 0.3, "E": at("E") - 0.2}, 1.0)
@@ -83,8 +83,8 @@ def test_a_closed_mechanism_with_gears_and_friction(inductance: float) -> None:
     assert np.abs(sampled(timed, m)).max() == pytest.approx(24.0, rel=1e-9)
 
 
-def test_the_way_of_a_tip() -> None:
-    """In coordinates that are neither those of the mechanism nor the joints of the motors; both timings."""
+def test_path_in_tip_coordinates() -> None:
+    """Coordinates that are neither those of the mechanism nor the joints of the motors; both timings."""
     m = five_bar(inductance=2e-3)
     x, y, _ = m.at().value("tip")
     ends = {"tip.x": x, "tip.y": y}, {"tip.x": x + 0.05, "tip.y": y - 0.03}
@@ -105,7 +105,7 @@ def test_the_way_of_a_tip() -> None:
 
 
 @pytest.mark.parametrize("which", ["arm", "five-bar"])
-def test_fastest_keeps_the_voltages_and_reaches_them(which: str) -> None:
+def test_fastest_respects_and_reaches_the_voltage(which: str) -> None:
     if which == "arm":
         m, limit = quick(PUMA), 40.0
         path = tr.line([0, 0, 0, 0, 0.3, 0], [1.0, 0.8, -0.7, 0.5, 0.8, 1.0])
@@ -129,8 +129,8 @@ def test_fastest_keeps_the_voltages_and_reaches_them(which: str) -> None:
         assert at_points < limit * (1 + 1e-6)
 
 
-def test_speeds_that_cubics_allow() -> None:
-    """Against a fine grid of speeds, for cubics with any roots, double ones, and fewer coefficients."""
+def test_nonnegative_intervals_of_cubics() -> None:
+    """Comparison with a fine grid of speeds, for cubics with any roots, double roots, and lower degrees."""
     rng = np.random.default_rng(0)
     r = np.linspace(0, 6, 60001)
     for _ in range(50):
@@ -161,7 +161,7 @@ REFUSED = {
     "'puma560' has no motors": lambda: tr.uniform(SWING, kic.load("puma560"), voltage=40.0),
     "No coordinate 'waist' in 'limits of voltage'": lambda: tr.uniform(SWING, PUMA, voltage={"waist": 1.0}),
     r"`voltage` must be a number, \(6,\) numbers": lambda: tr.uniform(SWING, PUMA, voltage=[1.0, 2.0]),
-    r"Motors have inductance \(waist_motor, .*no voltage makes them do": lambda: tr.fastest(
+    r"Motors have inductance \(waist_motor, .*currents in an inductance cannot": lambda: tr.fastest(
         LINE, PUMA, voltage=40.0),
     r"Motors without a circuit have no voltage to limit \(S, E\)": lambda: tr.uniform(
         tr.septic([0.0, 0.1], [0.4, 0.6], 1.0), SOURCE, voltage=1.0),
@@ -173,6 +173,6 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_is_refused(message: str) -> None:
+def test_invalid_arguments_raise(message: str) -> None:
     with pytest.raises(kic.KicError, match=message):
         REFUSED[message]()

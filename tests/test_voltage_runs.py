@@ -1,4 +1,4 @@
-"""Runs driven by voltages: circuits in closed form, the drive of the motion, accounts, files, errors."""
+"""Runs driven by voltages: circuits in closed form, motor quantities, energy balance, files, errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def four_bar(inductance: float = 1e-3) -> kic.Mechanism:
 
 
 @pytest.mark.parametrize("inductance", [0.0, 0.05])
-def test_a_motor_on_a_disc_runs_up_as_its_linear_equations_say(inductance: float) -> None:
+def test_motor_on_a_disc_matches_the_matrix_exponential(inductance: float) -> None:
     """I ω̇ = n k_t i − n² b ω, L i̇ = V − R i − k_e n ω, by the matrix exponential."""
     m, V, n = disc(inductance=inductance), 5.0, 3.0
     k, e, R, b = CIRCUIT["torque_constant"], CIRCUIT["speed_constant"], CIRCUIT["resistance"], 1e-4
@@ -75,8 +75,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_the_drive_of_the_motion(name: str) -> None:
-    """What the run says of its motors is what `drive` says of its motion; efforts come on top."""
+def test_motor_quantities_match_drive(name: str) -> None:
+    """Motor quantities of the run equal those of `drive` for its motion; efforts are added."""
     m, wrt = CASES[name]
     K, M = len(m.motors), m.dof
     rng = np.random.default_rng(0)
@@ -109,8 +109,8 @@ def test_it_is_the_drive_of_the_motion(name: str) -> None:
 
 
 @pytest.mark.parametrize("inductance", [0.0, 5e-3])
-def test_the_account_closes_where_coordinates_change(inductance: float) -> None:
-    """A motor turns the crank, told in the rocker, which passes dead centres; every item by quadrature."""
+def test_energy_balance_across_chart_switches(inductance: float) -> None:
+    """A motor turns the crank in coordinates of the rocker through dead centres; terms by quadrature."""
     m = four_bar(inductance)
     t = 0.9 * np.linspace(0, 1, 1201) ** 2  # close together while the circuit settles
     own, rocker = (
@@ -155,7 +155,7 @@ def test_sources_of_torque_are_efforts() -> None:
     assert not e.magnetic.any()
 
 
-def test_prescribed_motion_takes_what_motors_do_not_give() -> None:
+def test_prescribed_motion_with_motors() -> None:
     m = five_bar()
     a = float(m.at().value("A"))
     led = lambda t: (a + 0.2 * t**2, 0.4 * t, 0.4)  # noqa: E731
@@ -168,8 +168,8 @@ def test_prescribed_motion_takes_what_motors_do_not_give() -> None:
     assert np.abs(run.energy.residual).max() < 1e-9
 
 
-def test_small_disturbances_are_those_of_the_state_space() -> None:
-    """About an arm held up by its currents, to second order in a step of the voltages."""
+def test_small_disturbances_match_the_state_space_model() -> None:
+    """About an arm held by its currents, to second order in a step of the voltages."""
     m = kic.load("puma560-motors")
     start = m.at([0, 0.3, -0.4, 0.2, 0.5, 0])
     hold = start.drive(np.zeros(6), np.zeros(6), np.zeros(6))
@@ -186,7 +186,7 @@ def test_small_disturbances_are_those_of_the_state_space() -> None:
     assert 1.8 < np.log10(off[1] / off[0]) < 2.2
 
 
-def test_files_continuations_and_times_between(tmp_path) -> None:
+def test_save_continue_and_interpolate(tmp_path) -> None:
     m = five_bar()
     volts = lambda t, now: [6 * np.sin(9 * t), -3 * now.qd[0]]  # noqa: E731
     t = np.linspace(0, 0.4, 81)
@@ -238,8 +238,8 @@ def test_files_without_motor_arrays_raise(tmp_path) -> None:
         kic.Simulation.load(tmp_path / "old.npz")
 
 
-def test_functions_see_currents() -> None:
-    """Voltages those that are states; events all, in the middle of steps too."""
+def test_functions_receive_currents() -> None:
+    """Voltage functions receive currents that are states; events receive all, also within steps."""
     m, seen = five_bar(), []
 
     def volts(t: float, now) -> list[float]:
@@ -295,12 +295,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_is_refused(message: str) -> None:
+def test_invalid_arguments_raise(message: str) -> None:
     with pytest.raises(kic.KicError, match=message):
         REFUSED[message]()
 
 
-def test_nan_voltages_keep_the_run_so_far() -> None:
+def test_nan_voltages_raise_with_the_run() -> None:
     with pytest.raises(kic.SimulationError) as caught:
         go(t=np.linspace(0, 0.1, 21), voltage=lambda t, now: [np.nan if t > 0.03 else 1.0])
     assert caught.value.time > 0.03
@@ -308,8 +308,8 @@ def test_nan_voltages_keep_the_run_so_far() -> None:
     assert caught.value.simulation.current.shape[1] == 1
 
 
-def test_a_start_at_rest_tries_no_posture_far_away() -> None:
-    """Where all stands still at first, one step over the whole run would look as good as any other."""
+def test_first_step_from_rest_is_short() -> None:
+    """Everything is at rest at first, so the integrator would otherwise take the whole run in one step."""
     bars = kic.load("four-bar")
     motor = kic.Motor(
         "M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, inductance=1e-3, torque_constant=0.02

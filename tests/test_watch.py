@@ -1,4 +1,4 @@
-"""The watch over contacts: runs stop where feet slip or come off, at moments known in closed form."""
+"""Contacts in runs: a run stops where feet slip or lift off, at times known in closed form."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def slip(mu: float, start: float) -> float:
 
 @pytest.mark.parametrize("planar", [True, False], ids=["planar", "in space"])
 @pytest.mark.parametrize("mu", [0.2, 0.9])  # it slips backwards, or later forwards
-def test_a_falling_rod_slips(mu: float, planar: bool) -> None:
+def test_falling_rod_slips(mu: float, planar: bool) -> None:
     start = 0.1
     m = standing_rod(mu, start, planar)
     run = kic.simulate(m, m.at(), 2.0, rtol=1e-11, atol=1e-11)
@@ -98,8 +98,8 @@ def test_a_falling_rod_slips(mu: float, planar: bool) -> None:
 
 
 @pytest.mark.parametrize("planar", [True, False], ids=["planar", "in space"])
-def test_forces_in_joints_say_what_contacts_can_not(planar: bool) -> None:
-    """Of Newton's law for the middle of the rod, moved at will from rest."""
+def test_joint_forces_flag_violated_contacts(planar: bool) -> None:
+    """Joint forces match Newton's law for the center of the rod."""
     mu, lean = 0.5, 0.1
     c = standing_rod(mu, lean, planar).at()
     way = c.coefficients("rod", order=1).G[:2, 0]
@@ -149,8 +149,8 @@ def shaken_block(mu: float) -> kic.Mechanism:
 
 
 @pytest.mark.parametrize(("mu", "why"), [(0.15, "slip"), (5.0, "lift")])
-def test_open_loads_are_possible_as_long_as_some_are(mu: float, why: str) -> None:
-    """Both feet share what pushes sideways as they can: they slip together, not one by one."""
+def test_redundant_contacts_hold_while_admissible_loads_exist(mu: float, why: str) -> None:
+    """Both feet share the sideways load, so they slip at the same time."""
     m = shaken_block(mu)
     spin = 3.0  # rad/s²
 
@@ -194,8 +194,8 @@ def test_open_loads_are_possible_as_long_as_some_are(mu: float, why: str) -> Non
 
 
 @pytest.mark.parametrize("inductance", [0.0, 2e-3])
-def test_what_motors_give_is_known_to_feet(inductance: float) -> None:
-    """A leg whose knee stretches until its foot comes off: the foot gives the rate of momentum."""
+def test_contact_loads_include_motor_torques(inductance: float) -> None:
+    """A leg stretches its knee until the foot lifts off; the contact load is the rate of momentum."""
     motor = kic.Motor(
         "M",
         ["knee"],
@@ -236,7 +236,7 @@ def test_what_motors_give_is_known_to_feet(inductance: float) -> None:
     )
 
 
-def test_points_without_friction_push_only_and_pins_pull() -> None:
+def test_frictionless_contacts_push_and_pins_pull() -> None:
     """The block on wheels, held sideways by a pin in one of them."""
 
     def turn(t: float) -> tuple[float, float, float]:
@@ -255,14 +255,14 @@ def test_points_without_friction_push_only_and_pins_pull() -> None:
     assert (last["right"].along([0, -1, 0])[0][:-1] > 0).all()
 
 
-def test_it_starts_where_nothing_holds() -> None:
+def test_start_with_violated_contacts() -> None:
     m = standing_rod(0.3, 1.2)  # leans far: it slips at once
     run = kic.simulate(m, m.at(), 1.0)
     assert run.t.tolist() == [0.0]
     assert run.stopped.startswith("stopped at t = 0: contact 'foot' needs more friction than it has, pressed")
 
 
-def test_events_and_the_watch_keep_their_order() -> None:
+def test_events_and_contact_violations_are_ordered() -> None:
     m = standing_rod(0.2, 0.1)
     free = kic.simulate(m, m.at(), 2.0)
     middle = float(free.q[-1, 0] + free.q[0, 0]) / 2
@@ -274,14 +274,14 @@ def test_events_and_the_watch_keep_their_order() -> None:
     assert kic.simulate(m, m.at(), 2.0, limits={"P.3": wide}).stopped == free.stopped
 
 
-def test_what_is_asked_wrongly() -> None:
+def test_invalid_arguments_raise() -> None:
     m = standing_rod(0.3, 0.1)
     with pytest.raises(kic.InputError, match="`contacts` must be 'stop' or 'hold', got 'slide'"):
         kic.simulate(m, m.at(), 1.0, contacts="slide")
 
 
-def test_shipped_hands_and_walkers() -> None:
-    """The loads that a run is judged by are those of the joint forces, where they are known."""
+def test_contact_loads_match_joint_forces_of_shipped_models() -> None:
+    """Loads of the contact monitor equal those of the joint forces, where these are unique."""
     from kic.simulation.contact_monitor import ContactMonitor
     from kic.simulation.coordinates import Chart
     from kic.simulation.motion import Motion

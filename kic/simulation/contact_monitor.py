@@ -74,7 +74,7 @@ class ContactMonitor:
         times[-1] = end
         margins = [margin(t) for t in times]
         self._known = end, margins[-1]
-        falls = [t for t, way in crossings(margin, [begin, *times], [first, *margins]) if way < 0]
+        falls = [t for t, sign in crossings(margin, [begin, *times], [first, *margins]) if sign < 0]
         return min(falls, default=None)
 
     def margin(self, chart: Chart, t: float, y: np.ndarray) -> float:
@@ -108,8 +108,8 @@ class ContactMonitor:
         R = np.concatenate([opened[name].G for name in self._rows])
         inertia, velocity_terms = opened.I @ acceleration, (opened.P @ rate) @ rate + opened.damping @ rate
         given = E.T @ sample["effort"]
-        if chart.train is not None:
-            given = given + self._motors(chart.train, closed, opened, sample)
+        if chart.motion.train is not None:
+            given = given + self._motors(chart.motion.train, closed, opened, sample)
         needed = inertia + velocity_terms - opened.load - given
         size = float(max(np.abs(x).max(initial=0.0) for x in (inertia, velocity_terms, opened.load, given)))
         U, s, V = np.linalg.svd(R.T, full_matrices=True)
@@ -132,7 +132,7 @@ class ContactMonitor:
             with suppress(SingularError):  # choose other coordinates of the open mechanism
                 return self._evaluators[1](state), self._evaluators[2](state)
         self._open_coordinates = self._coordinates(state)
-        shafts = () if chart.train is None else chart.train.joints
+        shafts = () if chart.motion.train is None else chart.motion.train.joints
         outputs = tuple(dict.fromkeys((*self._rows, *self._names, *shafts)))
         coordinates = tuple(dict.fromkeys((*self._open_coordinates, *shafts)))
         self._evaluators = (

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.dynamics.drive_train import DriveTrain
 from kic.errors import ConfigurationError, SingularError
 from kic.evaluator import Evaluator, PositionSolver
 from kic.kernels.layout import KIND, PRISMATIC, STATE
@@ -150,11 +149,6 @@ class Chart:
         if rows is not None and not self.is_users:
             self._turns = rows.rows.turns[: len(q)]
         self.anchor_position = np.zeros(0) if self.is_full_state else self._values(anchor_state)
-
-    @property
-    def train(self) -> DriveTrain | None:
-        """Drive train of motors under voltages, or None."""
-        return self.motion.train
 
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Return the values (M,) of the chart's coordinates."""
@@ -407,16 +401,8 @@ class Chart:
         return np.array([tree.cols[tree.column[self.names[k]], STATE] for k in held], dtype=np.intp)
 
     def normalized(self, state: np.ndarray) -> np.ndarray:
-        """Return a state with normalized quaternions."""
-        tree = self._tree
-        if not tree.balls:
-            return state
-        state = state.copy()
-        for n in tree.balls:
-            place = tree.cols[n, STATE]
-            q = state[place : place + 4]
-            state[place : place + 4] = q / np.sqrt(q @ q)
-        return state
+        """Return a state (S,) with normalized quaternions."""
+        return normalized(self._tree, state)
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """Return the derivatives of the unknowns."""
@@ -581,6 +567,18 @@ def state_scale(tree: Tree, columns: np.ndarray) -> np.ndarray:
     scale, places = np.ones(tree.state_size), tree.cols[:, STATE]
     scale[places[places >= 0]] = columns[places >= 0]
     return scale
+
+
+def normalized(tree: Tree, states: np.ndarray) -> np.ndarray:
+    """Return states (..., S) with normalized quaternions."""
+    if not tree.balls:
+        return states
+    states = states.copy()
+    for n in tree.balls:
+        place = tree.cols[n, STATE]
+        q = states[..., place : place + 4]
+        q /= np.sqrt(np.einsum("...i,...i->...", q, q))[..., None]
+    return states
 
 
 def state_rates(tree: Tree, state: np.ndarray, rates: np.ndarray) -> np.ndarray:

@@ -87,9 +87,6 @@ class Motion:
                 motors=tuple(dry),
             )
         self.held = np.array([names.index(name) for name in prescribed], dtype=np.intp)
-        self.free = np.array(
-            [n for n in range(len(names)) if n not in set(self.held.tolist())], dtype=np.intp
-        )
 
     def efforts(self, t: float, now: Snapshot) -> np.ndarray:
         """Return checked efforts (M,) at a time."""

@@ -20,7 +20,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -38,13 +38,10 @@ from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
-from kic.simulation.coordinates import N_ENERGIES, state_rates, state_scale
+from kic.simulation.coordinates import N_ENERGIES, normalized, state_rates, state_scale
 from kic.simulation.motors import interpolate_currents
 from kic.simulation.run_file import FORMAT, digest_of, read_run
 from kic.transfer.compiled_model import CompiledModel
-
-if TYPE_CHECKING:
-    from kic.configuration import Configuration
 
 
 @dataclass(frozen=True)
@@ -388,11 +385,7 @@ class Simulation:
 
     def _close(self, states: np.ndarray, when: np.ndarray) -> np.ndarray:
         """Return the closed states nearest to interpolated ones."""
-        tree = self._model.tree
-        for n in tree.balls:
-            place = tree.cols[n, STATE]
-            q = states[:, place : place + 4]
-            states[:, place : place + 4] = q / np.linalg.norm(q, axis=1, keepdims=True)
+        tree, states = self._model.tree, normalized(self._model.tree, states)
         if tree.open:
             return states
         closure = self._model.closure(())

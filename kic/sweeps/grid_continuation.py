@@ -18,26 +18,13 @@ from kic.configuration import Configuration
 from kic.errors import ConfigurationError
 from kic.position import initial_states
 from kic.sweeps.grid import Grid
-from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.continuation import continue_to
 from kic.transfer.targets import Targets
 
 # function of states (B, S), targets (B, P) and a flag for one step only; returns states and failure reasons
 Continue = Callable[[np.ndarray, np.ndarray, bool], tuple[np.ndarray, list[str]]]
 # number of cells tried first, and the factor on it each time none is reached
 FIRST_TRIED, GROWTH = 1, 8
-
-
-def continue_cell(
-    closure: Closure, start: np.ndarray, target: np.ndarray, step: bool
-) -> tuple[np.ndarray, list[str]]:
-    """Return closed states (B, S) at targets (B, P), and the reasons of failures."""
-    if step:
-        states, converged = closure.newton_local(start, target)
-        return states, ["" if ok else "not in one step" for ok in converged]
-    outcome = continue_to(closure, start, target)
-    return outcome.states, outcome.reasons
 
 
 class GridContinuation:

@@ -14,9 +14,9 @@ from kic.configuration import Configuration
 from kic.errors import InputError, MemberError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import as_numbers
-from kic.sweeps.grid_continuation import continue_cell
 from kic.sweeps.metrics import Metric
 from kic.transfer.closure import Closure
+from kic.transfer.continuation import continue_to
 from kic.transfer.targets import PoseTarget
 
 
@@ -65,8 +65,12 @@ class SweepProblem:
     def continue_cells(
         self, start: np.ndarray, target: np.ndarray, step: bool
     ) -> tuple[np.ndarray, list[str]]:
-        """Close cells. See `continue_cell`."""
-        return continue_cell(self._closure, start, target, step)
+        """Return closed states (B, S) at targets (B, P), in one step or several, and failure reasons."""
+        if step:
+            states, converged = self._closure.newton_local(start, target)
+            return states, ["" if ok else "not in one step" for ok in converged]
+        outcome = continue_to(self._closure, start, target)
+        return outcome.states, outcome.reasons
 
     def evaluate(self, states: np.ndarray) -> CellResult:
         """Evaluate the metrics at closed states (n, S)."""
@@ -150,15 +154,3 @@ class SweepProblem:
         side = np.full(len(G), np.nan)
         side[known] = np.linalg.det(G[known])
         return side
-
-
-def continue_cells(
-    problem: SweepProblem, start: np.ndarray, target: np.ndarray, step: bool
-) -> tuple[np.ndarray, list[str]]:
-    """Close cells, as a function that can be pickled."""
-    return problem.continue_cells(start, target, step)
-
-
-def evaluate_cells(problem: SweepProblem, states: np.ndarray) -> CellResult:
-    """Evaluate the metrics, as a function that can be pickled."""
-    return problem.evaluate(states)

@@ -22,7 +22,7 @@ from kic.sweeps.executor import ParallelMap
 from kic.sweeps.grid import Grid, make_grid
 from kic.sweeps.grid_continuation import GridContinuation
 from kic.sweeps.metrics import BY_NAME, MAKERS, Metric, value
-from kic.sweeps.problem import CellResult, SweepProblem, continue_cells, evaluate_cells
+from kic.sweeps.problem import CellResult, SweepProblem
 from kic.sweeps.result import Sweep
 
 # default number of cells in a job
@@ -117,7 +117,7 @@ def sweep(
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
     metrics = _metrics(metric)
-    size = _chunk(chunk)
+    size = CHUNK if chunk is None else integer("chunk", chunk, 1)
     _, batch = initial_states(model, near)
     if batch:
         first = ", ".join("0" for _ in batch)
@@ -183,7 +183,7 @@ class _Job:
         pieces = [reached[piece] for piece in self.workers.chunks(len(reached))]
         jobs = [(self.cells.states[piece],) for piece in pieces]
         closed_share = 0.0 if direct else 0.5
-        for k, computed in self.workers.run(evaluate_cells, jobs):
+        for k, computed in self.workers.run(SweepProblem.evaluate, jobs):
             self.parts.append((pieces[k], computed))
             self.evaluated[pieces[k]] = True
             self.bar.show(closed_share + (1 - closed_share) * self.evaluated.sum() / max(len(reached), 1))
@@ -191,8 +191,9 @@ class _Job:
     def _continue(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
         """Close cells on the executor."""
         pieces = self.workers.chunks(len(start))
+        jobs = [(start[p], target[p], step) for p in pieces]
         states, reasons = np.full(start.shape, np.nan), [""] * len(start)
-        for k, (some, why) in self.workers.run(continue_cells, [(start[p], target[p], step) for p in pieces]):
+        for k, (some, why) in self.workers.run(SweepProblem.continue_cells, jobs):
             states[pieces[k]], reasons[pieces[k]] = some, why
         return states, reasons
 
@@ -264,9 +265,3 @@ def _as_metric(one: Any) -> Callable[..., Any]:
             f"{short_repr(one)}."
         )
     return one
-
-
-def _chunk(chunk: Any) -> int:
-    if chunk is None:
-        return CHUNK
-    return integer("chunk", chunk, 1)

@@ -107,7 +107,7 @@ def _size(sample: Sample, order: int) -> float:
 
 
 # complex step: its square underflows against any value
-_STEP = 1e-40
+STEP = 1e-40
 
 
 class TaskPath:
@@ -273,12 +273,12 @@ class _Entry:
                 return given[0], None, given[1], given[2] if len(given) > 2 else None
             value = self._array("value", found, size)
             try:
-                rate = np.asarray(motion(time + 1j * _STEP))
+                rate = np.asarray(motion(time + 1j * STEP))
             except (TypeError, ValueError) as error:
                 raise InputError(self._no_rate()) from error
             if rate.dtype.kind != "c":
                 raise InputError(self._no_rate())
-            return value, None, self._array("rate", rate.imag / _STEP, size), None
+            return value, None, self._array("rate", rate.imag / STEP, size), None
 
         return made
 

@@ -97,8 +97,8 @@ class TimeOptimal:
         """Return a summary of the active limits, to print or to display."""
         sheet = Summary(
             f"time-optimal motion: duration {self.trajectory.duration:.6g}, {len(self.acceleration)} "
-            f"intervals, limits exceeded by {max(0.0, -float(self.slack.min())):.1e} of themselves at grid points, "
-            f"{self.excess:.1e} between"
+            f"intervals, limits exceeded by {max(0.0, -float(self.slack.min())):.1e} of themselves at grid "
+            f"points, {self.excess:.1e} between"
         )
         bound, time = np.array(self.binding), np.diff(self.t)
         names = [name for name in self.names if name in bound]
@@ -253,8 +253,9 @@ def _check_moving(of: PathSamples) -> None:
     if rate.min() < STANDSTILL_RTOL * rate.max():
         k, end = np.unravel_index(int(np.argmin(rate)), rate.shape)
         raise InputError(
-            f"The path stands still at {of.s[k + end]:.4g}, where its own timing rests. Give a path that "
-            "keeps moving, such as line() or spline(…, ends='free'), and time parts between stops one by one.",
+            f"The path stands still at {of.s[k + end]:.4g}, where its own timing rests. Give a path "
+            "that keeps moving, such as line() or spline(…, ends='free'), and time parts between stops one "
+            "by one.",
             s=float(of.s[k + end]),
         )
 

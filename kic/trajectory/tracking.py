@@ -14,6 +14,7 @@ from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
+from kic.trajectory.task_path import STEP
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
@@ -25,13 +26,11 @@ from kic.transfer.compiled_model import CompiledModel
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
 # most Newton steps, and most damped ones
-NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
+NEWTONSTEPS_MAX, DAMPEDSTEPS_MAX = 60, 3
 # smallest share of a Newton step that is tried if a whole one increases the error
 STEP_SHARE_MIN = 0.01
 # most steps of the integrator between two times
 STEPS_MAX = 400
-# complex step: its square underflows against any value
-_STEP = 1e-40
 
 
 class TrackingResult:
@@ -328,7 +327,7 @@ class _PathFollower:
                 raise SingularError(f"At t = {time:g}: {error.message}", **error.numbers) from error
             if not tree.balls:
                 return rates.ravel()
-            return integrate(tree, here.astype(complex), 1j * _STEP * rates).imag.ravel() / _STEP
+            return integrate(tree, here.astype(complex), 1j * STEP * rates).imag.ravel() / STEP
 
         solver = DOP853(slope, start, states.ravel(), end, rtol=tolerance, atol=tolerance * 1e-2)
         reason: str | None = "its steps become too short."
@@ -365,8 +364,8 @@ class _PathFollower:
         error = task_path.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
         damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
-        for k in range(NEWTON_STEPS_MAX):
-            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
+        for k in range(NEWTONSTEPS_MAX):
+            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPEDSTEPS_MAX)) & (share > STEP_SHARE_MIN)
             if not going.any():
                 break
             try:

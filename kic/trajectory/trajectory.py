@@ -454,8 +454,9 @@ class Trajectory:
             names_given = () if names is None else names_of(names, "names")
             if len(names_given) != of.size:
                 raise InputError(
-                    f"The trajectory has {of.size} coordinates without names, but `names` has {len(names_given)}: "
-                    f"{', '.join(names_given) or 'none'}. Give them by name, as {{'A': …}}."
+                    f"The trajectory has {of.size} coordinates without names, but `names` "
+                    f"has {len(names_given)}: {', '.join(names_given) or 'none'}. "
+                    "Give them by name, as {'A': …}."
                 )
             of = Naming(names_given, (0,) * of.size, of.size)
 
