@@ -22,7 +22,7 @@ from pathlib import Path
 
 VERBS = set(
     """
-    accept accumulate add adjust align allocate animate append apply approximate arrange assemble assign attach
+    accept accumulate add adjust align allocate allow animate append apply approximate arrange assemble assign attach
     average balance begin bind bound bracket broadcast bring build cache call cancel carry cast center certify
     change check choose clamp classify clear clip close collect combine compare compile complete compose compress
     compute concatenate configure connect continue contract convert coordinate copy correct count create cross cut

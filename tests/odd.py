@@ -322,7 +322,7 @@ def context(name: str) -> dict[str, Any]:
         "inner": c.coefficients(m.coordinate_names, 2), "other": c.dynamics(), "others": (),
         "members": np.zeros(1, int),
         "grid": {**inputs, m.coordinate_names[0]: [float(q), float(q) + 0.01]},
-        "answer": kic.metrics.value(row), "kp": 1.0, "kd": 1.0, "ka": 1.0, "rates": one, "beyond": "hold",
+        "metric": kic.metrics.value(row), "kp": 1.0, "kd": 1.0, "ka": 1.0, "rates": one, "beyond": "hold",
         "weight": "minimum norm", "law": "consistent", "starts": 2, "seed": 1, "max_steps": 50,
         "progress": False, "count": 2, "among": [*m.coordinate_names], "outputs": [row],
         "split": "minimum norm", "dt": 0.01, "method": "DOP853", "rtol": 1e-6, "atol": 1e-6,
@@ -398,11 +398,11 @@ def subjects() -> tuple[Subject, ...]:
         found += methods(course, f"{name}: Course", v)
         run = kic.simulate(m, c, 0.02, rtol=1e-6, atol=1e-6)
         found += methods(run, f"{name}: Simulation", {**v, "name": coordinates[0], "later": run})
-        grid = kic.sweep(m, v["grid"], v["answer"], progress=False)
+        grid = kic.sweep(m, v["grid"], v["metric"], progress=False)
         found += methods(
             grid,
             f"{name}: Sweep",
-            {**v, "name": grid.names[0] if hasattr(grid, "names") else "holding", "at": {}},
+            {**v, "name": grid.names[0] if hasattr(grid, "names") else "largest static effort", "at": {}},
         )
         for f in ("velocity", "acceleration", "forces", "ellipsoid", "trace"):
             picture = Subject(

@@ -120,7 +120,7 @@ def test_efforts_that_do_not_make_the_motion() -> None:
     assert mismatch(exact["A1"].force[:2], c.joint_forces()["A1"].force[:2]) < 1e-12
     with pytest.raises(kic.InputError, match="do not make"):
         c.joint_forces(effort=needed + 1.0)
-    with pytest.raises(kic.InputError, match=r"Expected `effort` to have shape \(\.\.\., 4\)"):
+    with pytest.raises(kic.InputError, match=r"`effort` must have shape \(\.\.\., 4\)"):
         c.joint_forces(actuators=MOTORS, effort=needed)
     with pytest.raises(kic.InputError, match="needs real numbers; `effort` holds complex128"):
         c.joint_forces(actuators=MOTORS, effort=T + 1j)

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from commands import run
 
 import kic
-from kic.cli.main import _as_typed, main
-from kic.kinematics.scales import coordinate_units
+from kic.cli.main import _with_option_names, main
+from kic.description.units import coordinate_units
 from kic.report.report import report, report_data, summary
 
 ROOT = Path(kic.__file__).parent.parent
@@ -693,10 +693,16 @@ def test_keys_of_model_files_are_no_options():
         error = kic.ModelError(f"Expected `{key}` to be positive.")
         with main.make_context("kic", ["simulate", "four-bar"]) as ctx:
             ctx.invoked_subcommand = "simulate"
-            assert _as_typed(main, ctx, error) == str(error)
-            assert _as_typed(main, ctx, kic.InputError(str(error))) == f"Expected --{key} to be positive."
+            assert _with_option_names(main, ctx, error) == str(error)
+            assert (
+                _with_option_names(main, ctx, kic.InputError(str(error)))
+                == f"Expected --{key} to be positive."
+            )
             stopped = kic.SimulationError("It stops. The run up to there is kept as `simulation`.")
-            assert _as_typed(main, ctx, stopped) == "It stops. The run up to there is kept with --save FILE."
+            assert (
+                _with_option_names(main, ctx, stopped)
+                == "It stops. The run up to there is kept with --save FILE."
+            )
 
 
 def test_the_hint_names_all_that_may_be_asked():
@@ -902,9 +908,9 @@ def test_completion(line, expected):
 
 def test_the_views_that_are_completed_are_all_that_have_names():
     from kic.cli.completion import VIEWS
-    from kic.plotting.view import NAMED
+    from kic.plotting.view import NAMED_VIEWS
 
-    assert set(VIEWS) == set(NAMED)
+    assert set(VIEWS) == set(NAMED_VIEWS)
 
 
 def test_completion_of_a_file(file):
@@ -916,11 +922,11 @@ def test_completion_of_a_file(file):
 
 
 def test_the_outline_names_what_the_mechanism_has():
-    from kic.cli.completion import outline
+    from kic.cli.completion import read_model_index
     from kic.io.library import find
 
     for name in kic.model_names():
-        m, there = kic.load(name), outline(find(name))
+        m, there = kic.load(name), read_model_index(find(name))
         assert there.coordinates == m.coordinate_names
         c = m.at()
         for part, rows in there.parts.items():

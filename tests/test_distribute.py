@@ -693,12 +693,12 @@ INVALID = {
     "few": ((["B1", "C1"],), {}, r"has mobility 3; 2 actuators were named: B1, C1\. Name 3 or more"),
     "twice": ((["B1", "C1", "B1", "C2"],), {}, "actuators with different names, got twice B1"),
     "none there": ((["B1", "C1", "B3"],), {}, "No part 'B3'|No .* 'B3'"),
-    "no names": (([1, 2, 3],), {}, "Expected names in `actuators`"),
+    "no names": (([1, 2, 3],), {}, "`actuators` must contain names"),
     "criterion": ((None, "best"), {}, "Expected `criterion` to be one of 'minimum norm', 'limits', 'least"),
     "zero": ((None, [1, 0, 1, 1]), {}, "Expected weights above zero, got 0 for 'C1'"),
     "below zero": ((None, [1, 1, 1, -2]), {}, "Expected weights above zero, got -2 for 'C2'"),
-    "few weights": ((None, [1, 1, 1]), {}, r"Expected `criterion` to have shape \(..., 4\), got \(3,\)"),
-    "one weight": ((None, 2.0), {}, r"Expected `criterion` to have shape \(..., 4\), got \(\)"),
+    "few weights": ((None, [1, 1, 1]), {}, r"`criterion` must have shape \(..., 4\), got \(3,\)"),
+    "one weight": ((None, 2.0), {}, r"`criterion` must have shape \(..., 4\), got \(\)"),
     "complex weights": ((None, [1j, 1, 1, 1]), {}, "Expected weights to be real numbers, got complex128"),
     "singular": ((None, np.ones((4, 4))), {}, "symmetric positive definite matrix, got one that is not"),
     "zero matrix": ((None, np.zeros((4, 4))), {}, "symmetric positive definite matrix, got one that is not"),
@@ -707,7 +707,7 @@ INVALID = {
     "crossed": ((None,), {"limits": 1, "lower": 2}, "Limits of 'B1' leave nothing: its `lower` is 2, its"),
     "nan": ((None,), {"limits": np.nan}, "Expected `limits` to be real numbers"),
     "complex limits": ((None,), {"limits": 1j}, "Expected `limits` to be real numbers"),
-    "long limits": ((None,), {"limits": np.ones(5)}, r"`limits` to have shape \(..., 4\), got \(5,\)"),
+    "long limits": ((None,), {"limits": np.ones(5)}, r"`limits` must have shape \(..., 4\), got \(5,\)"),
     "no limits": ((None, "limits"), {}, "The criterion 'limits' needs `limits`"),
     "no limit for one": (
         (None, "least largest share"), {"limits": [1, np.inf, 0, 1]},
@@ -718,10 +718,10 @@ INVALID = {
         (None, "least largest share"), {"limits": 99, "preload": np.ones(4)},
         "A preload and the least largest share contradict each other",
     ),
-    "long preload": ((None,), {"preload": [1.0]}, r"Expected `preload` to have shape \(..., 4\), got \(1,\)"),
+    "long preload": ((None,), {"preload": [1.0]}, r"`preload` must have shape \(..., 4\), got \(1,\)"),
     "complex preload": ((None,), {"preload": [1j] * 4}, "in real numbers; `preload` holds complex128"),
     "mixed": ((["B1", "C1", "trunk.x", "C2"],), {}, "would add squares of forces and of moments"),
-    "failures": ((None,), {"failures": "hide"}, "Expected `failures` to be 'raise' or 'mask'"),
+    "failures": ((None,), {"failures": "hide"}, "`failures` must be 'raise' or 'mask'"),
     "load": ((["B1", "C1", "B2", "gravity"],), {}, "No part 'gravity'|No .* 'gravity'"),
 }  # fmt: skip
 
@@ -737,17 +737,17 @@ def test_refusals(which: str) -> None:
 
 def test_more_refusals() -> None:
     c, motors = kic.load("walking-machine").at(), ["B1", "C1", "B2", "C2"]
-    with pytest.raises(kic.InputError, match=r"Expected `effort` to have shape \(..., 3\), got \(4,\)"):
+    with pytest.raises(kic.InputError, match=r"`effort` must have shape \(..., 3\), got \(4,\)"):
         c.distribute([0.0] * 4, motors)
     with pytest.raises(kic.InputError, match="in real numbers; `effort` holds complex128"):
         c.distribute([1j, 0, 0], motors)
-    with pytest.raises(kic.InputError, match="Expected `effort` to be finite, got nan"):
+    with pytest.raises(kic.InputError, match="`effort` must be finite, got nan"):
         c.distribute([np.nan, 0, 0], motors)
     with pytest.raises(kic.InputError, match="The least largest share is no linear law"):
         c.actuator_dynamics(motors, "least largest share", limits=1.0)
-    with pytest.raises(kic.InputError, match=r"Expected `amounts` to have shape \(..., 1\), got \(4,\)"):
+    with pytest.raises(kic.InputError, match=r"`amounts` must have shape \(..., 1\), got \(4,\)"):
         c.internal_loads(motors).efforts(np.ones(4))
-    with pytest.raises(kic.InputError, match=r"Expected `efforts` to have shape \(..., 4\), got \(1,\)"):
+    with pytest.raises(kic.InputError, match=r"`efforts` must have shape \(..., 4\), got \(1,\)"):
         c.internal_loads(motors).stiffness([1.0])
     s = Case("walker")
     with pytest.raises(kic.InputError, match="distributed in real numbers; this posture holds complex128"):

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.analysis.finite_mobility import definite, extends, extension, obstructions
 from kic.cli.main import main
 from kic.kinematics.state import integrate
+from kic.transfer.finite_mobility import definite, extends, extension, obstructions
 
 Z = (0, 0, 1)
 
@@ -158,7 +158,7 @@ def test_overconstrained_and_finite(name: str) -> None:
     )
     assert f.nearby
     got = extension(m._model.closure(()), m._model.reference_state, freedoms)
-    assert (got.order, got.certain) == (3, False)
+    assert (got.order, got.is_certain) == (3, False)
 
 
 def test_a_change_point() -> None:

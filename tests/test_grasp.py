@@ -270,13 +270,11 @@ def test_forces_may_be_chosen() -> None:
         g.motion(forces=firm.force * 1.01)
     assert caught.value.left == pytest.approx(0.02943)
     for wrong in ("least squares", "minimum  norm"):
-        with pytest.raises(
-            kic.InputError, match="Expected `forces` to be 'minimum norm', loads of the 9 rows"
-        ):
+        with pytest.raises(kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"):
             g.motion(forces=wrong)
-    with pytest.raises(kic.InputError, match=r"Expected `forces` to have shape \(\.\.\., 9\)"):
+    with pytest.raises(kic.InputError, match=r"`forces` must have shape \(\.\.\., 9\)"):
         g.motion(forces=np.ones(6))
-    with pytest.raises(kic.InputError, match="Expected `forces` to be finite"):
+    with pytest.raises(kic.InputError, match="`forces` must be finite"):
         g.motion(forces=np.full(9, np.nan))
 
 
@@ -631,9 +629,9 @@ def test_what_can_not_be_asked() -> None:
         off.at().grasp("ball")
     with pytest.raises(kic.InputError, match="has mobility 15; 14 coordinates were named"):
         c.grasp("ball", fingers=[f"{x}{k}" for x in ("swing", "bend", "curl") for k in (1, 2, 3)][:8])
-    with pytest.raises(kic.InputError, match="Expected `order` to be 1, 2 or 3"):
+    with pytest.raises(kic.InputError, match="`order` must be 1, 2 or 3"):
         c.grasp("ball", order=4)
-    with pytest.raises(kic.InputError, match="Expected `failures` to be"):
+    with pytest.raises(kic.InputError, match="`failures` must be"):
         c.grasp("ball", failures="hide")
     nameless = [replace(b, com=None, mass=None, inertia=None) if b.name == "ball" else b for b in m.bodies]
     with pytest.raises(kic.InputError, match="Body 'ball' has no reference point, about which its grasp"):
@@ -641,7 +639,7 @@ def test_what_can_not_be_asked() -> None:
     complex_one = Configuration(m._model, (), c._states.astype(complex))
     with pytest.raises(kic.InputError, match=r"motion\(\) needs real numbers; this posture holds complex128"):
         complex_one.grasp("ball").motion()
-    with pytest.raises(kic.InputError, match=r"Expected `qd` to have shape \(\.\.\., 6\)"):
+    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 6\)"):
         c.grasp("ball").motion([1.0, 2.0])
 
 

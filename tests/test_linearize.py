@@ -465,9 +465,9 @@ def test_questions_that_are_refused() -> None:
     c = arm.at([0.1, 0.2])
     with pytest.raises(kic.InputError, match="Expected `qdd` or `effort` of the nominal motion, got both"):
         c.linearize([0, 0], [0, 0], effort=[0, 0])
-    with pytest.raises(kic.InputError, match=r"Expected `qd` to have shape \(\.\.\., 2\), got \(3,\)"):
+    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\), got \(3,\)"):
         c.linearize([0, 0, 0])
-    with pytest.raises(kic.InputError, match=r"Expected `dq` to have shape"):
+    with pytest.raises(kic.InputError, match=r"`dq` must have shape"):
         c.linearize().inverse_dynamics([0, 0, 0])
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'elbw' in 'this linearization'"):
         c.linearize().held("elbw")

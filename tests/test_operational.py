@@ -214,11 +214,9 @@ def test_a_row_that_stands_still_is_refused_and_a_small_one_is_not() -> None:
 def test_what_it_refuses() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
-    with pytest.raises(
-        kic.InputError, match=r"'horn-two-link' has 2 freedoms, but the task has 3 rows: tip\.x"
-    ):
+    with pytest.raises(kic.InputError, match=r"`task` must have at most 2 rows, .* got 3: tip\.x"):
         c.operational_space("tip")
-    with pytest.raises(kic.InputError, match="Expected at least one row in `task`, got none"):
+    with pytest.raises(kic.InputError, match="`task` must contain at least one name, got none"):
         c.operational_space([])
     with pytest.raises(kic.UnknownNameError, match="nose"):
         c.operational_space("nose")
@@ -233,10 +231,10 @@ def test_what_it_refuses() -> None:
     s = c.operational_space("tip.x")
     with pytest.raises(kic.InputError, match="`direction` must have a length"):
         s.mass([0.0])
-    with pytest.raises(kic.InputError, match=r"Expected `force` to have shape \(\.\.\., 1\)"):
+    with pytest.raises(kic.InputError, match=r"`force` must have shape \(\.\.\., 1\)"):
         s.effort([1.0, 2.0])
     sympy = pytest.importorskip("sympy")
-    with pytest.raises(kic.InputError, match="answered in numbers only"):
+    with pytest.raises(kic.InputError, match="numeric configuration"):
         m.at(sympy.symbols("a b")).operational_space("tip.x")
     bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies))
     with pytest.raises(kic.InertiaError):

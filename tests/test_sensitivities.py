@@ -12,7 +12,7 @@ from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.analysis.sensitivity import STEP, numbers_of
+from kic.analysis.sensitivity import COMPLEX_STEP, parameters_of
 from kic.description.description import KINDS
 from kic.numerics.arrays import stepping
 
@@ -125,7 +125,7 @@ def test_two_link_model_by_lengths_and_masses() -> None:
 
     for k, name in enumerate(("I", "P", "load")):
         S = kic.sensitivity(two_link, lambda m, name=name: getattr(m.at(q).dynamics(), name), x)
-        expected = [model(x + 1j * STEP * e)[k].imag / STEP for e in np.eye(7)]
+        expected = [model(x + 1j * COMPLEX_STEP * e)[k].imag / COMPLEX_STEP for e in np.eye(7)]
         assert S.shape == (7, *model(x)[k].shape)
         assert mismatch(S, np.array(expected)) < 1e-14
 
@@ -189,9 +189,9 @@ def rocker(x: np.ndarray, theta: float):
 @pytest.mark.parametrize("theta", [np.pi / 3, 1.9, 4.0])
 def test_four_bar_by_freudenstein(theta: float) -> None:
     x = np.array([0.3, 0.8, 0.6, 0.9])
-    steps = [x + 1j * STEP * e for e in np.eye(4)]
+    steps = [x + 1j * COMPLEX_STEP * e for e in np.eye(4)]
     value = kic.sensitivity(four_bar, lambda m: m.at({"A": theta}).value("D"), x)
-    expected = np.array([rocker(s, theta).imag / STEP for s in steps])
+    expected = np.array([rocker(s, theta).imag / COMPLEX_STEP for s in steps])
     assert four_bar(x).at({"A": theta}).value("D") == pytest.approx(rocker(x, theta), abs=1e-12)
     assert mismatch(value, expected) < 1e-12
 
@@ -203,10 +203,10 @@ def test_four_bar_by_freudenstein(theta: float) -> None:
         return x[0] * (unit_of(theta) @ across) / (x[2] * (unit_of(psi) @ across))
 
     G = kic.sensitivity(four_bar, lambda m: m.at({"A": theta}).coefficients("D").G, x)[:, 0, 0]
-    assert mismatch(G, np.array([ratio(s).imag / STEP for s in steps])) < 1e-12
+    assert mismatch(G, np.array([ratio(s).imag / COMPLEX_STEP for s in steps])) < 1e-12
     place = kic.sensitivity(four_bar, lambda m: m.at({"A": theta}).value("C0"), x)
     C = [np.array([s[3], 0]) + s[2] * unit_of(rocker(s, theta)) for s in steps]
-    assert mismatch(place[:, :2], np.array(C).imag / STEP) < 1e-12
+    assert mismatch(place[:, :2], np.array(C).imag / COMPLEX_STEP) < 1e-12
     assert not place[:, 2].any()
 
 
@@ -291,7 +291,7 @@ def test_dh_rows_of_an_arm() -> None:
         return (T @ np.array([0.2, 0.1, x[5], 1]))[:3]
 
     S = kic.sensitivity(arm, lambda m: m.at([0.2, 0.5, 0.6]).value("tip"), x)
-    expected = np.array([homogeneous(x + 1j * STEP * e).imag / STEP for e in np.eye(6)])
+    expected = np.array([homogeneous(x + 1j * COMPLEX_STEP * e).imag / COMPLEX_STEP for e in np.eye(6)])
     assert mismatch(S, expected) < 1e-13
 
 
@@ -318,7 +318,7 @@ def every_kind(seed: int, kinds: list[str]) -> kic.Mechanism:
 
 
 def names_in(m: kic.Mechanism) -> list[str]:
-    names = [name for kind in KINDS for part in getattr(m, kind) for name, _ in numbers_of(part)]
+    names = [name for kind in KINDS for part in getattr(m, kind) for name, _ in parameters_of(part)]
     return [*names, "gravity.x", "gravity.y", "gravity.z"]
 
 

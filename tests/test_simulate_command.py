@@ -14,7 +14,7 @@ import kic
 
 def test_a_swing_is_told() -> None:
     text = run("simulate", "horn-two-link", "--at", "0deg, 30deg", "--of", "tip", "--moments", "6")
-    for said in ("t = 0 to 1, 6 moments", "energy", "account misses at most", "over time", "tip.x"):
+    for said in ("t = 0 to 1, 6 samples", "energy", "energy residual at most", "over time", "tip.x"):
         assert said in text
     arm = kic.load("horn-two-link")
     exact = kic.simulate(arm, arm.at([0, np.radians(30)]), np.linspace(0, 1, 6))
@@ -136,7 +136,7 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         ),
         (("four-bar-motor", "--current", "motor=1"), "--current was given without --voltage", 1),
         (("four-bar-motor", "--voltage", "motor=1", "--current", "M=1"), "The motors are motor", 1),
-        (("four-bar-motor", "--voltage", "motor=1", "--current", "motor=nan"), "finite where there is", 1),
+        (("four-bar-motor", "--voltage", "motor=1", "--current", "motor=nan"), "finite for motors", 1),
         (("quadruped", "--contacts", "no"), "'no' is not one of 'stop', 'hold'", 2),
         (("four-bar", "--wrt", "coupler.wz"), "have rates but no values", 1),
         (("four-bar", "--rate", "B=1"), "--rate takes NAME=NUMBER of a coordinate, got 'B=1'", 1),
@@ -153,7 +153,7 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         (("four-bar", "--of", "tip,,D"), "there is an empty name", 2),
         (("four-bar", "--moments", "1"), "2<=x<=1000000", 2),
         (("no-such-model",), "no-such-model", 1),
-        (("four-bar", "--save", "/no/such/folder/run.npz"), "can not be written", 1),
+        (("four-bar", "--save", "/no/such/folder/run.npz"), "cannot be written", 1),
     ],
 )
 def test_bad_input_is_said(arguments: tuple[str, ...], message: str, code: int) -> None:

@@ -31,29 +31,29 @@ def test_dead_centres_of_a_four_bar(count: int) -> None:
     c = turn(m, "A", count, 0.31)
     found = c.singularities(inputs="D")
     assert [one.kind for one in found] == ["inputs"] * 2
-    angles = np.array([one.posture.value("A") for one in found])
+    angles = np.array([one.configuration.value("A") for one in found])
     expected = (crank_angles() - 0.31) % (2 * np.pi) + 0.31
     np.testing.assert_allclose(np.sort(angles), np.sort(expected), rtol=0, atol=1e-12)
     for one in found:
         (low,), (high,) = one.between
         assert high == low + 1
-        assert c.value("A")[low] <= one.posture.value("A") <= c.value("A")[high]
-        assert one.left < 1e-14
+        assert c.value("A")[low] <= one.configuration.value("A") <= c.value("A")[high]
+        assert one.measure < 1e-14
         assert one.direction == {"D": 1.0}
         # the motion that is free is that of the crank: rates of all joints in A
-        G = one.posture.coefficients(["A", "B", "C", "D"], wrt="A", order=1).G[:, 0]
+        G = one.configuration.coefficients(["A", "B", "C", "D"], wrt="A", order=1).G[:, 0]
         rates = np.array([one.motion[name] for name in "ABCD"])
         np.testing.assert_allclose(rates, rates[0] * G, atol=1e-12)
         assert np.abs(rates).max() == 1.0
         assert one.summary().startswith("inputs: D can stand still while others move: A ")
         with pytest.raises(kic.SingularError):
-            one.posture.coefficients("tip", wrt="D")
-        A, D = (float(one.posture.value(name)) for name in "AD")
+            one.configuration.coefficients("tip", wrt="D")
+        A, D = (float(one.configuration.value(name)) for name in "AD")
         where = f"A = {A:.5g} rad ({np.degrees(A):.2f}°), D = {D:.5g} rad ({np.degrees(D):.2f}°)"
         assert one.where() == where
         assert repr(one) == f"{one.summary()}; at {where}"
         assert f"\n  at {where}" in repr(found)
-    flat = [float(one.posture.value("A")) for one in c.singularities(inputs="C")]
+    flat = [float(one.configuration.value("A")) for one in c.singularities(inputs="C")]
     np.testing.assert_allclose(flat, [np.pi, 2 * np.pi], rtol=0, atol=1e-12)
     assert not len(c.singularities())  # a crank has none
     assert "none was found" in str(c.singularities())
@@ -81,7 +81,10 @@ def test_dead_centres_of_a_slider_crank() -> None:
     found = c.singularities(inputs="piston", outputs="piston")
     assert [one.kind for one in found] == ["inputs", "outputs"] * 2
     np.testing.assert_allclose(
-        [one.posture.value("shaft") for one in found], np.repeat([np.pi, 2 * np.pi], 2), atol=1e-12, rtol=0
+        [one.configuration.value("shaft") for one in found],
+        np.repeat([np.pi, 2 * np.pi], 2),
+        atol=1e-12,
+        rtol=0,
     )
     np.testing.assert_array_equal(found.measures["inputs"], found.measures["outputs"])
 
@@ -101,14 +104,14 @@ def test_a_two_link_arm_loses_the_direction_along_itself() -> None:
     for one in s:
         (i, j), (k, n) = one.between
         assert (k, n) == (i, j + 1)
-        at = one.posture.phi
+        at = one.configuration.phi
         assert at[0] == pytest.approx(shoulder[i, 0], abs=1e-12)
         assert min(abs(at[1] - x) for x in (-np.pi, 0, np.pi)) < 1e-12
         along = np.array([np.cos(at[0]), np.sin(at[0])])
         lost = np.array([one.direction["tip.x"], one.direction["tip.y"]])
         assert abs(abs(lost @ along) - 1) < 1e-12
         rates = np.array([one.motion["shoulder"], one.motion["elbow"]])
-        assert np.abs(one.posture.coefficients(["tip.x", "tip.y"], order=1).G @ rates).max() < 1e-12
+        assert np.abs(one.configuration.coefficients(["tip.x", "tip.y"], order=1).G @ rates).max() < 1e-12
     assert "between (0, 3) and (0, 4): outputs: nothing moves them along" in str(s)
 
 
@@ -139,9 +142,9 @@ def test_fewer_outputs_than_freedoms() -> None:
     assert len(s)
     for one in s:
         assert one.kind == "outputs"
-        assert np.abs(one.posture.phi[1:]).max() < 1e-12
+        assert np.abs(one.configuration.phi[1:]).max() < 1e-12
         assert not one.motion
-        a = one.posture.phi[0]
+        a = one.configuration.phi[0]
         lost = np.array(list(one.direction.values()))
         assert abs(abs(lost @ [np.cos(a), np.sin(a)]) - 1) < 1e-12
     assert not len(
@@ -156,17 +159,17 @@ def test_a_five_bar_has_both_types() -> None:
     c = m.path({"A": 1.7, "C": np.linspace(-1.6, 0.5, 9)}, near=start)
     (one,) = c.singularities()
     assert one.kind == "inputs"
-    assert abs(one.posture.value("C")) < 1e-12
+    assert abs(one.configuration.value("C")) < 1e-12
     assert set(one.direction) == {"A", "E"}
     assert max(abs(one.motion[n]) for n in "AE") < 1e-12
     c = m.path({"B": np.linspace(-0.6, 0.4, 9), "E": 1.5})
     (one,) = c.singularities(outputs=["tip.x", "tip.y"])
     assert one.kind == "outputs"
-    assert abs(one.posture.value("B")) < 1e-12
-    leg = one.posture.value("tip")[:2]
+    assert abs(one.configuration.value("B")) < 1e-12
+    leg = one.configuration.value("tip")[:2]
     lost = np.array([one.direction["tip.x"], one.direction["tip.y"]])
     assert abs(abs(lost @ leg) / np.linalg.norm(leg) - 1) < 1e-12
-    G = one.posture.coefficients(["tip.x", "tip.y"], order=1).G
+    G = one.configuration.coefficients(["tip.x", "tip.y"], order=1).G
     assert np.abs(lost @ G).max() < 1e-12
 
 
@@ -177,7 +180,7 @@ def test_three_lines_that_meet() -> None:
     c = m.path({"w.x": w[0], "w.y": w[1], "platform.angle": np.linspace(0, -1.5, 12)}, failures="mask")
     found = [one for one in c.singularities() if one.kind == "inputs"]
     assert len(found) == 1
-    at = found[0].posture
+    at = found[0].configuration
     drawn = {j.name: np.array(j.at) for j in m.joints}
 
     def line(k: int) -> np.ndarray:
@@ -204,9 +207,9 @@ def test_fichter_s_singularity(count: int, near: float) -> None:
     c = m.path({"platform": RigidTransform.from_rotation(Rotation.from_rotvec(angle[:, None] * [0, 0, 1]))})
     (one,) = c.singularities()
     assert one.kind == "inputs"
-    turned = Rotation.from_matrix(one.posture.displacement("platform")[:3, :3]).as_rotvec()
+    turned = Rotation.from_matrix(one.configuration.displacement("platform")[:3, :3]).as_rotvec()
     np.testing.assert_allclose(turned, [0, 0, np.pi / 2], rtol=0, atol=near)
-    assert one.left < 1e-12
+    assert one.measure < 1e-12
     assert max(abs(one.motion[f"L{k}"]) for k in range(1, 7)) < 1e-12
     assert one.summary().endswith("…")  # of many joints the first few
 
@@ -218,7 +221,7 @@ def test_balls_on_the_way() -> None:
     found = c.singularities(inputs=["rocker", "spin"])
     assert len(found) == 2
     for one in found:
-        assert np.abs(one.posture.coefficients("rocker", order=1).G).max() < 1e-12
+        assert np.abs(one.configuration.coefficients("rocker", order=1).G).max() < 1e-12
         assert one.direction["rocker"] == pytest.approx(1)
 
 
@@ -238,7 +241,7 @@ def test_a_parallelogram_is_singular_where_it_is_flat(inputs: str) -> None:
     s = c.singularities(inputs=inputs, outputs="C")
     assert [(one.kind, one.between) for one in s] == [("closure", ((2,), (3,))), ("closure", ((8,), (9,)))]
     for one, angle in zip(s, (0, np.pi), strict=True):
-        np.testing.assert_allclose(one.posture.phi, [angle, -angle, angle], atol=1e-13)
+        np.testing.assert_allclose(one.configuration.phi, [angle, -angle, angle], atol=1e-13)
         assert one.freedoms == 2
         assert one.summary() == "closure: conditions of 'D' depend on one another, 2 freedoms to first order"
         assert not one.motion
@@ -258,7 +261,7 @@ def test_a_path_that_ends_at_a_dead_centre() -> None:
     assert 2 < last < 20
     s = c.singularities(inputs="D")
     assert [(one.kind, one.between) for one in s] == [("inputs", ((last,), (last + 1,)))]
-    assert min(abs(s[0].posture.value("A") - a) for a in crank_angles()) < 1e-12
+    assert min(abs(s[0].configuration.value("A") - a) for a in crank_angles()) < 1e-12
     assert np.isnan(s.measures["inputs"][last + 1 :]).all()
     assert f"between {last} and {last + 1}, which has no posture: inputs: D can" in str(s)
     assert not len(c.singularities(inputs="A"))
@@ -290,10 +293,12 @@ def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> N
     assert 2 < last < 43
     (one,) = (one for one in c.singularities(inputs=plate) if len(one.between) == 2)
     assert one.between == ((last,), (last + 1,))
-    share = (one.posture.value(plate) - wanted[last]) @ np.array(step) / np.dot(step, step)
+    share = (one.configuration.value(plate) - wanted[last]) @ np.array(step) / np.dot(step, step)
     assert 0 <= share <= 1
-    np.testing.assert_allclose(one.posture.value(plate), wanted[last] + share * np.array(step), atol=1e-9)
-    stretched = [abs(np.sin(one.posture.value(f"B{k}"))) for k in (1, 2, 3)]
+    np.testing.assert_allclose(
+        one.configuration.value(plate), wanted[last] + share * np.array(step), atol=1e-9
+    )
+    stretched = [abs(np.sin(one.configuration.value(f"B{k}"))) for k in (1, 2, 3)]
     assert min(stretched) < 1e-8
     # members cut out of the path know what they were to be
     few = c[last - 1 :]
@@ -320,7 +325,7 @@ def test_a_path_of_poses_ends_on_the_path() -> None:
     assert one.between == ((last,), (last + 1,))
     # between the two poses the place moves straight, the orientation about one axis
     a, b = ((away * begin)[k] for k in (last, last + 1))
-    now = one.posture.pose("link6")
+    now = one.configuration.pose("link6")
     way = b.apply(point) - a.apply(point)
     gone = now.apply(point) - a.apply(point)
     share = gone @ way / (way @ way)
@@ -345,8 +350,8 @@ def test_a_grid_with_holes() -> None:
     assert len(s)
     for one in s:
         assert c.ok[one.between[0]]
-        assert one.left < 1e-7
-        B, D = one.posture.value("B"), one.posture.value("D")
+        assert one.measure < 1e-7
+        B, D = one.configuration.value("B"), one.configuration.value("D")
         assert min(abs(np.sin(B)), abs(np.sin(D))) < 1e-9  # a leg is stretched or folded
 
 
@@ -395,7 +400,7 @@ def test_a_distance_of_nothing_has_no_measure() -> None:
     s = m.at([[-0.5], [0.0], [0.5]]).singularities(outputs="gap")
     assert np.isnan(s.measures["outputs"]).tolist() == [False, True, False]
     found = m.at([[3.0], [3.5]]).singularities(outputs="gap")  # the points are farthest apart at π
-    assert [one.posture.value("A") for one in found] == [pytest.approx(np.pi, abs=1e-12)]
+    assert [one.configuration.value("A") for one in found] == [pytest.approx(np.pi, abs=1e-12)]
 
 
 def test_errors() -> None:

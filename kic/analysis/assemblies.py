@@ -1,4 +1,4 @@
-"""Several solutions of one position problem: Newton from many starts, and the distinct postures found."""
+"""Assembly modes: several solutions of one position problem, found by Newton's method from many starts."""
 
 from __future__ import annotations
 
@@ -8,50 +8,51 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from kic.analysis.body_places import numbered, tell
 from kic.configuration import Configuration
 from kic.display import Summary
 from kic.errors import ConfigurationError, InputError, short_repr, unknown
-from kic.kernels.layout import REVOLUTE
+from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
+from kic.numerics.rotations import vector_from_matrix
 from kic.position import initial_states
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.targets import BatchTargets, Targets
+from kic.transfer.targets import BatchTargets, Targets, reference_of
 
-# postures closer than this (rad, or characteristic lengths) are one; a double root is known less well
-SAME, SAME_SINGULAR = 1e-5, 1e-3
-# inputs whose rows have a worse condition hardly fix the posture: the limit of reach, or a motion left over
-SINGULAR = 1e5
-# how far beyond a limit a coordinate still counts as at the limit
-ROUND_OFF = 1e-9
-# with more postures than these it is said how to tell them by the place of a body
-MANY = 8
+# solutions closer than this are one (rad, or characteristic lengths); a double root is less accurate
+SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
+# with a larger condition of their rows the inputs hardly fix the configuration: the limit of reach, or a
+# motion that remains
+CONDITION_MAX = 1e5
+# excess over a limit that is round-off (rad, or lengths)
+LIMIT_ATOL = 1e-9
+# assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
+LISTED_MAX = 8
 
 
 class Assemblies(Configuration):
-    """The distinct postures that were found for some inputs: a batch of them, the nearest first.
+    """The distinct assembly modes found for some inputs, as a batch, the nearest first.
 
-    Made by `Mechanism.assemblies`. They are those *found*: from finitely many starts nobody knows whether
-    they are all. For a batch of inputs K is the largest number found at any member; where a member has fewer,
-    the others have no posture (``.ok``), and slice k is one branch as far as it goes.
+    Made by `Mechanism.assemblies`. Finitely many starts do not prove that these are all. For a batch of
+    inputs, K is the largest number found at any member. Members with fewer have no configuration in the
+    remaining slices (``.ok`` is False), and slice k is one branch as far as it continues.
 
     Attributes
     ----------
     starts : int
-        How many starts were tried.
-    hits : (K, ...) int
-        How many of them led to each posture.
+        Number of starts.
+    counts : (K, ...) int
+        Number of starts that converged to each configuration.
     singular : (K, ...) bool
-        Postures that the inputs hardly fix: there several solutions meet, as at the limit of reach, or
-        some motion is left over, as in an aligned wrist.
+        Configurations that the inputs hardly fix: several solutions meet there, as at the limit of reach, or
+        some motion remains, as in an aligned wrist.
     continued : (K, ...) bool
-        Postures to which the one of the same slice at the member before leads without a jump: the member
-        before is the neighbour along the last axis of the batch, at its beginning that along the axis before.
-        Always False for one target.
+        True if the configuration of the same slice at the preceding member leads here without a jump. The
+        preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
+        before. Always False for one target.
 
     Examples
     --------
@@ -66,24 +67,25 @@ class Assemblies(Configuration):
         model: CompiledModel,
         states: np.ndarray,
         starts: int,
-        hits: np.ndarray,
+        counts: np.ndarray,
         singular: np.ndarray,
         continued: np.ndarray | None = None,
-        aims: BatchTargets | None = None,
+        targets: BatchTargets | None = None,
     ) -> None:
-        ok = np.isfinite(states).all(axis=1).reshape(hits.shape)
-        super().__init__(model, hits.shape, states, None if ok.all() else ok, aims)
-        self.starts, self.counts, self.singular = starts, hits, singular
-        self.continued = np.zeros(hits.shape, dtype=bool) if continued is None else continued
+        ok = np.isfinite(states).all(axis=1).reshape(counts.shape)
+        super().__init__(model, counts.shape, states, None if ok.all() else ok, targets)
+        self.starts, self.counts, self.singular = starts, counts, singular
+        self.continued = np.zeros(counts.shape, dtype=bool) if continued is None else continued
 
     def __getitem__(self, members: Any) -> Configuration:  # type: ignore[override]
-        """Some of the postures, by index, as `Configuration` has them."""
+        """Return some of the configurations, indexed like a `Configuration`."""
         return Configuration(self._model, self.batch, self._states, self._ok, self._aims)[members]
 
     def places(self, of: str) -> np.ndarray:
-        """Which postures have a body at the same place: assemblies that differ elsewhere only.
+        """Number the poses of a body, to group assembly modes that differ only elsewhere.
 
-        A leg that is folded over at a universal joint is another posture, and the platform on it stays.
+        A leg that is folded over at a universal joint is another assembly mode with the same pose of the
+        platform.
 
         Parameters
         ----------
@@ -93,8 +95,8 @@ class Assemblies(Configuration):
         Returns
         -------
         (K, ...) int ndarray
-            The number of its place, at each member counted from 0 in the order of the postures; -1 where
-            there is no posture.
+            Number of its pose, counted from 0 at each member in the order of the assembly modes; -1 where
+            there is no configuration.
 
         Raises
         ------
@@ -110,51 +112,57 @@ class Assemblies(Configuration):
         """
         self._model.description.part(of, "bodies")
         states = self._states.reshape(*self.counts.shape[:1], -1, self._states.shape[-1])
-        same = np.where(self.singular, SAME_SINGULAR, SAME).reshape(states.shape[:2])
-        return numbered(self._model, states, same, of).reshape(self.counts.shape)
+        tolerance = np.where(self.singular, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL).reshape(states.shape[:2])
+        numbers = np.full(tolerance.shape, -1)
+        for b in range(states.shape[1]):
+            have = np.isfinite(states[:, b]).all(axis=1)
+            numbers[have, b] = _pose_numbers(self._model, states[have, b], tolerance[have, b], of)
+        return numbers.reshape(self.counts.shape)
 
     def summary(self, of: str | None = None) -> Summary:
-        """Labelled table of the postures found, to print or to show.
+        """Return a labelled table of the assembly modes.
 
         Parameters
         ----------
         of : str, optional
-            A body of one target's postures: the table is of its places, and of who is there.
+            A body: tabulate its poses, and the assembly modes that share each. For one target only.
         """
         count = len(self.counts)
         if self.counts.ndim > 1:
             if of is not None:
-                raise InputError(f"A batch has no one table of places. Ask places('{of}').", name=of)
-            return self._branches()
-        sheet = Summary(f"{self.name}: {count} distinct posture{'s' if count > 1 else ''} found")
-        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts led to them; there may be others")
+                raise InputError(
+                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').", name=of
+                )
+            return self._batch_summary()
+        sheet = Summary(f"{self.name}: {count} distinct assembly mode{'s' if count > 1 else ''} found")
+        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts converged to them; there may be others")
         if self.singular.any():
             which = ", ".join(map(str, np.flatnonzero(self.singular)))
-            why = "at the limit of reach, or with a motion left over"
-            sheet.say(f"the inputs hardly fix posture {which}: {why}")
+            why = "the limit of reach, or a motion remains"
+            sheet.say(f"the inputs hardly fix assembly mode {which}: {why}")
         if of is not None:
-            return tell(sheet, self._model, self._states, self.places(of), of)
-        if count > MANY:
-            body = self._model.description.bodies[-1].name  # what a mechanism is for is mostly drawn last
-            sheet.say(f"told apart by all joints; by the places of '{body}' alone: .summary('{body}').text()")
+            return _add_pose_tables(sheet, self._model, self._states, self.places(of), of)
+        if count > LISTED_MAX:
+            body = self._model.description.bodies[-1].name  # the output body is usually described last
+            sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
         names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
-        sheet.matrix("postures", [str(k) for k in range(count)], list(names), self.phi)
+        sheet.matrix("assembly modes", [str(k) for k in range(count)], list(names), self.phi)
         return sheet
 
-    def _branches(self) -> Summary:
-        """The table for a batch of inputs: how many postures its members have."""
+    def _batch_summary(self) -> Summary:
+        """Return a table of the number of assembly modes at the members of a batch."""
         number, members = self.ok.sum(axis=0), self.counts[0].size if len(self.counts) else 0
-        sheet = Summary(f"{self.name}: distinct postures found at each of {members} members {self.batch[1:]}")
-        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts led to them; there may be others")
+        sheet = Summary(f"{self.name}: distinct assembly modes at each of {members} members {self.batch[1:]}")
+        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts converged to them; there may be others")
         have = [int((number == n).sum()) for n in range(len(self.counts) + 1)]
         rows = [str(n) for n, several in enumerate(have) if several]
-        sheet.texts("postures", rows, ["members that have so many"], [[str(n)] for n in have if n])
+        sheet.texts("assembly modes", rows, ["number of members"], [[str(n)] for n in have if n])
         return sheet
 
 
 @dataclass(frozen=True)
-class Search:
-    """What is looked for, and from where: checked arguments of `Mechanism.assemblies`."""
+class AssemblySearch:
+    """Checked arguments of `Mechanism.assemblies`."""
 
     model: CompiledModel
     targets: Targets
@@ -166,7 +174,7 @@ class Search:
 
     @property
     def given(self) -> dict[str, int]:
-        """Coordinates of the tree that are inputs themselves, and which of the values."""
+        """Tree coordinates that are inputs themselves, with their indices among the values."""
         labels = self.closure.transfer.labels  # poses follow the names
         return {n: k for k, n in enumerate(labels) if n in self.model.tree.column}
 
@@ -175,87 +183,83 @@ class Search:
         """Indices of the targets."""
         return list(np.ndindex(self.targets.batch))
 
-    def begin(self, count: int, values: np.ndarray) -> np.ndarray:
-        """Starts (count, S) for values (count, P): near, then random ones that have the given coordinates."""
+    def starting_states(self, count: int, values: np.ndarray) -> np.ndarray:
+        """Return starts (count, S) for values (count, P): the base, then random ones with given inputs."""
         tree = self.model.tree
-        begin = _starts(self.model, self.base, self.bounds, count, self.rng)
+        states = _starting_states(self.model, self.base, self.bounds, count, self.rng)
         for name, k in self.given.items():
-            begin[1:, tree.cols[tree.column[name], 3]] = values[1:, k]
-        return begin
+            states[1:, tree.cols[tree.column[name], STATE]] = values[1:, k]
+        return states
 
-    def unwound(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
-        """The same postures (K, S), each revolute in the turn closest to the base (S,) or (K, S)."""
-        return _unwound(self.model.tree, base, states, self.bounds, self.given)
+    def nearest_turns(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """Return states (K, S) with each revolute joint in the turn closest to the base (S,) or (K, S)."""
+        return _nearest_turns(self.model.tree, base, states, self.bounds, self.given)
 
     def beyond(self, states: np.ndarray) -> np.ndarray:
-        """How far (K, limits) each limited coordinate is beyond its limits."""
+        """Return the excess (K, limits) of each limited coordinate over its limits."""
         return beyond_limits(self.model, states, self.bounds)
 
 
-def searched(
+def assembly_search(
     model: CompiledModel,
     inputs: Any,
     near: Configuration | None,
     starts: int,
     seed: Any,
     limits: Mapping[str, Any] | None,
-) -> Search:
-    """Arguments of `Mechanism.assemblies`, checked."""
+) -> AssemblySearch:
+    """Check the arguments of `Mechanism.assemblies`."""
     starts = integer("starts", starts, 1)
     try:
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise InputError(
-            f"Expected `seed` to be a whole number or a Generator, got {short_repr(seed)}."
-        ) from None
+        raise InputError(f"`seed` must be an integer or a Generator, got {short_repr(seed)}.") from None
     targets = model.targets(inputs)
     base, around = initial_states(model, near)
     if around:
-        raise InputError(f"Expected `near` to be one posture, got a batch {around}.")
+        raise InputError(f"`near` must be one configuration, got a batch {around}.")
     closure = model.closure(targets.names, targets.held)
-    return Search(model, targets, closure, base, limits_of(model, limits), int(starts), rng)
+    return AssemblySearch(model, targets, closure, base, limits_of(model, limits), int(starts), rng)
 
 
-def one_target(search: Search) -> Assemblies:
-    """Distinct solutions found for one target; see `Mechanism.assemblies`."""
+def find_for_target(search: AssemblySearch) -> Assemblies:
+    """Return the distinct solutions found for one target."""
     model, targets, closure = search.model, search.targets, search.closure
     why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
     if why:
         raise ConfigurationError(
-            f"'{model.description.name}' has no such posture: {why}.", failed=[()], reasons=[why]
+            f"'{model.description.name}' has no such configuration: {why}.", failed=[()], reasons=[why]
         )
     values = np.repeat(targets.values[None], search.starts, axis=0)
-    ended, left, reasons = closure.newton_global(search.begin(search.starts, values), values)
-    closed = np.array([not reason for reason in reasons])
-    if not closed.any():
-        refuse(search, ended, left, reasons)
-    states = search.unwound(ended[closed], search.base)
+    final, residuals, reasons = closure.newton_global(search.starting_states(search.starts, values), values)
+    converged = np.array([not reason for reason in reasons])
+    if not converged.any():
+        raise_not_found(search, final, residuals, reasons)
+    states = search.nearest_turns(final[converged], search.base)
     beyond = search.beyond(states)
-    within = beyond.max(axis=1, initial=0.0) <= ROUND_OFF
+    within = beyond.max(axis=1, initial=0.0) <= LIMIT_ATOL
     if not within.any():
-        refuse_limits(search, states, beyond, search.starts)
+        raise_beyond_limits(search, states, beyond, search.starts)
     states = states[within]
-    kept, hits = distinct(closure, search.base, states)
+    kept, counts = distinct_solutions(closure, search.base, states)
     states = states[kept]
-    return Assemblies(model, states, search.starts, hits, closure.condition(states) > SINGULAR)
+    return Assemblies(model, states, search.starts, counts, closure.condition(states) > CONDITION_MAX)
 
 
 def limits_of(model: CompiledModel, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
-    """Lower and upper limit of each coordinate that has some."""
+    """Return the lower and upper limit of each limited coordinate."""
     if limits is None:
         return {}
     if not isinstance(limits, Mapping):
-        raise InputError(
-            f"Expected `limits` to be a dict of joint to (lower, upper), got {short_repr(limits)}."
-        )
+        raise InputError(f"`limits` must be a dict of joint to (lower, upper), got {short_repr(limits)}.")
     components = [c for joint in model.description.joints for c in joint.components]
     bounds = {}
     for key, pair in limits.items():
         if key not in components:
             raise unknown("coordinate of a joint", key, model.description.name, components)
-        if not model.value_rows(key)[1] or key in _turns_of_balls(model.tree):
+        if not model.value_rows(key)[1] or key in _ball_components(model.tree):
             raise InputError(
-                f"'{key}' is a turn of a ball, which has no coordinate that `limits` could hold."
+                f"'{key}' is a rotation of a ball joint and has no coordinate. Remove it from `limits`."
             )
         lower, upper = _pair(key, pair)
         bounds[key] = (lower, upper)
@@ -269,143 +273,194 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
         lower, upper = np.nan, np.nan
     if not lower <= upper:
         raise InputError(
-            f"Expected `limits` of '{name}' to be two numbers, the lower one first, got {short_repr(pair)}."
+            f"`limits` of '{name}' must be two numbers, the lower one first, got {short_repr(pair)}."
         )
     return lower, upper
 
 
-def _turns_of_balls(tree: Tree) -> set[str]:
+def _ball_components(tree: Tree) -> set[str]:
     return {tree.columns[n + k] for n in tree.balls for k in range(3)}
 
 
-def _starts(
+def _starting_states(
     model: CompiledModel,
     base: np.ndarray,
     bounds: dict[str, tuple[float, float]],
     count: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """States (count, S): the given one, then random ones, within limits where there are some."""
+    """Return states (count, S): the given one, then random ones within the limits."""
     tree = model.tree
     states = np.repeat(base[None], count, axis=0)
     for n, name in enumerate(tree.columns):
-        place = tree.cols[n, 3]
+        column = tree.cols[n, STATE]
         if n in tree.balls:
             q = rng.normal(size=(count, 4))
-            states[:, place : place + 4] = q / np.linalg.norm(q, axis=1)[:, None]
-        elif place >= 0:
-            reach = np.pi if tree.cols[n, 1] == REVOLUTE else model.length
+            states[:, column : column + 4] = q / np.linalg.norm(q, axis=1)[:, None]
+        elif column >= 0:
+            reach = np.pi if tree.cols[n, KIND] == REVOLUTE else model.length
             lower, upper = bounds.get(name, (-np.inf, np.inf))
-            middle = min(max(base[place], lower), upper)
+            middle = min(max(base[column], lower), upper)
             lower, upper = max(lower, middle - reach), min(upper, middle + reach)
-            states[:, place] = rng.uniform(lower, upper, size=count)
+            states[:, column] = rng.uniform(lower, upper, size=count)
     states[:1] = base
     return states
 
 
-def _unwound(
+def _nearest_turns(
     tree: Tree,
     base: np.ndarray,
     states: np.ndarray,
     bounds: dict[str, tuple[float, float]],
     given: Container[str],
 ) -> np.ndarray:
-    """The same postures, with each revolute in the turn closest to where it was, within its limits."""
+    """Return states with each revolute joint in the turn closest to the base, within its limits."""
     states = states.copy()
     for n, name in enumerate(tree.columns):
-        place = tree.cols[n, 3]
-        if tree.cols[n, 1] == REVOLUTE and name not in given:
-            near = np.broadcast_to(base[..., place], len(states))
-            states[:, place] = _closest_turn(states[:, place], near, *bounds.get(name, (-np.inf, np.inf)))
+        column = tree.cols[n, STATE]
+        if tree.cols[n, KIND] == REVOLUTE and name not in given:
+            near = np.broadcast_to(base[..., column], len(states))
+            states[:, column] = _nearest_turn(states[:, column], near, *bounds.get(name, (-np.inf, np.inf)))
     return states
 
 
-def _closest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: float) -> np.ndarray:
-    """Angles (K,) but for full turns: those within limits if there are any, the closest to `near` (K,)."""
+def _nearest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: float) -> np.ndarray:
+    """Return angles (K,) shifted by full turns: within limits if possible, the closest to `near` (K,)."""
     middle = np.clip(near, lower, upper)
     turns = angle[:, None] + 2 * np.pi * (np.round((middle - angle) / (2 * np.pi))[:, None] + [-1, 0, 1])
     beyond = np.maximum(np.maximum(lower - turns, turns - upper), 0.0)
-    cost = np.where(beyond > ROUND_OFF, 1e6 + beyond, np.abs(turns - near[:, None]))
+    cost = np.where(beyond > LIMIT_ATOL, 1e6 + beyond, np.abs(turns - near[:, None]))
     return np.take_along_axis(turns, np.argmin(cost, axis=1)[:, None], axis=1)[:, 0]
 
 
 def beyond_limits(
     model: CompiledModel, states: np.ndarray, bounds: dict[str, tuple[float, float]]
 ) -> np.ndarray:
-    """How far (K, limits) each limited coordinate is beyond its limits."""
-    tree, postures = model.tree, Configuration(model, (len(states),), states)
+    """Return the excess (K, limits) of each limited coordinate over its limits."""
+    tree, configurations = model.tree, Configuration(model, (len(states),), states)
     columns = []
     for name, (lower, upper) in bounds.items():
-        value = postures.value(name)
-        if name not in tree.column and model.rows(name, 1).layout.rows.angles:  # known but for full turns
-            value = _closest_turn(value, np.full(len(value), np.clip(0.0, lower, upper)), lower, upper)
+        value = configurations.value(name)
+        if name not in tree.column and model.rows(name, 1).layout.rows.angles:  # defined up to full turns
+            value = _nearest_turn(value, np.full(len(value), np.clip(0.0, lower, upper)), lower, upper)
         columns.append(np.maximum(np.maximum(lower - value, value - upper), 0.0))
     return np.stack(columns, axis=1) if columns else np.zeros((len(states), 0))
 
 
-def apart(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How far states (K, S) are from others (K, S) or one (S,), but for full turns: the largest gap, (K,)."""
+def state_distance(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the largest coordinate distance (K,) of states (K, S) to others, up to full turns."""
     tree = transfer.tree
     b = np.broadcast_to(b, a.shape).copy()
-    at = tree.cols[tree.cols[:, 1] == REVOLUTE, 3]
+    at = tree.cols[tree.cols[:, KIND] == REVOLUTE, STATE]
     b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
     return distance(tree, a, b, transfer.column_scale).max(axis=1, initial=0.0)
 
 
-def sameness(condition: np.ndarray) -> np.ndarray:
-    """How close postures of some condition must be to count as one."""
-    return np.where(condition > SINGULAR, SAME_SINGULAR, SAME)
+def solution_tolerance(condition: np.ndarray) -> np.ndarray:
+    """Return the distance below which solutions of some condition count as one."""
+    return np.where(condition > CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
 
 
-def distinct(closure: Closure, base: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which states (K, S) are distinct postures, the closest to the base first, and how many led to each."""
+def distinct_solutions(
+    closure: Closure, base: np.ndarray, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of distinct states, the closest to the base first, and their numbers of starts."""
     t = closure.transfer
-    same = sameness(closure.condition(states))
-    far = np.linalg.norm(
+    tolerance = solution_tolerance(closure.condition(states))
+    distances = np.linalg.norm(
         distance(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1
     )
-    rest = np.argsort(far, kind="stable")
-    kept, hits = [], []
-    while rest.size:
-        first = rest[0]
-        alike = apart(t, states[rest], states[first]) <= np.minimum(same[rest], same[first])
+    remaining = np.argsort(distances, kind="stable")
+    kept, counts = [], []
+    while remaining.size:
+        first = remaining[0]
+        alike = state_distance(t, states[remaining], states[first]) <= np.minimum(
+            tolerance[remaining], tolerance[first]
+        )
         alike[0] = True
         kept.append(first)
-        hits.append(int(alike.sum()))
-        rest = rest[~alike]
-    return np.array(kept, dtype=np.intp), np.array(hits, dtype=np.intp)
+        counts.append(int(alike.sum()))
+        remaining = remaining[~alike]
+    return np.array(kept, dtype=np.intp), np.array(counts, dtype=np.intp)
 
 
-def refuse_limits(search: Search, states: np.ndarray, beyond: np.ndarray, starts: int) -> NoReturn:
-    """Postures (K, S) were found, but all of them beyond limits, by (K, limits)."""
+def raise_beyond_limits(
+    search: AssemblySearch, states: np.ndarray, beyond: np.ndarray, starts: int
+) -> NoReturn:
+    """Raise an error for configurations (K, S) that are all beyond limits, by (K, limits)."""
     model, bounds = search.model, search.bounds
-    least = int(np.argmin(beyond.max(axis=1)))
-    worst = list(bounds)[int(np.argmax(beyond[least]))]
-    kept, _ = distinct(search.closure, search.base, states)
+    nearest = int(np.argmin(beyond.max(axis=1)))
+    worst = list(bounds)[int(np.argmax(beyond[nearest]))]
+    kept, _ = distinct_solutions(search.closure, search.base, states)
     raise ConfigurationError(
-        f"'{model.description.name}' has such postures ({len(kept)} found from {starts} starts), but none within "
-        f"`limits`: the nearest exceeds those of '{worst}' by {beyond[least].max():.3g}. Widen them, or move "
-        "the target.",
+        f"'{model.description.name}' has such configurations ({len(kept)} found from {starts} starts), but "
+        f"none within `limits`: the nearest exceeds those of '{worst}' by {beyond[nearest].max():.3g}. Widen "
+        "them, or move the target.",
         failed=search.members,
         reasons=[f"beyond the limits of '{worst}'"] * len(search.members),
-        beyond=float(beyond[least].max()),
+        beyond=float(beyond[nearest].max()),
         joint=worst,
         configuration=Configuration(model, (len(kept),), states[kept]),
     )
 
 
-def refuse(search: Search, states: np.ndarray, left: np.ndarray, reasons: list[str]) -> NoReturn:
-    """No start led to a posture: how near they came, or what they closed the wrong way round."""
-    best = int(np.argmin(np.where(np.isfinite(left), left, np.inf)))
-    flipped = [why for why in reasons if "wrong way" in why]
-    why = flipped[0] if flipped else f"the nearest misses by {left[best]:.2e}"
+def raise_not_found(
+    search: AssemblySearch, states: np.ndarray, residuals: np.ndarray, reasons: list[str]
+) -> NoReturn:
+    """Raise an error with the smallest residual, or a configuration that closes the wrong way round."""
+    best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
+    flipped = [reason for reason in reasons if "wrong way" in reason]
+    reason = flipped[0] if flipped else f"the smallest residual is {residuals[best]:.2e}"
     members, model = search.members, search.model
     where = f" at any of {len(members)} members" if search.targets.batch else ""
     raise ConfigurationError(
-        f"No posture of '{model.description.name}' with these values was found{where} from {len(states)} starts: "
-        f"{why}. Move the target, or try more `starts`.",
+        f"No configuration of '{model.description.name}' with these values was found{where} from "
+        f"{len(states)} starts: {reason}. Move the target, or try more `starts`.",
         failed=members,
-        reasons=[why] * len(members),
-        left=float(left[best]),
+        reasons=[reason] * len(members),
+        residuals=float(residuals[best]),
         nearest=Configuration(model, (), states[best : best + 1]),
     )
+
+
+def body_poses(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return reference points (K, 3) of a body and rotations (K, 3, 3) from the reference configuration."""
+    T = Configuration(model, (len(states),), states).displacement(body)
+    return T[:, :3, :3] @ reference_of(model.tree, body) + T[:, :3, 3], T[:, :3, :3]
+
+
+def _pose_numbers(model: CompiledModel, states: np.ndarray, tolerance: np.ndarray, body: str) -> np.ndarray:
+    """Number the distinct poses of a body (K,) in states (K, S), in their order.
+
+    Poses closer than `tolerance` (K,) count as one.
+    """
+    point, rotation = body_poses(model, states, body)
+    pose = np.concatenate([point / model.length, rotation.reshape(-1, 9)], axis=1)
+    numbers, first = np.zeros(len(states), dtype=int), list[int]()
+    for k in range(len(states)):
+        distances = np.abs(pose[first] - pose[k]).max(axis=1)
+        equal = np.flatnonzero(distances <= np.minimum(tolerance[first], tolerance[k]))
+        numbers[k] = equal[0] if equal.size else len(first)
+        if not equal.size:
+            first.append(k)
+    return numbers
+
+
+def _add_pose_tables(
+    sheet: Summary, model: CompiledModel, states: np.ndarray, numbers: np.ndarray, body: str
+) -> Summary:
+    """Add tables of a body's poses and of the assembly modes (K, S) that share each."""
+    count, unit = int(numbers.max()) + 1, model.description.units.length
+    sheet.say(f"{count} pose{'s' if count > 1 else ''} of '{body}'")
+    first = np.array([np.argmax(numbers == n) for n in range(count)])
+    point, rotation = body_poses(model, states[first], body)
+    rows = [str(n) for n in range(count)]
+    columns = [*(f"{axis} ({unit})" for axis in "xyz"), *(f"turn {axis} (rad)" for axis in "xyz")]
+    table = np.concatenate([point, vector_from_matrix(rotation)], axis=1)
+    sheet.matrix(f"poses of '{body}', rotation from the reference configuration", rows, columns, table)
+    modes = [np.flatnonzero(numbers == n).tolist() for n in range(count)]
+    cells = [
+        [str(len(m)), ", ".join(map(str, m[:LISTED_MAX])) + (", …" if m[LISTED_MAX:] else "")] for m in modes
+    ]
+    sheet.texts("assembly modes in each pose", rows, ["number", "which"], cells)
+    return sheet

@@ -1,7 +1,7 @@
-"""Bodies one by one: how each moves with a closed mechanism, and what the joints between them hold.
+"""Twists of all bodies of a closed mechanism, and the constraints between them.
 
-Nothing here depends on where the loops were cut: every joint ties two bodies, each with a velocity of its
-own, and holds some of what these two could do to one another.
+Nothing here depends on the cut joints: every joint connects two bodies, each with a velocity of its own, and
+constrains their relative motion.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import column_scales, row_scales
-from kic.transfer.coordinate_transfer import RANK_SHARE
 from kic.transfer.free_bodies import cut_everywhere, freedom_items, spot
+from kic.transfer.rank import RANK_SHARE
 
-# what moves less than this beside the rest of its motion is at rest
-REST = 1e-7
+# rates below this share of the largest rate of a motion count as zero
+REST_RTOL = 1e-7
 
 
 class BodyTwists:
-    """All bodies of a mechanism, and what ties them; those that fixed joints weld together are one unit.
+    """Bodies of a mechanism and the constraints between them; bodies welded by fixed joints form one unit.
 
     Ground is unit 0.
     """
 
     def __init__(self, closure: Closure) -> None:
-        drawing, t = closure.transfer.tree.description, closure.transfer
-        self.closure, self.drawing, self.length = closure, drawing, t.length
-        self.names = tuple(body.name for body in drawing.bodies)
-        joints = drawing.joints
+        description, t = closure.transfer.tree.description, closure.transfer
+        self.closure, self.description, self.length = closure, description, t.length
+        self.names = tuple(body.name for body in description.bodies)
+        joints = description.joints
         unit = {name: k for k, name in enumerate((GROUND, *self.names))}
         for a, b in (joint.bodies for joint in joints if joint.type == "fixed"):
             old, new = sorted((unit[a], unit[b]))[::-1]
@@ -48,99 +48,116 @@ class BodyTwists:
         unit = {name: order.index(u) for name, u in unit.items()}
         self.count = len(order)
         self.unit = np.array([unit[name] for name in self.names], dtype=np.intp)
-        self.rods = [distance for distance in drawing.distances if distance.fixed]
-        # what holds two units: joints, and then fixed distances
-        carrier = {point.name: unit[point.body] for point in drawing.points}
+        self.rods = [distance for distance in description.distances if distance.fixed]
+        # units connected by each joint, and then by each fixed distance
+        carrier = {point.name: unit[point.body] for point in description.points}
         ends = [[unit[b] for b in joint.bodies] for joint in joints]
         ends += [[carrier[p] for p in rod.points] for rod in self.rods]
         self.ends = np.array(ends, dtype=np.intp).reshape(-1, 2)
         self.holds = np.array([j.type not in ("free", "fixed") for j in joints] + [True] * len(self.rods))
-        self.freedoms = tuple(c for joint in joints for c in joint.components)
+        self.coordinates = tuple(c for joint in joints for c in joint.components)
         self.owner = np.repeat(np.arange(len(joints)), [joint.dof for joint in joints])
-        self.couplings = np.zeros((len(drawing.couplings), len(self.freedoms)))
-        for k, coupling in enumerate(drawing.couplings):
-            for name, ratio in drawing.terms[coupling.name]:
-                self.couplings[k, self.freedoms.index(name)] = ratio
-        self._make_questions(t.tree)
+        self.couplings = np.zeros((len(description.couplings), len(self.coordinates)))
+        for k, coupling in enumerate(description.couplings):
+            for name, ratio in description.terms[coupling.name]:
+                self.couplings[k, self.coordinates.index(name)] = ratio
+        self._make_queries(t.tree)
 
-    def _make_questions(self, chain: Tree) -> None:
-        free = self._free = Tree(cut_everywhere(self.drawing))
-        frames = [chain.frame[name] for name in self.names]
-        self.drawn = np.array([spot(body) for body in self.drawing.bodies]).reshape(-1, 3)
+    def _make_queries(self, tree: Tree) -> None:
+        free = self._free = Tree(cut_everywhere(self.description))
+        frames = [tree.frame[name] for name in self.names]
+        self.reference_points = np.array([spot(body) for body in self.description.bodies]).reshape(-1, 3)
         items = [
-            Item(POINT, f, local_b=tuple(chain.local_point(f, at)))
-            for f, at in zip(frames, self.drawn, strict=True)
+            Item(POINT, f, local_b=tuple(tree.local_point(f, at)))
+            for f, at in zip(frames, self.reference_points, strict=True)
         ]
         items += [
-            Item(DIRECTION, f, local_b=tuple(chain.local_vector(f, e))) for f in frames for e in np.eye(3)
+            Item(DIRECTION, f, local_b=tuple(tree.local_vector(f, e))) for f in frames for e in np.eye(3)
         ]
         items += [Item(OMEGA, f) for f in frames]
-        self._moving = OutputQuery(chain, plain_rows(chain, items), 1)
+        self._body_motion = OutputQuery(tree, plain_rows(tree, items), 1)
         last = np.array([free.frame[name] for name in self.names])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
         self.scale = column_scales(free, self.length)[self._columns]
-        held = [closure_items(free, joint) for joint in self.drawing.joints]
+        held = [closure_items(free, joint) for joint in self.description.joints]
         held += [[distance_item(free, rod)] for rod in self.rods]
-        self._held, self._held_scale = self._rows(held)
-        self.held_by = np.repeat(np.arange(len(held)), [sum(item.height for item in one) for one in held])
-        self._left, self._left_scale = self._rows([freedom_items(free, j) for j in self.drawing.joints])
+        self._constraints, self._constraint_scale = self._rows(held)
+        heights = [sum(item.height for item in one) for one in held]
+        self.constraint_owner = np.repeat(np.arange(len(held)), heights)
+        of_coordinates = [freedom_items(free, joint) for joint in self.description.joints]
+        self._coordinate_rates, self._coordinate_scale = self._rows(of_coordinates)
 
     def _rows(self, made: list[list[Item]]) -> tuple[OutputQuery, np.ndarray]:
-        """Rows of the free bodies, and what they are divided by."""
+        """Return the query for rows on the free bodies, and their scales."""
         items = [item for of_joint in made for item in of_joint]
         question = OutputQuery(self._free, plain_rows(self._free, items), 1)
         return question, row_scales(self._free, items, self.length)
 
-    def beside(self, group: frozenset[int]) -> set[int]:
-        """Units that joints, fixed distances or couplings tie to a group; not ground."""
-        near = set(self.ends[self.holds & self.touched(group)].ravel().tolist())
-        on = self.touched(group)[self.owner]
+    def adjacent_units(self, group: frozenset[int]) -> set[int]:
+        """Return the units that joints, fixed distances or couplings connect to a group, without ground."""
+        near = set(self.ends[self.holds & self.touching(group)].ravel().tolist())
+        on = self.touching(group)[self.owner]
         for row in self.couplings != 0:
             if (row & on).any():
                 near |= set(self.ends[self.owner[row]].ravel().tolist())
         return near - group - {0}
 
-    def touched(self, group: frozenset[int]) -> np.ndarray:
-        """Which joints and fixed distances have an end in a group."""
+    def touching(self, group: frozenset[int]) -> np.ndarray:
+        """Return a mask of the joints and fixed distances with an end in a group."""
         return np.logical_or(*np.isin(self.ends, list(group)).T)
 
     def holders(self, group: frozenset[int]) -> set[int]:
-        """Units that hold a group from outside."""
-        return set(self.ends[self.holds & self.touched(group)].ravel().tolist()) - group
+        """Return the units outside a group that hold it."""
+        return set(self.ends[self.holds & self.touching(group)].ravel().tolist()) - group
 
-    def view(self, state: np.ndarray, slack: float = 10.0) -> TwistBasis:
-        """The motions at a closed state (1, S), and all that they move.
+    def basis_at(self, state: np.ndarray, tolerance_factor: float = 10.0) -> TwistBasis:
+        """Return the motions at a closed state (1, S).
 
-        Of rounded dimensions conditions count as redundant within so many times the tolerance.
+        Conditions count as redundant within `tolerance_factor` times the closure tolerance.
         """
         t, n = self.closure.transfer, len(self.names)
-        values, G = (x[0] for x in self._moving.layout.split(self._moving.table(state), (1,)))
+        values, G = (x[0] for x in self._body_motion.layout.split(self._body_motion.table(state), (1,)))
         rows = values.reshape(-1, 3)
-        turned = np.swapaxes(rows[n : 4 * n].reshape(n, 3, 3), 1, 2)
-        six = np.concatenate([rows[:n] - self.drawn, vector_from_matrix(turned)], axis=1)
+        rotations = np.swapaxes(rows[n : 4 * n].reshape(n, 3, 3), 1, 2)
+        six = np.concatenate([rows[:n] - self.reference_points, vector_from_matrix(rotations)], axis=1)
         phi = np.empty((1, self._free.size))
         phi[:, self._columns] = six.ravel()
         free = columns_to_states(self._free, phi)
-        held, left = (
+        constraints, rates = (
             q.layout.split(q.table(free), (1,))[1][0][:, self._columns] * self.scale / scale[:, None]
-            for q, scale in ((self._held, self._held_scale), (self._left, self._left_scale))
+            for q, scale in (
+                (self._constraints, self._constraint_scale),
+                (self._coordinate_rates, self._coordinate_scale),
+            )
         )
-        N = null(self.closure.rows(state)[1][0], max(RANK_SHARE, slack * t.tolerance))
+        N = null_space(self.closure.rows(state)[1][0], max(RANK_SHARE, tolerance_factor * t.tolerance))
         G = (G * t.column_scale) @ N
         moves = np.concatenate([G[: 3 * n].reshape(n, 3, -1), G[12 * n :].reshape(n, 3, -1)], axis=1)
         X = moves.reshape(6 * n, -1) / self.scale[:, None]
-        # motions of which the joints' rates are orthonormal
-        U, sigma, V = np.linalg.svd(left @ X, full_matrices=False)
+        # choose motions whose joint rates are orthonormal
+        U, sigma, V = np.linalg.svd(rates @ X, full_matrices=False)
         back = V.T / sigma
-        return TwistBasis(self, state, N @ back, X @ back, U, held, left, rows[:n], turned)
+        return TwistBasis(self, state, N @ back, X @ back, U, constraints, rates, rows[:n], rotations)
 
 
 @dataclass(frozen=True, eq=False)
 class TwistBasis:
-    """One posture: f independent motions, N (M, f) of the tree, X (6 B, f) of B bodies, R (F, f) of joints.
+    """Basis of the f independent motions at one configuration.
 
-    Velocities are shares of the characteristic length. What joints hold, and the rates of their freedoms, are
-    rows (…, 6 B) on the velocities of free bodies; `places` and `turned` are where these are.
+    Velocities are in units of the characteristic length.
+
+    Attributes
+    ----------
+    N : (M, f)
+        Rates of the tree's coordinates.
+    X : (6 B, f)
+        Twists of the B bodies.
+    R : (F, f)
+        Rates of the F joint coordinates, orthonormal.
+    constraints, coordinate_rates : (…, 6 B)
+        Constraints of the joints, and rates of their coordinates, as rows on the twists of free bodies.
+    origins, rotations : (B, 3), (B, 3, 3)
+        Position of the bodies' points, and rotation from the reference configuration.
     """
 
     bodies: BodyTwists
@@ -148,10 +165,10 @@ class TwistBasis:
     N: np.ndarray
     X: np.ndarray
     R: np.ndarray
-    held: np.ndarray
-    left: np.ndarray
-    places: np.ndarray
-    turned: np.ndarray
+    constraints: np.ndarray
+    coordinate_rates: np.ndarray
+    origins: np.ndarray
+    rotations: np.ndarray
 
     @cached_property
     def _squares(self) -> np.ndarray:
@@ -162,78 +179,79 @@ class TwistBasis:
         return squares
 
     def _squares_of_others(self, groups: list[frozenset[int]]) -> np.ndarray:
-        """XᵀX (n, f, f) of all units but those of groups."""
+        """Return XᵀX (n, f, f) of all units outside each group."""
         inside = np.array([[u in group for u in range(self.bodies.count)] for group in groups], dtype=float)
         return self._squares[1:].sum(axis=0) - np.tensordot(inside, self._squares, axes=1)
 
     def may_move(self, groups: list[frozenset[int]]) -> np.ndarray:
-        """Which groups may have a motion that leaves all others at rest: a quick look at many."""
-        return np.linalg.eigvalsh(self._squares_of_others(groups))[:, 0] < self.share
+        """Return a mask of the groups that may have a motion that leaves all others at rest."""
+        return np.linalg.eigvalsh(self._squares_of_others(groups))[:, 0] < self.rtol
 
-    def of(self, group: frozenset[int]) -> np.ndarray:
-        """Motions (f, k) that leave all but a group at rest."""
-        # squares tell few directions that could be such, of a large mechanism much faster
+    def motions_of(self, group: frozenset[int]) -> np.ndarray:
+        """Return the motions (f, k) that leave all units outside a group at rest."""
+        # the squares select few candidate directions, which is much faster for large mechanisms
         values, vectors = np.linalg.eigh(self._squares_of_others([group])[0])
-        few = vectors[:, values < self.share]
+        few = vectors[:, values < self.rtol]
         others = ~np.isin(self.bodies.unit, list(group))
-        return few @ null(self.X[np.repeat(others, 6)] @ few, self.share, 1.0)
+        return few @ null_space(self.X[np.repeat(others, 6)] @ few, self.rtol, 1.0)
 
-    def moving(self, motions: np.ndarray) -> np.ndarray:
-        """Which freedoms of joints (F,) take part in motions (f, k)."""
-        return np.abs(self.R @ motions).max(axis=1, initial=0.0) > REST
+    def participates(self, motions: np.ndarray) -> np.ndarray:
+        """Return a mask (F,) of the joint coordinates that take part in motions (f, k)."""
+        return np.abs(self.R @ motions).max(axis=1, initial=0.0) > REST_RTOL
 
     @property
-    def share(self) -> float:
-        """What is less than this, beside the whole of a motion, is nothing."""
-        return max(REST, 10 * self.bodies.closure.transfer.tolerance)
+    def rtol(self) -> float:
+        """Velocities below this share of the largest of a motion count as zero."""
+        return max(REST_RTOL, 10 * self.bodies.closure.transfer.tolerance)
 
     def twists(self, x: np.ndarray) -> np.ndarray:
-        """Velocities at the mean place of all bodies, and turnings, (B, 6), of a motion (f,)."""
+        """Return the twists (B, 6) of all bodies at their mean position, in a motion (f,)."""
         twist = (self.X @ x).reshape(-1, 6)
-        arm = (self.places.mean(axis=0) - self.places) / self.bodies.length
+        arm = (self.origins.mean(axis=0) - self.origins) / self.bodies.length
         return np.concatenate([twist[:, :3] + np.cross(twist[:, 3:], arm), twist[:, 3:]], axis=1)
 
-    def rigid(self, group: frozenset[int], x: np.ndarray) -> bool:
-        """Whether a group moves as one piece."""
+    def is_rigid(self, group: frozenset[int], x: np.ndarray) -> bool:
+        """Return True if a group moves as one rigid piece."""
         twist = self.twists(x)[np.isin(self.bodies.unit, list(group))]
-        return bool(np.ptp(twist, axis=0).max() < self.share)
+        return bool(np.ptp(twist, axis=0).max() < self.rtol)
 
-    def tied(self, group: frozenset[int], moving: np.ndarray) -> bool:
-        """Whether a group takes freedoms from the others, and does so by each of its bodies.
+    def constrains_others(self, group: frozenset[int], moving: np.ndarray) -> bool:
+        """Return True if a group removes degrees of freedom from the others, and all its bodies are needed.
 
-        Joints of the group are locked if none of their freedoms is `moving` (F,).
+        Joints of the group are locked if none of their coordinates is `moving` (F,).
         """
         b = self.bodies
         working = np.zeros(len(b.ends), dtype=bool)
         working[b.owner[moving]] = True
-        locked = b.touched(group)[b.owner] & ~working[b.owner]
-        free = self._freedoms_beside(group, frozenset(), locked)
-        return self._freedoms_beside(group, group, locked) < free and all(
-            self._freedoms_beside(group, group - {one}, locked) == free for one in group
+        locked = b.touching(group)[b.owner] & ~working[b.owner]
+        free = self._dof_of_others(group, frozenset(), locked)
+        return self._dof_of_others(group, group, locked) < free and all(
+            self._dof_of_others(group, group - {one}, locked) == free for one in group
         )
 
-    def _freedoms_beside(self, group: frozenset[int], kept: frozenset[int], locked: np.ndarray) -> int:
-        """Freedoms of the others where a group is taken out but for those kept, some freedoms locked."""
+    def _dof_of_others(self, group: frozenset[int], kept: frozenset[int], locked: np.ndarray) -> int:
+        """Return the degrees of freedom of the others, without the members of a group that are not kept."""
         b = self.bodies
-        gone = b.touched(group - kept)
-        coupled = b.couplings @ self.left
+        gone = b.touching(group - kept)
+        coupled = b.couplings @ self.coordinate_rates
         size = np.abs(coupled).max(axis=1, initial=0.0)[:, None]
         coupled = np.divide(coupled, size, out=np.zeros_like(coupled), where=size > 0)
         couples = ~((b.couplings != 0) & gone[b.owner]).any(axis=1)
-        rows = [self.held[~gone[b.held_by]], coupled[couples], self.left[locked & ~gone[b.owner]]]
+        fixed = self.coordinate_rates[locked & ~gone[b.owner]]
+        rows = [self.constraints[~gone[b.constraint_owner]], coupled[couples], fixed]
         there = np.repeat(~np.isin(b.unit, list(group - kept)), 6)
-        motions = null(np.concatenate(rows)[:, there], self.share)
+        motions = null_space(np.concatenate(rows)[:, there], self.rtol)
         others = motions[np.repeat(~np.isin(b.unit, list(group)), 6)[there]]
-        return int((np.linalg.svd(others, compute_uv=False) > self.share).sum()) if others.size else 0
+        return int((np.linalg.svd(others, compute_uv=False) > self.rtol).sum()) if others.size else 0
 
 
-def null(G: np.ndarray, share: float, largest: float | None = None) -> np.ndarray:
-    """Orthonormal null space (M, k) of rows (P, M): singular values below a share of the largest.
+def null_space(G: np.ndarray, rtol: float, largest: float | None = None) -> np.ndarray:
+    """Return an orthonormal null space (M, k) of rows (P, M).
 
-    Where the largest is rounding itself, all of them are.
+    Singular values below `rtol` times the largest count as zero, and all of them if the largest is round-off.
     """
     if not G.size:
         return np.eye(G.shape[1])
     _, sigma, V = np.linalg.svd(G, full_matrices=len(G) < G.shape[1])
     largest = sigma[0] if largest is None else largest
-    return V[int((sigma > max(share * largest, RANK_SHARE)).sum()) :].T
+    return V[int((sigma > max(rtol * largest, RANK_SHARE)).sum()) :].T

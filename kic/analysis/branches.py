@@ -1,97 +1,36 @@
-"""Assemblies for a batch of targets: the postures at each member, in order as branches along the batch."""
+"""Assembly modes for a batch of targets, matched from member to member as branches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from kic.analysis.assemblies import (
-    ROUND_OFF,
-    SINGULAR,
+    CONDITION_MAX,
+    LIMIT_ATOL,
     Assemblies,
-    Search,
-    apart,
-    distinct,
-    one_target,
-    refuse,
-    refuse_limits,
-    sameness,
-    searched,
+    AssemblySearch,
+    assembly_search,
+    distinct_solutions,
+    find_for_target,
+    raise_beyond_limits,
+    raise_not_found,
+    solution_tolerance,
+    state_distance,
 )
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError
 from kic.kinematics.state import distance
 from kic.position import follow_complex_step, real_configuration, real_inputs
-from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.continuation import REGULAR, continue_to
+from kic.transfer.continuation import continue_to
 from kic.transfer.targets import BatchTargets
 
-
-@dataclass(frozen=True)
-class BranchTargets:
-    """What the members of a batch were to have: rows with the closure, and their values (B, P)."""
-
-    closure: Closure
-    values: np.ndarray
-
-    def ends(self, states: np.ndarray, pairs: np.ndarray) -> list[BranchEnd]:
-        """Where the ways of pairs (E, 2) end, from members with a posture, of states (B, S), to others.
-
-        Members whose inputs are not finite are nowhere, and from where inputs drive nothing there is no way.
-        """
-        pairs = pairs[np.isfinite(self.values[pairs[:, 1]]).all(axis=1)]
-        begin, place = np.unique(pairs[:, 0], return_inverse=True)
-        pairs = pairs[(self.closure.condition(states[begin]) < REGULAR)[place]]
-        if not len(pairs):
-            return []
-        outcome = continue_to(self.closure, states[pairs[:, 0]], self.values[pairs[:, 1]], want_reasons=False)
-        return [
-            BranchEnd(int(member), int(after), state, bool(share < 1))
-            for (member, after), state, share in zip(pairs, outcome.states, outcome.share, strict=True)
-            if share > 0
-        ]
-
-    def line(self, end: BranchEnd) -> InputSegment:
-        """The straight way of inputs that is left from where one ended."""
-        values = self.closure.rows(end.state[None])[0]
-        left = self.closure.residual(self.closure.goal(self.values[[end.after]]), values)[0]
-        return InputSegment(self.closure, values[0], left[: self.closure.transfer.first])
-
-
-@dataclass(frozen=True)
-class BranchEnd:
-    """The last posture (S,) on the way from a member to one after it, and whether it stopped there."""
-
-    member: int
-    after: int
-    state: np.ndarray
-    stopped: bool
-
-
-@dataclass(frozen=True)
-class InputSegment:
-    """A straight way of inputs: their rows with the closure, scaled values (P,) at its begin, direction."""
-
-    closure: Closure
-    begin: np.ndarray
-    along: np.ndarray
-
-    def missed(self, state: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
-        """What inputs miss (p,) at a state (S,) of their values so far on the way, and their first order."""
-        values, G = self.closure.rows(state[None])
-        first = len(self.along)
-        goal = self.begin.copy()
-        goal[:first] += far * self.along
-        return -self.closure.residual(goal[None], values)[0, :first], G[0, :first]
-
-
-# members beside the first have this share of the starts, and so many at least: their neighbours help
-SHARE, LEAST = 8, 8
+# every member but the first has this share of the starts, at least a few, because its neighbours contribute
+MEMBER_STARTS_FACTOR, MEMBER_STARTS_MIN = 1 / 8, 8
 
 
 def find_assemblies(
@@ -102,70 +41,70 @@ def find_assemblies(
     seed: Any,
     limits: Mapping[str, Any] | None,
 ) -> Assemblies:
-    """Distinct postures found, for one target or a batch of them; see `Mechanism.assemblies`."""
-    if model.has_complex_step:  # found in real numbers, then the step follows
+    """Return the distinct assembly modes for one target or a batch. See `Mechanism.assemblies`."""
+    if model.has_complex_step:  # solve in real numbers, then carry the step along
         real = find_assemblies(
             model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits
         )
         targets = model.targets(inputs)
         states = follow_complex_step(model, targets, targets.values, real)._states
         return Assemblies(model, states, real.starts, real.counts, real.singular, real.continued)
-    search = searched(model, inputs, near, starts, seed, limits)
-    return several_targets(search) if search.targets.batch else one_target(search)
+    search = assembly_search(model, inputs, near, starts, seed, limits)
+    return find_for_batch(search) if search.targets.batch else find_for_target(search)
 
 
-def several_targets(search: Search) -> Assemblies:
-    """Distinct solutions found for each target of a batch, matched from member to member.
+def find_for_batch(search: AssemblySearch) -> Assemblies:
+    """Return the distinct solutions for each target of a batch, matched from member to member.
 
-    Each member has random starts of its own. What is found at one is then led to its neighbours, which tells
-    which of their postures go on from it, and finds those that their own starts missed.
+    Each member has random starts of its own. Its solutions are then continued to the neighbours. This matches
+    solutions along the batch and finds those that the neighbours' own starts missed.
     """
     model, targets, closure = search.model, search.targets, search.closure
     count, batch = prod(targets.batch), targets.batch
     values = targets.values.reshape(count, targets.values.shape[-1])
-    whys = targets.impossible.ravel()
-    able = np.array([not why for why in whys], dtype=bool) & np.isfinite(values).all(axis=1)
-    if count and not able.any():
-        why = str(next((w for w in whys if w), "inputs must be finite"))
+    reasons = targets.impossible.ravel()
+    feasible = np.array([not why for why in reasons], dtype=bool) & np.isfinite(values).all(axis=1)
+    if count and not feasible.any():
+        why = str(next((w for w in reasons if w), "inputs must be finite"))
         raise ConfigurationError(
-            f"'{model.description.name}' has no such posture at any of {count} members: {why}.",
+            f"'{model.description.name}' has no such configuration at any of its {count} members: {why}.",
             failed=search.members,
-            reasons=[str(w) or "inputs must be finite" for w in whys],
+            reasons=[str(w) or "inputs must be finite" for w in reasons],
         )
-    found = _BranchTracker(search, values, able, before(batch))
-    found.start()
-    found.spread()
-    if count and not any(map(len, found.states)):
-        refuse_limits(search, *found.outside(), found.starts)
-    slots = found.slots()
+    tracker = _BranchTracker(search, values, feasible, preceding_members(batch))
+    tracker.start()
+    tracker.propagate()
+    if count and not any(map(len, tracker.states)):
+        raise_beyond_limits(search, *tracker.rejected(), tracker.starts)
+    slots = tracker.slots()
     shape = (max(map(len, slots), default=0), count)
     states = np.full((*shape, closure.transfer.tree.state_size), np.nan)
-    hits, continued = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=bool)
-    for b, taken in enumerate(slots):
-        states[taken, b], hits[taken, b] = found.states[b], found.hits[b]
-        continued[taken, b] = found.come[b] >= 0
+    counts, continued = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=bool)
+    for b, slot in enumerate(slots):
+        states[slot, b], counts[slot, b] = tracker.states[b], tracker.counts[b]
+        continued[slot, b] = tracker.origins[b] >= 0
     flat = states.reshape(-1, states.shape[-1])
-    have = np.isfinite(flat).all(axis=1)
+    valid = np.isfinite(flat).all(axis=1)
     singular = np.zeros(len(flat), dtype=bool)
-    singular[have] = closure.condition(flat[have]) > SINGULAR
+    singular[valid] = closure.condition(flat[valid]) > CONDITION_MAX
     whole = (shape[0], *batch)
     return Assemblies(
         model,
         flat,
-        found.starts,
-        hits.reshape(whole),
+        tracker.starts,
+        counts.reshape(whole),
         singular.reshape(whole),
         continued.reshape(whole),
         BatchTargets(targets.names, targets.held, np.tile(values, (shape[0], 1))),
     )
 
 
-def before(batch: tuple[int, ...]) -> np.ndarray:
-    """The member before each of a batch, (B,): beside it along the last axis that it is not at the start of.
+def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
+    """Return the preceding member (B,) of each along the last axis on which it is not the first, or -1.
 
     Examples
     --------
-    >>> before((2, 3)).tolist()
+    >>> preceding_members((2, 3)).tolist()
     [-1, 0, 1, 0, 3, 4]
     """
     index = np.indices(batch).reshape(len(batch), -1)
@@ -177,118 +116,124 @@ def before(batch: tuple[int, ...]) -> np.ndarray:
 
 
 class _BranchTracker:
-    """The postures found at each member so far.
+    """The solutions found at each member so far.
 
     Attributes
     ----------
     states : list of (K_b, S)
-        Of each member.
-    hits : list of (K_b,)
-        How many starts led to each.
-    come : list of (K_b,)
-        From which posture of the member before each goes on; -1 where none is known.
-    fixed : list of (K_b,) bool
-        Whether the inputs fix it well; only such postures can be led on.
+        Solutions of each member.
+    counts : list of (K_b,)
+        Number of starts that converged to each.
+    origins : list of (K_b,)
+        Solution of the preceding member that each continues; -1 if unknown.
+    is_fixed : list of (K_b,) bool
+        True if the inputs fix the solution well; only these can be continued.
     """
 
-    def __init__(self, search: Search, values: np.ndarray, able: np.ndarray, parent: np.ndarray) -> None:
-        self.search, self.values, self.able, self.parent = search, values, able, parent
+    def __init__(
+        self, search: AssemblySearch, values: np.ndarray, feasible: np.ndarray, parent: np.ndarray
+    ) -> None:
+        self.search, self.values, self.feasible, self.parent = search, values, feasible, parent
         size = search.closure.transfer.tree.state_size
         self.states = [np.empty((0, size)) for _ in values]
-        self.hits = [np.empty(0, dtype=np.intp) for _ in values]
-        self.come = [np.empty(0, dtype=np.intp) for _ in values]
-        self.fixed = [np.empty(0, dtype=bool) for _ in values]
+        self.counts = [np.empty(0, dtype=np.intp) for _ in values]
+        self.origins = [np.empty(0, dtype=np.intp) for _ in values]
+        self.is_fixed = [np.empty(0, dtype=bool) for _ in values]
         self.starts = 0
         self._beyond: list[tuple[np.ndarray, np.ndarray]] = []
 
     def start(self) -> None:
-        """Random starts: all of them at the first member that can be, a share at the others."""
-        search, members = self.search, np.flatnonzero(self.able)
+        """Solve from random starts: all of them at the first feasible member, a share at the others."""
+        search, members = self.search, np.flatnonzero(self.feasible)
         if not members.size:
             return
-        share = min(search.starts, max(search.starts // SHARE, LEAST))
-        each = np.full(len(members), share)
-        each[0] = search.starts
-        owner = np.repeat(members, each)
+        per_member = min(search.starts, max(int(search.starts * MEMBER_STARTS_FACTOR), MEMBER_STARTS_MIN))
+        numbers = np.full(len(members), per_member)
+        numbers[0] = search.starts
+        owner = np.repeat(members, numbers)
         values = self.values[owner]
-        # the first member's are those of a search for it alone
-        head = search.begin(search.starts, values[: search.starts])
-        tail = search.begin(len(owner) - search.starts, values[search.starts :])
-        ended, left, reasons = search.closure.newton_global(np.concatenate([head, tail]), values)
+        # the starts of the first member equal those of a search for it alone
+        head = search.starting_states(search.starts, values[: search.starts])
+        tail = search.starting_states(len(owner) - search.starts, values[search.starts :])
+        final, residuals, failures = search.closure.newton_global(np.concatenate([head, tail]), values)
         self.starts += len(owner)
-        closed = np.array([not why for why in reasons])
-        if not closed.any():
-            refuse(search, ended, left, reasons)
-        states = self._within(search.unwound(ended[closed], search.base))
-        owner = owner[closed]
+        converged = np.array([not why for why in failures])
+        if not converged.any():
+            raise_not_found(search, final, residuals, failures)
+        states = self._within(search.nearest_turns(final[converged], search.base))
+        owner = owner[converged]
         for b in np.unique(owner[np.isfinite(states).all(axis=1)]):
             own = states[(owner == b) & np.isfinite(states).all(axis=1)]
-            kept, self.hits[b] = distinct(search.closure, search.base, own)
+            kept, self.counts[b] = distinct_solutions(search.closure, search.base, own)
             self.states[b] = own[kept]
-            self.come[b] = np.full(len(kept), -1)
-            self.fixed[b] = search.closure.condition(self.states[b]) <= SINGULAR
+            self.origins[b] = np.full(len(kept), -1)
+            self.is_fixed[b] = search.closure.condition(self.states[b]) <= CONDITION_MAX
 
     def _within(self, states: np.ndarray) -> np.ndarray:
-        """States (n, S), NaN where they are beyond limits."""
+        """Return states (n, S), NaN where they are beyond limits."""
         beyond = self.search.beyond(states)
-        out = beyond.max(axis=1, initial=0.0) > ROUND_OFF
-        self._beyond.append((states[out], beyond[out]))
-        return np.where(out[:, None], np.nan, states)
+        excluded = beyond.max(axis=1, initial=0.0) > LIMIT_ATOL
+        self._beyond.append((states[excluded], beyond[excluded]))
+        return np.where(excluded[:, None], np.nan, states)
 
-    def outside(self) -> tuple[np.ndarray, np.ndarray]:
-        """Postures that were found beyond limits, and how far they are."""
+    def rejected(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the solutions found beyond limits, and their excess."""
         states, beyond = zip(*self._beyond, strict=True)
         return np.concatenate(states), np.concatenate(beyond)
 
-    def spread(self) -> None:
-        """Lead what is found to the members after and before, until nothing new is found."""
-        led: set[tuple[int, int, int]] = set()
+    def propagate(self) -> None:
+        """Continue solutions to the adjacent members until nothing new is found."""
+        done: set[tuple[int, int, int]] = set()
         children = [np.flatnonzero(self.parent == b) for b in range(len(self.values))]
         while True:
-            ways = [
+            steps = [
                 (b, k, int(c))
                 for b, own in enumerate(self.states)
-                for k in np.flatnonzero(self.fixed[b]).tolist()
-                for c in (*children[b], *([self.parent[b]] if self.come[b][k] < 0 else []))
-                if c >= 0 and self.able[c] and (b, k, int(c)) not in led
+                for k in np.flatnonzero(self.is_fixed[b]).tolist()
+                for c in (*children[b], *([self.parent[b]] if self.origins[b][k] < 0 else []))
+                if c >= 0 and self.feasible[c] and (b, k, int(c)) not in done
             ]
-            if not ways:
+            if not steps:
                 return
-            led.update(ways)
-            self._lead(ways)
+            done.update(steps)
+            self._continue_branches(steps)
 
-    def _lead(self, ways: list[tuple[int, int, int]]) -> None:
-        """Lead posture k of member b to member c, for each way (b, k, c), and note where it ends."""
+    def _continue_branches(self, steps: list[tuple[int, int, int]]) -> None:
+        """Continue solution k of member b to member c for each step (b, k, c), and record the results."""
         search, t = self.search, self.search.closure.transfer
-        start = np.stack([self.states[b][k] for b, k, _ in ways])
-        outcome = continue_to(search.closure, start, self.values[[c for _, _, c in ways]], want_reasons=False)
-        self.starts += len(ways)
-        good = np.flatnonzero([not why for why in outcome.reasons])
-        # turns stay with the branch
-        ended = self._within(search.unwound(outcome.states[good], outcome.states[good]))
-        worst = search.closure.condition(outcome.states[good])
-        for end, same, condition, n in zip(ended, sameness(worst), worst, good, strict=True):
-            b, k, c = ways[n]
+        start = np.stack([self.states[b][k] for b, k, _ in steps])
+        outcome = continue_to(
+            search.closure, start, self.values[[c for _, _, c in steps]], want_reasons=False
+        )
+        self.starts += len(steps)
+        converged = np.flatnonzero([not why for why in outcome.reasons])
+        # keep the number of turns of the branch
+        final = self._within(search.nearest_turns(outcome.states[converged], outcome.states[converged]))
+        conditions = search.closure.condition(outcome.states[converged])
+        for end, tolerance, condition, n in zip(
+            final, solution_tolerance(conditions), conditions, converged, strict=True
+        ):
+            b, k, c = steps[n]
             if not np.isfinite(end).all():
                 continue
-            gap = apart(t, self.states[c], end)
-            j = int(np.argmin(gap)) if gap.size else -1
-            if j < 0 or gap[j] > same:
+            distances = state_distance(t, self.states[c], end)
+            j = int(np.argmin(distances)) if distances.size else -1
+            if j < 0 or distances[j] > tolerance:
                 j = len(self.states[c])
                 self.states[c] = np.concatenate([self.states[c], end[None]])
-                self.hits[c] = np.append(self.hits[c], 0)
-                self.come[c] = np.append(self.come[c], -1)
-                self.fixed[c] = np.append(self.fixed[c], condition <= SINGULAR)
-            self.hits[c][j] += 1
-            if self.parent[c] == b and k not in self.come[c]:
-                self.come[c][j] = k
-            elif self.parent[b] == c and j not in self.come[b]:
-                self.come[b][k] = j
+                self.counts[c] = np.append(self.counts[c], 0)
+                self.origins[c] = np.append(self.origins[c], -1)
+                self.is_fixed[c] = np.append(self.is_fixed[c], condition <= CONDITION_MAX)
+            self.counts[c][j] += 1
+            if self.parent[c] == b and k not in self.origins[c]:
+                self.origins[c][j] = k
+            elif self.parent[b] == c and j not in self.origins[b]:
+                self.origins[b][k] = j
 
     def slots(self) -> list[np.ndarray]:
-        """The slice of each posture of each member: that of the one it goes on from, else a free one.
+        """Return the slice of each solution of each member: that of the one it continues, else a free one.
 
-        On the way angles are wound as their branch has them.
+        The angles of continued solutions get the turns of their branch.
         """
         from scipy.optimize import linear_sum_assignment
 
@@ -296,26 +241,26 @@ class _BranchTracker:
         t, most = search.closure.transfer, max(map(len, self.states), default=0)
         slots: list[np.ndarray] = []
         for b, own in enumerate(self.states):
-            taken, come, p = np.full(len(own), -1), self.come[b], self.parent[b]
-            on = come >= 0
-            if on.any():
-                taken[on] = slots[p][come[on]]
-                own[on] = search.unwound(own[on], self.states[p][come[on]])
-            new = np.flatnonzero(~on)
-            far = np.linalg.norm(
+            slot, origin, p = np.full(len(own), -1), self.origins[b], self.parent[b]
+            continued = origin >= 0
+            if continued.any():
+                slot[continued] = slots[p][origin[continued]]
+                own[continued] = search.nearest_turns(own[continued], self.states[p][origin[continued]])
+            new = np.flatnonzero(~continued)
+            distances = np.linalg.norm(
                 distance(t.tree, own[new], np.broadcast_to(search.base, own[new].shape), t.column_scale),
                 axis=1,
             )
-            new = new[np.argsort(far, kind="stable")]
-            free = [s for s in range(most) if s not in taken]
-            # a branch that ended by a jump is followed by the nearest of those that begin
-            left = np.flatnonzero(np.isin(slots[p], free)) if p >= 0 else np.empty(0, dtype=np.intp)
-            if left.size and new.size:
-                gap = np.array([apart(t, own[new], self.states[p][k]) for k in left])
-                for i, j in zip(*linear_sum_assignment(gap), strict=True):
-                    taken[new[j]] = slots[p][left[i]]
-            rest = [s for s in free if s not in taken]
-            late = new[taken[new] < 0]
-            taken[late] = rest[: len(late)]
-            slots.append(taken)
+            new = new[np.argsort(distances, kind="stable")]
+            free = [s for s in range(most) if s not in slot]
+            # a branch that ends by a jump passes its slice to the nearest of those that begin
+            ended = np.flatnonzero(np.isin(slots[p], free)) if p >= 0 else np.empty(0, dtype=np.intp)
+            if ended.size and new.size:
+                distances_left = np.array([state_distance(t, own[new], self.states[p][k]) for k in ended])
+                for i, j in zip(*linear_sum_assignment(distances_left), strict=True):
+                    slot[new[j]] = slots[p][ended[i]]
+            rest = [s for s in free if s not in slot]
+            unmatched = new[slot[new] < 0]
+            slot[unmatched] = rest[: len(unmatched)]
+            slots.append(slot)
         return slots

@@ -1,4 +1,4 @@
-"""Independent sets: which coordinates can drive a mechanism, and how well."""
+"""Input sets: sets of coordinates that can drive a mechanism, ranked by conditioning."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import RANK_SHARE
 from kic.transfer.input_selection import Ranking, min_singular_value, null_space, ranking
+from kic.transfer.rank import RANK_SHARE
 
-# a set that moves less than this can not drive the mechanism: closed postures are known to about 1e-13
-STILL = 1e-9
+# a set with a smaller measure cannot drive the mechanism: configurations are closed to about 1e-13
+MEASURE_ATOL = 1e-9
 
 
 @dataclass(frozen=True)
 class IndependentSet:
-    """One set of coordinates, with how well it drives the mechanism.
+    """One set of coordinates and its conditioning.
 
     Attributes
     ----------
     names : tuple of str
-        The coordinates, fit for ``wrt=``; those with a value also for `Mechanism.at`.
+        The coordinates, valid for ``wrt=``; those with a value also for `Mechanism.at`.
     worst, median : float
-        The least that the set moves, at the worst posture and in the middle of all: smallest singular value
-        of its scaled rows on the orthonormal motions that the closure leaves. Between 0, where the set can
-        not drive the mechanism, and 1 for joints.
+        Smallest and median measure over the configurations: smallest singular value of the scaled rows on the
+        orthonormal motions that the closure leaves. Between 0, where the set cannot drive the mechanism, and
+        1 for joints.
     where : tuple of int
-        Index, in the batch, of the worst posture.
+        Index of the worst configuration in the batch.
     """
 
     names: tuple[str, ...]
@@ -51,16 +51,16 @@ class IndependentSets:
     Attributes
     ----------
     sets : tuple of IndependentSet
-        Ranked by their worst posture, then by the median.
-    freedoms : int
-        How many coordinates a set has.
+        Ranked by their smallest measure, then by the median.
+    dof : int
+        Number of coordinates in a set.
     among : tuple of str
-        The candidates; those without a value only if they had to stand in.
+        The candidates. Those without a value are included only if needed.
     always : tuple of str
-        Candidates that are in every set: what they move, such as a link that spins between two balls, nothing
-        else does, or nothing else that has a value.
+        Candidates in every set: they move something, such as a link that spins between two spherical joints,
+        that no other candidate moves, or none that has a value.
     tried, total : int
-        How many sets were tried, of how many. Where these differ, a better one may exist.
+        Number of sets tried, and of all sets. If these differ, a better one may exist.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class IndependentSets:
     four-bar: independent sets of 1 among A, B, C, D
     all 4 sets were tried
     <BLANKLINE>
-    sets, by the least that they move
+    sets, by smallest singular value
          conditioning
       B       0.77989
       A       0.58492
@@ -91,7 +91,7 @@ class IndependentSets:
 
     @property
     def dof(self) -> int:
-        """How many coordinates a set has."""
+        """Number of coordinates in a set."""
         return len(self.sets[0].names)
 
     def __iter__(self) -> Iterator[IndependentSet]:
@@ -104,15 +104,15 @@ class IndependentSets:
         return item(self.sets, k)
 
     def summary(self) -> Summary:
-        """Labelled table of the sets, to print or to show."""
+        """Return a labelled table of the sets."""
         among = ", ".join(self.among)
         sheet = Summary(f"{self._name}: independent sets of {self.dof} among {among}")
         if self.tried == self.total:
             sheet.say(f"all {self.total} sets were tried" if self.total > 1 else "there is no other set")
         else:
             sheet.say(
-                f"{self.tried} of {self.total} sets were tried, by pivoted QR and exchange of one coordinate "
-                "after the other; a better one may exist"
+                f"{self.tried} of {self.total} sets were tried, by pivoted QR and exchange of single "
+                "coordinates; a better one may exist"
             )
         if self.always and len(self.among) > self.dof:
             sheet.say(f"in every set: {', '.join(self.always)}")
@@ -123,14 +123,14 @@ class IndependentSets:
             where = [str(one.where[0] if len(one.where) == 1 else one.where) for one in self.sets]
             cells = [[*line, at] for line, at in zip(cells, where, strict=True)]
             sheet.texts(
-                f"sets, by the least that they move in a batch {self._batch}",
+                f"sets, by smallest singular value in a batch {self._batch}",
                 names,
                 ["worst", "median", "worst member"],
                 cells,
             )
         else:
             values = np.array([[one.worst] for one in self.sets])
-            sheet.matrix("sets, by the least that they move", names, ["conditioning"], values)
+            sheet.matrix("sets, by smallest singular value", names, ["conditioning"], values)
         return sheet
 
     def __repr__(self) -> str:
@@ -141,30 +141,30 @@ class IndependentSets:
 
 
 def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> IndependentSets:
-    """Candidate sets ranked; see `Mechanism.independent_sets`."""
-    model.require_real("independent_sets()", "Ask the mechanism outside, and name coordinates inside.")
-    who, freedoms = model.description.name, model.dof
+    """Rank candidate sets of coordinates. See `Mechanism.independent_sets`."""
+    model.require_real("independent_sets()", "Call it outside of the sensitivity and name the coordinates.")
+    name, dof = model.description.name, model.dof
     count = integer("count", count, 1)
-    if not freedoms:
-        why = f"'{who}' has no freedom; no set of coordinates drives it. {model.mobility.doubt()}"
+    if not dof:
+        why = f"'{name}' has mobility 0; no set of coordinates drives it. {model.description.mobility().doubt()}"
         raise InputError(why.rstrip())
     labels, valued = _candidates(model, among)
-    if len(labels) < freedoms:
+    if len(labels) < dof:
         raise InputError(
-            f"'{who}' has mobility {freedoms}; `among` has {len(labels)} coordinates only: "
-            f"{', '.join(labels) or 'none'}. Name more candidates, or none for all joints.",
-            mobility=freedoms,
+            f"`among` must name at least {dof} coordinates, the mobility of '{name}', got {len(labels)}: "
+            f"{', '.join(labels) or 'none'}. Name more candidates, or omit `among` for all joints.",
+            mobility=dof,
             count=len(labels),
         )
-    states, members, batch = _postures(model, at)
+    states, members, batch = _states_of(model, at)
     with batch_indices(members, batch):
-        J = _on_motions(model, labels, states, members, freedoms)
+        J = _rows_on_motions(model, labels, states, members, dof)
     found = ranking(J, valued, int(count))
-    some = found.measures.max(axis=1, initial=0.0) > STILL
-    if not some.any():
+    sufficient = found.measures.max(axis=1, initial=0.0) > MEASURE_ATOL
+    if not sufficient.any():
         raise SingularError(
-            f"No set of {freedoms} among {', '.join(labels)} can drive '{who}' here: while all of them stand "
-            f"still, {_loose(model, labels, states)} can move. Name others among the candidates.",
+            f"No set of {dof} among {', '.join(labels)} can drive '{name}' here: while all of them are at "
+            f"rest, {_unconstrained(model, labels, states)} can move. Name other candidates.",
             among=labels,
         )
     sets = tuple(
@@ -174,26 +174,27 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
             float(np.median(x)),
             tuple(int(i) for i in np.unravel_index(members[int(np.argmin(x))], batch)) if batch else (),
         )
-        for pick, x in zip(found.picks[some], found.measures[some], strict=True)
+        for pick, x in zip(found.picks[sufficient], found.measures[sufficient], strict=True)
     )
-    always = tuple(labels[n] for n in found.pool if _indispensable(J, int(n), found, valued))
+    always = tuple(labels[n] for n in found.pool if _is_indispensable(J, int(n), found, valued))
     among = tuple(labels[n] for n in found.pool)
-    return IndependentSets(who, sets, among, always, batch, found.tried, found.total)
+    return IndependentSets(name, sets, among, always, batch, found.tried, found.total)
 
 
 def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.ndarray]:
-    """Rows that may be coordinates, and which of them have a value."""
-    drawing, tree = model.description, model.tree
+    """Return the rows that may be coordinates, and a mask of those with a value."""
+    description, tree = model.description, model.tree
     if among is None:
-        moving = [joint for joint in drawing.joints if joint.dof]
-        # a free joint that is cut ties nothing
+        moving = [joint for joint in description.joints if joint.dof]
+        # a free joint that is cut imposes no constraint
         names = tuple(j.name for j in moving if not (j in tree.cuts and j.type == "free"))
     else:
         names = names_of(among, "among")
-    still = [name for name in names if name in drawing.fixed_distances]
-    if still:
+    fixed = [name for name in names if name in description.fixed_distances]
+    if fixed:
         raise InputError(
-            f"Distance '{still[0]}' of '{drawing.name}' is fixed and can be no coordinate.", name=still[0]
+            f"Distance '{fixed[0]}' of '{description.name}' is fixed and cannot be a coordinate.",
+            name=fixed[0],
         )
     if not names:
         return (), np.zeros(0, dtype=bool)
@@ -202,67 +203,66 @@ def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.n
     return tuple(value), np.array(list(value.values()), dtype=bool)
 
 
-def _postures(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """States (B, S), which members of the batch they are, and the batch."""
+def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Return states (B, S), their members of the batch, and the shape of the batch."""
     if at is None:
         return model.reference_state, np.zeros(1, dtype=np.intp), ()
-    who = model.description.name
+    name = model.description.name
     if not isinstance(at, Configuration) or at._model.description != model.description:
-        of = f", got one of '{at.name}'" if isinstance(at, Configuration) else f", got {short_repr(at)}"
-        raise InputError(f"Expected `at` to be a posture of '{who}', made by at(){of}.")
+        received = f", got one of '{at.name}'" if isinstance(at, Configuration) else f", got {short_repr(at)}"
+        raise InputError(f"`at` must be a configuration of '{name}', made by at(){received}.")
     if at._states.dtype != np.float64:
-        raise InputError(f"Expected `at` to hold real numbers, got {at._states.dtype}.")
+        raise InputError(f"`at` must hold real numbers, got {at._states.dtype}.")
     members = np.flatnonzero(at.ok)
     if not members.size:
-        raise InputError(f"Expected `at` to hold a posture at least, got a batch {at.batch} without one.")
+        raise InputError(f"`at` must hold at least one configuration, got a batch {at.batch} without any.")
     return at._states[members], members, at.batch
 
 
-def _on_motions(
-    model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, members: np.ndarray, freedoms: int
+def _rows_on_motions(
+    model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, members: np.ndarray, dof: int
 ) -> np.ndarray:
-    """Scaled rows (B, R, f) on the motions that the closure leaves."""
+    """Return scaled rows (B, R, f) on the motions that the closure leaves."""
     closure = model.closure(labels)
     first = closure.transfer.first
     G = closure.rows(states)[1]
     if not np.isfinite(G).all():
         raise InputError(
-            f"A distance among {', '.join(labels)} is zero here, where it has no derivatives. Leave it out."
+            f"A distance among {', '.join(labels)} is zero here and has no derivatives. Leave it out."
         )
     closing = G[:, first:]
-    held = model.tree.size - freedoms
+    held = model.tree.size - dof
     if held:
         sigma = np.linalg.svd(closing, compute_uv=False)
         bad = ~(sigma[:, held - 1] > RANK_SHARE * sigma[:, 0])
         if bad.any():
-            few = ", ".join(map(str, members[bad][:4])) + (", …" if bad.sum() > 4 else "")
-            which = f" (members {few} of the batch)" if len(members) > 1 else ""
+            listed = ", ".join(map(str, members[bad][:4])) + (", …" if bad.sum() > 4 else "")
+            which = f" (members {listed} of the batch)" if len(members) > 1 else ""
             raise SingularError(
-                f"Closure conditions of '{model.description.name}' depend on one another at this posture{which}: "
-                f"it has more than {freedoms} freedoms here, and no set of {freedoms} coordinates drives it. "
-                "Give `at=` postures off this one, where several motions meet.",
-                freedoms=freedoms,
+                f"Closure conditions of '{model.description.name}' depend on one another at this "
+                f"configuration{which}: it has more than {dof} degrees of freedom here, and no set of {dof} "
+                "coordinates drives it. Give `at` configurations away from this one, where motions meet.",
+                dof=dof,
                 failed=np.flatnonzero(bad).tolist(),
             )
-    return G[:, :first] @ null_space(closing, freedoms)
+    return G[:, :first] @ null_space(closing, dof)
 
 
-def _indispensable(J: np.ndarray, n: int, found: Ranking, valued: np.ndarray) -> bool:
-    """Whether no set without row n of J (B, R, f) drives the mechanism anywhere.
+def _is_indispensable(J: np.ndarray, n: int, found: Ranking, valued: np.ndarray) -> bool:
+    """Return True if no set without row n of J (B, R, f) drives the mechanism at any configuration.
 
-    What has no value stands in for what nothing else has, but not for this row.
+    Rows without a value replace only rows that no row with a value can replace; they do not replace row n.
     """
     rest = found.pool[found.pool != n]
-    own = rest[valued[rest]]
-    few = len(rest) < J.shape[2] or len(own) < found.share
-    return few or bool(
-        (
-            (min_singular_value(J[:, rest]) <= STILL) | (min_singular_value(J[:, own], found.share) <= STILL)
-        ).all()
-    )
+    valued_rest = rest[valued[rest]]
+    if len(rest) < J.shape[2] or len(valued_rest) < found.share:
+        return True
+    dependent = min_singular_value(J[:, rest]) <= MEASURE_ATOL
+    dependent |= min_singular_value(J[:, valued_rest], found.share) <= MEASURE_ATOL
+    return bool(dependent.all())
 
 
-def _loose(model: CompiledModel, labels: tuple[str, ...], states: np.ndarray) -> str:
-    """What can move at the first of some postures while rows stand still."""
+def _unconstrained(model: CompiledModel, labels: tuple[str, ...], states: np.ndarray) -> str:
+    """Return the coordinates that can move at the first of several states while rows are at rest."""
     closure = model.closure(labels)
     return closure.transfer.unconstrained_coordinates(closure.rows(states[:1])[1][0])

@@ -1,9 +1,9 @@
-"""Mobility: how many freedoms a mechanism has, what its closure conditions are worth, and how sure that is.
+"""Mobility: degrees of freedom, redundant closure conditions, and the certainty of both.
 
-The rank of the closure conditions at a posture, the drawing if no other is asked for, tells the freedoms
-to first order. Where conditions depend on one another, the posture may be one in which they do so by chance,
-such as a linkage folded flat. Closed postures near it are then looked at: only a rank that stays is a rank
-to count with. Where there are none, the orders to which a first-order motion extends tell what can be told.
+The rank of the closure conditions at a configuration (by default the reference configuration) gives the
+degrees of freedom to first order. Where conditions depend on one another, the configuration may be singular,
+like a four-bar folded flat. Closed configurations near it are then examined: only a rank that is constant
+there counts. If there are none, the orders to which first-order motions extend bound the mobility.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kic.analysis.body_twists import REST
-from kic.analysis.finite_mobility import (
+from kic.analysis.body_twists import REST_RTOL
+from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
+from kic.transfer.closure import Closure
+from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.finite_mobility import (
     NEIGHBOURS,
     Extension,
     FirstOrderMotion,
@@ -25,29 +28,27 @@ from kic.analysis.finite_mobility import (
     tangent_space,
     weakest_over_range,
 )
-from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
-from kic.transfer.closure import Closure
-from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
+from kic.transfer.rank import RANK_SHARE, count_independent, rank
 
-# a condition worth less than this share of the strongest may be none, but for rounded dimensions
-WEAK = 1e-2
-# of more parts than these the rest is only counted
-_MANY = 6
+# conditions below this share of the strongest may be artefacts of rounded dimensions
+WEAK_CONDITION_RTOL = 1e-2
+# names listed in a sentence; the rest are counted
+LISTED_MAX = 6
 
 
 class Mobility:
-    """Account of the freedoms of a mechanism; printed, it is a paragraph. Made by `Mechanism.mobility`.
+    """Mobility account of a mechanism; printed, a paragraph. Made by `Mechanism.mobility`.
 
     Attributes
     ----------
-    freedoms : int
-        Number of freedoms: those of the posture, or, where it is singular, the most that closed postures near
-        it have. None where what there is to first order is proved to lead nowhere.
+    dof : int
+        Number of degrees of freedom. At a singular configuration, the largest number found at closed
+        configurations near it; 0 where all first-order motions are proved to be infinitesimal.
     first_order : int
-        Freedoms to first order at the posture: coordinates of the tree less independent conditions.
+        Degrees of freedom to first order: tree coordinates minus independent conditions.
     nearby : tuple of int
-        Finite freedoms at closed configurations found near it. They are sought only if conditions depend on
-        one another and something moves.
+        Finite degrees of freedom at closed configurations found nearby. They are sought only if conditions
+        depend on one another and something moves.
     coordinates : int
         Coordinates of the spanning tree.
     conditions : mapping of str to int
@@ -55,28 +56,28 @@ class Mobility:
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
-        What each condition adds to those before it at the posture, best first, as a share of the best.
-        Those below `closure_tolerance` count as redundant.
+        Contribution of each condition beyond those before it, largest first, relative to the largest. Those
+        below `closure_tolerance` count as redundant.
     regular : bool or None
-        Whether the freedoms near the posture are those that it has; None where no posture was found that
-        could tell.
+        True if nearby configurations have the same degrees of freedom as this one; None if no nearby
+        configuration was found that could decide it.
     finite : bool or None
-        Whether the freedoms are motions that go on: True where conditions are independent, or where closed
-        postures were found on the way; False where those of first order are proved to lead nowhere; None
-        where that is open, and `extends` is all that is known.
+        True if the degrees of freedom are finite motions: conditions are independent, or closed
+        configurations were found along the motion. False if all first-order motions are proved to be
+        infinitesimal. None if undecided; `extends` then is all that was found.
     extends : int or None
         Highest order to which a first-order motion was found to extend; None if closed configurations nearby
-        decide, or nothing moves. For several first-order freedoms at most 3.
+        decide, or nothing moves. For several first-order degrees of freedom at most 3.
     motions : tuple of FirstOrderMotion
         Directions of the tangent space, each finite, obstructed at an order, or undecided. If all are finite,
         an orthonormal basis. Otherwise the tangents of finite curves found, an orthonormal basis of the rest,
-        and, for several freedoms, one generic combination of all.
+        and, for several degrees of freedom, one generic combination of all.
     infinitesimal : int
-        Number of independent first-order freedoms that are tangent to no finite motion found.
-    idle : tuple of Idle
-        Idle freedoms: motions of some bodies that leave all others at rest, such as the spin of a rod between
-        two balls. They count among `freedoms`, and one coordinate of each belongs to every coordinate set.
-        Groups of bodies are tried, the smallest first: of a large mechanism they are those found so far.
+        Number of independent first-order motions that are tangent to no finite motion found.
+    passive_freedoms : tuple of PassiveFreedom
+        Motions of some bodies that leave all others at rest, such as the spin of a rod between two spherical
+        joints. They count in `dof`, and every set of independent coordinates must include one coordinate of
+        each. Groups of bodies are tried in order of size; of a large mechanism only the first few thousand.
 
     Examples
     --------
@@ -86,10 +87,11 @@ class Mobility:
     'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
     """
 
-    def __init__(self, closure: Closure, state: np.ndarray, drawn: bool = True) -> None:
+    def __init__(self, closure: Closure, state: np.ndarray, is_reference: bool = True) -> None:
         self._closure = closure
         self._state = state
-        self._where = "the drawing" if drawn else "this posture"
+        self._is_reference = is_reference
+        self._where = "the reference configuration" if is_reference else "this configuration"
         self.coordinates: int = self._transfer.tree.size
         owners = self._transfer.owners
         self._conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
@@ -105,29 +107,29 @@ class Mobility:
 
     @cached_property
     def first_order(self) -> int:
-        """Freedoms to first order at the posture."""
-        return self.coordinates - self._transfer.rank(self._state)
+        """Degrees of freedom to first order at the configuration."""
+        return self.coordinates - rank(self._transfer, self._state)
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Worth of each condition at the posture, best first."""
+        """Contribution of each condition beyond those before it, largest first, relative to the largest."""
         found = self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
         found.flags.writeable = False
         return found
 
     @property
     def _independent(self) -> bool:
-        """Whether no condition depends on another while something moves: then the rank stays."""
+        """True if all conditions are independent, or nothing moves: the rank is then constant nearby."""
         return not self.first_order or self.coordinates - self.first_order == len(self._transfer.owners)
 
     @cached_property
     def _local(self) -> LocalDimension:
-        """Finite freedoms at the configuration, found by finite steps."""
+        """Finite degrees of freedom at the configuration, found by finite steps."""
         return local_dimension(self._closure, self._state, self.first_order)
 
     @cached_property
     def _neighbours(self) -> np.ndarray:
-        """Closed states (n, S) near this one."""
+        """Closed states (n, S) near the configuration."""
         return self._local.states[:NEIGHBOURS] if self.first_order else self._state[:0]
 
     @property
@@ -142,35 +144,39 @@ class Mobility:
 
     @property
     def infinitesimal(self) -> int:
-        """Number of independent first-order freedoms that are tangent to no finite motion found."""
-        return self.first_order - sum(motion.verdict == "finite" for motion in self.motions)
+        """Number of independent first-order motions that are tangent to no finite motion found."""
+        finite = sum(motion.verdict == "finite" for motion in self.motions)
+        if self.first_order and not self._independent:
+            # a set of dimension d has at least d independent tangents, found or not
+            finite = max(finite, self._local.dimension or 0)
+        return self.first_order - finite
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
-        """Finite freedoms at closed configurations found near this one."""
+        """Finite degrees of freedom at closed configurations found nearby."""
         if self._independent or not len(self._neighbours):
             return ()
         if self._local.dimension == self.first_order:
             return (self.first_order,) * len(self._neighbours)
-        share = max(RANK_SHARE, 10 * self._transfer.tolerance)
+        rtol = max(RANK_SHARE, 10 * self._transfer.tolerance)
         found = []
         for state, G in zip(self._neighbours, self._closure.rows(self._neighbours)[1], strict=True):
-            first_order = self.coordinates - _rank(G, share)
+            first_order = self.coordinates - _rank(G, rtol)
             found.append(local_dimension(self._closure, state[None], first_order).dimension)
-        # nowhere near is the dimension larger
-        most = self._local.dimension
-        return tuple(min(n, most) for n in found if n is not None) if most is not None else ()
+        # the dimension at the configuration bounds those in its neighbourhood
+        largest = self._local.dimension
+        return tuple(min(n, largest) for n in found if n is not None) if largest is not None else ()
 
     @property
     def regular(self) -> bool | None:
-        """Whether the freedoms near the posture are those that it has; None where that is open."""
+        """True if nearby configurations have the same degrees of freedom; None if undecided."""
         if self._independent:
             return True
         return {self.first_order} == set(self.nearby) if self.nearby else None
 
     @cached_property
     def _extension(self) -> Extension | None:
-        """How far first-order motions extend, where no posture near by tells."""
+        """Order to which first-order motions extend, if no nearby configuration decides the mobility."""
         if self.regular is not None:
             return None
         if self.first_order == 1 and self._local.motions[0].order:
@@ -179,34 +185,32 @@ class Mobility:
 
     @property
     def extends(self) -> int | None:
-        """Highest order to which a first-order motion was found to extend, where that is the question."""
+        """Highest order to which a first-order motion was found to extend; None if not examined."""
         return None if self._extension is None else self._extension.order
 
     @property
     def finite(self) -> bool | None:
-        """Whether the freedoms are motions that go on; None where that is open."""
+        """True if the degrees of freedom are finite motions; None if undecided."""
         if self._extension is None:
             return True
-        # several first-order freedoms leave room for motions that start in a cusp
-        last = self._extension.order == 1 or self._local.dimension == 0
-        return False if last and self._extension.certain else None
+        # several first-order motions do not exclude a motion that starts in a cusp
+        is_final = self._extension.order == 1 or self._local.dimension == 0
+        return False if is_final and self._extension.is_certain else None
 
     @property
     def dof(self) -> int:
-        """Number of freedoms."""
+        """Number of degrees of freedom."""
         return 0 if self.finite is False else max(self.nearby, default=self.first_order)
 
     @cached_property
     def passive_freedoms(self) -> tuple[PassiveFreedom, ...]:
-        """Idle freedoms."""
+        """Motions of some bodies that leave all others at rest."""
         if not self.first_order:
             return ()
-        others = self._neighbours
-        if not self.regular and self.nearby:  # the one with the most freedoms first
-            others = others[np.argsort(-np.array(self.nearby), kind="stable")]
-            others = others[: sum(n == max(self.nearby) for n in self.nearby)]
-            return find_passive_freedoms(self._closure, np.concatenate([self._state, others]), singular=True)
-        return find_passive_freedoms(self._closure, np.concatenate([self._state, others]))
+        others, singular = self._neighbours, not self.regular and bool(self.nearby)
+        if singular:
+            others = others[np.flatnonzero(np.array(self.nearby) == max(self.nearby))]
+        return find_passive_freedoms(self._closure, np.concatenate([self._state, others]), singular)
 
     @property
     def redundant(self) -> int:
@@ -215,93 +219,90 @@ class Mobility:
         return len(self._transfer.owners) - rank
 
     @cached_property
-    def _surplus(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Of each part: conditions that hold by themselves, and those that follow from all others."""
+    def _redundant_of_parts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Redundant conditions of each part: among its own, and given those of all other parts."""
         states = self._state
         if not self.regular and self.nearby:
             states = self._neighbours[[int(np.argmax(self.nearby))]]
         G, owners = self._closure.rows(states)[1][0], np.array(self._transfer.owners)
-        share = max(RANK_SHARE, self._transfer.tolerance)
-        total = _rank(G, share)
-        alone, follow = {}, {}
+        rtol = max(RANK_SHARE, self._transfer.tolerance)
+        total = _rank(G, rtol)
+        alone, given_others = {}, {}
         for name, count in self.conditions.items():
             own = owners == name
-            alone[name] = count - _rank(G[own], share)
-            follow[name] = count - (total - _rank(G[~own], share))
-        return alone, follow
-
-    def _said(self, name: str) -> str:
-        """A part with its kind."""
-        return self._transfer.tree.description.describe(name)
+            alone[name] = count - _rank(G[own], rtol)
+            given_others[name] = count - (total - _rank(G[~own], rtol))
+        return alone, given_others
 
     def _sources(self) -> str:
-        """Where the conditions come from."""
-        drawing, cuts = self._transfer.tree.description, [joint.name for joint in self._transfer.tree.cuts]
-        said = []
+        """Return the parts that impose closure conditions, in words."""
+        description = self._transfer.tree.description
+        phrases = []
         for kind, verb, names in (
-            ("loop", "cut at ", cuts),
-            ("coupling", "", [c.name for c in drawing.couplings]),
-            ("fixed distance", "", list(drawing.fixed_distances)),
-            ("contact", "", [contact.name for contact in drawing.closed_contacts]),
+            ("loop", "cut at ", [joint.name for joint in self._transfer.tree.cuts]),
+            ("coupling", "", [c.name for c in description.couplings]),
+            ("fixed distance", "", list(description.fixed_distances)),
+            ("contact", "", [contact.name for contact in description.closed_contacts]),
         ):
             if names:
-                several = f"{len(names)} {kind}{'s' * (len(names) > 1)}"
-                said.append(f"{several} ({verb}{_listed(names)})")
-        return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
+                phrases.append(f"{_count(len(names), kind)} ({verb}{_listed(names)})")
+        return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
 
     def _redundancy(self) -> str:
-        """How many conditions follow from others, and whose they are."""
+        """Return the number of redundant conditions and the parts that impose them, in words."""
         if not self.redundant:
             return "none of them redundant"
-        alone, follow = self._surplus
-        own = [f"{n} of {self._said(name)}" for name, n in alone.items() if n]
+        alone, given_others = self._redundant_of_parts
+        describe = self._transfer.tree.description.describe
+        own = [f"{n} of {describe(name)}" for name, n in alone.items() if n]
         rest = self.redundant - sum(alone.values())
-        shared = [self._said(name) for name, n in follow.items() if n > alone[name]]
+        shared = [describe(name) for name, n in given_others.items() if n > alone[name]]
         if rest and shared:
             own.append(f"{rest} among those of {_listed(shared)}" if shared[1:] else f"{rest} of {shared[0]}")
         return f"{self.redundant} of them redundant ({_listed(own)})"
 
     def _plane(self) -> str:
-        """Why conditions hold by themselves in a mechanism that moves in a plane."""
+        """Return the reason for conditions that hold by themselves in a planar mechanism; '' if none."""
         normal = self._transfer.tree.planar_normal
-        if normal is None or not any(self._surplus[0].values()):
+        if normal is None or not any(self._redundant_of_parts[0].values()):
             return ""
-        said = ", ".join(f"{x:.4g}" for x in normal + 0.0)
-        return f" All motion is in one plane, normal ({said}); conditions out of it hold by themselves."
+        entries = ", ".join(f"{x:.4g}" for x in normal + 0.0)
+        return f" All motion is in one plane, normal ({entries}); conditions out of it hold by themselves."
 
     def _rounding(self) -> str:
-        """Where rounded dimensions are the reason for conditions that count, or for some that do not."""
-        t, kept = self._transfer, self._transfer.count(self.shares)
+        """Return a remark on conditions that count, or do not, because of rounded dimensions."""
+        t = self._transfer
+        kept = count_independent(self.shares, t.tolerance)
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
-            several = int((weak > RANK_SHARE).sum())
-            said = f"{several} are" if several > 1 else "1 is"
+            number = int((weak > RANK_SHARE).sum())
             return (
-                f"Of the redundant ones {said} so only within closure_tolerance = {t.tolerance:g}: "
-                f"the strongest dropped is worth {weak[0]:.1e} of the strongest kept, the weakest kept "
-                f"{strong[-1]:.1e}."
+                f"Of the redundant ones {number} {'are' if number > 1 else 'is'} redundant only within "
+                f"closure_tolerance = {t.tolerance:g}: the strongest dropped contributes {weak[0]:.1e} of "
+                f"the strongest kept, the weakest kept {strong[-1]:.1e}."
             )
-        few = int((strong < WEAK).sum())
-        if not few:
+        number = int((strong < WEAK_CONDITION_RTOL).sum())
+        if not number:
             return ""
-        weakest = f"The weakest {few} conditions are" if few > 1 else "The weakest condition is"
+        weakest = f"{number} conditions contribute" if number > 1 else "condition contributes"
+        tolerance = self._sufficient_tolerance(kept - number)
         return (
-            f"{weakest} worth {strong[-few]:.1e} of the strongest. If that is rounding of dimensions, "
-            f"closure_tolerance = {self._enough(kept - few):g} makes the mobility {self.dof + few}."
+            f"The weakest {weakest} {strong[-number]:.1e} of the strongest. If that is rounding of "
+            f"dimensions, closure_tolerance = {tolerance:g} makes the mobility {self.dof + number}."
         )
 
-    def _enough(self, rank: int) -> float:
-        """Return a closure_tolerance that leaves so many conditions over the whole range of motion."""
+    def _sufficient_tolerance(self, rank: int) -> float:
+        """Return a closure_tolerance that keeps `rank` conditions over the whole range of motion."""
         dropped, kept = weakest_over_range(self._closure, self._state, rank)
-        enough = 2 * max(dropped, self.shares[rank])
-        decade = 10 ** np.ceil(np.log10(enough))
+        smallest = 2 * max(dropped, self.shares[rank])
+        decade = 10 ** np.ceil(np.log10(smallest))
         if decade < kept / 2:
             return float(decade)
-        digit = 10 ** np.floor(np.log10(enough))
-        return float(np.ceil(enough / digit) * digit)
+        digit = 10 ** np.floor(np.log10(smallest))
+        return float(np.ceil(smallest / digit) * digit)
 
     def doubt(self) -> str:
-        """Why the number of freedoms may be another: singular drawing, rounded dimensions; '' if it is sure.
+        """Return why the mobility may differ, by singularity or rounded dimensions; '' if it is certain.
 
         Examples
         --------
@@ -311,9 +312,9 @@ class Mobility:
         """
         if self.regular:
             return self._rounding()
-        here = f"{_count(self.first_order, 'freedom')} to first order"
+        here = f"{_dof(self.first_order)} to first order"
         if self._extension is not None:
-            return self._short(self._extension, here)
+            return self._infinitesimal_remark(self._extension, here)
         found = sorted(set(self.nearby))
         if self.infinitesimal and found == [self._local.dimension]:
             orders = sorted({motion.order for motion in self.motions if motion.order is not None})
@@ -322,67 +323,67 @@ class Mobility:
                 f"But of {here} at {self._where} {self.infinitesimal} "
                 f"{'are' if self.infinitesimal > 1 else 'is'} infinitesimal{order}: the loops open along it."
             )
-        said = " or ".join(map(str, found))
-        meet = " Motions with different freedoms meet here." if found[1:] else ""
-        remedy = "Draw it in" if self._where == "the drawing" else "Ask at"
+        numbers = " or ".join(map(str, found))
+        meet = " Motions with different degrees of freedom meet here." if found[1:] else ""
+        remedy = "Describe the mechanism in" if self._is_reference else "Choose"
         return (
-            f"But {self._where} is a singular posture: it has {here}, the closed postures found near it have "
-            f"{said}.{meet} {remedy} another posture."
+            f"But {self._where} is singular: it has {here}, the closed configurations found near it have "
+            f"{numbers}.{meet} {remedy} another configuration."
         )
 
-    def _short(self, extension: Extension, here: str) -> str:
-        """What is known where no posture near by tells."""
+    def _infinitesimal_remark(self, extension: Extension, here: str) -> str:
+        """Return the result of the extension analysis, in words."""
         if self.finite is False:
             return (
-                f"It is rigid, but shaky: at {self._where} conditions depend on one another, which leave "
-                f"{here}, and no motion extends to {_ordinal(extension.order + 1)} order."
+                f"It is rigid, but infinitesimally mobile: at {self._where} conditions depend on one another "
+                f"and leave {here}, and no motion extends to {_ordinal(extension.order + 1)} order."
             )
-        known = {
+        result = {
             1: "and no motion was found that extends to second order",
-            2: "and none extends to third order, so that only a motion that starts in a cusp could be there"
-            if extension.certain
+            2: "and none extends to third order; only a motion that starts in a cusp is possible"
+            if extension.is_certain
             else "and no motion was found that extends beyond second order",
-            3: "though a motion extends to third order",
+            3: "although a motion extends to third order",
         }[extension.order]
         return (
             f"Undecided: at {self._where} conditions depend on one another and leave {here}, but no closed "
-            f"posture was found near it, {known}. It may be rigid all the same."
+            f"configuration was found near it, {result}. The mechanism may be rigid."
         )
 
-    def _idling(self) -> str:
-        """The idle freedoms, in sentences."""
-        if not self.passive_freedoms:
+    def _passive_remark(self) -> str:
+        """Return the passive degrees of freedom, in sentences."""
+        number = len(self.passive_freedoms)
+        if not number:
             return ""
-        several = len(self.passive_freedoms) > 1
-        said = "; ".join(
-            f"{one.summary()}, in {_listed(one.coordinates)}" for one in self.passive_freedoms[:_MANY]
+        phrases = "; ".join(
+            f"{one.summary()}, in {_listed(one.coordinates)}" for one in self.passive_freedoms[:LISTED_MAX]
         )
-        more = f"; … {len(self.passive_freedoms) - _MANY} more" if len(self.passive_freedoms) > _MANY else ""
+        more = f"; … {number - LISTED_MAX} more" if number > LISTED_MAX else ""
         return (
-            f" {_count(len(self.passive_freedoms), 'idle freedom')}: {said}{more}. One coordinate of "
-            f"{'each' if several else 'it'} belongs to every coordinate set."
+            f" {number} passive {'degrees' if number > 1 else 'degree'} of freedom: {phrases}{more}. Every "
+            f"set of independent coordinates must include one coordinate of {'each' if number > 1 else 'it'}."
         )
 
     def undriven_freedom(self, rows: np.ndarray) -> str:
-        """What idle freedoms some named rows leave at rest, in a sentence; '' for none.
+        """Return a sentence on the first passive degree of freedom that given rows leave at rest; '' if none.
 
         Parameters
         ----------
         rows : (P, M)
-            First order of the rows at the posture, scaled as `Closure.rows` has it.
+            First-order coefficients at the configuration, scaled like those of `Closure.rows`.
         """
         scale = self._transfer.column_scale
         for one in self.passive_freedoms:
             motion = one.motion / scale
-            if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST:
+            if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST_RTOL:
                 return (
-                    f"{one.summary()}: an idle freedom, of which every set needs a "
+                    f"{one.summary()}: a passive degree of freedom, of which every set needs a "
                     f"coordinate, such as {_listed(one.coordinates[:3])}."
                 )
         return ""
 
     def summary(self) -> str:
-        """The account as a paragraph.
+        """Return the account as a paragraph.
 
         Examples
         --------
@@ -390,36 +391,38 @@ class Mobility:
         >>> kic.load("puma560").mobility().summary()
         'mobility 6: 6 tree coordinates, no closure condition.'
         """
-        sure = "at most " if self.finite is None else ""
-        tree = f"mobility {sure}{self.dof}: {_count(self.coordinates, 'tree coordinate')}"
+        bound = "at most " if self.finite is None else ""
+        tree = f"mobility {bound}{self.dof}: {_count(self.coordinates, 'tree coordinate')}"
         if not self.conditions:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")
-        account = (
-            f"{tree}, {total} of {self._sources()}, {self._redundancy()}.{self._plane()}{self._idling()}"
-        )
-        return f"{account} {self.doubt()}".rstrip()
+        account = f"{tree}, {total} of {self._sources()}, {self._redundancy()}."
+        return f"{account}{self._plane()}{self._passive_remark()} {self.doubt()}".rstrip()
 
     def __repr__(self) -> str:
         return self.summary()
 
 
-def _rank(G: np.ndarray, share: float) -> int:
-    """Rank of scaled conditions: singular values above a share of the largest."""
+def _rank(G: np.ndarray, rtol: float) -> int:
+    """Return the rank of scaled conditions: singular values above `rtol` times the largest."""
     values = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(1)
-    return int((values > share * values[0]).sum()) if values[0] > RANK_SHARE else 0
+    return int((values > rtol * values[0]).sum()) if values[0] > RANK_SHARE else 0
 
 
 def _ordinal(n: int) -> str:
     return {2: "second", 3: "third"}.get(n, f"{n}th")
 
 
-def _count(n: int, one: str) -> str:
-    return f"{n} {one}{'s' * (n != 1)}"
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def _dof(n: int) -> str:
+    return f"{n} {'degree' if n == 1 else 'degrees'} of freedom"
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Names one after the other, the many cut short."""
-    every = list(names)
-    more = f", … {len(every) - _MANY} more" if len(every) > _MANY else ""
-    return ", ".join(every[:_MANY]) + more
+    """Return names separated by commas, at most `LISTED_MAX` of them."""
+    names = list(names)
+    more = f", … {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
+    return ", ".join(names[:LISTED_MAX]) + more

@@ -1,16 +1,19 @@
-"""Idle freedoms: motions of a group of bodies of a closed mechanism that nothing else takes part in.
+"""Passive degrees of freedom: motions of a group of bodies of a closed mechanism that no other body shares.
 
-A rod between two balls spins about its own line, a piston turns in its cylinder: freedoms that count, that
-every set of coordinates must name, and that pass nothing on. Bodies are seen one by one here, each with
-its velocity, so that nothing depends on where the loops were cut. Groups of joined bodies are tried, the
-smallest first, for motions that leave all other bodies at rest. Such a motion is idle if its group
+A rod between two spherical joints spins about its own line; a piston turns in its cylinder. Such motions
+count in the mobility, and every set of independent coordinates must include them, but they transmit nothing.
+Each body is treated separately, with a velocity of its own; the result does not depend on the cut joints.
+Groups of joined bodies are examined in order of size for motions that leave all other bodies at rest. Such a
+motion is passive if the group
 
-* is held by at least two other bodies, so that it is no door, no wheel and no last link of an arm, and
-* moves as one rigid piece; or it moves within itself, as a rod does whose balls are made of three hinges
-  each, and ties the others all the same: with the joints locked that rest, it takes freedoms from them, and
-  without any one of its bodies it would take none. What takes none, such as the second crank of a five-bar
-  with its two couplers, or has bodies that are not needed for it, such as a platform with the legs that move
-  it, has a motion of its own to be driven.
+* is held by at least two other bodies (this excludes bodies that merely end a chain, like doors and wheels),
+  and
+* moves as one rigid piece; or it moves within itself, like a rod whose spherical joints are made of three
+  hinges each, and still constrains the others. To constrain them means that, with its resting joints locked,
+  the group removes degrees of freedom from the others, and removes none if any one of its bodies is left out.
+
+A group that removes none, such as the second crank of a five-bar with its couplers, or that has bodies that
+are not needed for the constraint, such as a platform with the legs that move it, has a motion to be driven.
 """
 
 from __future__ import annotations
@@ -20,38 +23,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.analysis.body_twists import REST, BodyTwists, TwistBasis, null
-from kic.analysis.finite_mobility import beside, is_finite
+from kic.analysis.body_twists import REST_RTOL, BodyTwists, TwistBasis, null_space
 from kic.transfer.closure import Closure
+from kic.transfer.finite_mobility import closed_neighbours, is_finite
 
-# about so many groups of bodies are tried, the smallest first; all of those that a usual mechanism has
-GROUPS = 3000
+# approximate number of groups of bodies that are examined, the smallest first; bounds the time for large
+# mechanisms
+GROUPS_MAX = 3000
 
 
 @dataclass(frozen=True, eq=False)
 class PassiveFreedom:
-    """An idle freedom: a motion of some bodies that leaves all others at rest.
+    """A passive degree of freedom: a motion of some bodies that leaves all others at rest.
 
     Attributes
     ----------
     bodies : tuple of str
         The bodies that move.
     rigid : bool
-        Whether they move as one piece; else within themselves, too.
+        True if they move as one rigid piece.
     coordinates : tuple of str
-        Coordinates of joints in which it shows; one of them belongs to every coordinate set, or something
-        else of these bodies that moves with it.
+        Joint coordinates that take part. Every set of independent coordinates must include one of them, or
+        another output of these bodies that moves with it.
     rates : (F,) ndarray
-        Their rates, the largest 1; lengths are shares of the characteristic length.
+        Their rates, the largest 1; lengths are in units of the characteristic length.
     body : str
-        The body that turns or slides as the next two say: of several the longest.
+        The body whose motion `point`, `axis` and `pitch` describe: the longest of several.
     point, axis : (3,) ndarray
-        A point of its line and the unit vector along it, in the posture; the point is the one closest to the
-        body's own, and NaN where it only slides.
+        A point of its screw axis and the unit vector along it, in the configuration. The point is the one
+        closest to the body's own point, and NaN for a translation.
     pitch : float
-        Advance along the axis for each radian; infinite where it only slides.
+        Advance along the axis per radian; infinite for a translation.
     through : tuple of str
-        The two joints of the moving bodies that lie farthest apart on the line, or one if there is but one.
+        The two joints of the moving bodies that are farthest apart on the axis, or one if there is only one.
     motion : (M,) ndarray
         Rates of the tree's coordinates, in their units.
     """
@@ -72,19 +76,19 @@ class PassiveFreedom:
             array.flags.writeable = False
 
     def summary(self) -> str:
-        """What moves, and how.
+        """Return the motion in words.
 
         Examples
         --------
         >>> import kic
-        >>> kic.load("rssr").mobility().idle[0].text()
+        >>> kic.load("rssr").mobility().passive_freedoms[0].summary()
         "'coupler' spins about the line through joints 'spin' and 'ball'"
         """
-        names = _and(self.bodies)
+        names = _quoted(self.bodies)
         if len(self.through) > 1:
-            line = f"the line through joints {_and(self.through)}"
+            line = f"the line through joints {_quoted(self.through)}"
         elif self.through:
-            line = f"the line through joint {_and(self.through)} along {_vector(self.axis)}"
+            line = f"the line through joint {_quoted(self.through)} along {_vector(self.axis)}"
         else:
             line = f"the line through {_vector(self.point)} along {_vector(self.axis)}"
         how = f"about {line}"
@@ -101,159 +105,167 @@ class PassiveFreedom:
         return f"{names} move, of which '{self.body}' {verb}s {how}"
 
     def __repr__(self) -> str:
-        return f"{self.summary()}; it shows in {', '.join(self.coordinates)}"
+        return f"{self.summary()}; coordinates {', '.join(self.coordinates)} take part"
 
 
 def find_passive_freedoms(
     closure: Closure, states: np.ndarray, singular: bool = False
 ) -> tuple[PassiveFreedom, ...]:
-    """Idle freedoms at a closed state.
+    """Return the passive degrees of freedom at a closed state.
 
-    Each must persist where its own motion leads, and in other postures beside.
+    Each must persist along its own motion and at neighbouring closed configurations.
 
     Parameters
     ----------
     closure : Closure
         The conditions alone, without chosen rows.
     states : (n, S)
-        The posture asked for, then others beside it.
+        The configuration in question, then neighbouring closed configurations.
     singular : bool
-        Whether the first has more freedoms than the others, by chance; those count then.
+        True if the first is singular; the degrees of freedom of the others then count.
 
     Returns
     -------
-    tuple of Idle
+    tuple of PassiveFreedom
     """
     bodies = BodyTwists(closure)
     if closure.transfer.tree.open or not bodies.count:
         return ()
-    views = [bodies.view(state[None], 10.0 if k else 1.0) for k, state in enumerate(states)]
-    base = views[1 if singular else 0]
+    bases = [bodies.basis_at(state[None], 10.0 if k else 1.0) for k, state in enumerate(states)]
+    reference = bases[1 if singular else 0]
     found: list[PassiveFreedom] = []
-    spanned = np.zeros((base.R.shape[1], 0))
-    for group, x in _groups(bodies, base):
-        if _independent(spanned, x) and len(bodies.holders(group)) > 1:
-            made = _judged(bodies, group, x, base, views)
+    spanned = np.zeros((reference.R.shape[1], 0))
+    for group, x in _groups(bodies, reference):
+        if _is_independent(spanned, x) and len(bodies.holders(group)) > 1:
+            made = _passive_freedom(bodies, group, x, reference, bases)
             if made is not None:
                 found.append(made)
                 spanned = np.column_stack([spanned, x])
     return tuple(found)
 
 
-def _judged(
-    bodies: BodyTwists, group: frozenset[int], x: np.ndarray, base: TwistBasis, views: list[TwistBasis]
+def _passive_freedom(
+    bodies: BodyTwists, group: frozenset[int], x: np.ndarray, reference: TwistBasis, bases: list[TwistBasis]
 ) -> PassiveFreedom | None:
-    """The idle freedom of a group's motion, if it is one wherever it was looked."""
-    closure, generic = bodies.closure, views[-1]
-    if not base.rigid(group, x) and not generic.tied(group, generic.moving(generic.of(group))):
+    """Return the passive degree of freedom of a group's motion, or None if it is not passive everywhere."""
+    closure, generic = bodies.closure, bases[-1]
+    if not reference.is_rigid(group, x) and not generic.constrains_others(
+        group, generic.participates(generic.motions_of(group))
+    ):
         return None
-    lead = beside(closure, base.state, np.stack([1, -1])[:, None] * (base.N @ x))
-    if not len(lead) or not is_finite(closure, base.state, base.N @ x):
+    ahead = closed_neighbours(closure, reference.state, np.stack([1, -1])[:, None] * (reference.N @ x))
+    if not len(ahead) or not is_finite(closure, reference.state, reference.N @ x):
         return None
-    size = base.of(group).shape[1]
-    every = [*views[1:], base, *(bodies.view(state[None]) for state in lead)]
-    motions = [view.of(group) for view in every]
-    if any(own.shape[1] < size for own in motions):
+    size = reference.motions_of(group).shape[1]
+    every = [*bases[1:], reference, *(bodies.basis_at(state[None]) for state in ahead)]
+    motions = [basis.motions_of(group) for basis in every]
+    if any(motion.shape[1] < size for motion in motions):
         return None
-    moving = np.any([view.moving(own) for view, own in zip(every, motions, strict=True)], axis=0)
-    if not base.rigid(group, x) and not base.tied(group, moving):
+    moving = np.any(
+        [basis.participates(motion) for basis, motion in zip(every, motions, strict=True)], axis=0
+    )
+    if not reference.is_rigid(group, x) and not reference.constrains_others(group, moving):
         return None
-    here = views[0]
-    own = here.of(group)
-    if own.shape[1] == size == 1:
-        base, x = here, own[:, 0]
-    return _told(base, group, x)
+    given = bases[0]
+    motion = given.motions_of(group)
+    if motion.shape[1] == size == 1:
+        reference, x = given, motion[:, 0]
+    return _describe_motion(reference, group, x)
 
 
-def _groups(bodies: BodyTwists, view: TwistBasis) -> Iterator[tuple[frozenset[int], np.ndarray]]:
-    """Groups of joined units with a motion (f,) of their own, that none of smaller groups inside them is."""
+def _groups(bodies: BodyTwists, basis: TwistBasis) -> Iterator[tuple[frozenset[int], np.ndarray]]:
+    """Yield groups of joined units with a motion (f,) that is not one of smaller groups in them."""
     level = {frozenset([u]) for u in range(1, bodies.count)}
-    seen, known = len(level), list[tuple[frozenset[int], np.ndarray]]()
+    count, found = len(level), list[tuple[frozenset[int], np.ndarray]]()
     while level:
         groups = sorted(level, key=sorted)
-        for k in np.flatnonzero(view.may_move(groups)):
+        for k in np.flatnonzero(basis.may_move(groups)):
             group = groups[k]
-            own = view.of(group)
-            inside = [x for other, x in known if other <= group]
-            if own.shape[1] > len(inside):
-                # what is left when the motions of smaller groups are taken away
-                mine = own
-                if inside:
-                    mine = own @ null(np.stack(inside) @ own, REST)
-                for x in mine.T:
-                    known.append((group, x))
+            motions = basis.motions_of(group)
+            inner = [x for other, x in found if other <= group]
+            if motions.shape[1] > len(inner):
+                # exclude the motions of smaller groups
+                new = motions
+                if inner:
+                    new = motions @ null_space(np.stack(inner) @ motions, REST_RTOL)
+                for x in new.T:
+                    found.append((group, x))
                     yield group, x
-        wider = {group | {n} for group in level for n in bodies.beside(group)}
-        seen += len(wider)
-        level = wider if seen <= GROUPS else set()
+        neighbours = {group | {n} for group in level for n in bodies.adjacent_units(group)}
+        count += len(neighbours)
+        level = neighbours if count <= GROUPS_MAX else set()
 
 
-def _told(view: TwistBasis, group: frozenset[int], x: np.ndarray) -> PassiveFreedom:
-    """A motion of a group in numbers."""
-    b = view.bodies
-    rates = view.R @ x
+def _describe_motion(basis: TwistBasis, group: frozenset[int], x: np.ndarray) -> PassiveFreedom:
+    """Return the description of a group's motion."""
+    bodies, atol = basis.bodies, basis.rtol * basis.bodies.length
+    rates = basis.R @ x
     rates = rates / rates[np.argmax(np.abs(rates))]
-    shows = np.abs(rates) > REST
-    members = [k for k, u in enumerate(b.unit) if u in group]
-    twist = (view.X @ x).reshape(-1, 6)
-    spots = {k: _joints_of(view, k) for k in members}
-    moved = [k for k in members if np.abs(twist[k]).max() > view.share]
-    longest = max(moved, key=lambda k: _extent(spots[k]))
-    v, w = twist[longest, :3] * b.length, twist[longest, 3:]
-    slides = np.linalg.norm(w) < view.share
-    axis = v / np.linalg.norm(v) if slides else w / np.linalg.norm(w)
+    takes_part = np.abs(rates) > REST_RTOL
+    members = [k for k, u in enumerate(bodies.unit) if u in group]
+    twist = (basis.X @ x).reshape(-1, 6)
+    joints = {k: _joints_of(basis, k) for k in members}
+    moving = [k for k in members if np.abs(twist[k]).max() > basis.rtol]
+    longest = max(moving, key=lambda k: _extent(joints[k]))
+    v, w = twist[longest, :3] * bodies.length, twist[longest, 3:]
+    is_translation = np.linalg.norm(w) < basis.rtol
+    axis = v / np.linalg.norm(v) if is_translation else w / np.linalg.norm(w)
     axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
     pitch, point, through = np.inf, np.full(3, np.nan), list[str]()
-    if not slides:
+    if not is_translation:
         pitch = float(v @ w / (w @ w))
-        pitch = pitch if abs(pitch) > view.share * b.length else 0.0
-        point = view.places[longest] + np.cross(w, v) / (w @ w)
-        every = dict(p for k in members for p in spots[k])
-        off = {name: np.linalg.norm(np.cross(p - point, axis)) for name, p in every.items()}
-        on = {name: float(every[name] @ axis) for name, d in off.items() if d < view.share * b.length}
-        if on:
-            first, last = min(on, key=on.__getitem__), max(on, key=on.__getitem__)
-            several = on[last] - on[first] > view.share * b.length
-            through = [name for name in on if name in (first, last)] if several else [next(iter(on))]
+        pitch = pitch if abs(pitch) > atol else 0.0
+        point = basis.origins[longest] + np.cross(w, v) / (w @ w)
+        every = dict(p for k in members for p in joints[k])
+        distances = {name: np.linalg.norm(np.cross(p - point, axis)) for name, p in every.items()}
+        positions = {name: float(every[name] @ axis) for name, d in distances.items() if d < atol}
+        if positions:
+            first, last = min(positions, key=positions.__getitem__), max(positions, key=positions.__getitem__)
+            through = [name for name in positions if name in (first, last)]
+            if positions[last] - positions[first] <= atol:
+                through = [next(iter(positions))]
     return PassiveFreedom(
-        tuple(b.names[k] for k in moved),
-        view.rigid(group, x),
-        tuple(name for name, on in zip(b.freedoms, shows, strict=True) if on),
-        rates[shows],
-        b.names[longest],
+        tuple(bodies.names[k] for k in moving),
+        basis.is_rigid(group, x),
+        tuple(name for name, moves in zip(bodies.coordinates, takes_part, strict=True) if moves),
+        rates[takes_part],
+        bodies.names[longest],
         point,
         axis,
         pitch,
         tuple(through),
-        (view.N @ x) * b.closure.transfer.column_scale,
+        (basis.N @ x) * bodies.closure.transfer.column_scale,
     )
 
 
-def _extent(spots: list[tuple[str, np.ndarray]]) -> float:
-    """How far places are apart."""
-    return float(np.ptp([place for _, place in spots], axis=0).max()) if spots else 0.0
+def _extent(points: list[tuple[str, np.ndarray]]) -> float:
+    """Return the largest extent of joint positions along a world axis."""
+    return float(np.ptp([place for _, place in points], axis=0).max()) if points else 0.0
 
 
-def _joints_of(view: TwistBasis, k: int) -> list[tuple[str, np.ndarray]]:
-    """Names and places of the joints of a body that have a point."""
-    b = view.bodies
+def _joints_of(basis: TwistBasis, k: int) -> list[tuple[str, np.ndarray]]:
+    """Return names and positions of the joints of a body that have a point."""
+    bodies = basis.bodies
     return [
-        (joint.name, view.places[k] + view.turned[k] @ (np.array(joint.at) - b.drawn[k]))
-        for joint in b.drawing.joints
-        if b.names[k] in joint.bodies and joint.at
+        (
+            joint.name,
+            basis.origins[k] + basis.rotations[k] @ (np.array(joint.at) - bodies.reference_points[k]),
+        )
+        for joint in bodies.description.joints
+        if bodies.names[k] in joint.bodies and joint.at
     ]
 
 
-def _independent(spanned: np.ndarray, x: np.ndarray) -> bool:
-    """Whether a unit motion (f,) is none of those that others span (f, k)."""
+def _is_independent(spanned: np.ndarray, x: np.ndarray) -> bool:
+    """Return True if a unit motion (f,) lies outside the span of others (f, k)."""
     if not spanned.size:
         return True
     rest = x - spanned @ np.linalg.lstsq(spanned, x, rcond=None)[0]
-    return bool(np.linalg.norm(rest) > REST)
+    return bool(np.linalg.norm(rest) > REST_RTOL)
 
 
-def _and(names: tuple[str, ...]) -> str:
-    """Names in quotes, the last after an 'and'."""
+def _quoted(names: tuple[str, ...]) -> str:
+    """Return names in quotes, the last after "and"."""
     quoted = [f"'{name}'" for name in names]
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if quoted[1:] else quoted)
 

@@ -1,4 +1,4 @@
-"""Design sensitivities: derivatives of any answer with respect to the numbers of the drawing."""
+"""Design sensitivities: derivatives of any result with respect to the numbers of a description."""
 
 from __future__ import annotations
 
@@ -29,85 +29,93 @@ _KEYS = (
 
 
 @dataclass(frozen=True)
-class Number:
-    """Where a number of a drawing stands: its part, the field, and how the field moves with it."""
+class Parameter:
+    """A number of a description: its part, the field, and the change of the field with the number."""
 
     part: str
     key: str
-    way: np.ndarray
+    direction: np.ndarray
 
 
-def numbers_of(part: Part) -> Iterator[tuple[str, Number]]:
-    """Names and places of the numbers of a part, and of the angles by which its axes can be turned."""
+def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
+    """Yield names and locations of the numbers of a part, and of the angles by which its axes can turn."""
     for key in _KEYS:
         value = getattr(part, key, None)
         if value is None:
             continue
         if isinstance(value, float):
-            yield f"{part.name}.{key}", Number(part.name, key, np.ones(()))
+            yield f"{part.name}.{key}", Parameter(part.name, key, np.ones(()))
             continue
         count = _count(part, key, len(value))
         names = _COMPONENTS.get(key) or tuple(str(k + 1) for k in range(len(value)))
         single = isinstance(part, Joint) and part.dof == 1 and key not in _COMPONENTS
-        for name, way in list(zip(names, np.eye(len(value)), strict=True))[:count]:
-            yield f"{part.name}.{key}" + ("" if single else f".{name}"), Number(part.name, key, way)
+        for name, direction in list(zip(names, np.eye(len(value)), strict=True))[:count]:
+            yield f"{part.name}.{key}" + ("" if single else f".{name}"), Parameter(part.name, key, direction)
         if key in ("axis", "axis2", "normal"):
-            for name, way in zip(_XYZ, np.eye(3), strict=True):
-                yield f"{part.name}.{key}.r{name}", Number(part.name, key, np.cross(way, value))
+            for name, direction in zip(_XYZ, np.eye(3), strict=True):
+                yield f"{part.name}.{key}.r{name}", Parameter(part.name, key, np.cross(direction, value))
 
 
 def _count(part: Part, key: str, count: int) -> int:
-    """How many of a field's numbers may change: turns of balls have no coordinates, but dampers."""
+    """Return the number of entries of a field that may change.
+
+    The rotations of spherical and free joints have no coordinates; only their damping may change.
+    """
     ball = isinstance(part, Joint) and part.type in ("spherical", "free")
     return count - 3 if ball and key in ("value", "stiffness", "rest") else count
 
 
-def find(mechanism: Mechanism, name: str) -> Number:
-    """The number of a name.
+def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
+    """Return the parameter of a name.
 
     Raises
     ------
     UnknownNameError, InputError
         If there is none, with the candidates.
     """
-    gravity = {f"gravity.{c}": Number("", "gravity", way) for c, way in zip(_XYZ, np.eye(3), strict=True)}
+    gravity = {
+        f"gravity.{c}": Parameter("", "gravity", direction)
+        for c, direction in zip(_XYZ, np.eye(3), strict=True)
+    }
     if name in gravity:
         return gravity[name]
     part = mechanism.parts.get(name.partition(".")[0])
     if isinstance(part, Distance):
         raise InputError(
-            f"Distance '{part.name}' of '{mechanism.name}' has no number of its own: it is as long as drawn. "
-            f"Move its points, such as '{part.points[1]}.at.x'.",
+            f"Distance '{part.name}' of '{mechanism.name}' has no number of its own; its points determine "
+            f"it. Move these, such as '{part.points[1]}.at.x'.",
             name=name,
         )
-    here = {} if part is None else dict(numbers_of(part))
-    if name in here:
-        return here[name]
+    available = {} if part is None else dict(parameters_of(part))
+    if name in available:
+        return available[name]
     if part is not None:
         key = name.split(".")[1] if "." in name else ""
         if key in _KEYS and getattr(part, key, "") is None:
             raise InputError(
-                f"'{part.name}' of '{mechanism.name}' was drawn without `{key}`, so that '{name}' is no "
-                "number that could change. Give it first.",
+                f"'{part.name}' of '{mechanism.name}' has no `{key}`, and '{name}' cannot change. Add "
+                f"`{key}` to the description.",
                 name=name,
             )
-        raise unknown("number", name, mechanism.name, here)
-    every = [other for kind in KINDS for one in getattr(mechanism, kind) for other, _ in numbers_of(one)]
-    raise unknown("number", name, mechanism.name, [*every, *gravity])
+        raise unknown("number", name, mechanism.name, available)
+    candidates = [
+        other for kind in KINDS for one in getattr(mechanism, kind) for other, _ in parameters_of(one)
+    ]
+    raise unknown("number", name, mechanism.name, [*candidates, *gravity])
 
 
-def stepped(mechanism: Mechanism, weights: Mapping[str, float], step: float) -> Mechanism:
-    """The mechanism with an imaginary step in some numbers, each as large as its weight says."""
-    moves: dict[tuple[str, str], np.ndarray] = {}
+def with_complex_step(mechanism: Mechanism, weights: Mapping[str, float], step: float) -> Mechanism:
+    """Return the mechanism with an imaginary step in some numbers, each times its weight."""
+    directions: dict[tuple[str, str], np.ndarray] = {}
     for name, weight in weights.items():
-        number = find(mechanism, name)
+        number = find_parameter(mechanism, name)
         place = number.part, number.key
-        moves[place] = moves.get(place, 0.0) + weight * number.way
+        directions[place] = directions.get(place, 0.0) + weight * number.direction
     fields: dict[str, dict[str, Any]] = {}
-    for (name, key), way in moves.items():
+    for (name, key), direction in directions.items():
         value = np.array(mechanism.gravity if not name else getattr(mechanism.parts[name], key))
-        moved = value + 1j * step * way
-        fields.setdefault(name, {})[key] = tuple(moved.tolist()) if moved.ndim else moved.item()
+        value = value + 1j * step * direction
+        fields.setdefault(name, {})[key] = tuple(value.tolist()) if value.ndim else value.item()
     whole = fields.pop("", {})
     with stepping():
         for kind in KINDS:
@@ -119,70 +127,70 @@ def stepped(mechanism: Mechanism, weights: Mapping[str, float], step: float) -> 
         return replace(mechanism, **whole)
 
 
-# its square is lost beside any number, so that the imaginary part is the derivative to the last digit
-STEP = 1e-30
+# imaginary step: its square underflows relative to any number, and the imaginary part is exact to round-off
+COMPLEX_STEP = 1e-30
 
-Design = str | Mapping[str, float]
+ParameterSpec = str | Mapping[str, float]
 
 
 def sensitivity(
     of: Mechanism | Callable[[np.ndarray], Mechanism],
     answer: Callable[[Mechanism], Any],
-    parameters: Design | Sequence[Design] | Any,
+    parameters: ParameterSpec | Sequence[ParameterSpec] | Any,
 ) -> np.ndarray:
-    """Derivative of any answer with respect to dimensions, masses and angles of the drawing.
+    """Return the derivative of any result with respect to dimensions, masses and angles.
 
-    Exact, by complex step: the drawing gets a tiny imaginary part, and all that follows from it, the closing
-    of loops included, carries the derivative along. Each parameter costs one complex evaluation.
+    Exact, by complex step: the description gets a tiny imaginary part, and everything computed from it, loop
+    closure included, carries the derivative along. Each parameter costs one complex evaluation.
 
     Parameters
     ----------
     of : Mechanism, or callable
-        A mechanism, of which numbers are named; or a function that makes one from numbers x (K,), such as
-        link lengths or DH rows. The function is given complex x, and may calculate with them as with real
-        ones, by analytic functions of NumPy: no abs, no comparison of signs that matter, no ``float``.
+        A mechanism, whose numbers are named; or a function that makes one from numbers x (K,), such as link
+        lengths or DH rows. The function is called with complex x. It must use analytic functions of NumPy: no
+        abs, no ``float``, no branches on signs that matter.
     answer : callable
-        Asks the mechanism it is given, from its posture on, and returns an array of any shape, such as
+        Computes the result from the mechanism it is given and returns an array of any shape, such as
         ``lambda m: m.at({"A": 1.2}).coefficients("tip").H``.
     parameters : str, dict, or list of those; or (K,) array_like
         Of a mechanism, names of its numbers:
 
-        - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: places of joints, points, bodies, contacts;
-        - ``"B.axis.rx"`` (rad): the turning of an axis about the world's x, ``"B.axis.x"``: a component of
-          it as drawn; of universal and planar joints ``axis2``, too, of contacts ``normal``;
-        - ``"B.value"``: what the coordinate reads as drawn, ``"B.stiffness"``, ``"B.rest"``,
-          ``"B.damping"``; of joints with several freedoms ``"hip.value.2"``;
+        - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: positions of joints, points, bodies, contacts;
+        - ``"B.axis.rx"`` (rad): rotation of an axis about the world's x; ``"B.axis.x"``: a component; of
+          universal and planar joints also ``axis2``, of contacts ``normal``;
+        - ``"B.value"``: the coordinate's value in the reference configuration, ``"B.stiffness"``,
+          ``"B.rest"``, ``"B.damping"``; of joints with several degrees of freedom ``"hip.value.2"``;
         - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,
           ``"twist.moment.x"``, ``"coil.rest"``, ``"mesh.ratios.1"``, ``"mesh.gears.2"``.
 
-        A dict of names to weights, as ``{"B.at.x": 0.8, "B.at.y": 0.6}``, is one parameter that moves several
-        numbers together. Of a function, the numbers x themselves.
+        A dict of names to weights, such as ``{"B.at.x": 0.8, "B.at.y": 0.6}``, is one parameter that moves
+        several numbers together. Of a function, the numbers x themselves.
 
     Returns
     -------
     (K, ...) ndarray
-        Derivatives, parameters in front; NaN where the answer is. A name alone counts as a list of one.
+        Derivatives, parameters first; NaN where the result is NaN. A single name counts as a list of one.
 
     Raises
     ------
     UnknownNameError
-        For a number that the drawing does not have, with the candidates.
+        For a number that the description does not have, with the candidates.
     InputError
-        For an answer that is no array of numbers, or real although its mechanism carries a step; for
-        questions that can not follow it: `joint_forces`, `pose`, `prepare_position`, and closures of rounded
-        dimensions (closure_tolerance).
+        For a result that is no array of numbers, or real although its mechanism carries a step; for
+        computations that do not support complex steps: `joint_forces`, `pose`, `prepare_position`, and
+        closures of rounded dimensions (closure_tolerance).
     SingularError
-        Where a change contradicts redundant closure conditions: to tilt one axis of a planar linkage makes
-        it rigid, and there is no derivative.
+        If a change contradicts redundant closure conditions: tilting one axis of a planar linkage makes it
+        rigid, and there is no derivative.
     KicError
-        Whatever the answer itself raises.
+        Any error that `answer` raises.
 
     Notes
     -----
-    The drawing is one assembled posture in world coordinates. To move a joint there keeps the loop closed and
-    changes the links on both sides of the joint; points, centres of mass and other joints stay where they are
-    drawn, and so does what the coordinates read there. One length alone is a dict of weights, or a function
-    that draws the mechanism anew. Inputs of `at` are held.
+    The description is one assembled configuration in world coordinates. Moving a joint there keeps the loop
+    closed and changes the links on both sides of the joint. Points, centres of mass, other joints, and the
+    coordinates' values in the reference configuration stay. A single length is a dict of weights, or a
+    function that builds the mechanism anew. Inputs of `at` are held.
 
     Examples
     --------
@@ -193,7 +201,7 @@ def sensitivity(
     >>> G.shape
     (2, 3, 1)
 
-    The pendulum's weight, by its length:
+    The weight of a pendulum, by its length:
 
     >>> def pendulum(x):
     ...     rod = kic.Body("rod", mass=2.0, com=(x[0], 0, 0), inertia=(0, 0.1, 0.1))
@@ -203,76 +211,79 @@ def sensitivity(
     [[-19.62]]
     """
     if not callable(answer):
-        raise InputError(f"Expected `answer` to be a function of a mechanism, got {short_repr(answer)}.")
+        raise InputError(f"`answer` must be a function of a mechanism, got {short_repr(answer)}.")
     if isinstance(of, Mechanism):
-        designs, drawn = _of_names(of, parameters), of
+        designs, reference = _named_designs(of, parameters), of
     elif callable(of):
         x = reals(parameters)
         if x is None or x.ndim != 1:
             raise InputError(
-                "Expected the numbers of which the mechanism is made to be a list (K,) of real ones, got "
-                f"{short_repr(parameters)}."
+                f"`parameters` must be real numbers (K,) if `of` is a function, got {short_repr(parameters)}."
             )
-        designs, drawn = _of_numbers(of, x), None
+        designs, reference = _numeric_designs(of, x), None
     else:
         raise InputError(
-            f"Expected a mechanism, or a function that makes one from numbers, got {short_repr(of)}."
+            f"`of` must be a mechanism, or a function that makes one from numbers, got {short_repr(of)}."
         )
-    parts = [_derivative(label, design, answer) for label, design in designs]
-    if not parts:
-        if drawn is None:
-            drawn = of(np.empty(0))  # type: ignore[operator]
-        return np.empty((0, *np.shape(answer(drawn))))
-    shapes = {part.shape for part in parts}
+    derivatives = [_derivative(label, design, answer) for label, design in designs]
+    if not derivatives:
+        if reference is None:
+            reference = of(np.empty(0))  # type: ignore[operator]
+        return np.empty((0, *np.shape(answer(reference))))
+    shapes = {derivative.shape for derivative in derivatives}
     if len(shapes) > 1:
         raise InputError(
             f"`answer` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}.",
             shapes=shapes,
         )
-    return np.stack(parts)
+    return np.stack(derivatives)
 
 
-def _of_names(m: Mechanism, given: Any) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
-    """Labels of parameters, and what makes the mechanism with a step in each; names are looked up first."""
+def _named_designs(m: Mechanism, given: Any) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
+    """Yield labels of named parameters, and functions that make the mechanism with a step in each.
+
+    All names are checked first.
+    """
     several = given if np.iterable(given) and not isinstance(given, str | Mapping) else [given]
     weighted = [_weights(m, one) for one in several]
-    return ((label, lambda w=weights: stepped(m, w, STEP)) for label, weights in weighted)  # type: ignore[misc]
+    return ((label, lambda w=weights: with_complex_step(m, w, COMPLEX_STEP)) for label, weights in weighted)  # type: ignore[misc]
 
 
 def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
-    """What moves with a parameter, and its label."""
+    """Return the label of a parameter, and the weights of the numbers that it moves."""
     if isinstance(one, str):
-        find(m, one)
+        find_parameter(m, one)
         return f"'{one}'", {one: 1.0}
     if not isinstance(one, Mapping) or not all(isinstance(name, str) for name in one):
         raise InputError(
-            f"Expected names of numbers, such as 'B.at.x', or a dict of names to weights, got {short_repr(one)}."
+            "`parameters` must be names of numbers, such as 'B.at.x', or dicts of names to weights, got "
+            f"{short_repr(one)}."
         )
     weights = {name: reals(weight) for name, weight in one.items()}
     if not all(a is not None and a.ndim == 0 for a in weights.values()):
-        raise InputError(f"Expected weights to be numbers, got {short_repr(one)}.")
+        raise InputError(f"Weights in `parameters` must be numbers, got {short_repr(one)}.")
     for name in weights:
-        find(m, name)
+        find_parameter(m, name)
     if not any(weights.values()):
-        raise InputError(f"A parameter must move something; the weights of {short_repr(one)} are all zero.")
+        raise InputError(f"Weights in `parameters` must not all be zero, got {short_repr(one)}.")
     return short_repr(dict(one)), {name: float(a) for name, a in weights.items()}  # type: ignore[arg-type]
 
 
-def _of_numbers(
+def _numeric_designs(
     build: Callable[[np.ndarray], Mechanism], x: np.ndarray
 ) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
-    """The same for numbers x (K,) from which a function makes the mechanism."""
+    """Yield the same for numbers x (K,) from which a function makes the mechanism."""
 
     def make(k: int) -> Mechanism:
         moved = x.astype(complex)
-        moved[k] += 1j * STEP
+        moved[k] += 1j * COMPLEX_STEP
         m = build(moved)
         if not isinstance(m, Mechanism):
-            raise InputError(f"Expected the function to make a mechanism, got {short_repr(m)}.")
+            raise InputError(f"The function `of` must return a mechanism, got {short_repr(m)}.")
         if not m.has_complex_step:
             raise InputError(
-                f"The mechanism that was made does not depend on x[{k}], or its imaginary part was dropped "
-                "on the way, as by np.abs and np.real. Calculate with analytic functions of NumPy."
+                f"The mechanism does not depend on x[{k}], or the function dropped its imaginary part, for "
+                "example by np.abs or np.real. Use analytic functions of NumPy."
             )
         return m
 
@@ -282,7 +293,7 @@ def _of_numbers(
 def _derivative(
     label: str, design: Callable[[], Mechanism], answer: Callable[[Mechanism], Any]
 ) -> np.ndarray:
-    """The imaginary part of an answer over the step, NaN where the answer is."""
+    """Return the imaginary part of a result over the step, NaN where the result is NaN."""
     try:
         with warnings.catch_warnings(), stepping():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
@@ -293,21 +304,21 @@ def _derivative(
         raise
     except np.exceptions.ComplexWarning:
         raise InputError(
-            f"Sensitivity to {label}: `answer` put complex numbers into a real array, which would lose the "
-            "derivative. Make its arrays complex, or with np.stack and np.zeros_like of what came."
+            f"Sensitivity to {label}: `answer` put complex numbers into a real array, which loses the "
+            "derivative. Make its arrays complex, or use np.stack and np.zeros_like."
         ) from None
     if a.dtype.kind in "fiu" and not m.has_complex_step:  # an axis turned about itself
         return np.where(np.isnan(a), np.nan, 0.0)
     if a.dtype.kind in "fiub":
         raise InputError(
-            f"Sensitivity to {label}: `answer` returned real numbers, so that the derivative was lost or it "
-            "does not ask the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real "
-            "drop imaginary parts: write norms as np.sqrt(v @ v).",
+            f"Sensitivity to {label}: `answer` returned real numbers. It dropped the derivative, or does not "
+            "use the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real drop "
+            "imaginary parts: write norms as np.sqrt(v @ v).",
             dtype=a.dtype,
         )
     if a.dtype.kind != "c":
         raise InputError(
-            f"Sensitivity to {label}: expected `answer` to return an array of numbers, got {short_repr(a)}. "
-            "Return one of its arrays, such as .G or .I."
+            f"Sensitivity to {label}: `answer` must return an array of numbers, got {short_repr(a)}. Return "
+            "one of its arrays, such as .G or .I."
         )
-    return np.where(np.isnan(a.real), np.nan, a.imag / STEP)
+    return np.where(np.isnan(a.real), np.nan, a.imag / COMPLEX_STEP)

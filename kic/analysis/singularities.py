@@ -1,8 +1,9 @@
-"""Singular postures: where inputs, outputs or the closure lose rank, and what is free or lost there.
+"""Singular configurations: rank loss of inputs, outputs or closure, and the motions free or lost there.
 
-After Gosselin and Angeles (1990), and with the closure apart: at a singularity of the inputs (their second
-type) the mechanism moves while the inputs stand still; at one of the outputs (their first) the outputs lose a
-direction, whatever moves; at one of the closure its conditions depend on one another, and motions meet.
+After Gosselin and Angeles (1990), with the closure as a separate kind. At a singularity of the inputs (their
+second type) the mechanism moves while the inputs are at rest. At one of the outputs (their first type) the
+outputs lose a direction in every motion. At one of the closure its conditions depend on one another, and
+motions meet.
 """
 
 from __future__ import annotations
@@ -14,55 +15,55 @@ from typing import Any
 
 import numpy as np
 
-from kic.analysis.branches import BranchTargets
-from kic.analysis.finite_mobility import beside
-from kic.analysis.singularity_search import EXACT, Place, Search
+from kic.analysis.singularity_search import MEASURE_ATOL, BranchTargets, SingularitySearch, SingularPoint
 from kic.configuration import Configuration, single_values
+from kic.description.units import row_unit
 from kic.display import Summary
 from kic.errors import InputError
-from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import item, names_of
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.finite_mobility import closed_neighbours
 from kic.transfer.input_selection import min_singular_value, null_space
 from kic.transfer.targets import BatchTargets
 
-# what moves or counts less than this, beside the largest, is not named
-NAMED = 1e-6
-# of more joints than these only those that move most are named
-MANY = 6
+# components below this share of the largest are not listed
+LISTED_RTOL = 1e-6
+# listed components, the largest first
+LISTED_MAX = 6
 
 
 @dataclass(frozen=True, repr=False)
 class Singularity:
-    """One singular posture; printed, a sentence.
+    """One singular configuration; printed, a sentence.
 
     Attributes
     ----------
     kind : {"inputs", "outputs", "closure"}
-        What loses rank.
-    posture : Configuration
-        The posture, closed.
+        The rows that lose rank.
+    configuration : Configuration
+        The closed configuration.
     between : tuple of tuple of int
-        The neighbouring members of the batch between which it lies; one member that is itself singular, or
-        near which it was found; or the last member before one without a posture, and that one: it is where
-        the straight way of the inputs from one to the other ends, or lies before that.
-    left : float
-        The measure there, which is zero but for rounding.
-    freedoms : int
-        How many motions the closure leaves to first order.
+        The two neighbouring members of the batch between which it lies, or the one member that is singular
+        itself or near which it was found. If the second has no configuration, the continuation of the inputs
+        towards it ends at the singularity or beyond it.
+    measure : float
+        The measure there, zero except for round-off.
+    dof : int
+        Degrees of freedom to first order.
     motion : dict of str to float
-        Rates of all joints in the motion that is free while the inputs, or as many outputs as freedoms, stand
-        still. The largest is 1, lengths in characteristic ones. Empty where several motions meet.
+        Rates of all joints in the motion that is free while the inputs, or as many outputs as degrees of
+        freedom, are at rest. The largest is 1; lengths are in units of the characteristic length. Empty where
+        several motions meet.
     direction : dict of str to float
-        Of the inputs or outputs, the direction that is lost: the sum of their rates, each times its number,
-        is zero whatever moves.
+        Lost direction of the inputs or outputs: the sum of their rates, each times its number, is zero in
+        every motion.
     """
 
     kind: str
-    posture: Any
+    configuration: Any
     between: tuple[tuple[int, ...], ...]
-    left: float
-    freedoms: int
+    measure: float
+    dof: int
     motion: dict[str, float]
     direction: dict[str, float]
     _conditions: tuple[str, ...] = field(default=(), compare=False)
@@ -70,61 +71,62 @@ class Singularity:
     _where: dict[str, float] = field(default_factory=dict, compare=False)
 
     def where(self) -> str:
-        """The posture, in words: values of the mechanism's coordinates and of the inputs."""
-        said = []
+        """Return the values of the mechanism's coordinates and of the inputs, in words."""
+        values = []
         for name, x in self._where.items():
             unit = self._units[name]
-            said.append(f"{name} = {x:.5g} {unit}{f' ({np.degrees(x):.2f}°)' if unit == 'rad' else ''}")
-        return ", ".join(said)
+            values.append(f"{name} = {x:.5g} {unit}{f' ({np.degrees(x):.2f}°)' if unit == 'rad' else ''}")
+        return ", ".join(values)
 
     def summary(self) -> str:
-        """What happens there, in words."""
+        """Return the singularity and its motion in words."""
         moves = self._listed(self.motion, True)
         if self.kind == "inputs":
-            return f"inputs: {', '.join(self.direction)} can stand still while others move: {moves}"
+            return f"inputs: {', '.join(self.direction)} can be at rest while others move: {moves}"
         if self.kind == "outputs":
-            still = f"; they can stand still while others move: {moves}" if moves else ""
-            return f"outputs: nothing moves them along {self._listed(self.direction, False)}{still}"
+            still = f"; they can be at rest while others move: {moves}" if moves else ""
+            return f"outputs: no motion along {self._listed(self.direction, False)}{still}"
         return (
             f"closure: conditions of {', '.join(self._conditions)} depend on one another, {self.dof} "
-            "freedoms to first order"
+            "degrees of freedom to first order"
         )
 
     def _listed(self, numbers: dict[str, float], units: bool) -> str:
-        """The numbers that count, with names, the many cut short."""
+        """Return the largest components with names, at most `LISTED_MAX`."""
         largest = max(map(abs, numbers.values()), default=0.0)
-        counting = sorted(
-            (name for name in numbers if abs(numbers[name]) > NAMED * largest),
+        largest_first = sorted(
+            (name for name in numbers if abs(numbers[name]) > LISTED_RTOL * largest),
             key=lambda name: -abs(numbers[name]),
         )
-        said = [
+        components = [
             f"{name} {x:.4g}{f' {self._units[name]}' if units and self._units[name] != 'rad' else ''}"
             for name, x in numbers.items()
-            if name in counting[:MANY]
+            if name in largest_first[:LISTED_MAX]
         ]
-        return ", ".join([*said, *(["…"] if counting[MANY:] else [])])
+        return ", ".join([*components, *(["…"] if largest_first[LISTED_MAX:] else [])])
 
     def __repr__(self) -> str:
         return f"{self.summary()}{f'; at {self.where()}' if self._where else ''}"
 
 
 class Singularities:
-    """Singular postures found between the members of a batch, and how near all members are to them.
+    """Singular configurations found between the members of a batch, and the measures of all members.
 
-    Made by `Configuration.singularities`. Iterable; the postures are located when first asked for: along the
-    straight way between neighbours, in the tangent space of the closed postures. Singular postures of several
-    freedoms form lines or surfaces, of which these are points. What touches zero between members without a
-    change of sign is found where a member's measure shows it.
+    Made by `Configuration.singularities`. Iterable. The configurations are located on first access, along the
+    straight segments between neighbours in the tangent space of the closed configurations. For several
+    degrees of freedom, singular configurations form lines or surfaces, of which these are points. A measure
+    that touches zero between members without a change of sign is found only if the measure of a member is a
+    local minimum.
 
     Attributes
     ----------
     inputs, outputs : tuple of str
         Rows that drive the mechanism, and rows of interest.
     measures : dict of str to (...) ndarray
-        For "inputs", "outputs" and "closure", as far as there are some, the smallest singular value at every
-        member: of the scaled rows on the orthonormal motions that the closure leaves, as in
-        `Mechanism.independent_sets`; of the closure's own conditions as a share of the largest. No unit; 0
-        where singular, NaN for members without a posture or with a distance of length zero.
+        For "inputs", "outputs" and "closure", where present, the smallest singular value at every member: of
+        the scaled rows on the orthonormal motions that the closure leaves, as in
+        `Mechanism.independent_sets`; of the closure's own conditions relative to the largest. Dimensionless;
+        0 where singular, NaN for members without a configuration or with a distance of length zero.
 
     Examples
     --------
@@ -133,7 +135,7 @@ class Singularities:
     >>> arm = kic.load("horn-two-link")
     >>> c = arm.at({"shoulder": 0.0, "elbow": np.linspace(-1, 1, 8)})
     >>> print(c.singularities(outputs=["tip.x", "tip.y"])[0])
-    outputs: nothing moves them along tip.x 1; they can stand still while others move: ...
+    outputs: no motion along tip.x 1; they can be at rest while others move: ...
     """
 
     def __init__(
@@ -143,11 +145,11 @@ class Singularities:
         ok: np.ndarray,
         inputs: Any,
         outputs: Any,
-        posture: Callable[[np.ndarray], Any],
-        aims: BatchTargets | None = None,
+        configuration: Callable[[np.ndarray], Any],
+        targets: BatchTargets | None = None,
     ) -> None:
-        self._model, self._posture = model, posture
-        self.inputs, self.outputs = _names(model, inputs, outputs)
+        self._model, self._configuration = model, configuration
+        self.inputs, self.outputs = _input_and_output_rows(model, inputs, outputs)
         spans: dict[str, slice | None] = {"inputs": slice(0, len(self.inputs))}
         if self.outputs:
             spans["outputs"] = slice(len(self.inputs), len(self.inputs) + len(self.outputs))
@@ -155,10 +157,12 @@ class Singularities:
             spans["closure"] = None
         self._closure = model.closure(self.inputs + self.outputs)
         self._spans = spans
-        course = None if aims is None else BranchTargets(model.closure(aims.names, aims.held), aims.values)
-        self._search = Search(self._closure, spans, model.dof, states, ok, course)
+        branches = None
+        if targets is not None:
+            branches = BranchTargets(model.closure(targets.names, targets.held), targets.values)
+        self._search = SingularitySearch(self._closure, spans, model.dof, states, ok, branches)
         self.measures = self._search.measures
-        self._refuse_what_is_always_singular()
+        self._check_regular_somewhere()
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -167,27 +171,25 @@ class Singularities:
 
     @property
     def unresolved(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """Neighbouring members that could not be joined by closed postures: of different branches, or too
-        far apart. Between them nothing was looked for.
-        """
-        return self._search.untold
+        """Neighbouring members on different branches or too far apart; nothing was searched between them."""
+        return self._search.unresolved
 
     @cached_property
     def configurations(self) -> tuple[Singularity, ...]:
-        """The singular postures found between the members given, never claimed to be all.
+        """Singular configurations found between the members; there may be others.
 
         Raises
         ------
         InputError
-            For one posture, which has no neighbours.
+            For a single configuration, which has no neighbours.
         """
         if not self.batch:
             raise InputError(
-                f"Singular postures are looked for between neighbours, and one posture of "
-                f"'{self._model.description.name}' has none: ask a batch, made by path() or by at() over a grid. "
-                "What this posture itself is worth say its `measures`."
+                f"Singular configurations of '{self._model.description.name}' are sought between neighbours; "
+                "a single configuration has none. Use a batch made by path(), or by at() over a grid, or "
+                "read `measures`."
             )
-        return tuple(self._told(place) for place in self._search.places)
+        return tuple(self._describe(point) for point in self._search.points)
 
     def __iter__(self) -> Iterator[Singularity]:
         return iter(self.configurations)
@@ -198,112 +200,121 @@ class Singularities:
     def __getitem__(self, k: int) -> Singularity:
         return item(self.configurations, k)
 
-    def _told(self, place: Place) -> Singularity:
-        """What is free and what is lost at a place."""
-        model, tree, freedoms = self._model, self._model.tree, self._model.dof
-        here, t = self._search.at(place.state[None]), self._closure.transfer
-        G, N, span = here.G[0], here.basis[0], self._spans[place.kind]
+    def _describe(self, point: SingularPoint) -> Singularity:
+        """Return the free motion and the lost direction at a singular point."""
+        model, tree, dof = self._model, self._model.tree, self._model.dof
+        tangent_space, t = self._search.tangents_at(point.state[None]), self._closure.transfer
+        G, N, span = tangent_space.G[0], tangent_space.basis[0], self._spans[point.kind]
         closing = G[t.first :]
         sigma = np.linalg.svd(closing, compute_uv=False) if len(closing) else np.zeros(0)
-        now = tree.size - int((sigma > EXACT * sigma.max(initial=0.0)).sum())
+        first_order = tree.size - int((sigma > MEASURE_ATOL * sigma.max(initial=0.0)).sum())
         motion: dict[str, float] = {}
         direction: dict[str, float] = {}
         conditions: tuple[str, ...] = ()
         if span is None:
-            weak = np.abs(np.linalg.svd(G[here.kept[0]])[0][:, -1])
-            owners = [t.owners[k - t.first] for k in here.kept[0][weak > 0.1 * weak.max()]]
+            weak = np.abs(np.linalg.svd(G[tangent_space.kept[0]])[0][:, -1])
+            owners = [t.owners[k - t.first] for k in tangent_space.kept[0][weak > 0.1 * weak.max()]]
             conditions = tuple(f"'{name}'" for name in dict.fromkeys(owners))
         else:
             U, _, V = np.linalg.svd(G[span] @ N)
             normal = U[:, -1] / t.scale[span]
-            direction = dict(zip(t.labels[span], _signed(normal / np.linalg.norm(normal)), strict=True))
+            direction = dict(
+                zip(t.labels[span], _positive_largest(normal / np.linalg.norm(normal)), strict=True)
+            )
             if V.shape[0] == U.shape[0]:
-                motion = self._motion(place.state, N @ V[-1])
-        posture = self._posture(place.state)
-        asked = tuple(dict.fromkeys((*model.coordinates, *self.inputs)))
-        where = zip(asked, single_values(posture, asked).tolist(), strict=True)
-        seen = {name: x for name, x in where if np.isfinite(x)}  # balls in a loop have no values
-        units = {name: row_unit(model.description, name) for name in (*motion, *direction, *seen)}
+                motion = self._motion(point.state, N @ V[-1])
+        configuration = self._configuration(point.state)
+        names = tuple(dict.fromkeys((*model.coordinates, *self.inputs)))
+        numbers = zip(names, single_values(configuration, names).tolist(), strict=True)
+        values = {name: x for name, x in numbers if np.isfinite(x)}  # ball joints in a loop have no values
+        units = {name: row_unit(model.description, name) for name in (*motion, *direction, *values)}
         return Singularity(
-            place.kind, posture, place.between, place.left, max(now, freedoms), motion,
-            direction, conditions, units, seen,
+            point.kind, configuration, point.between, point.measure, max(first_order, dof), motion,
+            direction, conditions, units, values,
         )  # fmt: skip
 
     def _motion(self, state: np.ndarray, rates: np.ndarray) -> dict[str, float]:
-        """Rates of all joints from scaled ones (M,) of the tree's coordinates."""
+        """Return the rates of all joints for scaled rates (M,) of the tree's coordinates."""
         model = self._model
         joints = tuple(j.name for j in model.description.joints if j.dof)
-        t = model.transfer(tuple(n for n in joints if n not in _untied(model)))
-        moved = t.values_and_rates(state[None])[1][0, : t.first] @ (rates * t.column_scale)
-        largest = np.abs(moved / t.scale[: t.first]).max()
-        return dict(zip(t.labels, _signed(moved / largest), strict=True))
+        t = model.transfer(tuple(n for n in joints if n not in _cut_free_joints(model)))
+        rates_of_rows = t.values_and_rates(state[None])[1][0, : t.first] @ (rates * t.column_scale)
+        largest = np.abs(rates_of_rows / t.scale[: t.first]).max()
+        return dict(zip(t.labels, _positive_largest(rates_of_rows / largest), strict=True))
 
-    def _refuse_what_is_always_singular(self) -> None:
-        """Inputs that drive the mechanism nowhere, and outputs that are bound to one another everywhere."""
+    def _check_regular_somewhere(self) -> None:
+        """Raise an error if inputs drive the mechanism nowhere, or outputs are dependent everywhere."""
         for kind, names in (("inputs", self.inputs), ("outputs", self.outputs)):
             measure = self.measures.get(kind)
-            if measure is None or (measure[np.isfinite(measure)] > EXACT).any():
+            if measure is None or (measure[np.isfinite(measure)] > MEASURE_ATOL).any():
                 continue
-            here = self._search.at(_about(self._model))
-            moved = np.where(np.isfinite(here.G), here.G, 1.0)[:, self._spans[kind]] @ here.basis
-            if len(moved) == 1 or (min_singular_value(moved) > EXACT).any():
+            tangent_space = self._search.tangents_at(_generic_states(self._model))
+            G = np.where(np.isfinite(tangent_space.G), tangent_space.G, 1.0)[:, self._spans[kind]]
+            motions = G @ tangent_space.basis
+            if len(motions) == 1 or (min_singular_value(motions) > MEASURE_ATOL).any():
                 continue
-            who = self._model.description.name
+            name = self._model.description.name
             if kind == "inputs":
-                still = f"{self._model.unconstrained_coordinates(names)} can move. {self._model.undriven_freedom(names)}".rstrip()
+                unconstrained = self._model.unconstrained_coordinates(names)
+                passive = self._model.transfer(names).undriven_freedom()
                 raise InputError(
-                    f"Inputs {', '.join(names)} can drive '{who}' at no posture: while they stand still, "
-                    f"{still}",
+                    f"Inputs {', '.join(names)} cannot drive '{name}' at any configuration: while they are "
+                    f"at rest, {unconstrained} can move. {passive}".rstrip(),
                     coordinates=names,
                 )
-            dead = [
-                n for n, row in zip(names, np.moveaxis(moved, 1, 0), strict=True) if np.abs(row).max() < EXACT
+            constant = [
+                n
+                for n, row in zip(names, np.moveaxis(motions, 1, 0), strict=True)
+                if np.abs(row).max() < MEASURE_ATOL
             ]
-            if dead:
+            if constant:
                 raise InputError(
-                    f"Output '{dead[0]}' of '{who}' does not move, whatever its joints do. Leave it out.",
-                    name=dead[0],
+                    f"Output '{constant[0]}' of '{name}' is constant in every motion. Leave it out.",
+                    name=constant[0],
                 )
             raise InputError(
-                f"Outputs {', '.join(names)} of '{who}' depend on one another at every posture. Leave one "
-                "out.",
+                f"Outputs {', '.join(names)} of '{name}' depend on one another at every configuration. Leave "
+                "one out.",
                 names=names,
             )
 
     def summary(self) -> Summary:
-        """Labelled account, to print or to show."""
-        who = self._model.description.name
-        sheet = Summary(f"{who}: singular postures, found between the members of a batch {self.batch}")
-        least = []
+        """Return a labelled account."""
+        name = self._model.description.name
+        sheet = Summary(f"{name}: singular configurations between the members of a batch {self.batch}")
+        smallest = []
         for measure in self.measures.values():
             if not np.isfinite(measure).any():
                 continue
             index = np.unravel_index(int(np.nanargmin(measure)), measure.shape) if measure.shape else ()
-            where = f" at member {_member(tuple(int(i) for i in index))}" if index else ""
-            least.append([f"{np.nanmin(measure):.5g}", where.removeprefix(" at member ") or "–"])
+            where = _member(tuple(int(i) for i in index)) if index else "–"
+            smallest.append([f"{np.nanmin(measure):.5g}", where])
         kinds = [kind for kind, x in self.measures.items() if np.isfinite(x).any()]
         names = {
             "inputs": f"inputs {', '.join(self.inputs)}",
             "outputs": f"outputs {', '.join(self.outputs)}",
         }
         if kinds:
-            sheet.texts("least measure", [names.get(k, k) for k in kinds], ["value", "at member"], least)
+            sheet.texts(
+                "smallest measure", [names.get(k, k) for k in kinds], ["value", "at member"], smallest
+            )
         if not self.batch:
             return sheet
         if self.unresolved:
-            few = "; ".join(f"{_member(a)} and {_member(b)}" for a, b in self.unresolved[:4])
+            pairs = "; ".join(f"{_member(a)} and {_member(b)}" for a, b in self.unresolved[:4])
             sheet.say(
-                f"not looked at, for no closed postures were found between them: members {few}"
+                "not searched, because no closed configurations were found between them: members "
+                f"{pairs}"
                 f"{'; …' if len(self.unresolved) > 4 else ''}"
             )
         if not self.configurations:
             sheet.say("none was found")
         for one in self.configurations:
             where = " and ".join(_member(k) for k in one.between)
-            said = f"between {where}" if len(one.between) > 1 else f"at or near {where}"
+            where = f"between {where}" if len(one.between) > 1 else f"at or near {where}"
             if np.isnan(self.measures[one.kind][one.between[-1]]):
-                said += ", which has no posture"
-            sheet.say(f"\n{said}: {one.summary()}")
+                where += ", which has no configuration"
+            sheet.say(f"\n{where}: {one.summary()}")
             if one.where():
                 sheet.say(f"  at {one.where()}")
         return sheet
@@ -315,50 +326,54 @@ class Singularities:
         return self.summary().html()
 
 
-def _names(model: CompiledModel, inputs: Any, outputs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Single rows of the inputs and of the outputs, as many as they may be."""
-    who, freedoms = model.description.name, model.dof
-    if not freedoms:
+def _input_and_output_rows(
+    model: CompiledModel, inputs: Any, outputs: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the single rows of the inputs and of the outputs."""
+    name, dof = model.description.name, model.dof
+    if not dof:
         raise InputError(
-            f"'{who}' has no freedom; what does not move has no singular postures. "
-            f"{model.mobility.doubt()}".rstrip()
+            f"'{name}' has mobility 0, and a structure has no singular configurations. "
+            f"{model.description.mobility().doubt()}".rstrip()
         )
     driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
-    model.check_number(driving)
+    model.check_number(None if inputs is None else driving)
     if outputs is None:
         return model.transfer(driving).labels, ()
     wanted = names_of(outputs, "outputs")
-    still = [name for name in wanted if name in model.description.fixed_distances]
-    if still:
-        raise InputError(f"Distance '{still[0]}' of '{who}' is fixed and can be no output.", name=still[0])
+    fixed = [name for name in wanted if name in model.description.fixed_distances]
+    if fixed:
+        raise InputError(
+            f"Distance '{fixed[0]}' of '{name}' is fixed and cannot be an output.", name=fixed[0]
+        )
     t = model.transfer(wanted)
     labels = t.labels
-    if len(labels) > freedoms or not labels:
+    if len(labels) > dof or not labels:
         raise InputError(
-            f"'{who}' has mobility {freedoms}; {len(labels)} outputs were named: "
-            f"{', '.join(labels) or 'none'}. More outputs than freedoms always depend on one another; name "
-            f"{freedoms} at most.",
-            mobility=freedoms,
+            f"'{name}' has mobility {dof}; {len(labels)} outputs were named: "
+            f"{', '.join(labels) or 'none'}. More outputs than degrees of freedom always depend on one "
+            f"another. Name {dof} at most.",
+            mobility=dof,
             count=len(labels),
         )
     return model.transfer(driving).labels, labels
 
 
-def _about(model: CompiledModel) -> np.ndarray:
-    """States (n, S) of the drawing and of closed postures beside it, on ways of no special direction."""
+def _generic_states(model: CompiledModel) -> np.ndarray:
+    """Return the reference state and closed states (n, S) near it, in generic directions."""
     closure = model.closure(())
     basis = null_space(closure.rows(model.reference_state)[1], model.dof)[0]
     ways = np.random.default_rng(0).normal(size=(3, model.dof)) @ basis.T
-    return np.concatenate([model.reference_state, beside(closure, model.reference_state, ways)])
+    return np.concatenate([model.reference_state, closed_neighbours(closure, model.reference_state, ways)])
 
 
-def _untied(model: CompiledModel) -> set[str]:
-    """Free joints that are cut and have no coordinate."""
+def _cut_free_joints(model: CompiledModel) -> set[str]:
+    """Return the free joints that are cut and have no coordinate."""
     return {joint.name for joint in model.tree.cuts if joint.type == "free"}
 
 
-def _signed(numbers: np.ndarray) -> list[float]:
-    """Numbers of which the largest is positive."""
+def _positive_largest(numbers: np.ndarray) -> list[float]:
+    """Return numbers with the sign that makes the largest positive."""
     return (numbers * np.sign(numbers[np.argmax(np.abs(numbers))])).tolist()
 
 
@@ -371,14 +386,14 @@ def singularities(
     inputs: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
 ) -> Singularities:
-    """Singular postures between the members of a path or a grid, and how near every member is to one.
+    """Return the singular configurations between the members of a batch, and the measures of all members.
 
     See `Configuration.singularities`.
     """
     if configuration._states.dtype != np.float64:
         raise InputError(
-            f"singularities() needs real numbers; this posture holds {configuration._states.dtype}. Ask "
-            "outside of a sensitivity, or with real inputs."
+            f"singularities() needs real numbers, got a configuration of {configuration._states.dtype}. Call "
+            "it outside of a sensitivity, or with real inputs."
         )
     model = configuration._model
     return Singularities(

@@ -27,8 +27,8 @@ from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
-from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
 from kic.transfer.free_bodies import FreeBodies, Places
+from kic.transfer.rank import RANK_SHARE
 
 _EPS = float(np.finfo(float).eps)
 # where the null space of the joints is known no better than this, nothing can be called determined
@@ -176,7 +176,7 @@ def joint_forces(
         raise InputError(f"`split` must be None or 'minimum norm', got {short_repr(split)}.", name="split")
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; this posture holds {states.dtype}.")
-    labels = model.coordinates if transfer is None else transfer.labels
+    labels = transfer.labels
     acting = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
     given = {k: _real(k, np.zeros(len(labels)) if v is None else v, len(labels)) for k, v in motion.items()}
     force, loaded = free.loads.applied(applied, model.description.name)
@@ -200,7 +200,7 @@ def joint_forces(
     at = members(states, 1)
     step = max(1, AT_ONCE // free.size)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is an error
-        rates = _tree_rates(model, transfer, at, *(members(v, 1) for v in given.values()))
+        rates = transfer.tree_motion(at, *(members(v, 1) for v in given.values()))
         known = [at, *rates, members(force, 2), members(wanted, 1)]
         parts = [
             _answer(model, acting, effort is not None, *(a[k : k + step] for a in known))
@@ -243,31 +243,6 @@ def _real(name: str, value: Any, size: int, finite: bool = True) -> np.ndarray:
     if a.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers; `{name}` holds {a.dtype}.")
     return ordinary(name, a)
-
-
-def _tree_rates(
-    model: CompiledModel,
-    transfer: CoordinateTransfer | None,
-    states: np.ndarray,
-    qd: np.ndarray,
-    qdd: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rates and accelerations (B, M) of the tree's coordinates: φ̇ = A q̇, φ̈ = A q̈ + q̇ᵀ B q̇."""
-    tree, size = model.tree, qd.shape[1]
-    if transfer is None:
-        order = slice(None) if tree.to_coordinates is None else tree.to_coordinates
-        phid, phidd = np.empty_like(qd), np.empty_like(qdd)
-        phid[:, order], phidd[:, order] = qd, qdd
-        return phid, phidd
-    if not size:  # a structure
-        return np.zeros((len(states), tree.size)), np.zeros((len(states), tree.size))
-    X = transfer.solve(states, 2).X
-    A, B = (
-        X[:, tree.size * start : tree.size * (start + size**k)].reshape(len(states), tree.size, *(size,) * k)
-        for k, start in ((1, 1), (2, 1 + size))
-    )
-    bias = np.einsum("bnij,bi,bj->bn", B, qd, qd)
-    return np.einsum("bni,bi->bn", A, qd), np.einsum("bni,bi->bn", A, qdd) + bias
 
 
 def _answer(
