@@ -23,17 +23,19 @@ NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "tw
 
 # constructors of results: their arguments come from kic itself
 RESULTS = {
-    "Animation", "Assemblies", "PositionSolver", "Configuration", "Contributions", "Distribution", "MotorDemand",
-    "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "TrackingResult", "Grasp", "GraspClosure", "GraspMotion",
-    "GripForces", "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",
-    "MechanismPicture", "Modes", "OperationalSpaceEvaluator", "OperationalSpace", "RedundancyResolution",
-    "RedundancyEvaluator", "Simulation", "Singularities", "Singularity", "StateSpace", "Sweep", "Wrench",
+    "Animation", "Assemblies", "PositionSolver", "Configuration", "Contributions", "Distribution",
+    "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "Grasp", "GraspClosure", "GraspMotion", "GripForces",
+    "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",
+    "MechanismPicture", "Modes", "MotorDemand", "OperationalSpaceEvaluator", "OperationalSpace",
+    "RedundancyEvaluator", "RedundancyResolution", "Simulation", "Singularities", "Singularity", "StateSpace",
+    "Sweep", "TrackingResult", "Wrench",
 }  # fmt: skip
 # writes files, or is a page for a browser
 SKIPPED = {"save", "report_page", "schema", "model_names"}
 # methods that kic calls, with arguments of its own
 INTERNAL = {
-    "derivative", "rates", "table", "results", "describe", "unknown", "needed", "sentences", "undriven_freedom",
+    "derivative", "rates", "table", "results", "describe", "unknown", "needed", "sentences", "descriptions",
+    "undriven_freedom",
 }  # fmt: skip
 # a large number of these is long work
 COUNTS = {
@@ -438,13 +440,13 @@ def subjects() -> tuple[Subject, ...]:
             )
         )
         for f in (
-            "inverse_condition_number",
             "force",
-            "min_singular_value",
-            "static_effort",
             "inertia",
+            "inverse_condition_number",
             "manipulability",
             "mass",
+            "min_singular_value",
+            "static_effort",
             "transmission",
             "value",
         ):
@@ -463,15 +465,15 @@ def subjects() -> tuple[Subject, ...]:
                 )
             )
         for f in ("fastest", "uniform"):
-            found.append(Subject(f"{name}: trajectories.{f}", getattr(T, f), {**v, "path": line}, m))
+            found.append(Subject(f"{name}: trajectory.{f}", getattr(T, f), {**v, "path": line}, m))
         found.append(Subject(f"{name}: split", classics.split, v, m))
         found.append(Subject(f"{name}: count", classics.count_operations, v, m))
         if name == "horn-two-link":
             s = classics.split(c)
             found += methods(
-                s, f"{name}: SplitDynamics", {**v, "part": "gravity", "first": 1, "mixed": "both"}
+                s, f"{name}: SplitDynamics", {**v, "part": "gravity", "n_major": 1, "coupling": "both"}
             )
-            found += methods(s.survey(v["qd"], v["qdd"]), f"{name}: Survey", v)
+            found += methods(s.compare_parts(v["qd"], v["qdd"]), f"{name}: PartComparison", v)
         secondary = {
             "values": dict(v["inputs"]),
             "limits": {n: (x - 1, x + 1) for n, x in v["inputs"].items()},
@@ -699,7 +701,7 @@ def closed_forms() -> Iterator[Subject]:
         n = {"TwoLink": 2, "PointMassArm": 2}.get(name, 3)
         q = np.linspace(0.3, 0.6, n)
         v = {
-            "q": q, "qd": q, "qdd": q, "theta": q, "order": 2, "torques": q, "force": q,
+            "q": q, "qd": q, "qdd": q, "theta": q, "order": 2, "torques": q, "force": q, "wrench": q,
             "failures": "mask", "link": 3, "s": 0.2, "P": np.array([0.3, 0.3, 0.1]),
             "pose": np.array([1.0, 0.5, 0.3]), "tip": np.array([1.0, 0.5]),
         }  # fmt: skip
@@ -707,13 +709,13 @@ def closed_forms() -> Iterator[Subject]:
             v["theta"] = np.linspace(0.3, 0.6, 6)
         yield Subject(f"classics.{name}()", kind, given, made)
         yield from methods(made, f"classics.{name}", v)
-    yield Subject("classics.reachable", classics.reachable, {"lengths": (1.0, 0.5)})
-    yield Subject("classics.table_1", classics.table_1, {"method": "x", "n": 3})
-    yield Subject("classics.usable_radii", classics.usable_radii, {"l1": 1.0, "l2": 0.5, "l3": 0.3})
+    yield Subject("classics.reachable_workspace", classics.reachable_workspace, {"lengths": (1.0, 0.5)})
+    yield Subject("classics.table_1", classics.table_1, {"method": "x", "n_joints": 3})
+    yield Subject("classics.dexterous_radii", classics.dexterous_radii, {"l1": 1.0, "l2": 0.5, "l3": 0.3})
     yield Subject(
         "classics.ThreeLinkPuma",
         classics.ThreeLinkPuma,
-        {"masses": [1, 1, 1.0], "centres": np.zeros((3, 3)), "moments": np.ones((3, 3))},
+        {"masses": [1, 1, 1.0], "coms": np.zeros((3, 3)), "inertias": np.ones((3, 3))},
     )
-    yield Subject("classics.OperationTable", classics.OperationTable, {"joints": range(1, 3)})
-    yield from methods(classics.reachable(1.0, 0.5), "Annulus", {"radius": 1.0})
+    yield Subject("classics.OperationTable", classics.OperationTable, {"n_joints": range(1, 3)})
+    yield from methods(classics.reachable_workspace(1.0, 0.5), "Annulus", {"radius": 1.0})
