@@ -72,14 +72,14 @@ def test_a_rod_to_a_point_on_a_path() -> None:
     assert (firm.first_order, firm.finite, firm.extends, firm.dof) == (0, True, None, 0)
     touching = held(FOUR, "tip", p + 0.5 * (c - p)).mobility()
     assert (touching.first_order, touching.finite, touching.extends, touching.dof) == (1, False, 1, 0)
-    assert "It is rigid, but shaky: " in touching.doubt()
+    assert "It is rigid, but infinitesimally mobile: " in touching.doubt()
     osculating = held(FOUR, "tip", c).mobility()
     assert (osculating.first_order, osculating.finite, osculating.extends) == (1, False, 2)
     assert (osculating.dof, osculating.infinitesimal) == (0, 1)
     assert [(x.verdict, x.order) for x in osculating.motions] == [("obstructed", 3)]
     assert osculating.doubt() == (
-        "It is rigid, but shaky: at the drawing conditions depend on one another, which leave 1 freedom to "
-        "first order, and no motion extends to third order."
+        "It is rigid, but infinitesimally mobile: at the reference configuration conditions depend on one "
+        "another and leave 1 degree of freedom to first order, and no motion extends to third order."
     )
 
 
@@ -188,8 +188,8 @@ def test_at_another_posture() -> None:
     flat = m.at({"A": 0.0 - np.arctan2(0.8, 0.6)})
     f = m.mobility(at=flat)
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)
-    assert f.doubt().startswith("But this posture is a singular posture: it has 2 freedoms to first order")
-    assert f.doubt().endswith("Ask at another posture.")
+    assert f.doubt().startswith("But this configuration is singular: it has 2 degrees of freedom to first order")
+    assert f.doubt().endswith("Choose another configuration.")
     assert m.mobility().regular is True
     for wrong, text in (
         (
@@ -341,4 +341,4 @@ def test_an_infinitesimal_freedom_of_fourth_order_beside_a_finite_one() -> None:
     ]  # fmt: skip
     turns = f.motions[0].rates / np.abs(f.motions[0].rates).max()
     assert np.sort(np.abs(turns))[-2] < 1e-2
-    assert "of 2 freedoms to first order at the drawing 1 is infinitesimal of order 4" in f.summary()
+    assert "of 2 degrees of freedom to first order at the reference configuration 1 is infinitesimal of order 4" in f.summary()

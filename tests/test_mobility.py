@@ -184,8 +184,8 @@ def test_drawn_folded_flat(m: kic.Mechanism) -> None:
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)
     assert set(f.nearby) == {1}
     doubt = (
-        "But the drawing is a singular posture: it has 2 freedoms to first order, the closed postures found "
-        "near it have 1. Draw it in another posture."
+        "But the reference configuration is singular: it has 2 degrees of freedom to first order, the closed "
+        "configurations found near it have 1. Describe the mechanism in another configuration."
     )
     assert doubt in f.summary()
     assert "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop" in f.summary()
@@ -193,7 +193,7 @@ def test_drawn_folded_flat(m: kic.Mechanism) -> None:
     with pytest.raises(kic.SingularError, match=r"it has 2 freedoms here, and 1 coordinates were named: A"):
         m.at().coefficients("D")
     with pytest.raises(
-        kic.InputError, match=r"has mobility 1; 2 coordinates .* But the drawing is a singular posture"
+        kic.InputError, match=r"has mobility 1; 2 coordinates .* But the reference configuration is singular"
     ):
         m.at({"A": 0.1, "D": 0.1})
 
@@ -206,8 +206,8 @@ def test_drawn_stretched_out() -> None:
     assert (f.finite, f.extends, f.redundant) == (False, 1, 4)
     assert f.summary().startswith("mobility 0: 3 tree coordinates")
     said = (
-        "It is rigid, but shaky: at the drawing conditions depend on one another, which leave 2 freedoms to "
-        "first order, and no motion extends to second order."
+        "It is rigid, but infinitesimally mobile: at the reference configuration conditions depend on one "
+        "another and leave 2 degrees of freedom to first order, and no motion extends to second order."
     )
     assert f.summary().endswith(said)
     with pytest.raises(
@@ -222,12 +222,12 @@ def test_a_shaky_truss(tmp_path) -> None:
     m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
     f = m.mobility()
     assert (f.first_order, f.regular, f.redundant, f.finite) == (1, None, 1, False)
-    assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but shaky: " in f.summary()
+    assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but infinit" in f.summary()
     kic.save(m, tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
     assert run.output.startswith("ok: rods, 0 freedoms, 2 bodies, 2 joints")
     assert "warning: mobility 0" in run.output
-    assert "It is rigid, but shaky" in " ".join(run.output.split())
+    assert "It is rigid, but infinitesimally mobile" in " ".join(run.output.split())
     kic.save(replace(m, coordinates=["Y"]), tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
     assert run.exit_code == 1
@@ -266,7 +266,7 @@ def test_motions_with_different_freedoms_meet() -> None:
     f = m.mobility()
     assert (f.first_order, f.dof, f.regular) == (3, 2, False)
     assert set(f.nearby) == {1, 2}
-    assert "found near it have 1 or 2. Motions with different freedoms meet here. Draw it in" in f.summary()
+    assert "found near it have 1 or 2. Motions with different degrees of freedom meet here." in f.summary()
 
 
 def test_many_parts_are_counted() -> None:

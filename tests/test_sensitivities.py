@@ -566,8 +566,8 @@ def test_all_the_answers_there_are() -> None:
     answers = [
         lambda m: m.at(at).phi,
         lambda m: m.at(at).displacement(m.bodies[1].name),
-        lambda m: m.at(at).dynamics().effort(qd, qdd),
-        lambda m: m.at(at).dynamics().acceleration(qd, [0.2, 0.1]),
+        lambda m: m.at(at).dynamics().inverse_dynamics(qd, qdd),
+        lambda m: m.at(at).dynamics().forward_dynamics(qd, [0.2, 0.1]),
         lambda m: m.at(at).dynamics().coriolis(qd),
         lambda m: m.at(at).dynamics().kinetic_energy(qd),
         lambda m: m.at(at).contributions().P_angular,
@@ -588,9 +588,9 @@ def test_what_is_counted_is_counted_without_steps() -> None:
     at = {"A": 1.2}
     plain = kic.sensitivity(m, lambda m: m.at(at).value("tip"), ["B.at.x"])
     for count in (
-        lambda m: m.freedoms,
+        lambda m: m.dof,
         lambda m: m.mobility().redundant,
-        lambda m: m.mobility(at=m.at(at)).freedoms,
+        lambda m: m.mobility(at=m.at(at)).dof,
         lambda m: len(m.mobility(m.at(at)).shares),
     ):
         times = kic.sensitivity(m, lambda m, n=count: n(m) * m.at(at).value("tip"), ["B.at.x"])
@@ -871,13 +871,13 @@ def test_numbers_that_are_not_drawn() -> None:
     m = kic.load("five-rod-suspension")
     rod = m.distances[0]
     with pytest.raises(
-        kic.InputError, match=f"'{rod.name}' .* has no number of its own: it is as long as drawn"
+        kic.InputError, match=f"'{rod.name}' .* has no number of its own; its points determine"
     ):
         kic.sensitivity(m, answer, f"{rod.name}.length")
     pin = kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=Z)
     bare = kic.Mechanism("bare", [kic.Body("rod")], [pin])
     for name in ("rod.mass", "rod.com.x", "rod.inertia.xx", "rod.at.y"):
-        with pytest.raises(kic.InputError, match=f"'rod' of 'bare' was drawn without `{name.split('.')[1]}`"):
+        with pytest.raises(kic.InputError, match=f"'rod' of 'bare' has no `{name.split('.')[1]}`"):
             kic.sensitivity(bare, answer, name)
     with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
         kic.sensitivity(m, answer, "hub.value.5")
@@ -887,40 +887,40 @@ def test_numbers_that_are_not_drawn() -> None:
 
 
 WRONG = [
-    ({"answer": 3}, "Expected `answer` to be a function of a mechanism, got 3"),
-    ({"of": 3}, "Expected a mechanism, or a function that makes one from numbers, got 3"),
-    ({"parameters": 3}, "Expected names of numbers"),
-    ({"parameters": [3]}, "Expected names of numbers, such as 'B.at.x', or a dict"),
-    ({"parameters": {3: 1.0}}, "Expected names of numbers"),
-    ({"parameters": {"B.at.x": "much"}}, "Expected weights to be numbers"),
-    ({"parameters": {"B.at.x": [1, 2]}}, "Expected weights to be numbers"),
-    ({"parameters": {"B.at.x": 1j}}, "Expected weights to be numbers"),
-    ({"parameters": {"B.at.x": 0.0}}, "A parameter must move something"),
-    ({"parameters": {}}, "A parameter must move something"),
-    ({"of": four_bar, "parameters": ["B.at.x"]}, "Expected the numbers of which the mechanism is made"),
-    ({"of": four_bar, "parameters": [[0.3]]}, "Expected the numbers of which the mechanism is made"),
-    ({"of": four_bar, "parameters": [0.3j]}, "Expected the numbers of which the mechanism is made"),
+    ({"answer": 3}, "`answer` must be a function of a mechanism, got 3"),
+    ({"of": 3}, "`of` must be a mechanism, or a function that makes one from numbers, got 3"),
+    ({"parameters": 3}, "`parameters` must be names of numbers"),
+    ({"parameters": [3]}, "`parameters` must be names of numbers"),
+    ({"parameters": {3: 1.0}}, "`parameters` must be names of numbers"),
+    ({"parameters": {"B.at.x": "much"}}, "Weights in `parameters` must be numbers"),
+    ({"parameters": {"B.at.x": [1, 2]}}, "Weights in `parameters` must be numbers"),
+    ({"parameters": {"B.at.x": 1j}}, "Weights in `parameters` must be numbers"),
+    ({"parameters": {"B.at.x": 0.0}}, "Weights in `parameters` must not all be zero"),
+    ({"parameters": {}}, "Weights in `parameters` must not all be zero"),
+    ({"of": four_bar, "parameters": ["B.at.x"]}, "`parameters` must be real numbers (K,)"),
+    ({"of": four_bar, "parameters": [[0.3]]}, "`parameters` must be real numbers (K,)"),
+    ({"of": four_bar, "parameters": [0.3j]}, "`parameters` must be real numbers (K,)"),
     (
         {"of": lambda x: 3, "parameters": [0.3]},
-        "Sensitivity to x[0]: Expected the function to make a mechanism",
+        "Sensitivity to x[0]: The function `of` must return a mechanism",
     ),
     ({"of": lambda x: four_bar(x.real), "parameters": [0.3, 0.8, 0.6, 0.9]}, "does not depend on x[0]"),
     ({"answer": lambda m: np.abs(m.at().value("D"))}, "`answer` returned real numbers"),
     ({"answer": lambda m: np.linalg.norm(m.at().value("tip"))}, "write norms as np.sqrt(v @ v)"),
-    ({"answer": lambda m: 1.0}, "does not ask the mechanism it is given"),
+    ({"answer": lambda m: 1.0}, "does not use the mechanism it is given"),
     ({"answer": lambda m: m.at().value("D").real > 0}, "`answer` returned real numbers"),
     ({"answer": lambda m: m.at().coefficients("tip")}, "Return one of its arrays, such as .G or .I"),
-    ({"answer": lambda m: "wide"}, "expected `answer` to return an array of numbers"),
+    ({"answer": lambda m: "wide"}, "`answer` must return an array of numbers"),
     ({"answer": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
     (
         {"answer": lambda m: m.at().pose("coupler")},
         "pose() of 'four-bar' needs real numbers and can not follow",
     ),
-    ({"answer": lambda m: m.prepare_at()}, "prepare_position() of 'four-bar' needs real numbers"),
+    ({"answer": lambda m: m.prepare_position()}, "prepare_position() of 'four-bar' needs real numbers"),
     ({"answer": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
     (
         {"answer": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
-        "singularities() needs real numbers; this posture",
+        "singularities() needs real numbers, got",
     ),
     (
         {"answer": lambda m: m.prepare("tip")(kic.load("four-bar").at().state)},

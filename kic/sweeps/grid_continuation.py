@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from kic.analysis.assemblies import ROUND_OFF, beyond_limits
+from kic.analysis.assemblies import LIMIT_ATOL, beyond_limits
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError
 from kic.position import initial_states
@@ -118,7 +118,7 @@ class GridContinuation:
         """Which limits states (B, S) exceed, in words; '' for none."""
         said = [""] * len(states)
         over = beyond_limits(self.model, states, self.limits)
-        for b in np.flatnonzero((over > ROUND_OFF).any(axis=1)):
+        for b in np.flatnonzero((over > LIMIT_ATOL).any(axis=1)):
             name = list(self.limits)[int(np.argmax(over[b]))]
             said[b] = f"beyond the limits of '{name}' by {over[b].max():.3g}"
         return said
