@@ -242,7 +242,7 @@ def test_planar_linkages_know_their_plane() -> None:
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
         count = 6 * len(m.bodies) + sum(j.dof for j in m.joints) - 6 * len(m.joints)
         assert m.dof - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
-        assert f["A" if name == "five-bar" else m.joints[0].name]._play.shape == (6, 3 * len(m.cuts))
+        assert f["A" if name == "five-bar" else m.joints[0].name]._variations.shape == (6, 3 * len(m.cuts))
 
 
 @everywhere
@@ -651,7 +651,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
     m, c = posture(name, 0)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd, split="minimum norm")
-    L, play = m._model.length, np.concatenate([f[j]._play for j in f.joints])
+    L, play = m._model.length, np.concatenate([f[j]._variations for j in f.joints])
     assert np.abs(play.T @ play - np.eye(play.shape[1])).max() < 1e-12
 
     def held(x: kic.JointForces) -> np.ndarray:
@@ -816,7 +816,7 @@ def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
     m = kic.load("five-bar")
     c = m.at(np.linspace([1.2, 1.5], [1.0, 1.7], 20))
     whole = c.joint_forces([1.0, 2.0], [0.3, 0.1])
-    monkeypatch.setattr("kic.joint_forces.reactions.AT_ONCE", 4 * m._model.free_bodies.size)
+    monkeypatch.setattr("kic.joint_forces.reactions.BATCH_ENTRIES_MAX", 4 * m._model.free_bodies.size)
     parts = c.joint_forces([1.0, 2.0], [0.3, 0.1])
     assert np.array_equal(whole.force, parts.force, equal_nan=True)
     assert np.array_equal(whole.effort, parts.effort)
@@ -963,37 +963,37 @@ def test_errors() -> None:
     c = five.at()
     with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got 'equal'"):
         c.joint_forces(split="equal")
-    with pytest.raises(kic.InputError, match=r"Expected `split` to be None or 'minimum norm', got \["):
+    with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got \["):
         c.joint_forces(split=["minimum norm"])
     with pytest.raises(
         kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more\."
     ) as caught:
         c.joint_forces(actuators="A")
     assert caught.value.mobility == 2
-    with pytest.raises(kic.InputError, match=r"Expected actuators with different names, got twice A\."):
+    with pytest.raises(kic.InputError, match=r"actuators .*different names, got .*A"):
         c.joint_forces(actuators=["A", "E", "A"])
-    with pytest.raises(kic.InputError, match="Expected names in `actuators`, got 5"):
+    with pytest.raises(kic.InputError, match="`actuators`.*, got 5"):
         c.joint_forces(actuators=5)
     with pytest.raises(kic.UnknownNameError, match="No part 'X' in 'five-bar'"):
         c.joint_forces(actuators=["A", "X"])
     with pytest.raises(kic.UnknownNameError, match="No joint 'X' in 'these forces'"):
         c.joint_forces()["X"]
-    with pytest.raises(kic.InputError, match=r"Expected `qd` to have shape \(\.\.\., 2\), got \(3,\)"):
+    with pytest.raises(kic.InputError, match=r"`qd` .* shape \(\.\.\., 2\), got \(3,\)"):
         c.joint_forces([1.0, 2.0, 3.0])
-    with pytest.raises(kic.InputError, match=r"Expected `qdd` to be finite"):
+    with pytest.raises(kic.InputError, match=r"`qdd` .* finite"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
-    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `posture` \(\), .*`qd` \(3,\)"):
+    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `configuration` \(\), .*`qd` \(3,\)"):
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
-    with pytest.raises(kic.InputError, match=r"joint_forces\(\) needs real numbers; `qd` holds complex128"):
+    with pytest.raises(kic.InputError, match=r"`qd` must hold real numbers in joint_forces\(\), got complex128"):
         c.joint_forces([1j, 0.0])
     with pytest.raises(kic.UnknownNameError, match="No force or moment 'push' in 'five-bar'"):
         c.joint_forces(applied={"push": [0, 0, 0]})
     w = c.joint_forces()["A"]
     with pytest.raises(kic.InputError, match="`direction` must have a length other than zero"):
         w.along([0, 0, 0])
-    with pytest.raises(kic.InputError, match=r"Expected `direction` to have shape \(\.\.\., 3\)"):
+    with pytest.raises(kic.InputError, match=r"`direction` .* shape \(\.\.\., 3\)"):
         w.along([0, 1])
-    with pytest.raises(kic.InputError, match=r"Expected `place` to have shape \(\.\.\., 3\)"):
+    with pytest.raises(kic.InputError, match=r"`place` .* shape \(\.\.\., 3\)"):
         w.about([0, 1])
     path = kic.load("horn-two-link").at(np.zeros((3, 2))).joint_forces()["elbow"]
     with pytest.raises(kic.InputError, match=r"do not broadcast: `direction` \(2,\), `forces` \(3,\)"):
@@ -1004,13 +1004,13 @@ def test_errors() -> None:
 
 def test_only_real_numbers() -> None:
     sympy = pytest.importorskip("sympy")
-    with pytest.raises(kic.InputError, match="needs real numbers; this posture holds object"):
+    with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of object"):
         kic.load("horn-two-link").at(np.array(sympy.symbols("a b"))).joint_forces()
     arm = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="needs real numbers; this posture holds complex128"):
+    with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of complex128"):
         arm.at([0.1 + 1e-20j, 0.2]).joint_forces()
     pushed = replace(arm, forces=[kic.Force("hand", "tip")])
-    with pytest.raises(kic.InputError, match="needs real numbers; `applied` holds complex128"):
+    with pytest.raises(kic.InputError, match="`applied` must hold real numbers .* got complex128"):
         pushed.at([0.1, 0.2]).joint_forces(applied={"hand": [1j, 0, 0]})
 
 
@@ -1021,7 +1021,7 @@ def test_actuators_that_do_not_hold() -> None:
     with pytest.raises(
         kic.SingularError,
         match=r"Actuators piston cannot hold 'slider-crank' here \(condition .*\): "
-        r"some motion takes no effort of theirs\. Possible here: ",
+        r"some motion needs none of their efforts\. Possible here: ",
     ) as caught:
         c.joint_forces(actuators="piston")
     assert caught.value.actuators == ("piston",)
@@ -1037,7 +1037,7 @@ def test_a_ram_without_length_has_no_direction() -> None:
     points = [*m.points, kic.Point("post", "ground", (2, 0, 0))]
     m = replace(m, points=points, distances=[kic.Distance("ram", ("tip", "post"))])
     with pytest.raises(
-        kic.InputError, match="Actuators shoulder, ram have no direction here: a distance of them"
+        kic.InputError, match="Actuators shoulder, ram have no direction here: one of their distances"
     ):
         m.at().joint_forces(actuators=["shoulder", "ram"])
 

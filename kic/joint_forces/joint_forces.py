@@ -67,10 +67,8 @@ class Wrench:
         found = np.einsum("...kc,...c->...k", rows, self._loads)
         if self._split is not None:
             return found
-        load_scale = np.sqrt((rows**2).sum(axis=-1))
-        return np.where(
-            exceeds(rows @ self._variations, self._variation_atol[..., None] * load_scale), np.nan, found
-        )
+        limit = self._variation_atol[..., None] * np.sqrt((rows**2).sum(axis=-1))
+        return np.where(exceeds(rows @ self._variations, limit), np.nan, found)
 
     def along(self, direction: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the components of force and moment along a direction.
