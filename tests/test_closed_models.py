@@ -1,4 +1,4 @@
-"""The shipped mechanisms with loops, against differences of closed postures and against constraint forces.
+"""Shipped mechanisms with loops, against differences of closed configurations and constraint forces.
 
 Nothing here uses kic's closure rows: joints are seen through the poses of their bodies, positions are
 differentiated by closing again, dynamics are set beside those of the opened mechanism with multipliers.
@@ -26,7 +26,7 @@ OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 
 
 
 class Case(NamedTuple):
-    """What a model is asked: moves, rows, sets of coordinates, another tree, rates as coordinates."""
+    """Test data of a model: moves, rows, sets of coordinates, another tree, rates as coordinates."""
 
     freedoms: int
     moves: tuple[tuple[float, ...], tuple[float, ...]]
@@ -110,7 +110,7 @@ def posture(name: str, place: int) -> tuple[kic.Mechanism, Configuration]:
 
 
 class Around:
-    """Postures (M, 6) closed again with one input stepped at a time, so little that no joint moves far."""
+    """Configurations (M, 6) closed again after a small step of one input at a time."""
 
     def __init__(self, m: kic.Mechanism, c: Configuration, names: list[str]) -> None:
         u, size = c.coefficients([j.name for j in m.joints], 3, names), len(names)
@@ -121,7 +121,7 @@ class Around:
         self.now = c
 
     def slope(self, T: np.ndarray) -> np.ndarray:
-        """Derivatives (M, …) of something at the postures."""
+        """Derivatives (M, …) of something at the configurations."""
         return np.tensordot(WEIGHTS, T, axes=(0, 1)) / self.step.reshape(-1, *(1,) * (T.ndim - 2))
 
     def turning(self, body: str) -> np.ndarray:
@@ -150,7 +150,7 @@ def displaced(c: Configuration, body: str) -> RigidTransform:
 
 
 def gap(c: Configuration, joint: kic.Joint) -> float:
-    """How far the bodies of a joint are from what it allows, and its coordinate from what it reads."""
+    """Return the violation of a joint's constraint, and the error of its coordinate."""
     first, second = (displaced(c, body) for body in joint.bodies)
     D = first.inv() * second
     read = c.value(joint.name) - joint.value[0] if joint.dof == 1 else 0.0
@@ -228,7 +228,7 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
 
 @postures
 def test_power_balance(name: str, place: int) -> None:
-    """Efforts and weight do what the kinetic energy gains, on a path through the posture."""
+    """Efforts and weight do what the kinetic energy gains, on a path through the configuration."""
     m, c = posture(name, place)
     qd, qdd = np.random.default_rng(place).normal(size=(2, m.dof))
     t = STEP * OFFSETS[:, None]
@@ -362,7 +362,7 @@ def test_against_constraint_forces(name: str, place: int) -> None:
 
 
 def ladder(count: int, lean: float = 0.0) -> kic.Mechanism:
-    """So many four-bars in a row; with `lean` = 0 all parallelograms of half a metre and a kilogram."""
+    """A row of four-bars; with `lean` = 0 all are parallelograms of half a metre and a kilogram."""
     rng = np.random.default_rng(count)
     feet = np.array([[k, 0.0, 0.0] for k in range(count + 1)])
     tops = feet + [0.3, 0.4, 0.0] + lean * rng.uniform(-1, 1, (count + 1, 3)) * [1, 1, 0]
@@ -496,7 +496,7 @@ def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(n
     assert len(driven.coordinate_names) == driven.dof == caught.value.mobility
     G = driven.at().coefficients(list(driven.coordinate_names)).G
     assert abs(G - np.eye(driven.dof)).max() < 1e-9
-    # those who name all of them are told so, as before
+    # an error lists all of them, as before
     with pytest.raises(kic.InputError, match="coordinates were named"):
         bare.at().coefficients(mechanism.bodies[0].name, wrt=list(bare.coordinate_names))
 

@@ -1,8 +1,8 @@
 """Every shipped model: prose, units, closure, inertia, coordinates, all orders, dynamics, by complex step.
 
-A posture is stepped into the complex plane along one coordinate, by the rates of the tree's joints that kic
-says. That such a step keeps every joint together is seen on points of the bodies, without kic's closure rows;
-then every order is the complex step of the one below, from the values of the rows on.
+A configuration is stepped into the complex plane along one coordinate, by the rates of the tree's joints.
+Points of the bodies, without the closure rows, show that such a step keeps every joint together. Every order
+is then the complex step of the one below, from the values of the rows on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ every_posture = pytest.mark.parametrize(("name", "place"), [(name, k) for name i
 
 
 class Posture:
-    """A posture of a model with four points on each body, its complex steps, and what they hold."""
+    """A configuration of a model with four points on each body, its complex steps, and what they hold."""
 
     def __init__(self, name: str, place: int) -> None:
         m = kic.load(name)
@@ -58,7 +58,7 @@ class Posture:
         self.steps = Configuration(self.m._model, (count,), integrate(tree, states, 1j * STEP * self.rates.T))
 
     def _moved(self, place: int) -> Configuration:
-        """A posture beside the drawing, as far off as it closes and its coordinates drive it."""
+        """A configuration beside the drawing, as far off as it closes and its coordinates drive it."""
         m, unit = self.m, coordinate_units(self.m)
         size = max(float(np.ptp([j.at for j in m.joints if j.at], axis=0).max(initial=0.0)), 1e-3)
         way = np.random.default_rng(place).uniform(-1, 1, size=m.dof)
@@ -93,7 +93,7 @@ def frame(c: Configuration, body: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def apart(c: Configuration, joint: kic.Joint) -> list[np.ndarray]:
-    """What a joint keeps at zero, (...,) or (..., 3) each, on its two bodies as they stand."""
+    """Constraint residuals of a joint, (...,) or (..., 3) each, at the given poses of its bodies."""
     (R1, p1), (R2, p2) = (frame(c, body) for body in joint.bodies)
     x = np.array(joint.at or (0.0, 0.0, 0.0))
     a, b = (np.array(v) / np.linalg.norm(v) if v else np.zeros(3) for v in (joint.axis, joint.axis2))
@@ -116,7 +116,7 @@ def apart(c: Configuration, joint: kic.Joint) -> list[np.ndarray]:
 
 
 def gap(c: Configuration, contact: kic.Contact) -> np.ndarray:
-    """What a contact with friction, or a pinned one, keeps at zero (..., 3)."""
+    """Constraint residuals (..., 3) of a contact with friction, or a pinned one."""
     assert contact.type in ("friction", "pinned")
     assert contact.closed
     (R1, p1), (R2, p2) = (frame(c, body) for body in contact.bodies)
@@ -146,7 +146,7 @@ def test_it_can_be_read(name: str) -> None:
 
 @every_model
 def test_its_coordinates_drive_it(name: str) -> None:
-    """As many as there are freedoms, sure of it, and well away from singular postures where it is drawn."""
+    """The coordinates match the mobility and are well conditioned in the reference configuration."""
     m, p = kic.load(name), posture(name, 0)
     assert m.dof == len(m.coordinate_names) >= 1
     assert m.mobility().regular
@@ -174,7 +174,7 @@ def test_its_bodies_have_inertia(name: str) -> None:
 @pytest.mark.slow
 @every_posture
 def test_it_stays_closed(name: str, place: int) -> None:
-    """All joints, couplings, rods and contacts hold at the posture, and to first order along coordinates."""
+    """All joints, couplings, rods and contacts hold, also to first order along coordinates."""
     p = posture(name, place)
     size = max(1.0, *(np.abs(j.at).max() for j in p.m.joints if j.at))
     fast = max(1.0, *(np.abs(p.slope(lambda c, b=b: frame(c, b.name)[1])).max() for b in p.m.bodies))

@@ -1,4 +1,4 @@
-"""Idle freedoms: found, named, confirmed where they lead; and what is none."""
+"""Idle degrees of freedom: found, named, confirmed where they lead; and what is none."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_the_rod_between_two_balls() -> None:
     assert np.abs(one.rates).max() == 1
     still_but(RSSP, one, RSSP.at())
     said = (
-        "1 passive degree of freedom: 'rod' spins about the line through joints 'P' and 'S', in P.1, P.2, P.3, "
-        "S.1, S.2, S.3. Every set of independent coordinates must include one coordinate of it."
+        "1 passive degree of freedom: 'rod' spins about the line through joints 'P' and 'S', in P.1, P.2, "
+        "P.3, S.1, S.2, S.3. Every set of independent coordinates must include one coordinate of it."
     )
     assert said in f.summary()
     assert repr(one).endswith("coordinates P.1, P.2, P.3, S.1, S.2, S.3 take part")
@@ -134,7 +134,8 @@ def test_every_coordinate_set_has_one_of_it() -> None:
                 assert {tree.columns[i], tree.columns[k]} & set(one.coordinates)
     text = (
         r"While that stands still, spin can move\. 'coupler' spins about the line through joints 'spin' and "
-        r"'ball': a passive degree of freedom, of which every set needs a coordinate, such as spin, ball\.1, ball\.2\."
+        r"'ball': a passive degree of freedom, of which every set needs a coordinate, such as "
+        r"spin, ball\.1, ball\.2\."
     )
     with pytest.raises(kic.InputError, match=text):
         m.at({"crank": 1.0})
@@ -155,7 +156,7 @@ def test_every_coordinate_set_has_one_of_it() -> None:
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_a_link_that_goes_round_whatever_the_units(unit: float) -> None:
-    """On a ball of a carriage and on a rod to ground a link has two freedoms while the carriage rests."""
+    """A link on a ball of a carriage and on a rod to ground has two dof while the carriage rests."""
     at = tuple((np.array([0.2, -0.4, 0.3]) * unit).tolist())
     eye, post = (tuple((np.array(p) * unit).tolist()) for p in ([0.9, 0.5, 0.1], [0.1, 1.3, -0.6]))
     m = drawn(
@@ -208,7 +209,7 @@ def test_legs_of_a_platform() -> None:
     assert f.dof == 12
     assert [one.bodies for one in f.passive_freedoms] == [(f"cylinder{k}", f"piston{k}") for k in range(1, 7)]
     assert all(one.rigid and one.pitch == 0 for one in f.passive_freedoms)
-    assert "6 passive degrees of freedom: 'cylinder1' and 'piston1' spin as one about the line through" in f.summary()
+    assert "6 passive degrees of freedom: 'cylinder1' and 'piston1' spin as one about the" in f.summary()
     assert "Every set of independent coordinates must include one coordinate of each." in f.summary()
     # a cylindrical leg: each half by itself
     f = stewart("spherical", "cylindrical").mobility()
@@ -283,7 +284,7 @@ def door(count: int) -> kic.Mechanism:
 
 
 def spherical_five_bar() -> kic.Mechanism:
-    """Five hinges through one point: two freedoms, both to be driven; the chain of the 7R's sphere."""
+    """Five hinges through one point: two degrees of freedom, both to be driven."""
     axes = [(0, 0, 1), (0.3, 0.1, 1), (0.5, 0.6, 1), (0.1, 0.9, 1), (-0.5, 0.3, 1)]
     names = ["ground", "a", "b", "c", "d", "ground"]
     return drawn(
@@ -351,7 +352,7 @@ def test_a_chance_of_the_drawing_is_not_idle() -> None:
 
 
 def test_a_chance_of_the_drawing_hides_nothing() -> None:
-    """At the end of its stroke the slider rests, whatever the crank does; the rod's spin is told still."""
+    """At the end of its stroke the slider rests in every motion; the rod's spin is still reported."""
     end = tuple(np.add(np.multiply(PIN, 2), (0, 0, 0.6)))
     m = crank_slider([ball("P", "crank", "rod", PIN)], [ball("S", "rod", "slider", end)])
     c = replace(m, coordinates=["theta1", "P.1"]).at()
@@ -373,7 +374,7 @@ def test_a_rod_in_what_is_rigid() -> None:
 
 
 def test_where_it_is_said() -> None:
-    said = "1 passive degree of freedom: 'coupler' spins about the line through joints 'spin' and 'ball', in spin,"
+    said = "1 passive degree of freedom: 'coupler' spins about the line through joints 'spin' and 'ball',"
     m = kic.load("rssr")
     assert said in " ".join(repr(m).split())
     assert said in report_data(m, m.at())["mobility"]

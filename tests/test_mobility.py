@@ -179,7 +179,7 @@ def test_rounded_dimensions() -> None:
     "m", [bars(1, 2, 2), bars(1, 2, 1.5), bars(1, 2.5, 2)], ids=["parallelogram", "a", "b"]
 )
 def test_drawn_folded_flat(m: kic.Mechanism) -> None:
-    """To first order a flat four-bar has two freedoms; off the line it has one."""
+    """To first order a flat four-bar has two degrees of freedom; off the line it has one."""
     f = m.mobility()
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)
     assert set(f.nearby) == {1}
@@ -238,7 +238,7 @@ def test_a_shaky_truss(tmp_path) -> None:
 
 
 def test_parallel_rods_one_of_them_superfluous() -> None:
-    """A third rod of a parallelogram of rods: redundant in every posture, so that it moves."""
+    """A third rod of a parallelogram of rods: redundant in every configuration, so that it moves."""
     feet = {"f0": (0, 0, 0), "f1": (1, 0, 0), "f2": (2.5, 0, 0)}
     m = slung({f"h{k}": (x + 0.3, 0.4, 0) for k, (x, _, _) in enumerate(feet.values())}, feet)
     f = m.mobility()

@@ -24,7 +24,7 @@ OUT_OF_PLANE = ("fz", "mx", "my")
 
 
 def standing(name: str, place: int = 0) -> tuple[kic.Mechanism, Configuration]:
-    """A shipped model at some posture."""
+    """A shipped model at some configuration."""
     if name in CASES:
         return posture(name, place)
     m, rng = kic.load(name), np.random.default_rng(place)
@@ -72,7 +72,7 @@ class Motion:
 
 
 def left_over(m: kic.Mechanism, c: Configuration, f: kic.JointForces, qd, qdd, wrt=None) -> float:
-    """What is missing to the equilibrium of each body by d'Alembert, beside the largest force there is."""
+    """Residual of each body's equilibrium by d'Alembert, relative to the largest force."""
     motion, rest, size = Motion(m, c, qd, qdd, wrt), {b.name: np.zeros(6) for b in m.bodies}, 0.0
 
     def push(body: str, place, force, moment=(0.0, 0.0, 0.0)) -> None:
@@ -134,7 +134,7 @@ def left_over(m: kic.Mechanism, c: Configuration, f: kic.JointForces, qd, qdd, w
 
 
 def freedoms(c: Configuration, j: kic.Joint) -> np.ndarray:
-    """What a joint leaves its second body, one unit twist (velocity, turning) for each coordinate, (f, 6)."""
+    """Unit twists (velocity, angular velocity) of a joint's second body for each coordinate, (f, 6)."""
     first, second = j.bodies
     one, two = (np.array(a) / np.linalg.norm(a) if a else np.zeros(3) for a in (j.axis, j.axis2))
     a, b, none = turned(c, first, one), turned(c, first, two), np.zeros(3)
@@ -153,7 +153,7 @@ def freedoms(c: Configuration, j: kic.Joint) -> np.ndarray:
 
 
 def along_freedoms(c: Configuration, f: kic.JointForces, j: kic.Joint) -> np.ndarray:
-    """Components of a joint's wrench along its freedoms (f,), by `along`."""
+    """Components of a joint's wrench along its degrees of freedom (f,), by `along`."""
     w = f[j.name]
     return np.array([w.along(t[:3])[0] if t[:3].any() else w.along(t[3:])[1] for t in freedoms(c, j)])
 
@@ -186,7 +186,7 @@ def open_by_hand(m: kic.Mechanism, c: Configuration, efforts: tuple[str, ...]) -
 
 
 def unlike(f: kic.JointForces, g: kic.JointForces) -> float:
-    """How far two answers are apart in any joint, beside the largest force or moment there is."""
+    """Largest difference of two results in any joint, relative to the largest force or moment."""
     six = [np.array([np.concatenate([x[j].force, x[j].moment]) for j in f.joints]) for x in (f, g)]
     assert (np.isnan(six[0]) == np.isnan(six[1])).all()
     return float(np.nanmax(np.abs(six[0] - six[1])) / np.nanmax(np.abs(six[1])))
@@ -247,7 +247,7 @@ def test_planar_linkages_know_their_plane() -> None:
 
 @everywhere
 def test_joints_transmit_no_more_than_they_hold(name: str, place: int) -> None:
-    """Along its freedoms a joint gives the effort of its actuator, which is nothing in most."""
+    """Along its degrees of freedom a joint gives the effort of its actuator, which is nothing in most."""
     m, c = standing(name, place)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd)
@@ -395,7 +395,7 @@ def test_any_joint_with_any_load(seed: int) -> None:
 
 
 def test_springs_that_wind_up_and_springs_in_cut_joints() -> None:
-    """A coil spring knows more than one turn; one in a joint where the loop is cut counts as any other."""
+    """A coil spring counts full turns, also in a cut joint."""
     m = kic.load("horn-two-link")
     coil = replace(m, joints=[replace(m.joints[0], stiffness=2.0, rest=0.5), m.joints[1]])
     plain, wound = (x.at([7.0, 0.3]).joint_forces() for x in (m, coil))
@@ -577,7 +577,7 @@ def test_couplings_and_rods(name: str) -> None:
     assert left_over(m, c, f, qd, qdd) < 1e-12
     assert mismatch(f.effort, c.dynamics().inverse_dynamics(qd, qdd)) < 1e-11
     assert "loads of couplings and rods" in repr(f)
-    # joints give along their freedoms what actuators and couplings put there
+    # joints give along their degrees of freedom what actuators and couplings put there
     numbers = {q: 0.0 for j in m.joints for q in j.components}
     for tie, load in zip(f.ties, f.tie_load, strict=True):
         for q, ratio in m.terms.get(tie, ()):
@@ -678,7 +678,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
 
 
 def test_a_plane_that_is_no_plane_of_the_axes() -> None:
-    """Tilted, a planar linkage has open components along all axes, but knows its plane all the same."""
+    """A tilted planar linkage has undetermined components along all axes, except in its plane."""
     from scipy.spatial.transform import Rotation
 
     R = Rotation.from_rotvec([0.4, -0.7, 0.3])
@@ -866,7 +866,7 @@ def test_structures() -> None:
 
 
 def test_rounded_dimensions() -> None:
-    """A loop that only closes within its tolerance keeps what it knows and what it leaves open."""
+    """A loop that closes within its tolerance keeps its determined and undetermined components."""
     m = kic.load("four-bar")
     tilt = [replace(j, axis=(0, 1e-7 * k, 1)) for k, j in enumerate(m.joints)]
     rounded = replace(m, joints=tilt, closure_tolerance=1e-6)
@@ -913,7 +913,7 @@ def test_towards_a_dead_centre() -> None:
 
 
 def test_where_several_motions_meet() -> None:
-    """A parallelogram laid flat can go two ways: no coordinate drives it there, and no force is told."""
+    """A flat parallelogram has two branches: no coordinate drives it, and no force is determined."""
     m = ladder(1)
     with pytest.raises(kic.SingularError, match="Closure conditions of 'ladder' depend on one another"):
         m.at({"D0": -np.arctan2(4, 3)}).joint_forces()
@@ -972,7 +972,7 @@ def test_errors() -> None:
     assert caught.value.mobility == 2
     with pytest.raises(kic.InputError, match=r"actuators .*different names, got .*A"):
         c.joint_forces(actuators=["A", "E", "A"])
-    with pytest.raises(kic.InputError, match="`actuators`.*, got 5"):
+    with pytest.raises(kic.InputError, match=r"`actuators`.*, got 5"):
         c.joint_forces(actuators=5)
     with pytest.raises(kic.UnknownNameError, match="No part 'X' in 'five-bar'"):
         c.joint_forces(actuators=["A", "X"])
@@ -982,9 +982,9 @@ def test_errors() -> None:
         c.joint_forces([1.0, 2.0, 3.0])
     with pytest.raises(kic.InputError, match=r"`qdd` .* finite"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
-    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `configuration` \(\), .*`qd` \(3,\)"):
+    with pytest.raises(kic.InputError, match=r"do not broadcast: `configuration` \(\), .*`qd` \(3,\)"):
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
-    with pytest.raises(kic.InputError, match=r"`qd` must hold real numbers in joint_forces\(\), got complex128"):
+    with pytest.raises(kic.InputError, match=r"`qd` must hold real numbers .*, got complex128"):
         c.joint_forces([1j, 0.0])
     with pytest.raises(kic.UnknownNameError, match="No force or moment 'push' in 'five-bar'"):
         c.joint_forces(applied={"push": [0, 0, 0]})
@@ -1010,7 +1010,7 @@ def test_only_real_numbers() -> None:
     with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of complex128"):
         arm.at([0.1 + 1e-20j, 0.2]).joint_forces()
     pushed = replace(arm, forces=[kic.Force("hand", "tip")])
-    with pytest.raises(kic.InputError, match="`applied` must hold real numbers .* got complex128"):
+    with pytest.raises(kic.InputError, match=r"`applied` must hold real numbers .* got complex128"):
         pushed.at([0.1, 0.2]).joint_forces(applied={"hand": [1j, 0, 0]})
 
 

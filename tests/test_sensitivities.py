@@ -81,7 +81,7 @@ def check(m, answer, designs, h: float = 4e-3, tolerance: float = 2e-9) -> np.nd
 
 
 def everything(c, of, order: int = 3, wrt=None) -> np.ndarray:
-    """Values, G, H, D of rows, I*, P*, load and damping of one posture in one array."""
+    """Values, G, H, D of rows, I*, P*, load and damping of one configuration in one array."""
     k, d = c.coefficients(of, order=order, wrt=wrt), c.dynamics(wrt=wrt)
     values = np.where(np.isnan(k.values), 0, k.values)
     parts = [*[values, k.G, k.H, k.D][: order + 1], d.I, d.P, d.load, d.damping]
@@ -211,7 +211,7 @@ def test_four_bar_by_freudenstein(theta: float) -> None:
 
 
 def test_the_order_of_both_derivatives_is_free() -> None:
-    """∂/∂q of a sensitivity of G is the sensitivity of H: exact in x, by differences of postures in q."""
+    """∂/∂q of a sensitivity of G is the sensitivity of H: exact in x, by differences in q."""
     x = np.array([0.3, 0.8, 0.6, 0.9])
 
     def G(theta: float, of: str = "G") -> np.ndarray:
@@ -323,7 +323,7 @@ def names_in(m: kic.Mechanism) -> list[str]:
 
 
 def at_rest(m: kic.Mechanism, name: str) -> bool:
-    """A mass, stiffness or damping of zero, which can not be less."""
+    """A mass, stiffness or damping of zero, which cannot be less."""
     part, key, *_ = name.split(".")
     never = key in ("mass", "stiffness", "damping") or (
         key == "rest" and isinstance(m.parts[part], kic.Spring)
@@ -332,7 +332,7 @@ def at_rest(m: kic.Mechanism, name: str) -> bool:
 
 
 def square(m: kic.Mechanism, name: str) -> bool:
-    """Whether an axis may move alone: the two of a universal or planar joint stay perpendicular."""
+    """Return True if an axis may move alone: the axes of universal and planar joints stay perpendicular."""
     part, key, *_ = name.split(".")
     return key not in ("axis", "axis2") or m.parts[part].axis2 is None
 
@@ -389,7 +389,7 @@ def in_space(name: str) -> bool:
 
 
 def in_plane(name: str) -> bool:
-    """What keeps a linkage in the plane z: places of joints along x and y, no turned axis."""
+    """Parameters that keep a linkage in its plane: joint positions along x and y, no turned axis."""
     return "axis" not in name.split(".")[1] and not name.endswith(".at.z")
 
 
@@ -429,7 +429,7 @@ def test_platforms_on_legs(name: str, of: str, order: int) -> None:
     check(m, lambda m: everything(m.at(inputs), [of], order), [weights], 4e-3, 1e-8)
 
 
-# the ways a posture is asked for, and the answers
+# ways to request a configuration, and its results
 
 
 def test_other_inputs_and_other_coordinates() -> None:
@@ -463,7 +463,7 @@ def test_inverse_position_and_poses() -> None:
     pose = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")
     near = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     check(arm, lambda m: m.at({"link6": pose}, near=m.at(near.phi)).phi, ["elbow.at.x", "elbow.at.z"])
-    # `near` may be a posture of the mechanism outside
+    # `near` may be a configuration of the mechanism outside
     S = [
         kic.sensitivity(
             arm, lambda m, c=c: m.at({"link6": pose}, near=c or m.at(near.phi)).phi, ["elbow.at.x"]
@@ -479,7 +479,7 @@ def test_inverse_position_and_poses() -> None:
 def test_inputs_may_come_from_the_mechanism_itself() -> None:
     m = kic.load("four-bar")
     check(m, lambda m: m.at({"A": m.at().value("A") + 0.2}).value("tip"), ["A.value", "B.at.x"])
-    # the values of another posture move with the drawing
+    # the values of another configuration move with the drawing
     check(m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"])
     held = kic.sensitivity(
         m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"]
@@ -545,7 +545,7 @@ def test_paths_and_assemblies() -> None:
     assert mismatch(S, np.stack(each, axis=1)) < 1e-11
     found = ["B.at.x", "C.at.y"]
     check(m, lambda m: m.assemblies({"A": 1.2}, starts=32).value("tip"), found)
-    # of a batch, slices that have no posture are NaN and the others are those of one target
+    # of a batch, slices that have no configuration are NaN and the others are those of one target
     arm, far = kic.load("horn-two-link"), {"tip.x": [1.2, 1.6, 2.4], "tip.y": 0.3}
     S = kic.sensitivity(arm, lambda m: m.assemblies(far).value("elbow"), ["elbow.at.x", "tip.at.x"])
     for k, x in enumerate(far["tip.x"][:2]):
@@ -583,7 +583,7 @@ def test_all_the_answers_there_are() -> None:
 
 
 def test_what_is_counted_is_counted_without_steps() -> None:
-    """The freedoms and how they are found do not change with a dimension, whichever posture is asked."""
+    """The mobility does not change with a dimension, at any configuration."""
     m = kic.load("four-bar")
     at = {"A": 1.2}
     plain = kic.sensitivity(m, lambda m: m.at(at).value("tip"), ["B.at.x"])
@@ -741,7 +741,7 @@ def test_units_do_not_matter(unit: float) -> None:
         kic.sensitivity(four_bar(x * unit), H, "B.axis.rx")
 
 
-# what can not be, and what must not pass in silence
+# what cannot be, and what must not pass in silence
 
 
 @pytest.mark.parametrize(
@@ -776,7 +776,7 @@ def test_what_makes_a_planar_linkage_rigid_is_refused(name, theta: float | None)
     # and it is so: with a small tilt, the linkage has no freedom
     weights = {name: 1.0} if isinstance(name, str) else name
     assert redrawn(m, weights, 1e-3).dof == 0
-    # the posture as drawn is one all the same
+    # the configuration as drawn is one all the same
     S = kic.sensitivity(m, lambda m: m.at().value("tip"), name)
     assert not S.any()
     with pytest.raises(kic.SingularError, match="contradict"):

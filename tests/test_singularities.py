@@ -1,4 +1,4 @@
-"""Singular postures: measured everywhere, located where theory has them in closed form."""
+"""Singular configurations: measured everywhere, located where theory has them in closed form."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def test_dead_centres_of_a_slider_crank() -> None:
     found = c.singularities(inputs="piston", outputs="piston")
     assert [one.kind for one in found] == ["inputs", "outputs"] * 2
     np.testing.assert_allclose(
-        [one.configuration.value("shaft") for one in found], np.repeat([np.pi, 2 * np.pi], 2), atol=1e-12, rtol=0
+        [one.configuration.value("shaft") for one in found],
+        np.repeat([np.pi, 2 * np.pi], 2),
+        atol=1e-12,
+        rtol=0,
     )
     np.testing.assert_array_equal(found.measures["inputs"], found.measures["outputs"])
 
@@ -197,7 +200,7 @@ def test_fichter_s_singularity(count: int, near: float) -> None:
     """A platform turned by a quarter about its axis moves with all legs held.
 
     Of 14 members one is turned by just that. Between others the shortest way is no pure turn: it meets the
-    surface of singular postures beside it.
+    surface of singular configurations next to it.
     """
     m = kic.load("gough-stewart")
     angle = np.linspace(0, np.deg2rad(130), count)
@@ -232,7 +235,7 @@ def joined(m: kic.Mechanism, angles: list[float]) -> Configuration:
 
 @pytest.mark.parametrize("inputs", ["A", "B", "D"])
 def test_a_parallelogram_is_singular_where_it_is_flat(inputs: str) -> None:
-    """There the closure itself loses rank, and nothing is said of inputs or outputs."""
+    """The closure itself loses rank there; inputs and outputs are not reported."""
     m = parallelogram()
     c = joined(m, [-1.0, -0.6, -0.2, 0.3, 0.8, 1.3, 1.9, 2.4, 3.0, 3.5])
     s = c.singularities(inputs=inputs, outputs="C")
@@ -293,13 +296,14 @@ def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> N
     assert one.between == ((last,), (last + 1,))
     share = (one.configuration.value(plate) - wanted[last]) @ np.array(step) / np.dot(step, step)
     assert 0 <= share <= 1
-    np.testing.assert_allclose(one.configuration.value(plate), wanted[last] + share * np.array(step), atol=1e-9)
+    found = one.configuration.value(plate)
+    np.testing.assert_allclose(found, wanted[last] + share * np.array(step), atol=1e-9)
     stretched = [abs(np.sin(one.configuration.value(f"B{k}"))) for k in (1, 2, 3)]
     assert min(stretched) < 1e-8
     # members cut out of the path know what they were to be
     few = c[last - 1 :]
     assert [x.between for x in few.singularities(inputs=plate)] == [((1,), (2,))]
-    # and where nobody knows what the next member was to be, nothing is said to be between
+    # without targets of the next member, nothing is reported between
     unknown = Configuration(c._model, c.batch, c._states, c.ok)
     assert not [x for x in unknown.singularities(inputs=plate) if len(x.between) == 2]
 
@@ -412,9 +416,7 @@ def test_errors() -> None:
         c.singularities(outputs=["A", "B", "C"])
     with pytest.raises(kic.InputError, match=r"has mobility 2; 0 outputs were named: none"):
         c.singularities(outputs=[])
-    with pytest.raises(
-        kic.InputError, match=r"Output 'tip\.z' of 'five-bar' is constant in every motion"
-    ):
+    with pytest.raises(kic.InputError, match=r"Output 'tip\.z' of 'five-bar' is constant in every motion"):
         c.singularities(outputs=["tip.x", "tip.z"])
     with pytest.raises(kic.InputError, match=r"'truss' has mobility 0, and a structure has no singular"):
         rigid().at().singularities()
@@ -447,7 +449,7 @@ def test_what_is_singular_everywhere_is_refused() -> None:
     five = kic.load("five-bar")
     with pytest.raises(kic.InputError, match=r"Outputs A, crank\.angle of 'five-bar' depend on one another"):
         five.at({"A": [1.2, 1.3], "E": 1.5}).singularities(outputs=["A", "crank.angle"])
-    # a posture by chance is none of that: the piston stands still at its dead centre
+    # a configuration by chance is none of that: the piston stands still at its dead centre
     slider = kic.load("slider-crank")
     dead = slider.at({"shaft": [0.0]}).singularities(outputs="piston")
     assert [one.kind for one in dead] == ["outputs"]
