@@ -241,8 +241,8 @@ class JointForces:
             for j, (name, pair) in enumerate(bodies.items())
         }
         limit = variation_atol[..., None]
-        undetermined = [exceeds(variations[..., j, :, :], limit) for j in range(len(bodies))]
-        undetermined = np.concatenate([*undetermined, exceeds(single_variations, limit)], axis=-1)
+        masks = [exceeds(variations[..., j, :, :], limit) for j in range(len(bodies))]
+        undetermined = np.concatenate([*masks, exceeds(single_variations, limit)], axis=-1)
         names = [f"{joint}.{c}" for joint in bodies for c in COMPONENTS] + [*actuators, *ties]
         in_any_member = undetermined.reshape(-1, len(names)).any(axis=0)
         self.undetermined = tuple(np.array(names)[in_any_member].tolist())
