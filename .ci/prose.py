@@ -20,7 +20,7 @@ from pathlib import Path
 
 VERBS = set(
     """
-    accept accumulate add adjust align allocate animate append apply approximate arrange assemble assign attach
+    accept accumulate add adjust align allocate allow animate append apply approximate arrange assemble assign attach
     average balance begin bind bound bracket broadcast bring build cache call cancel carry cast center certify
     change check choose clamp classify clear clip close collect combine compare compile complete compose compress
     compute concatenate configure connect continue contract convert coordinate copy correct count create cross cut
@@ -64,7 +64,7 @@ BANNED = {
     r"\bbeside one another\b": "side by side",
 }
 BANNED_RE = [(re.compile(pattern), remedy) for pattern, remedy in BANNED.items()]
-CODE_BLOCK = re.compile(r"```.*?```|~~~.*?~~~|^(?: {4}|\t).*$|`[^`\n]*`|<[^>\n]*>", re.S | re.M)
+CODE_BLOCK = re.compile(r"```.*?```|~~~.*?~~~|^(?: {4}|\t)[^\n]*$|`[^`\n]*`|<[^>\n]*>", re.S | re.M)
 DOCTEST = re.compile(r"^\s*(?:>>>|\.\.\.).*$|``[^`]*``|`[^`\n]*`", re.M)
 
 Finding = tuple[int, str]

@@ -1,61 +1,83 @@
 """kic: kinematic influence coefficients of mechanisms, exact to third order.
 
-A mechanism is drawn as bodies and joints; `Mechanism.at` fixes a posture; every question is asked of the
-resulting `Configuration`:
+A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration. The methods of
+`Configuration` compute everything else:
 
     import kic
     m = kic.load("puma560")
     c = m.at([0.0, 0.5, -2.2, 0.7, 0.8, -0.4])
-    c.coefficients("tool").H                 # ∂²tool/∂q²
-    c.dynamics().inverse_dynamics(qd, qdd)             # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
-
-The classic arms in closed form, Lee's split dynamics and counted operations are in `kic.classics`.
+    c.coefficients("tool").G                    # Jacobian
+    c.coefficients("tool").H                    # Hessian
+    d = c.dynamics()                            # mass matrix, Christoffel symbols, loads
+    d.inverse_dynamics(qd, qdd)                 # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
 Notation
 --------
-======  ==================================  =======================  =================
-symbol  name                                shape                    source
-======  ==================================  =======================  =================
-φ, q    coordinates (rad, length)           (..., M)
-u       dependents: points, bodies, …       (..., P)
-G       first-order coefficients ∂u/∂q      (..., P, M)              (2-6), Table 2-3
-H       second-order, ∂G/∂q                 (..., P, M, M)           (2-17), Table 2-4
-D       third-order, ∂H/∂q                  (..., P, M, M, M)        (2-42), Table 2-5
-I*      effective inertia (`I`)             (..., M, M)              (2-196)
-P*      inertia power (`P`)                 (..., M, M, M)           (2-197)
-Tᴸ      applied load (`load`)               (..., M)                 (2-125), (2-147)
-T       effort                              (..., M)                 (2-198)
-T_c     constraint loads (`JointForces`)    (..., J, 3)              (4-31)
-K, C    ∂T/∂q, ∂T/∂q̇ (`Linearization`)      (..., M, M)              (2-225), (2-204)
-T_q     of actuators (`Distribution`)       (..., A)                 (4-85)
-G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
-Λ, μ    of a task (`OperationalSpace`)      (..., P, P), (..., P, M, M)
-p, J̄    load, consistent inverse of it      (..., P), (..., M, P)    (4-70)
-q̇, λ    for a task (`RedundancyResolution`)           (..., M), (..., P)       (4-68) to (4-75)
-======  ==================================  =======================  =================
+Symbols and equation numbers are those of Freeman (1985).
 
-The differentiating index comes first::
+======  ==================================  ===========================  =================
+symbol  name                                shape                        source
+======  ==================================  ===========================  =================
+φ, q    coordinates (rad, length)           (..., M)
+u       outputs: points, bodies, …          (..., P)
+G       Jacobian ∂u/∂q                      (..., P, M)                  (2-6), Table 2-3
+H       Hessian ∂G/∂q                       (..., P, M, M)               (2-17), Table 2-4
+D       third derivatives ∂H/∂q             (..., P, M, M, M)            (2-42), Table 2-5
+I*      mass matrix (`I`)                   (..., M, M)                  (2-196)
+P*      Christoffel symbols (`P`)           (..., M, M, M)               (2-197)
+Tᴸ      gravity and applied loads (`load`)  (..., M)                     (2-125), (2-147)
+T       generalized forces, efforts         (..., M)                     (2-198)
+T_c     constraint loads (`JointForces`)    (..., J, 3)                  (4-31)
+K, C    stiffness ∂T/∂q, damping ∂T/∂q̇      (..., M, M)                  (2-225), (2-204)
+T_q     actuator efforts (`Distribution`)   (..., A)                     (4-85)
+G, J    grasp map, hand Jacobian (`Grasp`)  (..., 6, R), (..., R, n)
+Λ, μ    operational-space inertia, forces   (..., P, P), (..., P, M, M)
+p, J̄    operational-space load, inverse     (..., P), (..., M, P)        (4-70)
+q̇, λ    resolved redundancy, multipliers    (..., M), (..., P)           (4-68) to (4-75)
+======  ==================================  ===========================  =================
+
+The symmetric part (P*[m, n, k] + P*[m, k, n]) / 2 has the Christoffel symbols of the mass matrix. The index of
+differentiation comes first::
 
     H[p, m, n] = ∂G[p, n] / ∂q_m          u̇ = G q̇
       │  │  └─ column of G                ü = G q̈ + q̇ᵀ H q̇
       │  └──── differentiated along       u⃛ = G q⃛ + q̈ᵀ (H + 2Hᵀ) q̇ + D(q̇, q̇, q̇)
-      └─────── which dependent            T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
+      └─────── output                     T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 
-Rooms
------
-The files beside this one lead from a drawing to an answer: parts, tree, rows, closure, transfer,
-configuration, mechanism. `kernels` are the compiled arithmetic below them. On them stand `questions` about
-a mechanism, `tasks` of fewer rows than freedoms, `sharing` of efforts among more actuators, `grasping`,
-`bearing` (forces in joints), `linear` (small motions, motors, state space), `trajectories`, `simulating`,
-`sweeping` (answers over grids), and the closed forms of `classics`. `picturing` draws what they find,
-`reporting` and `commands` tell it.
+Packages
+--------
+A package imports only from packages above it. The exception are short methods of `Configuration` and
+`Mechanism`, which delegate to the packages below.
+
+====================================  ==========================================================
+package                               contents
+====================================  ==========================================================
+`numerics`                            arrays, rotations, polynomials, conic programs
+`kernels`                             compiled arithmetic on plain arrays
+`description`                         bodies, joints and other parts, as the user writes them
+`kinematics`                          Chapter II: coefficients of open chains
+`dynamics`                            Chapter II: mass matrix, Christoffel symbols, loads
+`transfer`                            Chapters III and IV: coordinates and closed loops
+`configuration`, `mechanism`, …       the types that a user holds
+`io`                                  model files, Denavit–Hartenberg tables, shipped models
+`analysis`                            mobility, assembly modes, input sets, singularities
+`joint_forces`, `actuation`           forces in joints; redundant actuators and motors
+`operational_space`, `grasp`          tasks and redundancy; contacts and grip forces
+`linear`                              linearization, state space, vibration modes, equilibrium
+`plotting`                            drawings, plots and animations
+`trajectory`, `simulation`, `sweeps`  motions in time; grids of configurations
+`classics`                            the four short source documents in closed form
+`report`, `cli`                       reports and commands
+====================================  ==========================================================
+
+`kic.kinematics`, `kic.dynamics` and `kic.transfer` have an index of equations.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# what type checkers and editors see; at run time a name is loaded when it is first used, see `_HOME`
+# for type checkers and editors; at run time a name is imported on first use, see `_HOME`
 # ruff: noqa: F401
 if TYPE_CHECKING:
     from kic import trajectory
@@ -69,7 +91,8 @@ if TYPE_CHECKING:
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
-    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring
+    from kic.description.units import Units
     from kic.dynamics.contributions import Contributions
     from kic.dynamics.drive_train import MotorDemand
     from kic.dynamics.dynamics import Dynamics
@@ -185,7 +208,7 @@ _HOME = {
     "StateSpace": "linear.state_space",
     "Sweep": "sweeps.result",
     "TrackingResult": "trajectory.tracking",
-    "Units": "description.parts",
+    "Units": "description.units",
     "UnknownNameError": "errors",
     "Wrench": "joint_forces.joint_forces",
     "animate": "plotting.animate",
@@ -214,14 +237,15 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """What is public, loaded when it is first used (PEP 562): so that a question loads its own room alone."""
+    """Import a public name on first use (PEP 562), with no more packages than it needs."""
     if name not in _HOME:
         raise AttributeError(f"module 'kic' has no attribute '{name}'", name=name, obj=import_module("kic"))
     module = import_module(f"kic.{_HOME[name]}")
-    found = globals()[name] = getattr(module, name, module)
+    # a package may have a module of its own name
+    found = globals()[name] = module if _HOME[name] == name else getattr(module, name, module)
     return found
 
 
 def __dir__() -> list[str]:
-    """What is public, loaded or not."""
+    """Return the public names, imported or not."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

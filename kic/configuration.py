@@ -12,9 +12,8 @@ from kic.description.parts import Joint
 from kic.display import Summary, member
 from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
-from kic.dynamics.queries import ContributionsQuery
-from kic.errors import InputError, OutOfRangeError, short_repr
-from kic.kernels.layout import PIVOT
+from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
+from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
@@ -26,7 +25,8 @@ from kic.numerics.arrays import (
     scatter,
 )
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.constraint_system import TransferResult
+from kic.transfer.identity import Transfer
 from kic.transfer.targets import BatchTargets
 
 if TYPE_CHECKING:
@@ -360,23 +360,39 @@ class Configuration:
         """
         model = self._model
         transfer = model.transfer_for(wrt)
-        if transfer is None:
-            question = model.rows(of, check_order(order))
-            table: Any = question.layout
-            ok, pivot = self._ok, None
-            T = self._masked(question.table(self._states))
-        else:
-            names = names_of(of, least=1)
-            chosen, asked = transfer, model.query(transfer, names, check_order(order))
-            table = asked.answer
-            good, found = map_valid_members(
-                self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
-            )
-            T, pivot = scatter(found.T, good), scatter(found.quality[:, PIVOT], good).reshape(self.batch)
-            ok = good
-        model.check_distances(table.rows, T, ok)
-        check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
-        return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot)
+        names = of if isinstance(of, str) else names_of(of, least=1)
+        query = model.query(transfer, names, check_order(order))
+        found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
+        table = query.outputs
+        model.check_distances(table.rows, found.T, ok)
+        check_finite("Coefficients", self.name, found.T, None if ok is None else ok.reshape(-1))
+        pivot = None if found.pivot is None else found.pivot.reshape(self.batch)
+        return model.assemble(table.rows, table.split(found.T, self.batch), transfer, pivot)
+
+    def _evaluate(
+        self,
+        transfer: Transfer,
+        query: Any,
+        failures: str,
+        states: np.ndarray,
+        batch: tuple[int, ...],
+        ok: np.ndarray | None,
+        force: np.ndarray | None = None,
+    ) -> tuple[TransferResult, np.ndarray | None]:
+        """Return the tables of a query, NaN for members without result, and the mask of the others."""
+        if ok is None and failures == "raise":
+            try:
+                return transfer.evaluate(query, states, force), None
+            except MemberError as error:
+                error.place(range(len(states)), batch)
+                raise
+
+        def some(members: Any) -> TransferResult:
+            own = force if force is None or len(force) == 1 else force[members]
+            return transfer.evaluate(query, states[members], own)
+
+        good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
+        return found.scatter(good), None if good.all() else good
 
     def dynamics(
         self,
@@ -436,63 +452,28 @@ class Configuration:
         dtype = np.result_type(states, force)
         states = np.require(states, dtype, ["C", "A", "W"])
         transfer = model.transfer_for(wrt)
-        if transfer is None:
-            question = model.dynamics()
-            T = question.table(states, force)
-            parts = question.model.split(T, shape)
-            model.check_springs(parts[2], ok)
-            flat = None if ok is None else ok.reshape(-1)
-            check_finite("I*, P* or loads", self.name, T, flat)
-            if flat is not None:
-                T[~flat] = np.nan
-            I, P, load, damping = model.in_coordinates(parts, (2, 3, 1, 2))
-            return Dynamics(
-                model.coordinates,
-                I,
-                P,
-                load,
-                damping,
-                holonomic=not model.tree.balls,
-                inertia_error=model.inertia_error_at(None, states)[0],
+        query = model.query(transfer, want=WANT_INERTIA | WANT_LOADS)
+        found, ok = self._evaluate(transfer, query, failures, states, shape, ok, force)
+        K = found.K
+        known = slice(None) if ok is None else ok.reshape(-1)
+        if model.cut_joint_loads:
+            load, damping = (part[known] for part in query.dynamics.split(K, (len(K),))[2:])
+            model.add_cut_joint_loads(transfer, states[known], load, damping)
+            K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
+                [load, damping.reshape(len(load), -1)], axis=1
             )
-        return self._transferred(transfer, states, shape, ok, force, failures)
-
-    def _transferred(
-        self,
-        transfer: CoordinateTransfer,
-        states: np.ndarray,
-        shape: tuple[int, ...],
-        ok: np.ndarray | None,
-        force: np.ndarray,
-        failures: str,
-    ) -> Dynamics:
-        """Dynamics in chosen coordinates (3-34 to 3-36)."""
-        model = self._model
-        good, parts = map_valid_members(
-            np.ones(shape, dtype=bool) if ok is None else ok,
-            failures,
-            lambda members: model.transferred_dynamics(
-                transfer, states[members], force if len(force) == 1 else force[members]
-            ),
-        )
-        model.check_springs(parts[2], None)
-        for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
-            check_finite(quantity, self.name, part)
-        full = [scatter(part, good).reshape(*shape, *part.shape[1:]) for part in parts]
+        parts = query.dynamics.split(K, shape)
+        model.check_springs(parts[2], ok)
+        check_finite("I*, P* or loads", self.name, K, None if ok is None else ok.reshape(-1))
 
         def error() -> np.ndarray:
-            found = model.inertia_error_at(transfer, states[good.reshape(-1)])
-            return scatter(found, good).reshape(*shape, found.shape[-1])
+            e = transfer.inertia_error(model.inertia_error, states[known])
+            e = e if ok is None else scatter(e, ok)
+            return e.reshape(*shape, e.shape[-1])
 
-        I, P, load, damping = full
+        I, P, load, damping = transfer.in_coordinates(parts, (2, 3, 1, 2))
         return Dynamics(
-            transfer.labels,
-            I,
-            P,
-            load,
-            damping,
-            holonomic=transfer.holonomic,
-            inertia_error=error,
+            transfer.labels, I, P, load, damping, holonomic=transfer.holonomic, inertia_error=error
         )
 
     def contributions(
@@ -526,22 +507,15 @@ class Configuration:
         """
         model = self._model
         transfer = model.transfer_for(wrt)
-        if transfer is None:
-            question = model.contributions
-            T = self._masked(question.table(self._states))
-            check_finite("Contributions", self.name, T, None if self._ok is None else self._ok.reshape(-1))
-            parts = model.in_coordinates(question.split(T, self.batch), (2, 2, 3, 3))
-            return Contributions(model.masses.names, model.coordinates, *parts)
-        chosen, question = transfer, ContributionsQuery(model.tree, model.masses, transfer.first)
-
-        def shares(members: Any) -> np.ndarray:
-            states = self._states[members]
-            return question.table(states, chosen.solve(states, 2).X)
-
-        good, T = map_valid_members(self.ok, failures, shares)
+        query = transfer.contributions_query(model.masses)
+        good, T = map_valid_members(
+            self.ok, failures, lambda members: transfer.contributions(query, self._states[members])
+        )
         check_finite("Contributions", self.name, T)
-        T = scatter(T, good)
-        return Contributions(model.masses.names, transfer.labels, *question.split(T, self.batch))
+        parts = query.split(scatter(T, good), self.batch)
+        return Contributions(
+            model.masses.names, transfer.labels, *transfer.in_coordinates(parts, (2, 2, 3, 3))
+        )
 
     def joint_forces(
         self,

@@ -9,17 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.dynamics.queries import ModelTable
-from kic.errors import InputError, UnknownNameError, batch_indices, short_repr, unknown
-from kic.kernels.layout import QUALITY_WIDTH, WANT_INERTIA, WANT_LOADS
-from kic.kinematics.queries import OutputTable, Table, kernel
+from kic.errors import InputError, UnknownNameError, short_repr, unknown
+from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
+from kic.kinematics.queries import OutputTable, Table
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, check_order, numbers
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.constraint_system import TransferResult
-from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.identity import Transfer
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
 _REAL = np.dtype(np.float64)
@@ -36,8 +34,8 @@ class Layout:
     ----------
     model : Model
         The mechanism.
-    transfer : Transfer or None
-        The coordinates; None for those of the tree.
+    transfer : Transfer
+        The coordinates.
     names : tuple of str
         Dependents asked for.
     parts : tuple of str
@@ -49,7 +47,7 @@ class Layout:
     def __init__(
         self,
         model: CompiledModel,
-        transfer: CoordinateTransfer | None,
+        transfer: Transfer,
         names: tuple[str, ...],
         parts: tuple[str, ...],
         rows: OutputTable | None,
@@ -59,7 +57,7 @@ class Layout:
         self._table = rows
         self.names, self.all = names, (*names, *parts)
         # tensors stand in the kernel's memory as they are asked for, unless rows or columns were picked
-        self._in_place = self._as_asked = model.tree.to_coordinates is None or transfer is not None
+        self._in_place = self._as_asked = transfer.permutation is None
         self._values_in_place = True
         if rows is not None:
             of = rows.rows
@@ -111,7 +109,7 @@ class Layout:
             if self._as_asked:
                 return found
             results._copies.append((name, ""))
-            return self._of.in_coordinates([found], (len(shape),))[0]
+            return self._transfer.in_coordinates([found], (len(shape),))[0]
         error = unknown("result", name, "these results", self.all)
         raise NoResultError(error.message, **error.numbers)
 
@@ -139,7 +137,7 @@ class Layout:
             else:
                 start, shape = self._parts[name]
                 found = out._model[:, start : start + prod(shape)].reshape(out._batch + shape)
-                np.copyto(held, self._of.in_coordinates([found], (len(shape),))[0])
+                np.copyto(held, self._transfer.in_coordinates([found], (len(shape),))[0])
 
 
 class Rates:
@@ -259,26 +257,18 @@ class Evaluator:
         self._size = model.tree.state_size
         self._transfer = transfer = model.transfer_for(wrt)
         self._applied = model.loads.constant[None] if parts else _empty((1, 0, 3))
-        if transfer is None:
-            self._rows = model.rows(names, order) if names else None
-            self._dynamics = model.dynamics(want) if want else None
-            rows = None if self._rows is None else self._rows.layout
-            table = ModelTable(model.tree.size, want)
-        else:
-            self._question = model.query(transfer, names, order, want)
-            rows, table = self._question.answer, self._question.model
+        self._query = model.query(transfer, names, order, want)
+        rows, table = self._query.outputs, self._query.dynamics
         self.names = (*names, *parts)
-        self.coordinates = model.coordinates if transfer is None else transfer.labels
+        self.coordinates = transfer.labels
         # how the tables are laid out that a kernel further on may read
         self.layouts = rows, table
         self._layout = Layout(model, transfer, names, parts, rows, table)
         self._widths = (0 if rows is None else rows.width), table.width
         # springs and dampers in cut joints are added to what the kernel gives
-        self._cut_laws = transfer is not None and bool(want & WANT_LOADS) and bool(model.cut_joint_loads)
+        self._cut_laws = bool(want & WANT_LOADS) and bool(model.cut_joint_loads)
         # a state of another shape than this one takes the longer way
-        hot = not model.has_complex_step and (
-            transfer is None or (transfer.choice is not None and not self._cut_laws)
-        )
+        hot = not model.has_complex_step and transfer.is_compiled and not self._cut_laws
         self._one = (self._size,) if hot else None
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
@@ -331,7 +321,7 @@ class Evaluator:
             out._states[0] = state
             for entry, arguments in out._calls:
                 if entry(*arguments):
-                    self._elsewhere(out._states, out)
+                    self._fill(out._states, out)
             if out._copies:
                 self._layout.refresh(out)
             return out
@@ -349,13 +339,7 @@ class Evaluator:
         ):
             self._refuse(out, batch, state.dtype)
         made = self._room(batch, len(states), state.dtype) if out is None else out
-        if self._transfer is not None:
-            self._elsewhere(states, made)
-        else:
-            if self._rows is not None:
-                self._rows.table(states, out=made._rows)
-            if self._dynamics is not None:
-                self._dynamics.table(states, self._applied, out=made._model)
+        self._fill(states, made)
         if out is not None and out._copies:
             self._layout.refresh(out)
         return made
@@ -400,10 +384,8 @@ class Evaluator:
         True
         """
         state = self._checked(state)
-        if self._transfer is None:
-            return np.ones(state.shape[:-1])
-        closure = self._model.real.closure(self._transfer.names)
-        return closure.check(state.real.reshape(-1, self._size)).reshape(state.shape[:-1])
+        states = state.real.reshape(-1, self._size)
+        return self._transfer.condition(states, self._model.real.closure).reshape(state.shape[:-1])
 
     def _fresh(self, state: np.ndarray) -> Results:
         """Results for one real state."""
@@ -411,7 +393,7 @@ class Evaluator:
         out = self._room((), 1, _REAL)
         for entry, arguments in self._calls(out, states):
             if entry(*arguments):
-                self._elsewhere(states, out)
+                self._fill(states, out)
         self._layout.show(out)
         return out
 
@@ -421,46 +403,21 @@ class Evaluator:
         return Results(self._layout, batch, _empty((count, rows), dtype), _empty((count, model), dtype))
 
     def _calls(self, out: Results, states: np.ndarray) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Kernels and arguments that fill results for one real state; what they return is their doubts."""
-        if self._transfer is not None:
-            q, answer = self._question, self._answer(out)
-            choice: Any = self._transfer.choice  # there is one wherever this way is taken
-            arguments = q.arguments(answer, states, self._applied, choice)
-            return [(kernel("transfer"), arguments)]
-        calls: list[tuple[Any, tuple[Any, ...]]] = []
-        rows, model = self._rows, self._dynamics
-        if rows is not None:
-            calls.append(
-                (kernel("kinematics"), (rows.plan, rows.numbers, states, _empty(rows.scratch), out._rows))
-            )
-        if model is not None:
-            scratch = _empty(model.scratch)
-            arguments = model.plan, model.numbers, states, self._applied, scratch, out._model
-            calls.append((kernel("dynamics"), arguments))
-        return calls
+        """Return kernel entries and arguments that fill results for one real state.
 
-    def _answer(self, out: Results) -> TransferResult:
-        """Results as the room that a transfer fills."""
-        dtype, count = out._rows.dtype, len(out._rows)
-        return TransferResult(_empty((0, 0), dtype), out._rows, out._model, _empty((count, QUALITY_WIDTH)))
+        An entry returns a number other than zero where `_fill` must evaluate the state instead.
+        """
+        return self._transfer.calls(self._query, states, self._applied, out._rows, out._model)
 
-    def _elsewhere(self, states: np.ndarray, out: Results) -> None:
-        """Fill results in other coordinates, every member looked at; those without a posture are NaN."""
-        transfer, answer = self._transfer, self._answer(out)
-        assert transfer is not None  # for the type checker
-        known = np.ones(len(states), bool) if states.dtype.kind == "O" else np.isfinite(states).all(axis=1)
-        with batch_indices(np.flatnonzero(known), out._batch):
-            if known.all():
-                transfer.answer(self._question, states, self._applied, answer)
-            else:
-                part = transfer.answer(self._question, states[known], self._applied)
-                for whole, found in ((answer.T, part.T), (answer.K, part.K)):
-                    whole[:] = np.nan
-                    whole[known] = found
+    def _fill(self, states: np.ndarray, out: Results) -> None:
+        """Fill results at states (B, S) with every check; members whose state is not finite are NaN."""
+        transfer, K = self._transfer, out._model
+        transfer.fill(self._query, states, self._applied, out._rows, K, out._batch)
         if self._cut_laws:
-            load, damping = self._question.model.split(answer.K[known], (int(known.sum()),))[-2:]
+            known = np.isfinite(states).all(axis=1)
+            load, damping = self._query.dynamics.split(K[known], (int(known.sum()),))[-2:]
             self._model.add_cut_joint_loads(transfer, states[known], load, damping)
-            answer.K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
+            K[known, -load.shape[-1] * (1 + load.shape[-1]) :] = np.concatenate(
                 [load, damping.reshape(len(load), -1)], axis=1
             )
 
@@ -526,7 +483,7 @@ class PositionSolver:
                     "Name rows that have one; poses are given to at().",
                     name=name,
                 )
-        model.check_number(self._names)
+        model.check_number(None if inputs is None else self._names)
         self._closure = model.closure(self._names)
         self.inputs = self._closure.transfer.labels
         self._sizes = len(self.inputs), model.tree.state_size

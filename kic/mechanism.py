@@ -144,8 +144,8 @@ class Mechanism(MechanismDescription):
 
         The elbow that is bent already is kept:
 
-        >>> arm.at({"tip.x": 1.0, "tip.y": 1.0}, near=arm.at([0.3, 1.2])).phi.round(6).tolist()
-        [0.0, 1.570796]
+        >>> arm.at({"tip.x": 1.0, "tip.y": 1.0}, near=arm.at([0.3, 1.2])).value("elbow").round(6)
+        np.float64(1.570796)
 
         Leg lengths of a platform from its pose:
 
@@ -405,7 +405,7 @@ class Mechanism(MechanismDescription):
     @property
     def redundant(self) -> int:
         """Number of closure conditions that follow from the others."""
-        return self._model.redundant
+        return self.mobility().redundant
 
     def mobility(self, at: Configuration | None = None) -> Mobility:
         """Account of the freedoms, in numbers and in words.
@@ -434,13 +434,24 @@ class Mechanism(MechanismDescription):
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
+        if at is None:
+            return self._reference_mobility
         model = self._model.real
         state, batch = initial_states(
             model, real_configuration(self._model, at) if self._model.has_complex_step else at, "at"
         )
         if batch:
-            raise InputError(f"Expected `at` to be one posture, got a batch {batch}. Ask in a loop.")
-        return model.mobility if at is None else model.mobility_at(state[None])
+            raise InputError(f"`at` must be one configuration, got a batch {batch}. Index it first.")
+        from kic.analysis.mobility import Mobility
+
+        return Mobility(model.closure(()), state[None], False)
+
+    @cached_property
+    def _reference_mobility(self) -> Mobility:
+        from kic.analysis.mobility import Mobility
+
+        model = self._model.real
+        return Mobility(model.closure(()), model.reference_state)
 
     def independent_sets(
         self,

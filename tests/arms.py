@@ -54,3 +54,16 @@ def frames(chain: dict, phi: np.ndarray) -> tuple[list[np.ndarray], list[np.ndar
         Ts.append(T)
         Rs.append(R)
     return Ts, Rs
+
+
+# of redundant and other arms, away from singularities
+CONFIGURATIONS = {
+    "panda": [0.1, 0.3, 0.2, -1.5, 0.3, 1.8, 0.2],
+    "puma560": [0.3, 0.5, -2.2, 0.7, 0.8, -0.4],
+    "twin-arm": [0.9, 0.3, 0.4, -0.8, 0.1, 0.2, 0.7, 0.15, 0.1, -0.2],
+}
+
+
+def configuration(name: str) -> kic.Configuration:
+    """Return a shipped model at a regular configuration, or at its reference."""
+    return kic.load(name).at(CONFIGURATIONS.get(name))

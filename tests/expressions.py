@@ -28,7 +28,7 @@ def rates(names: dict[str, Any], qd: np.ndarray, qdd: np.ndarray) -> dict[str, A
     return names | w | {f"a{k + 1}": qdd[..., k] for k in range(3)}
 
 
-def same(a: np.ndarray, b: np.ndarray) -> float:
+def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     """Largest difference over largest entry, after broadcasting."""
     a, b = np.broadcast_arrays(a, b)
     return float(np.abs(a - b).max() / max(np.abs(b).max(), np.abs(a).max(), 1e-300))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sampling import STEP
+from sampling import STEP, moved
 
 from kic.configuration import Configuration
 from kic.linear.linearize import columns_of
@@ -19,22 +19,6 @@ def motion(c: Configuration, wrt=None) -> np.ndarray:
         return np.swapaxes(columns_of(model, eye).reshape(-1, size, size), 1, 2)
     X = transfer.solve(c._states, 1).X
     return X[:, size:].reshape(len(c._states), size, transfer.first)
-
-
-def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Configuration:
-    """The posture with a step of the tree's columns (B, M), closed to first order."""
-    tree = c._model.tree
-    states = c._states.astype(complex)
-    for n in range(tree.size):
-        place = tree.cols[n, 3]
-        if n in tree.balls:  # q' = (1, ½ e) q
-            q, e = c._states[:, place : place + 4], step / 2 * rates[:, n : n + 3]
-            w, v = q[:, :1], q[:, 1:]
-            turn = [-(v * e).sum(axis=1, keepdims=True), w * e + np.cross(e, v)]
-            states[:, place : place + 4] += np.concatenate(turn, axis=1)
-        elif place >= 0:
-            states[:, place] += step * rates[:, n]
-    return Configuration(c._model, c.batch, states)
 
 
 def by_step(c: Configuration, v: np.ndarray, a: np.ndarray, wrt=None, **more) -> np.ndarray:

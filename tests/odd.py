@@ -320,7 +320,7 @@ def context(name: str) -> dict[str, Any]:
         "inner": c.coefficients(m.coordinate_names, 2), "other": c.dynamics(), "others": (),
         "members": np.zeros(1, int),
         "grid": {**inputs, m.coordinate_names[0]: [float(q), float(q) + 0.01]},
-        "answer": kic.metrics.value(row), "kp": 1.0, "kd": 1.0, "ka": 1.0, "rates": one, "beyond": "hold",
+        "metric": kic.metrics.value(row), "kp": 1.0, "kd": 1.0, "ka": 1.0, "rates": one, "beyond": "hold",
         "weight": "minimum norm", "law": "consistent", "starts": 2, "seed": 1, "max_steps": 50,
         "progress": False, "count": 2, "among": [*m.coordinate_names], "outputs": [row],
         "split": "minimum norm", "dt": 0.01, "method": "DOP853", "rtol": 1e-6, "atol": 1e-6,
@@ -396,11 +396,11 @@ def subjects() -> tuple[Subject, ...]:
         found += methods(course, f"{name}: Course", v)
         run = kic.simulate(m, c, 0.02, rtol=1e-6, atol=1e-6)
         found += methods(run, f"{name}: Simulation", {**v, "name": coordinates[0], "later": run})
-        grid = kic.sweep(m, v["grid"], v["answer"], progress=False)
+        grid = kic.sweep(m, v["grid"], v["metric"], progress=False)
         found += methods(
             grid,
             f"{name}: Sweep",
-            {**v, "name": grid.names[0] if hasattr(grid, "names") else "holding", "at": {}},
+            {**v, "name": grid.names[0] if hasattr(grid, "names") else "largest static effort", "at": {}},
         )
         for f in ("velocity", "acceleration", "forces", "ellipsoid", "trace"):
             picture = Subject(
@@ -438,19 +438,19 @@ def subjects() -> tuple[Subject, ...]:
             )
         )
         for f in (
-            "conditioning",
+            "inverse_condition_number",
             "force",
-            "gap",
-            "holding",
+            "min_singular_value",
+            "static_effort",
             "inertia",
             "manipulability",
             "mass",
-            "transfer",
+            "transmission",
             "value",
         ):
-            given = {**v, "inputs": coordinates if f == "gap" else [of[0]]}
+            given = {**v, "inputs": coordinates if f == "min_singular_value" else [of[0]]}
             found.append(
-                Subject(f"{name}: answers.{f}", getattr(kic.metrics, f), given, m, after=lambda r, c=c: r(c))
+                Subject(f"{name}: metrics.{f}", getattr(kic.metrics, f), given, m, after=lambda r, c=c: r(c))
             )
         for f in kic.controllers.__all__:
             found.append(

@@ -6,6 +6,7 @@ import numpy as np
 
 import kic
 from kic.configuration import Configuration
+from kic.kernels.layout import STATE
 
 STEP = 1e-40
 
@@ -92,22 +93,28 @@ def random_posture(
     return mechanism.at(rng.normal(size=(*batch, len(mechanism.coordinate_names))))
 
 
-def stepped(c: Configuration, name: str) -> Configuration:
-    """The same posture with a complex step along one coordinate (a rate of turning, for balls)."""
+def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Configuration:
+    """Return the configuration after a small step along rates (B, M) of the tree's columns, to first order."""
     tree = c._model.tree
-    n = tree.column[name]
     states = c._states.astype(complex)
-    group = tree.cols[n, 4]
-    if tree.cols[n, 1] <= 1:
-        states[:, tree.cols[n, 3]] += 1j * STEP
-    else:  # q' = (1, ½ ih e) q: a turn about an axis of the first body
-        place = tree.cols[group, 3]
-        q = states[:, place : place + 4].copy()
-        e = np.zeros(3, dtype=complex)
-        e[n - group] = 0.5j * STEP
-        w, v = q[:, :1], q[:, 1:]
-        states[:, place : place + 4] += np.concatenate([-(v @ e)[:, None], w * e + np.cross(e, v)], axis=1)
+    for n in range(tree.size):
+        entry = tree.cols[n, STATE]
+        if n in tree.balls:  # q' = (1, ½ e) q: a rotation about axes of the first body
+            q, e = c._states[:, entry : entry + 4], step / 2 * rates[:, n : n + 3]
+            w, v = q[:, :1], q[:, 1:]
+            change = [-(v * e).sum(axis=1, keepdims=True), w * e + np.cross(e, v)]
+            states[:, entry : entry + 4] += np.concatenate(change, axis=1)
+        elif entry >= 0:
+            states[:, entry] += step * rates[:, n]
     return Configuration(c._model, c.batch, states)
+
+
+def stepped(c: Configuration, name: str) -> Configuration:
+    """Return the configuration after a complex step along one coordinate, or one angular rate of a ball."""
+    tree = c._model.tree
+    rates = np.zeros((len(c._states), tree.size))
+    rates[:, tree.column[name]] = 1
+    return moved(c, rates)
 
 
 def derivative(c: Configuration, question) -> np.ndarray:
@@ -130,4 +137,18 @@ def mismatch(a: np.ndarray, b: np.ndarray) -> float:
         float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-300))
         if np.abs(b).max() > 0
         else float(np.abs(a).max())
+    )
+
+
+def compose(G, H, D, A, B, C):
+    """Return G, H and D of u(φ(q)) by the chain rule, from those of u (G, H, D) and of φ (A, B, C)."""
+    e = np.einsum
+    return (
+        e("pn,na->pa", G, A),
+        e("pmn,ma,nb->pab", H, A, A) + e("pn,nab->pab", G, B),
+        e("plmn,lc,ma,nb->pcab", D, A, A, A)
+        + e("pmn,mca,nb->pcab", H, B, A)
+        + e("pmn,ma,ncb->pcab", H, A, B)
+        + e("pln,lc,nab->pcab", H, A, B)
+        + e("pn,ncab->pcab", G, C),
     )

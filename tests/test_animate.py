@@ -114,7 +114,7 @@ def test_refusals(turn, bars, tmp_path, monkeypatch) -> None:
         with pytest.raises(kic.InputError, match="Expected `dpi` to be dots an inch"):
             kic.draw(turn).save(tmp_path / "turn.png", dpi=dpi)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(kic.InputError, match="Expected names in `trace`, got 3"):
+    with pytest.raises(kic.InputError, match="`trace` must contain names, got 3"):
         kic.animate(turn, trace=3)
     for speed in (0.0, -1, np.inf, np.nan, "fast", True):
         with pytest.raises(kic.InputError, match="`speed` to be a positive number"):

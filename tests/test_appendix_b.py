@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from expressions import angles, evaluate, same
+from expressions import angles, evaluate, relative_difference
 from sampling import STEP, mismatch
 
 import kic
@@ -347,7 +347,9 @@ def test_reasons_given_for_errata() -> None:
             if "symmetric" in e["why"]:
                 assert table["printed"][e["at"][1]][e["at"][0]] == e["correct"], key
     assert (
-        same((-n["z"] * n["c2"] + n["r"] * n["s2"]) / (arm.a23 * n["s3"]), np.array(-arm.a34 / arm.a23))
+        relative_difference(
+            (-n["z"] * n["c2"] + n["r"] * n["s2"]) / (arm.a23 * n["s3"]), np.array(-arm.a34 / arm.a23)
+        )
         < 1e-12
     )
     eight, nine = TABLES["B-8", "H of theta1"], TABLES["B-9", "H of theta1"]
@@ -374,9 +376,9 @@ def test_printed_equations(entry: dict) -> None:
     names |= {"H": w.H, "inverse": inverse.G, "H1_transferred": inverse.H[0]}
     names["dot"] = lambda a, b: np.einsum("pk,kmn->pmn", a, b)  # the generalized dot product of Appendix A
     left = evaluate(entry["left"], names)
-    assert same(evaluate(entry["right"], names), left) < 1e-12
+    assert relative_difference(evaluate(entry["right"], names), left) < 1e-12
     if "as_read" in entry:
-        assert same(evaluate(entry["as_read"], names), left) > 1e-3
+        assert relative_difference(evaluate(entry["as_read"], names), left) > 1e-3
         assert entry["why"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from browser import NAMES, Tab, browser, found
 
 import kic
-from kic.report.report import report, usual
+from kic.report.report import default_outputs, report
 
 pytest.importorskip("matplotlib", reason="the page's pictures need Matplotlib")
 pytestmark = [
@@ -47,7 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, posture in SHOWN.items():
         m = kic.load(name)
         made[name] = folder / f"{name}.html"
-        made[name].write_text(kic.report_page(m.at(posture), usual(m), 2), encoding="utf-8")
+        made[name].write_text(kic.report_page(m.at(posture), default_outputs(m), 2), encoding="utf-8")
     return made
 
 
@@ -72,7 +72,7 @@ def test_everything_is_seen(tab: Tab, pages: dict[str, Path], name: str, width: 
     assert tab.requests() == [pages[name].resolve().as_uri()]
     assert tab.run("document.title").startswith(f"{name} – ")
     m = kic.load(name)
-    sheet = report(m, m.at(SHOWN[name]), usual(m), 2)
+    sheet = report(m, m.at(SHOWN[name]), default_outputs(m), 2)
     tables = [part for _, parts in sheet.chapters() for part in parts if not isinstance(part, str)]
     seen = boxes(tab, "table")
     assert len(seen) == len(tables)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import four_bar_pivots
 from scipy.integrate import solve_ivp
 
 import kic
@@ -42,11 +43,7 @@ def pendulum(n: int, start: float, rate: float, t: np.ndarray, gravity=(0, -G, 0
 
 def four_bar(g: float, a: float, b: float, c: float, crank: float, side: int) -> kic.Mechanism:
     """Return a four-bar linkage of frame g, crank a, coupler b, rocker c at an angle of the crank."""
-    A, D = a * np.array([np.cos(crank), np.sin(crank), 0]), np.array([g, 0, 0])
-    span = np.linalg.norm(D - A)
-    along = (D - A) / span
-    foot = (b * b - c * c + span * span) / (2 * span)
-    B = A + foot * along + side * np.sqrt(b * b - foot * foot) * np.array([-along[1], along[0], 0])
+    _, A, B, D = four_bar_pivots(a, b, c, g, crank, side)
     ends = {"crank": (np.zeros(3), A), "coupler": (A, B), "rocker": (D, B)}
     bodies = [
         kic.Body(name, mass=1.0, com=tuple((p + q) / 2), inertia=(1, 1, (q - p) @ (q - p) / 12))

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dynamic_cases import TIGHT
 from sampling import mismatch
-from test_simulation import TIGHT
 
 import kic
 from kic.simulation.coordinates import Chart
+from kic.simulation.motion import Snapshot
 
 
 def five_bar() -> kic.Mechanism:
@@ -21,7 +22,7 @@ def five_bar() -> kic.Mechanism:
 
 @pytest.mark.parametrize("speed", [2.0, -2.0])
 def test_prescribed_coordinates_stay_where_others_are_taken(speed: float) -> None:
-    """One crank is led, the other swings through where it can not drive: the run goes on in other angles."""
+    """One crank is led, the other swings through where it cannot drive: the run goes on in other angles."""
     m = five_bar()
     c, t = m.at(), np.linspace(0, 6, 201)
     a = float(c.value("A"))
@@ -37,7 +38,7 @@ def test_prescribed_coordinates_stay_where_others_are_taken(speed: float) -> Non
     run = runs[0]
     assert run.charts > 1
     assert run.t[-1] == 6
-    # it came through places where A and E can not drive the mechanism
+    # it came through places where A and E cannot drive the mechanism
     G = run.configuration.coefficients("E", 1, wrt=["A", "B"]).G[:, 0, 1]
     assert G.min() < 0 < G.max()
     assert np.abs(run["A"] - [way(x)[0] for x in t]).max() < 1e-12
@@ -48,7 +49,7 @@ def test_prescribed_coordinates_stay_where_others_are_taken(speed: float) -> Non
         assert mismatch(twin.effort[:, 0], run.effort[:, 0]) < 1e-6
     # the effort that the prescribed motion takes is that of the dynamics, with none at the other
     B = runs[1]
-    T = B.configuration.dynamics(wrt=["A", "B"]).effort(B.qd, B.qdd)
+    T = B.configuration.dynamics(wrt=["A", "B"]).inverse_dynamics(B.qd, B.qdd)
     # where these do not drive it well, accelerations are too large to tell
     well = m._model.closure(("A", "B")).condition(B.state) < 100
     assert 0.5 < well.mean() < 1
@@ -65,7 +66,7 @@ def test_efforts_reach_free_coordinates_beside_prescribed_ones() -> None:
     a = float(c.value("A"))
     ways = {"A": lambda t: (a + 0.3 * np.sin(t), 0.3 * np.cos(t), -0.3 * np.sin(t))}
 
-    def push(t: float, now: kic.Now) -> np.ndarray:
+    def push(t: float, now: Snapshot) -> np.ndarray:
         # what is given at a prescribed coordinate counts for nothing
         return np.array([7.0, 0.05 * np.cos(3 * t)])
 
@@ -80,7 +81,7 @@ def test_a_prescribed_coordinate_stops_at_its_own_dead_centre() -> None:
     m = kic.load("four-bar")
     begin = float(m.at().value("C"))
     with pytest.raises(
-        kic.SimulationError, match=r"the motion prescribed for C leads to a dead centre, from where C can not"
+        kic.SimulationError, match=r"the motion prescribed for C leads to a dead centre, where C cannot"
     ) as e:
         kic.simulate(m, m.at(), 4.0, wrt="C", prescribed={"C": lambda t: (begin - t * t / 2, -t, -1.0)})
     kept = e.value.simulation

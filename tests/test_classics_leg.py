@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from expressions import angles, evaluate, rates, same
+from expressions import angles, evaluate, rates, relative_difference
 from sampling import STEP, mismatch, solved
 
 import kic
@@ -202,16 +202,16 @@ def evaluation_of(seed: int, entry: dict) -> tuple[np.ndarray, dict]:
 @pytest.mark.parametrize("entry", DATA["formulas"], ids=lambda e: f"p{e['page']} {e['quantity']}")
 def test_printed_formulas(entry: dict) -> None:
     expected, names = evaluation_of(entry["page"], entry)
-    assert same(evaluate(entry["formula"], names), expected) < 1e-12
+    assert relative_difference(evaluate(entry["formula"], names), expected) < 1e-12
 
 
 @pytest.mark.parametrize("entry", FORMULA_ERRATA, ids=lambda e: f"{e['id']} p{e['page']} {e['quantity']}")
 def test_errata(entry: dict) -> None:
     expected, names = evaluation_of(entry["page"], entry)
-    assert same(evaluate(entry["correct"], names), expected) < 1e-12
-    assert same(evaluate(entry["as_read"], names), expected) > 1e-3
+    assert relative_difference(evaluate(entry["correct"], names), expected) < 1e-12
+    assert relative_difference(evaluate(entry["as_read"], names), expected) > 1e-3
     if entry["id"] == "A1":  # only the sign is wrong
-        assert same(-evaluate(entry["as_read"], names), expected) < 1e-12
+        assert relative_difference(-evaluate(entry["as_read"], names), expected) < 1e-12
     assert entry["why"]
 
 
@@ -274,7 +274,7 @@ def test_column_height_and_energy_of_thin_rods() -> None:
         other = replace(leg, H=height)
         np.testing.assert_array_equal(leg.dynamics(q).I, other.dynamics(q).I)
         assert (
-            same(
+            relative_difference(
                 other.mechanism().at(q).dynamics().inverse_dynamics(qd, qdd),
                 leg.dynamics(q).inverse_dynamics(qd, qdd),
             )

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from commands import run
 
 import kic
-from kic.cli.main import _as_typed, main
-from kic.kinematics.scales import coordinate_units
+from kic.cli.main import _with_option_names, main
+from kic.description.units import coordinate_units
 from kic.report.report import report, report_data, summary
 
 ROOT = Path(kic.__file__).parent.parent
@@ -127,13 +128,6 @@ at = [0, 0, 1]
 """
 
 
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch):
-    """The command line's KIC_VERBOSE ends with its test, and so does the width of the terminal."""
-    monkeypatch.setenv("KIC_VERBOSE", "0")
-    monkeypatch.setenv("COLUMNS", "100")
-
-
 @pytest.fixture
 def file(tmp_path):
     """Write a model file."""
@@ -144,19 +138,6 @@ def file(tmp_path):
         return str(path)
 
     return write
-
-
-def run(*arguments, code=0):
-    """What a command prints; a refusal prints on stderr only."""
-    result = CliRunner().invoke(main, list(arguments), prog_name="kic")
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    if code:
-        assert result.stdout == ""
-        assert "Traceback" not in result.stderr
-        return " ".join(result.stderr.split())
-    assert result.stderr == ""
-    return result.stdout
 
 
 def data(*arguments):
@@ -712,10 +693,16 @@ def test_keys_of_model_files_are_no_options():
         error = kic.ModelError(f"Expected `{key}` to be positive.")
         with main.make_context("kic", ["simulate", "four-bar"]) as ctx:
             ctx.invoked_subcommand = "simulate"
-            assert _as_typed(main, ctx, error) == str(error)
-            assert _as_typed(main, ctx, kic.InputError(str(error))) == f"Expected --{key} to be positive."
+            assert _with_option_names(main, ctx, error) == str(error)
+            assert (
+                _with_option_names(main, ctx, kic.InputError(str(error)))
+                == f"Expected --{key} to be positive."
+            )
             stopped = kic.SimulationError("It stops. The run up to there is kept as `simulation`.")
-            assert _as_typed(main, ctx, stopped) == "It stops. The run up to there is kept with --save FILE."
+            assert (
+                _with_option_names(main, ctx, stopped)
+                == "It stops. The run up to there is kept with --save FILE."
+            )
 
 
 def test_the_hint_names_all_that_may_be_asked():
@@ -921,9 +908,9 @@ def test_completion(line, expected):
 
 def test_the_views_that_are_completed_are_all_that_have_names():
     from kic.cli.completion import VIEWS
-    from kic.plotting.view import NAMED
+    from kic.plotting.view import NAMED_VIEWS
 
-    assert set(VIEWS) == set(NAMED)
+    assert set(VIEWS) == set(NAMED_VIEWS)
 
 
 def test_completion_of_a_file(file):
@@ -935,11 +922,11 @@ def test_completion_of_a_file(file):
 
 
 def test_the_outline_names_what_the_mechanism_has():
-    from kic.cli.completion import outline
+    from kic.cli.completion import read_model_index
     from kic.io.library import find
 
     for name in kic.model_names():
-        m, there = kic.load(name), outline(find(name))
+        m, there = kic.load(name), read_model_index(find(name))
         assert there.coordinates == m.coordinate_names
         c = m.at()
         for part, rows in there.parts.items():

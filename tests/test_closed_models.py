@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from closed_models import EVERY, configuration, displaced, every_configuration, ladder
 from sampling import mismatch
-from scipy.spatial.transform import RigidTransform
 
 import kic
 from kic.configuration import Configuration
@@ -23,90 +21,6 @@ from kic.description.parts import as_matrix
 
 # central differences of sixth order
 OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3
-
-
-class Case(NamedTuple):
-    """Test data of a model: moves, rows, sets of coordinates, another tree, rates as coordinates."""
-
-    freedoms: int
-    moves: tuple[tuple[float, ...], tuple[float, ...]]
-    of: str
-    wrt: tuple[str, ...]
-    tree: str
-    quasi: str = ""
-
-
-# fmt: off
-CASES = {
-    "four-bar": Case(1, ((0.7,), (-2.0,)), "tip A B C D coupler rocker.angle", ("C", "tip.x"), "D"),
-    "slider-crank": Case(1, ((0.9,), (-2.4,)), "rod crown shaft crankpin wristpin piston",
-        ("piston", "rod.angle"), "piston"),
-    "five-bar": Case(2, ((0.3, 0.2), (-0.2, 0.3)), "tip coupler A B C D E rocker.angle",
-        ("tip.x tip.y", "B D"), "C D"),
-    "three-legged-robot": Case(3, ((-0.15, 0.1, 0.1), (0.1, 0.07, -0.2)),
-        "w platform link2 A1 A2 A3 B1 B2 B3 C1 C2 C3",
-        ("w.x w.y platform.angle", "B1 C2 A3"), "C1 C2 C3", "w.x platform.wz w.y"),
-    "gough-stewart": Case(6, ((0.1, 0.15, -0.05, 0.0, 0.08, -0.1), (-0.05, 0.05, 0.1, 0.1, -0.1, 0.03)),
-        "eye platform piston2 L3 U1 U4 S1 S2",
-        ("eye.x eye.y eye.z L1 U3.1 L5",), "S1 S2 S3 S4 S5 S6", "platform"),
-    "stewart-6r": Case(6, ((0.08, -0.05, 0.06, 0.02, -0.09, 0.04), (-0.1, -0.05, 0.03, 0.08, 0.0, 0.05)),
-        "tool plate fore3 A2 B1 E4 F1 F5", ("A1 B1 C1 D1 E1 F1",), "F1 F2 F3 F4 F5 F6", "plate"),
-    "rssr": Case(2, ((2.1, 0.6), (-1.3, -0.8)), "flag coupler crank pin spin ball rocker",
-        ("rocker spin", "crank flag.z"), "ball", "rocker coupler.wx"),
-    "ladder": Case(1, ((0.4,), (-0.3,)), "tip coupler1 D0 D1 D2 D3 A2 B3 rocker2.angle",
-        ("D3", "tip.y"), "D2 B1"),
-    "watt-parallel-motion": Case(1, ((0.25,), (-0.2,)),
-        "piston pump parallel_bar A B C D E1 E2 F radius_bar.angle", ("F", "piston.y"), "D"),
-    "stephenson-six-bar": Case(1, ((0.6,), (-1.1,)), "tip pin coupler A B C D E F O link.angle",
-        ("O", "tip.y"), "F"),
-    "scotch-yoke": Case(1, ((0.4,), (-2.0,)), "face block slider shaft pin slot yoke crank.angle",
-        ("yoke", "slot"), "yoke"),
-    "peaucellier": Case(1, ((0.2,), (-0.9,)), "tracer inverse AQ C O1 O2 A1 B2 P1 P2 Q1 OP OQ BP.angle",
-        ("tracer.y", "Q1"), "A1"),
-    "jansen-leg": Case(1, ((1.0,), (-2.5,)), "foot shank A B1 P1 P2 X Y Z1 Z2 W rod_f.angle",
-        ("foot.x", "P2"), "W"),
-    "three-rrr": Case(3, ((0.1, -0.1, 0.15), (-0.12, 0.08, -0.1)),
-        "tool platform outer2 A1 A2 A3 B1 B2 B3 C1 C2 C3",
-        ("tool.x tool.y platform.angle", "B1 C2 A3"), "C1 C2 C3", "tool.x platform.wz tool.y"),
-    "six-freedom-planar": Case(6, ((0.1, -0.1, 0.05, 0.1, 0.15, -0.1), (-0.05, 0.1, 0.1, -0.15, 0.1, 0.1)),
-        "tool platform third2 A1 B2 C1 C2 C3 D1 D2 D3",
-        ("platform.x platform.y platform.angle A1 A2 A3", "A1 B2 C1 C2 C3 D3"), "D1 D2 D3 C1 C2 C3"),
-    "parallel-serial": Case(6, ((0.1, -0.1, 0.15, 0.3, -0.4, 0.6), (-0.1, 0.05, 0.1, -0.3, 0.3, -0.8)),
-        "tip hand platform A1 A2 A3 B1 C1 C2 C3 shoulder roll",
-        ("platform.x platform.y C2 shoulder elbow roll", "tip.x tip.y tip.z A1 C2 elbow"),
-        "C1 C2 C3 roll elbow shoulder", "hand"),
-}
-# ties that are no joints
-TIED = {
-    "geared-five-bar": Case(1, ((0.4,), (-0.7,)), "tip rod1 A B C D E rod2.angle", ("C", "tip.y"), "D"),
-    "five-rod-suspension": Case(1, ((0.05,), (-0.07,)), "contact carrier coil hub", ("coil", "contact.y"), "",
-        "carrier.wx"),
-}
-SPATIAL = {
-    "spatial-slider-crank": Case(2, ((1.1, -0.7), (-1.3, 1.5)),
-        "P crank coupler slider theta1 theta2 theta3 theta4 theta5 theta6 theta7 slide",
-        ("theta5 P.z", "theta1 theta3"), "theta5 slide", "theta1 coupler.wx"),
-    "bricard": Case(1, ((-0.4,), (0.35,)), "P link34 theta1 theta2 theta3 theta4 theta5 theta6",
-        ("theta1", "P.x"), "theta5", "link34.wz"),
-    "bennett": Case(1, ((0.9,), (-1.3,)), "M bar2 A B C D", ("B", "M.x"), "D", "bar2.wx"),
-    "sarrus": Case(1, ((-0.5,), (0.3,)), "corner plate upper2 A1 B1 C1 A2 B2 C2",
-        ("plate.z", "upper2.y"), "C2", "lower1.wy"),
-    "three-rps": Case(3, ((0.04, -0.03, 0.06), (-0.05, 0.02, 0.01)), "tool plate piston2 L1 R1 R2 R3 S1 S2",
-        ("tool.x tool.y tool.z", "R1 R2 L3"), "S2 S3", "plate.z plate.wx plate.wy"),
-    "delta": Case(3, ((0.5, -0.3, 0.2), (-0.4, 0.6, 0.7)), "gripper plate rod2a A1 U1a U3b S1a S2b",
-        ("gripper.x gripper.y gripper.z", "A1 U2a.1 A3"), "S1b S2b S3b", "plate.x plate.y rod1a.wy"),
-}
-EVERY = {**CASES, **TIED, **SPATIAL}
-# fmt: on
-postures = pytest.mark.parametrize(("name", "place"), [(name, k) for name in EVERY for k in (0, 1)])
-
-
-@cache
-def posture(name: str, place: int) -> tuple[kic.Mechanism, Configuration]:
-    """A model with its weight as the only load, moved from its drawing by one of the case's moves."""
-    m = replace(kic.load(name), springs=(), forces=())
-    move = dict(zip(m.coordinates, EVERY[name].moves[place], strict=True))
-    return m, m.at({q: m.at().value(q) + dx for q, dx in move.items()})
 
 
 class Around:
@@ -145,10 +59,6 @@ def agree(a: object, b: object, letters: tuple[str, ...], limit: float) -> bool:
 GHD, MODEL = ("G", "H", "D"), ("I", "P", "load")
 
 
-def displaced(c: Configuration, body: str) -> RigidTransform:
-    return RigidTransform.identity() if body == "ground" else c.pose(body)
-
-
 def gap(c: Configuration, joint: kic.Joint) -> float:
     """Return the violation of a joint's constraint, and the error of its coordinate."""
     first, second = (displaced(c, body) for body in joint.bodies)
@@ -169,9 +79,9 @@ def gap(c: Configuration, joint: kic.Joint) -> float:
 @pytest.mark.parametrize("name", EVERY)
 def test_it_closes(name: str) -> None:
     m, case = kic.load(name), EVERY[name]
-    assert (m.dof, len(m.coordinates)) == (case.freedoms, case.freedoms)
+    assert (m.dof, len(m.coordinates)) == (case.dof, case.dof)
     size = max(np.ptp([j.at for j in m.joints if j.at], axis=0))
-    for c, move in [(m.at(), 0), *((posture(name, k)[1], case.moves[k]) for k in (0, 1))]:
+    for c, move in [(m.at(), 0), *((configuration(name, k)[1], case.moves[k]) for k in (0, 1))]:
         for joint in m.joints:
             assert gap(c, joint) < 1e-12 * max(1, size), joint.name
         for rod, drawn in m.fixed_distances.items():
@@ -183,9 +93,9 @@ def test_it_closes(name: str) -> None:
         assert np.abs(read - move).max() < 1e-12
 
 
-@postures
+@every_configuration
 def test_every_order_along_the_closed_path(name: str, place: int) -> None:
-    (m, c), of = posture(name, place), EVERY[name].of.split()
+    (m, c), of = configuration(name, place), EVERY[name].of.split()
     for wrt in (list(m.coordinates), *(w.split() for w in EVERY[name].wrt)):
         exact, near = c.coefficients(of, order=3, wrt=wrt), Around(m, c, wrt)
         path = near.postures.coefficients(of, order=3, wrt=wrt)
@@ -200,10 +110,10 @@ def test_every_order_along_the_closed_path(name: str, place: int) -> None:
             assert np.abs(near.turning(body).T - G).max() < 1e-8 * max(1, np.abs(exact.G).max())
 
 
-@postures
+@every_configuration
 def test_inertia_power_and_load(name: str, place: int) -> None:
     """I* from the moving bodies, P* from its derivatives, the load from the weight's height."""
-    m, c = posture(name, place)
+    m, c = configuration(name, place)
     for wrt in (list(m.coordinates), *(w.split() for w in EVERY[name].wrt)):
         d, near, size = c.dynamics(wrt=wrt), Around(m, c, wrt), len(wrt)
         I, load = np.zeros((size, size)), np.zeros(size)
@@ -226,10 +136,10 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
         assert np.abs((power + power.swapaxes(1, 2)) / 2 - d.P).max() < 1e-11 * largest
 
 
-@postures
+@every_configuration
 def test_power_balance(name: str, place: int) -> None:
-    """Efforts and weight do what the kinetic energy gains, on a path through the configuration."""
-    m, c = posture(name, place)
+    """Efforts and weight do what the kinetic energy gains, on a path through the posture."""
+    m, c = configuration(name, place)
     qd, qdd = np.random.default_rng(place).normal(size=(2, m.dof))
     t = STEP * OFFSETS[:, None]
     path = m.at(np.stack([c.value(q) for q in m.coordinates]) + t * qd + t**2 / 2 * qdd, near=c)
@@ -242,15 +152,15 @@ def test_power_balance(name: str, place: int) -> None:
     assert np.abs(turning + turning.T).max() < 1e-6 * max(np.abs(turning).max(), np.abs(d.I).max())
 
 
-@postures
+@every_configuration
 def test_there_and_back(name: str, place: int) -> None:
     """One set of coordinates in terms of another and back is the identity, to third order."""
-    (m, c), case = posture(name, place), EVERY[name]
+    (m, c), case = configuration(name, place), EVERY[name]
     own = list(m.coordinates)
     for names in (other.split() for other in (*case.wrt, case.quasi) if other):
         there, back = c.coefficients(names, 3, own), c.coefficients(own, 3, names)
         trip, most = there @ back, np.abs(there.G).max()
-        assert np.abs(trip.G - np.eye(case.freedoms)).max() < 1e-11
+        assert np.abs(trip.G - np.eye(case.dof)).max() < 1e-11
         assert np.abs(trip.H).max() < 1e-10 * max(1, np.abs(back.H).max()) * most
         assert np.abs(trip.D).max() < 1e-10 * max(1, np.abs(back.D).max()) * most
         u, v = c.coefficients(case.of.split(), 3, own), c.coefficients(case.of.split(), 3, names)
@@ -280,10 +190,10 @@ def linked(m: kic.Mechanism) -> kic.Mechanism:
     return replace(m, bodies=[*m.bodies, *rods], joints=joints, distances=free)
 
 
-@postures
+@every_configuration
 def test_wherever_the_loops_are_cut(name: str, place: int) -> None:
     """Another order of the joints and other coordinates make another tree, and no other answer."""
-    (m, c), case = posture(name, place), EVERY[name]
+    (m, c), case = configuration(name, place), EVERY[name]
     turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split()) if case.tree else linked(m)
     assert set(turned.cuts) != set(m.cuts)
     assert turned.dof == m.dof
@@ -356,27 +266,9 @@ def check_against_multipliers(m: kic.Mechanism, c: Configuration) -> None:
         assert abs(found[q] - a) < 1e-9 * largest, q
 
 
-@postures
+@every_configuration
 def test_against_constraint_forces(name: str, place: int) -> None:
-    check_against_multipliers(*posture(name, place))
-
-
-def ladder(count: int, lean: float = 0.0) -> kic.Mechanism:
-    """A row of four-bars; with `lean` = 0 all are parallelograms of half a metre and a kilogram."""
-    rng = np.random.default_rng(count)
-    feet = np.array([[k, 0.0, 0.0] for k in range(count + 1)])
-    tops = feet + [0.3, 0.4, 0.0] + lean * rng.uniform(-1, 1, (count + 1, 3)) * [1, 1, 0]
-    rods = [(f"r{k}", feet[k], tops[k]) for k in range(count + 1)]
-    rods += [(f"c{k}", tops[k - 1], tops[k]) for k in range(1, count + 1)]
-    hinges = [(f"D{k}", ("ground", f"r{k}"), feet[k]) for k in range(count + 1)]
-    for k in range(1, count + 1):
-        hinges += [(f"A{k}", (f"r{k - 1}", f"c{k}"), tops[k - 1]), (f"B{k}", (f"c{k}", f"r{k}"), tops[k])]
-    bodies = [
-        kic.Body(name, 1.0, (p + q) / 2, ((q - p) @ (q - p) * np.eye(3) - np.outer(q - p, q - p)) / 12)
-        for name, p, q in rods
-    ]
-    joints = [kic.Joint(name, "revolute", pair, at, axis=(0, 0, 1)) for name, pair, at in hinges]
-    return kic.Mechanism("ladder", bodies, joints, gravity=(0, -9.81, 0), coordinates=["D0"])
+    check_against_multipliers(*configuration(name, place))
 
 
 @pytest.mark.parametrize("count", range(1, 11))
@@ -398,7 +290,7 @@ def test_ladders(count: int) -> None:
 
 def test_the_coupler_of_the_rssr_idles() -> None:
     """Its spin moves nothing else; and with two ball joints, drawn plainly, the linkage is the same."""
-    m, c = posture("rssr", 0)
+    m, c = configuration("rssr", 0)
     u = c.coefficients(["rocker", "crank"], order=3)
     for T in (u.G[:, 1], u.H[:, 1], u.H[:, :, 1], u.D[:, 1], u.D[:, :, 1], u.D[:, :, :, 1]):
         assert np.abs(T[:1]).max() < 1e-12

@@ -15,7 +15,11 @@ distributed = pytest.importorskip("distributed", reason="needs Dask: pip install
 def test_a_dask_cluster_answers_the_same() -> None:
     m = kic.load("five-bar")
     grid = {"tip.x": np.linspace(-12, 46, 30), "tip.y": np.linspace(-45, 37, 42)}
-    asked = [kic.metrics.transmission(), kic.metrics.inverse_condition_number("tip.x", "tip.y"), "static_effort"]
+    asked = [
+        kic.metrics.transmission(),
+        kic.metrics.inverse_condition_number("tip.x", "tip.y"),
+        "static_effort",
+    ]
     here = kic.sweep(m, grid, asked)
     with (
         distributed.LocalCluster(

@@ -8,8 +8,8 @@ from sampling import mismatch
 from scipy.integrate import solve_ivp
 
 import kic
-from kic.simulation import controllers
 from kic import trajectory as tr
+from kic.simulation import controllers
 
 # mechanism, where it is, rows that are led, coordinates of q̇ and efforts
 CASES = {
@@ -138,16 +138,16 @@ BALL = kic.Mechanism(
 ARM, STAY = kic.load("horn-two-link"), tr.line([0.0, 0.0], [0.0, 0.0])
 TIP = tr.line({"tip.x": 1.0, "tip.y": 0.0}, {"tip.x": 1.5, "tip.y": 0.0})
 ERRORS = {
-    "Expected a Trajectory": lambda: controllers.resolved_rate(ARM, [0.0, 0.0], 1.0),  # type: ignore[arg-type]
-    "`kp` to be a number": lambda: controllers.resolved_rate(ARM, STAY, [1.0, 2.0, 3.0]),
-    "`kd` to be a number": lambda: controllers.computed_torque(ARM, STAY, 1.0, np.nan),
-    "trajectory of 2 rows of 'horn-two-link', got 1": lambda: controllers.resolved_rate(
+    "must be a Trajectory": lambda: controllers.resolved_rate(ARM, [0.0, 0.0], 1.0),  # type: ignore[arg-type]
+    "`kp` must be a number": lambda: controllers.resolved_rate(ARM, STAY, [1.0, 2.0, 3.0]),
+    "`kd` must be a number": lambda: controllers.computed_torque(ARM, STAY, 1.0, np.nan),
+    "must have 2 rows of 'horn-two-link', got 1": lambda: controllers.resolved_rate(
         ARM, tr.line({"tip.x": 0.0}, {"tip.x": 1.0}), 1.0),
-    "trajectory of 3 rows of 'horn-two-link', got 2": lambda: controllers.pd_gravity(
+    "must have 3 rows of 'horn-two-link', got 2": lambda: controllers.pd_gravity(
         ARM, tr.line({"tip": [0.0, 0.0]}, {"tip": [0.0, 1.0]}), 1.0, 1.0),
     "have no values": lambda: controllers.computed_torque(BALL, tr.line([0.0] * 3, [0.1] * 3), 1.0, 1.0),
     "No part 'wrist'": lambda: controllers.resolved_rate(ARM, tr.line({"wrist": 0.0}, {"wrist": 1.0}), 1.0),
-    "tip.x, tip.y can not drive shoulder, elbow": lambda: controllers.resolved_rate(ARM, TIP, 1.0)(
+    "tip.x, tip.y cannot drive shoulder, elbow": lambda: controllers.resolved_rate(ARM, TIP, 1.0)(
         0.0, ARM.at([0.3, 0.0]).state),
 }  # fmt: skip
 

@@ -1,18 +1,24 @@
-"""What is written is true: README's code runs, documented shapes are the shapes that come."""
+"""README, CHANGELOG and docstrings: code runs, shown output and shapes are real, listed names exist."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import json
 import re
 import shlex
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from documentation import BATCH, documented
 
 import kic
 
 ROOT = Path(kic.__file__).parent.parent
+DATA = Path(__file__).parent / "data"
 README = ROOT / "README.md"
 
 
@@ -28,11 +34,11 @@ def test_readme_code_runs() -> None:
     assert blocks
     names: dict[str, object] = {}
     for block in blocks:
-        exec(block, names)  # one block may go on from the one before
-    assert np.allclose(names["d"].acceleration(names["qd"], names["T"]), 0, atol=1e-9)
+        exec(block, names)  # a block may use names of the blocks before it
+    assert np.allclose(names["d"].forward_dynamics(names["qd"], names["T"]), 0, atol=1e-9)
 
 
-def test_readme_has_its_two_commands() -> None:
+def test_readme_has_one_install_and_one_test_command() -> None:
     start = "python3 -m venv .venv && .venv/bin/pip install -q -e "
     commands = [line for line in readme().splitlines() if line.startswith("python3 -m venv")]
     assert commands == [
@@ -41,12 +47,12 @@ def test_readme_has_its_two_commands() -> None:
     ]
 
 
-def test_readme_shows_real_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme_output_is_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
     from kic.cli.main import main
 
-    # the files that it shows are those that its commands read
+    # commands read the files that the page shows
     monkeypatch.chdir(tmp_path)
     for file in re.findall(r"```toml\n(.*?)```", readme(), flags=re.DOTALL):
         Path(re.search(r'^name = "(.*)"', file)[1] + ".toml").write_text(file, encoding="utf-8")
@@ -58,19 +64,6 @@ def test_readme_shows_real_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         lines = iter(result.stdout.splitlines())
         for line in output.splitlines():
             assert line == "…" or line in lines, line  # in this order
-
-
-def documented(text: str) -> dict[str, str]:
-    """Shapes in an Attributes section: name -> what stands between the parentheses."""
-    section = re.split(r"\n\s*[A-Z][a-z]+\n\s*-+\n", text.split("Attributes\n")[1])[0]
-    found = {}
-    for names, shape in re.findall(r"^\s*([\w, ]+) : \((\.\.\.[^)]*)\)", section, flags=re.MULTILINE):
-        for name in names.split(", "):
-            found[name] = shape
-    return found
-
-
-BATCH = (3, 1, 2)
 
 
 SHAPED = [
@@ -104,19 +97,81 @@ def test_documented_shapes(cls: type) -> None:
         assert getattr(things[cls], name).shape == want, name
 
 
-def test_notation_table_names_what_exists() -> None:
+def test_notation_table_names_public_attributes() -> None:
     c = kic.load("puma560").at()
     things = {
         "Coefficients": c.coefficients("tool", order=3),
         "Dynamics": c.dynamics(),
-        "Configuration": c,
-        "Linearization": c.linearize(),
-        "StateSpace": c.state_space(),
-        "OperationalSpace": c.operational_space("tool"),
     }
     named = re.findall(r"^\|.*`(\w+)\.(\w+)`", readme(), flags=re.MULTILINE)
-    assert len(named) == 10
+    assert len(named) == 6
     for owner, attribute in named:
         assert isinstance(getattr(things[owner], attribute), np.ndarray), (owner, attribute)
     for name in ("G", "H", "D", "I*", "P*", "Tᴸ", "T"):
         assert re.search(rf"^{re.escape(name)} ", kic.__doc__, flags=re.MULTILINE), name
+
+
+# --- names of version 0.1.0
+
+
+def attributes(cls: type) -> set[str]:
+    """Return the public attributes of a class: of the class, declared, and assigned to `self`."""
+    found = set(dir(cls))
+    for base in cls.__mro__:
+        found |= set(getattr(base, "__annotations__", {})) | set(getattr(base, "__slots__", ()))
+        if base.__module__.startswith("kic"):
+            nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base))))
+            found |= {
+                node.attr
+                for node in nodes
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "self"
+            }
+    return found
+
+
+def exists(name: str) -> bool:
+    """Return True if a dotted name, as in `Mechanism.at` or `trajectory.line`, is public in kic now."""
+    owner: object = kic
+    for part in name.split("."):
+        if owner is kic and part == "classics":
+            import kic.classics as owner
+        elif owner is kic and part == "Mobility":  # not exported: the result of `Mechanism.mobility`
+            owner = type(kic.load("rssr").mobility())
+        elif inspect.isclass(owner):
+            return part in attributes(owner)
+        elif hasattr(owner, part):
+            owner = getattr(owner, part)
+        else:
+            return False
+    return True
+
+
+def renamed(name: str, table: dict[str, str]) -> str:
+    """Return the present name of a name of 0.1.0, by its row or that of its owner."""
+    if name in table:
+        return table[name]
+    owner, _, last = name.rpartition(".")
+    if f"*.{last}" in table:
+        return f"{renamed(owner, table)}.{table[f'*.{last}'][2:]}"
+    return f"{renamed(owner, table)}.{last}" if owner else name
+
+
+def test_changelog_lists_every_renamed_public_name() -> None:
+    changes = ROOT / "CHANGELOG.md"
+    if not changes.is_file():
+        pytest.skip("CHANGELOG.md is not part of an installed package")
+    section = changes.read_text(encoding="utf-8").split("### Renamed\n")[1].split("Modules that moved")[0]
+    rows = re.findall(r"^\| `([\w.*]+)` \| `([\w.*]+)`", section, flags=re.MULTILINE)
+    table = dict(rows)
+    assert len(table) == len(rows)
+    names = json.loads((DATA / "public_names_0.1.0.json").read_text(encoding="utf-8"))
+    old = {name for owner, members in names.items() for name in (owner, *(f"{owner}.{x}" for x in members))}
+    assert {name for name in table if "*" not in name} <= old
+    missing = {name: renamed(name, table) for name in sorted(old) if not exists(renamed(name, table))}
+    assert not missing
+    assert not [new for new in table.values() if "*" not in new and not exists(new)]
+    unchanged = [name for name, new in table.items() if name != new and "*" not in name and exists(name)]
+    assert not unchanged

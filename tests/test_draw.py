@@ -381,14 +381,14 @@ def test_what_ellipsoids_can_not_be_drawn() -> None:
 
 def test_plates_do_not_hide_pivots_on_the_ground() -> None:
     """The coupler's plate passes over the crank's pivot: all of the pivot is painted after the plate."""
-    from matplotlib.path import Path as Outline
+    from matplotlib.path import Path as ModelIndex
 
     picture = draw(kic.load("four-bar").at({"A": -1.92}))
     painted = picture.shapes
     faces = [k for k, s in enumerate(painted) if s.of == "plate" and s.closed]
     signs = [k for k, s in enumerate(painted) if s.of == "revolute" and s.key[0] < 2]
     pivot = signs + [k for k, s in enumerate(painted) if s.name in ("A", "D")]
-    plate = Outline(painted[faces[-1]].xy)
+    plate = ModelIndex(painted[faces[-1]].xy)
     assert plate.contains_points(middle(of(picture, "A")[0])[None]).all()
     covered = [k for k in pivot if plate.contains_points(painted[k].xy).all()]
     assert len(covered) > 5  # circle, pedestal, line of ground and its strokes

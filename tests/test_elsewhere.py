@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sampling import derivative, mismatch, random_posture, random_tree
+from sampling import compose, derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
@@ -12,21 +12,6 @@ from kic.kinematics.closure_rows import closure_items
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import states_of
-
-
-def compose(G, H, D, A, B, C):
-    """u(φ(q)) to third order, by the design's three lines."""
-    e = np.einsum
-    return (
-        e("pn,na->pa", G, A),
-        e("pmn,ma,nb->pab", H, A, A) + e("pn,nab->pab", G, B),
-        e("plmn,lc,ma,nb->pcab", D, A, A, A)
-        + e("pmn,mca,nb->pcab", H, B, A)
-        + e("pmn,ma,ncb->pcab", H, A, B)
-        + e("pln,lc,nab->pcab", H, A, B)
-        + e("pn,ncab->pcab", G, C),
-    )
-
 
 # trees and what they are seen from: true coordinates (places, joints) and rates (turnings) of bodies
 TREES = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nearby import motion, moved
-from sampling import STEP, mismatch, random_body, random_tree
+from nearby import motion
+from sampling import STEP, mismatch, moved, random_body, random_tree
 
 import kic
 
@@ -52,7 +52,7 @@ def test_arms_hang_and_stand() -> None:
     up = m.find_equilibrium(near=m.at([1.5, 0.1]))
     assert up.configuration.value("tip") == pytest.approx([0, 2, 0], abs=1e-12)
     assert up.stability == "unstable"
-    assert up.words()[1].startswith("grows with time constant")
+    assert up.descriptions()[1].startswith("grows with time constant")
     # from the very top, where it would stand for ever, it falls if only a stable one will do
     fallen = m.find_equilibrium(near=up.configuration, stable=True)
     assert fallen.configuration.value("tip") == pytest.approx([0, -2, 0], abs=1e-12)
@@ -88,7 +88,7 @@ def test_efforts_that_are_given_and_coordinates_that_are_held() -> None:
     assert held.modes.natural.shape == (1,)
     both = m.find_equilibrium(near=m.at([0.4, -1.0]), held=["shoulder", "elbow"])
     assert both.stability == "stable"
-    assert both.words() == ["stable"]
+    assert both.descriptions() == ["stable"]
     assert "held: shoulder" in str(both)
     # a load instead of the model's
     pushed = replace(m, forces=[kic.Force("wind", "tip", (0, 0, 0))])
@@ -243,9 +243,7 @@ def test_what_is_refused() -> None:
     assert lost.value.left.shape == (2,)
     assert abs(lost.value.left[0]) > 1
     assert lost.value.reached.batch == ()
-    with pytest.raises(
-        kic.InputError, match=r"Expected `near` to be one posture, got a batch of shape \(2,\)"
-    ):
+    with pytest.raises(kic.InputError, match=r"`near` must be one posture, got a batch of shape \(2,\)"):
         two.find_equilibrium(near=two.at(np.zeros((2, 2))))
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'hip' in 'horn-two-link'"):
         two.find_equilibrium(held="hip")
@@ -253,7 +251,7 @@ def test_what_is_refused() -> None:
         two.find_equilibrium(effort={"hip": 1.0})
     with pytest.raises(kic.InputError, match=r"'elbow' is held, where effort is found\. Leave it out"):
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
-    with pytest.raises(kic.InputError, match=r"Expected `effort` to have shape \(\.\.\., 2\)"):
+    with pytest.raises(kic.InputError, match=r"`effort` must have shape \(\.\.\., 2\)"):
         two.find_equilibrium(effort=[1.0])
     with pytest.raises(kic.InputError, match=r"Expected `effort` for one posture, got shape \(3, 2\)"):
         two.find_equilibrium(effort=np.zeros((3, 2)))

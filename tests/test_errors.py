@@ -435,8 +435,8 @@ def test_names_of_rows() -> None:
             error = refuses(kic.UnknownNameError, lambda ask=ask, name=name: ask(name), None, text)
             assert error.candidates
     inputs = [
-        ([], "Expected at least one name in `of`, got none."),
-        (["tip", 5], "Expected names in `of`, got 5."),
+        ([], "`of` must contain at least one name, got none."),
+        (["tip", 5], "`of` must contain names, got 5."),
         ("ground", "'ground' does not move; ask about a point, a body or a joint."),
         ("tip.angle", "'tip' is no body; only bodies of planar mechanisms have an `.angle`."),
     ]
@@ -480,7 +480,7 @@ def test_poses() -> None:
 @pytest.mark.parametrize("order", [0, 4, -1, None, "2", 1.5, [1]], ids=str)
 def test_orders(order) -> None:
     for ask in (lambda: STRETCHED.coefficients("tip", order=order), lambda: ARM.prepare("tip", order=order)):
-        refuses(kic.InputError, ask, None, "Expected `order` to be 1, 2 or 3, got ")
+        refuses(kic.InputError, ask, None, "`order` must be 1, 2 or 3, got ")
 
 
 def test_coefficients() -> None:
@@ -488,9 +488,9 @@ def test_coefficients() -> None:
     for names in ("tp", "tip.w", ["tip.x", "nope"], "tip.x.y", ""):
         error = refuses(kic.UnknownNameError, lambda names=names: tip[names], None, "No row '")
         assert error.candidates == ("tip.x", "tip.y", "tip.z")
-    text = "This needs H, of order 2; these coefficients have order=1. Ask with order=2."
+    text = "`order` must be at least 2 because H is needed, got coefficients of order 1. Compute them with order=2."
     refuses(kic.InputError, lambda: tip.acceleration([0, 0], [0, 0]), None, text)
-    text = "This needs D, of order 3; these coefficients have order=2. Ask with order=3."
+    text = "`order` must be at least 3 because D is needed, got coefficients of order 2. Compute them with order=3."
     refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").jerk([0, 0], [0, 0], [0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2))).dynamics()
     text = "Batch shapes do not broadcast: `model` (3,), `qd` (2,), `qdd` ()."
@@ -557,19 +557,19 @@ def test_forces_of_the_caller() -> None:
     assert error.name == "puhs"
     text = "No force or moment 'tip' in 'horn-two-link'."
     refuses(kic.KicError, lambda: STRETCHED.dynamics(applied={"tip": (0, 0, 0)}), None, text)
-    text = "Expected `push` to have shape (..., 3), got (2,)."
+    text = "`push` must have shape (..., 3), got (2,)."
     assert refuses(kic.InputError, lambda: c.dynamics(applied={"push": (0, 0)}), None, text).got == (2,)
-    text = "Expected `qd` to have shape (..., 1), got (). Give it in brackets: [2.0]."
+    text = "`qd` must have shape (..., 1), got (). Give it in brackets: [2.0]."
     refuses(kic.InputError, lambda: c.dynamics().inverse_dynamics(2.0, 0.0), None, text)
     refuses(kic.InputError, lambda: c.coefficients("tip").velocity(2.0), None, text)
-    text = "Expected `phi` to have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
+    text = "`phi` must have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
     refuses(kic.InputError, lambda: m.at(1.0), None, text)
     # of several freedoms one number is no vector
-    text = "Expected `qd` to have shape (..., 2), got ()."
+    text = "`qd` must have shape (..., 2), got ()."
     refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").velocity(2.0), None, text)
-    text = "Expected `push` to be an array of numbers, got 'up'."
+    text = "`push` must be an array of numbers, got 'up'."
     refuses(kic.InputError, lambda: c.dynamics(applied={"push": "up"}), None, text)
-    text = "Expected `twist` to be finite, got nan at (1,) (1 of 3 entries)."
+    text = "`twist` must be finite, got nan at (1,) (1 of 3 entries)."
     refuses(kic.InputError, lambda: c.dynamics(applied={"twist": (0, np.nan, 0)}), None, text)
 
 
@@ -589,7 +589,7 @@ def test_evaluators() -> None:
         assert refuses(kic.UnknownNameError, ask, None, "in 'these results'. There are: tip.").candidates == (
             "tip",
         )
-    text = "Expected `state` to have shape (..., 2), as `Configuration.state` has it, got (3,)."
+    text = "`state` must have shape (..., 2), as `Configuration.state` has it, got (3,)."
     refuses(kic.InputError, lambda: f([0, 0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2)))
     text = "`out` must be results of this evaluator for the batch (3,)"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dynamic_cases import TIGHT, pendulum
 from scipy.special import ellipk
-from test_simulation import TIGHT, pendulum
 
 import kic
 from kic.simulation.events import crossings
+from kic.simulation.motion import Snapshot
 
 PERIOD = 4 * ellipk(np.sin(0.6) ** 2) / np.sqrt(9.81)
 
@@ -110,7 +111,7 @@ def test_zeros_of_fast_events_are_counted(frequency: float) -> None:
 def test_zeros_that_fast_events_only_touch_are_counted(frequency: float) -> None:
     m = pendulum()
 
-    def touching(t: float, now: kic.Now) -> float:
+    def touching(t: float, now: Snapshot) -> float:
         return np.sin(frequency * t) ** 2
 
     run = kic.simulate(m, m.at([1.2]), 1.0, events=touching)
@@ -125,7 +126,7 @@ def test_zeros_that_fast_events_only_touch_are_counted(frequency: float) -> None
 def test_fast_events_have_directions_and_stop(direction: int) -> None:
     m, period = pendulum(), 2 * np.pi / 1e3
 
-    def fast(t: float, now: kic.Now) -> float:
+    def fast(t: float, now: Snapshot) -> float:
         return np.sin(1e3 * t)
 
     fast.direction = direction
@@ -168,9 +169,9 @@ def test_events_must_be_numbers() -> None:
     with pytest.raises(kic.SimulationError, match=r"returned nan at t = .*q = \[.*qd = \[") as caught:
         kic.simulate(m, start, 1.0, events=lambda t, now: np.nan if t > 0.3 else 1.0)
     assert 0 < caught.value.simulation.t[-1] <= caught.value.time
-    with pytest.raises(kic.InputError, match="to return a real number, got None at t = 0"):
+    with pytest.raises(kic.InputError, match="must return a real number, got None at t = 0"):
         kic.simulate(m, start, 1.0, events=lambda t, now: None)
-    with pytest.raises(kic.InputError, match="Expected `events` to be functions"):
+    with pytest.raises(kic.InputError, match="`events` must be functions"):
         kic.simulate(m, start, 1.0, events=5)
-    with pytest.raises(kic.InputError, match="Expected `limits` to be a dict"):
+    with pytest.raises(kic.InputError, match="`limits` must be a dict"):
         kic.simulate(m, start, 1.0, limits=[(0, 1)])

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import linkages
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.analysis.finite_mobility import definite, extends, extension, obstructions
 from kic.cli.main import main
 from kic.kinematics.state import integrate
+from kic.transfer.finite_mobility import definite, extends, extension, obstructions
 
 Z = (0, 0, 1)
 
@@ -125,16 +126,7 @@ def test_several_ways_to_shake() -> None:
 
 
 def bennett() -> kic.Mechanism:
-    alpha, beta, theta = 0.6, 1.1, 0.9
-    a, b = 1.0, np.sin(beta) / np.sin(alpha)
-    other = 2 * np.arctan(np.sin((beta + alpha) / 2) / (np.sin((beta - alpha) / 2) * np.tan(theta / 2)))
-    T, places, axes = np.eye(4), [], []
-    for length, twist, angle in ((a, alpha, theta), (b, beta, other), (a, alpha, -theta), (b, beta, -other)):
-        places.append(T[:3, 3])
-        axes.append(T[:3, 2])
-        c, s, C, S = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
-        T = T @ [[c, -s * C, s * S, length * c], [s, c * C, -c * S, length * s], [0, S, C, 0], [0, 0, 0, 1]]
-    return loop(places, axes)
+    return loop(*linkages.bennett())
 
 
 def sarrus() -> kic.Mechanism:

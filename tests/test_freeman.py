@@ -51,7 +51,7 @@ def test_chains(case: dict) -> None:
 def test_derivatives_of_the_effort(case: dict) -> None:
     c = arm(case["chain"]).at(case["phi"])
     v, a = np.array(case["phid"]), np.array(case["phidd"])
-    along = derivative(c, lambda x: x.dynamics().effort(v, a))
+    along = derivative(c, lambda x: x.dynamics().inverse_dynamics(v, a))
     assert mismatch(along, np.array(case["dtau_dphi"])) < 1e-12
     d = c.dynamics()
     by_rate = np.einsum("kab,b->ka", d.P + d.P.swapaxes(1, 2), v)

@@ -20,8 +20,8 @@ import kic
 from kic.cli.main import main
 from kic.configuration import Configuration
 from kic.description.parts import as_matrix
+from kic.description.units import coordinate_units
 from kic.description.validation import GROUND
-from kic.kinematics.scales import coordinate_units
 from kic.kinematics.state import integrate
 
 STEP = 1e-30

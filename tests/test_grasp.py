@@ -6,38 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from documentation import documented
+from grasp_cases import HELD, configuration, every_grasp, mechanism, moving
 from hands import STEP, hand, stepped
 from sampling import mismatch
-from test_docs import documented
 
 import kic
 from kic.configuration import Configuration
 from kic.description.parts import as_matrix
 
-HANDS = {  # drawn so that they move well
-    "friction": (11, ("friction",) * 3, 3),
-    "pinned": (11, ("pinned",) * 3, 3),
-    "soft": (20, ("soft",) * 3, 4),
-    "mixed": (38, ("point", "soft", "pinned"), (1, 4, 3)),
-    "turned": (11, ("friction",) * 3, 3),
-}
-HELD = {"three-finger-hand": "ball", "quadruped": "trunk"} | dict.fromkeys(HANDS, "box")
-every_grasp = pytest.mark.parametrize("name", HELD)
 GRAVITY = {"three-finger-hand": (0, 0, -9.81), "quadruped": (0, 0, -9.81)}
-
-
-def mechanism(name: str) -> kic.Mechanism:
-    return hand(*HANDS[name], turned=name == "turned") if name in HANDS else kic.load(name)
-
-
-def posture(name: str) -> tuple[kic.Mechanism, Configuration]:
-    """A mechanism, with the object moved and turned a little from the drawing."""
-    m = mechanism(name)
-    c = m.at()
-    among = [joint.name for joint in m.joints if joint.type == "revolute"]
-    best = list(m.independent_sets(among=among, count=1)[0].names)
-    way = np.random.default_rng(7).uniform(-0.06, 0.06, len(best))
-    return m, m.at({q: c.value(q) + x for q, x in zip(best, way, strict=True)}, near=c)
 
 
 def place(c: Configuration, body: str) -> np.ndarray:
@@ -80,7 +58,7 @@ def loads(m: kic.Mechanism, c: Configuration, force: np.ndarray) -> list[tuple[n
 
 @every_grasp
 def test_grasp_map_is_the_sum_of_the_contacts_wrenches(name: str) -> None:
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     o = reference(m, c, HELD[name])
     onto = 1.0 if all(x.bodies[1] == HELD[name] for x in m.contacts) else -1.0
@@ -96,7 +74,7 @@ def test_grasp_map_is_the_sum_of_the_contacts_wrenches(name: str) -> None:
 @every_grasp
 def test_frames(name: str) -> None:
     """n, t1, t2 are a right-handed frame that turns with the second body; friction stands beside it."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     axes = np.stack([g.normal, g.tangent1, g.tangent2], axis=-2)
     assert np.abs(axes @ np.swapaxes(axes, 1, 2) - np.eye(3)).max() < 1e-12
@@ -113,7 +91,7 @@ def test_frames(name: str) -> None:
 @every_grasp
 def test_open_contacts_by_complex_step(name: str) -> None:
     """[−J, Gᵀ] are rates of the contacts' rows while they are open; H and D go on from there."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name], order=3)
     labels = [*g.fingers, *g.coordinates]
     assert g.relative.columns == tuple(labels)
@@ -134,7 +112,7 @@ def test_open_contacts_by_complex_step(name: str) -> None:
 @pytest.mark.parametrize("name", ["three-finger-hand", "friction", "pinned"])
 def test_hand_jacobian_is_the_motion_of_the_finger_tips(name: str) -> None:
     """Complex steps of points of the fingers, along the normal and the tangents."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     tips = [kic.Point(f"end {x.name}", x.bodies[0], x.at) for x in m.contacts]
     free = replace(m, points=[*m.points, *tips], contacts=[replace(x, closed=False) for x in m.contacts])
@@ -149,17 +127,6 @@ def test_hand_jacobian_is_the_motion_of_the_finger_tips(name: str) -> None:
 
 
 # --------------------------------------------------------------------------------------- the motion
-
-
-def moving(name: str, seed: int = 3):
-    """A grasp whose object moves with random rates and accelerations, under random grip."""
-    m, c = posture(name)
-    g = c.grasp(HELD[name])
-    rng = np.random.default_rng(seed)
-    qd, qdd = rng.normal(size=(2, len(g.coordinates)))
-    grip = g.internal @ rng.normal(size=g.internal.shape[-1])
-    least = g.motion(qd, qdd)
-    return m, c, g, qd, qdd, g.motion(qd, qdd, forces=least.force + grip)
 
 
 @every_grasp
@@ -303,13 +270,11 @@ def test_forces_may_be_chosen() -> None:
         g.motion(forces=firm.force * 1.01)
     assert caught.value.left == pytest.approx(0.02943)
     for wrong in ("least squares", "minimum  norm"):
-        with pytest.raises(
-            kic.InputError, match="Expected `forces` to be 'minimum norm', loads of the 9 rows"
-        ):
+        with pytest.raises(kic.InputError, match="`forces` must be 'minimum norm', loads of the 9 rows"):
             g.motion(forces=wrong)
-    with pytest.raises(kic.InputError, match=r"Expected `forces` to have shape \(\.\.\., 9\)"):
+    with pytest.raises(kic.InputError, match=r"`forces` must have shape \(\.\.\., 9\)"):
         g.motion(forces=np.ones(6))
-    with pytest.raises(kic.InputError, match="Expected `forces` to be finite"):
+    with pytest.raises(kic.InputError, match="`forces` must be finite"):
         g.motion(forces=np.full(9, np.nan))
 
 
@@ -336,7 +301,7 @@ def test_feet_only_push() -> None:
 @every_grasp
 def test_what_acts_on_the_object(name: str) -> None:
     """Along its inward normals, t1 and inward × t1: the same wrench, by signs alone."""
-    m, c = posture(name)
+    m, c = configuration(name)
     g = c.grasp(HELD[name])
     f = np.random.default_rng(2).normal(size=len(g.rows))
     on_it, wrench, r = g.signs * f, np.zeros(6), 0
@@ -664,9 +629,9 @@ def test_what_can_not_be_asked() -> None:
         off.at().grasp("ball")
     with pytest.raises(kic.InputError, match="has mobility 15; 14 coordinates were named"):
         c.grasp("ball", fingers=[f"{x}{k}" for x in ("swing", "bend", "curl") for k in (1, 2, 3)][:8])
-    with pytest.raises(kic.InputError, match="Expected `order` to be 1, 2 or 3"):
+    with pytest.raises(kic.InputError, match="`order` must be 1, 2 or 3"):
         c.grasp("ball", order=4)
-    with pytest.raises(kic.InputError, match="Expected `failures` to be"):
+    with pytest.raises(kic.InputError, match="`failures` must be"):
         c.grasp("ball", failures="hide")
     nameless = [replace(b, com=None, mass=None, inertia=None) if b.name == "ball" else b for b in m.bodies]
     with pytest.raises(kic.InputError, match="Body 'ball' has no reference point, about which its grasp"):
@@ -674,7 +639,7 @@ def test_what_can_not_be_asked() -> None:
     complex_one = Configuration(m._model, (), c._states.astype(complex))
     with pytest.raises(kic.InputError, match=r"motion\(\) needs real numbers; this posture holds complex128"):
         complex_one.grasp("ball").motion()
-    with pytest.raises(kic.InputError, match=r"Expected `qd` to have shape \(\.\.\., 6\)"):
+    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 6\)"):
         c.grasp("ball").motion([1.0, 2.0])
 
 

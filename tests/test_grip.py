@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from contact_sets import Z, generators, random_grasp
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
-from test_force_closure import Z, generators, random_grasp
 
 import kic
 
@@ -487,16 +487,16 @@ def test_what_is_missing_is_said() -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"wrench": [0, 0, 1]}, "Expected `wrench` to have shape (..., 6)"),
-        ({"wrench": [0, 0, np.nan, 0, 0, 0]}, "Expected `wrench` to be finite"),
+        ({"wrench": [0, 0, 1]}, "`wrench` must have shape (..., 6)"),
+        ({"wrench": [0, 0, np.nan, 0, 0, 0]}, "`wrench` must be finite"),
         ({"wrench": np.ones(6) * 1j}, "`wrench` holds complex128"),
         ({"criterion": "cheapest"}, "minimum norm, minimum largest, got 'cheapest'"),
         ({"least": -1}, "`least` to be one number of at least 0"),
         ({"safety": 0.5}, "`safety` to be one number of at least 1"),
         ({"limits": [1.0]}, "give their `jacobian`"),
         ({"offset": [1.0]}, "give their `jacobian`"),
-        ({"jacobian": np.ones((5, 2))}, "Expected `jacobian` to have shape (..., 6, 2)"),
-        ({"jacobian": np.ones((6, 2)), "limits": [1.0]}, "Expected `limits` to have shape (..., 2)"),
+        ({"jacobian": np.ones((5, 2))}, "`jacobian` must have shape (..., 6, 2)"),
+        ({"jacobian": np.ones((6, 2)), "limits": [1.0]}, "`limits` must have shape (..., 2)"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, np.nan]}, "got NaN"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]}, "leave something, got 1 to -1 at [1]"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0, 1], "lower": [2.0, 0]}, "got 2 to 1 at [0]"),

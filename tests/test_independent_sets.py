@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from linkages import parallelogram, rigid
 
 import kic
 from kic.transfer import input_selection as drives
@@ -225,18 +226,6 @@ def test_an_open_arm_has_its_joints_or_what_stands_for_them() -> None:
     assert tip.worst == pytest.approx(np.linalg.svd(G, compute_uv=False)[-1], rel=1e-12)
 
 
-def rigid() -> kic.Mechanism:
-    return kic.Mechanism(
-        "truss",
-        [kic.Body("a"), kic.Body("b")],
-        [
-            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("a", "b"), at=(1, 1, 0), axis=(0, 0, 1)),
-            kic.Joint("C", "revolute", ("b", "ground"), at=(2, 0, 0), axis=(0, 0, 1)),
-        ],
-    )
-
-
 def test_errors() -> None:
     m = kic.load("five-bar")
     with pytest.raises(kic.InputError, match=r"'truss' has mobility 0; no set of coordinates drives it\.$"):
@@ -295,20 +284,3 @@ def test_a_distance_of_nothing_has_no_rates() -> None:
     with pytest.raises(kic.InputError, match=r"A distance among A, gap is zero here"):
         m.independent_sets(among=["A", "gap"])
     assert len(m.independent_sets(m.at([0.4]), among=["A", "gap"])) == 2
-
-
-def parallelogram(angle: float = 1.0) -> kic.Mechanism:
-    """Four bars of lengths 2, 1, 2, 1, drawn as a parallelogram: A = D = −B = C."""
-    p = np.array([np.cos(angle), np.sin(angle), 0])
-    q = p + np.array([2, 0, 0])
-    return kic.Mechanism(
-        "parallelogram",
-        [kic.Body(n) for n in ("crank", "coupler", "rocker")],
-        [
-            kic.Joint("A", "revolute", ("ground", "crank"), (0, 0, 0), (0, 0, 1), value=angle),
-            kic.Joint("B", "revolute", ("crank", "coupler"), tuple(p), (0, 0, 1), value=-angle),
-            kic.Joint("C", "revolute", ("coupler", "rocker"), tuple(q), (0, 0, 1), value=angle),
-            kic.Joint("D", "revolute", ("ground", "rocker"), (2, 0, 0), (0, 0, 1), value=angle),
-        ],
-        coordinates=["A"],
-    )

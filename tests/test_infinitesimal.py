@@ -6,12 +6,13 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
+import linkages
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.analysis.finite_mobility import contact_order
+from kic.transfer.finite_mobility import contact_order
 
 X, Y, Z = np.eye(3)
 
@@ -118,15 +119,7 @@ def four_bar(p: Parts, base: str = "ground") -> None:
 
 def bennett(p: Parts, base: str = "ground") -> None:
     alpha, beta, theta = p.rng.uniform(0.4, 0.8), p.rng.uniform(1.0, 1.4), p.rng.uniform(0.6, 2.2)
-    a, b = 1.0, np.sin(beta) / np.sin(alpha)
-    other = 2 * np.arctan(np.sin((beta + alpha) / 2) / (np.sin((beta - alpha) / 2) * np.tan(theta / 2)))
-    T, places, axes = np.eye(4), [], []
-    for length, twist, angle in ((a, alpha, theta), (b, beta, other), (a, alpha, -theta), (b, beta, -other)):
-        places.append(T[:3, 3])
-        axes.append(T[:3, 2])
-        c, s, C, S = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
-        T = T @ [[c, -s * C, s * S, length * c], [s, c * C, -c * S, length * s], [0, S, C, 0], [0, 0, 0, 1]]
-    ring(p, base, places, axes)
+    ring(p, base, *linkages.bennett(alpha, beta, theta))
 
 
 def sarrus(p: Parts, base: str = "ground") -> None:

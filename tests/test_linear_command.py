@@ -9,33 +9,30 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from commands import run_line
 
 import kic
 from kic.cli.main import main
 
 
-def run(command: str, code: int = 0) -> str:
-    result = CliRunner().invoke(main, shlex.split(command))
-    assert result.exit_code == code, result.output
-    return result.output if code else result.stdout
-
-
 def test_a_page() -> None:
-    page = run("linearize four-bar --at A=70deg")
+    page = run_line("linearize four-bar --at A=70deg")
     for text in ("linearization in A", "K = ∂T/∂q", "C = ∂T/∂q̇", "I* = ∂T/∂q̈", "grows with time constant"):
         assert text in page
-    rest = run('linearize horn-two-link --at "-80deg, 5deg" --equilibrium')
+    rest = run_line('linearize horn-two-link --at "-80deg, 5deg" --equilibrium')
     assert rest.startswith("horn-two-link: equilibrium, stable")
     assert "swings at 0.4266 Hz: shoulder 1, elbow 0.4305" in rest
     assert rest.count("swings at 0.4266 Hz") == 1
-    assert "commutator" in run(
+    assert "commutator" in run_line(
         'linearize puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --wrt link6 --rate link6.wz=1'
     )
 
 
 def test_json_is_what_kic_says() -> None:
     data = json.loads(
-        run("linearize five-bar --at A=1.2,E=1.5 --wrt coupler.x --wrt coupler.y --rate coupler.x=2 --json")
+        run_line(
+            "linearize five-bar --at A=1.2,E=1.5 --wrt coupler.x --wrt coupler.y --rate coupler.x=2 --json"
+        )
     )
     m = kic.load("five-bar")
     lin = m.at({"A": 1.2, "E": 1.5}).linearize([2.0, 0.0], wrt=["coupler.x", "coupler.y"])
@@ -52,7 +49,7 @@ def test_json_is_what_kic_says() -> None:
             np.array(data["state_space"][letter]).reshape(getattr(s, letter).shape), getattr(s, letter)
         )
     assert data["state_space"]["states"] == list(s.states)
-    rest = json.loads(run("linearize four-bar --equilibrium --json"))
+    rest = json.loads(run_line("linearize four-bar --equilibrium --json"))
     assert rest["stability"] == "unstable"
     assert rest["modes"]["natural"] == [None]
     assert rest["name"] == "four-bar"
@@ -63,10 +60,10 @@ def test_a_model_with_motors(tmp_path) -> None:
     motor = kic.Motor("M", ["A"], [30.0], resistance=0.5, inductance=1e-3, torque_constant=0.02)
     file = tmp_path / "driven.toml"
     kic.save(replace(kic.load("four-bar"), motors=[motor]), file)
-    page = run(f"linearize {shlex.quote(str(file))} --at A=1.2")
+    page = run_line(f"linearize {shlex.quote(str(file))} --at A=1.2")
     assert "state space of A" in page
     assert "M.current" in page
-    report = run(f"report {shlex.quote(str(file))}")
+    report = run_line(f"report {shlex.quote(str(file))}")
     assert "1 motor" in report
     assert "rotors and damping count where motors=True" in report
 
@@ -93,5 +90,5 @@ def test_what_is_refused(command: str, text: str) -> None:
 
 
 def test_help_runs() -> None:
-    assert "kic linearize four-bar --at A=70deg" in run("linearize --help")
-    assert "linearize" in run("--help")
+    assert "kic linearize four-bar --at A=70deg" in run_line("linearize --help")
+    assert "linearize" in run_line("--help")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import DATA, arm
-from nearby import by_step, motion, moved
-from sampling import STEP, derivative, mismatch, random_body, random_posture, random_tree
+from nearby import by_step, motion
+from sampling import STEP, derivative, mismatch, moved, random_body, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
@@ -465,9 +465,9 @@ def test_questions_that_are_refused() -> None:
     c = arm.at([0.1, 0.2])
     with pytest.raises(kic.InputError, match="Expected `qdd` or `effort` of the nominal motion, got both"):
         c.linearize([0, 0], [0, 0], effort=[0, 0])
-    with pytest.raises(kic.InputError, match=r"Expected `qd` to have shape \(\.\.\., 2\), got \(3,\)"):
+    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\), got \(3,\)"):
         c.linearize([0, 0, 0])
-    with pytest.raises(kic.InputError, match=r"Expected `dq` to have shape"):
+    with pytest.raises(kic.InputError, match=r"`dq` must have shape"):
         c.linearize().inverse_dynamics([0, 0, 0])
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'elbw' in 'this linearization'"):
         c.linearize().held("elbw")

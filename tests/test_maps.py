@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import kic
-from kic.plotting.maps import colour_bounds, runs, zeros
-from kic.plotting.plots import Panel, draw_plots, one_line, room, spread_apart
+from kic.plotting.maps import colour_limits, true_runs, zero_crossings
+from kic.plotting.plots import Panel, axis_limits, course_index, draw_plots, separate
 
 pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install 'kic[plot]'")
 
@@ -92,12 +92,12 @@ def test_one_axis_is_a_line(plane: kic.Sweep, joints: kic.Sweep) -> None:
     x, y = picture.axes.get_lines()[0].get_data()
     np.testing.assert_array_equal(x, plane.axes["tip.x"])
     k = int(np.argmin(np.abs(plane.axes["tip.y"] - 0.2)))
-    np.testing.assert_array_equal(y, plane["conditioning"][:, k])
+    np.testing.assert_array_equal(y, plane["inverse condition number"][:, k])
     assert picture.axes.get_title() == f"tip.y = {plane.axes['tip.y'][k]:.4g} m"
-    assert picture.axes.get_ylabel() == "conditioning"
+    assert picture.axes.get_ylabel() == "inverse condition number"
     assert legend(picture) == ["not reached"]
     hatched = [patch for patch in picture.axes.patches if patch.get_hatch()]
-    assert len(hatched) == len(runs(~plane.reached[:, k])) == 2
+    assert len(hatched) == len(true_runs(~plane.reached[:, k])) == 2
     picture = joints.plot("w", at={"shoulder": 0.0})
     assert legend(picture) == ["outputs tip.x, tip.y singular"]
     np.testing.assert_allclose(picture.axes.get_lines()[-1].get_xdata(), [0.0, 0.0], atol=1e-12)
@@ -107,11 +107,11 @@ def test_a_cut_through_three_axes() -> None:
     m = kic.load("horn-three-link")
     a, b, c = m.coordinate_names
     s = kic.sweep(m, {a: [0.0, 0.5], b: [0.1, 0.2, 0.3], c: [0.3, 0.4]}, "static_effort")
-    with pytest.raises(kic.InputError, match=f"shows one or two axes, and 3 are left.*at={{'{a}'"):
+    with pytest.raises(kic.InputError, match=f"shows one or two axes, but 3 are left.*at={{'{a}'"):
         s.plot()
     picture = s.plot(at={b: 0.21})
     np.testing.assert_array_equal(
-        np.asarray(picture.axes.collections[0].get_array()).T, s["largest holding effort"][:, 1]
+        np.asarray(picture.axes.collections[0].get_array()).T, s["largest static effort"][:, 1]
     )
     assert picture.axes.get_title() == f"{b} = 0.2 rad"
     with pytest.raises(kic.InputError, match="shows one or two axes, and 0 are left: none"):
@@ -119,9 +119,9 @@ def test_a_cut_through_three_axes() -> None:
 
 
 def test_what_no_map_can_show(joints: kic.Sweep) -> None:
-    with pytest.raises(kic.InputError, match="Say which answer to plot: w, mass, tip"):
+    with pytest.raises(kic.InputError, match="`name` must be one of the metrics: w, mass, tip"):
         joints.plot()
-    with pytest.raises(kic.UnknownNameError, match="No answer 'W'"):
+    with pytest.raises(kic.UnknownNameError, match="No metric 'W'"):
         joints.plot("W")
     with pytest.raises(kic.InputError, match=r"values of shape \(3,\) in each cell"):
         joints.plot("tip")
@@ -129,15 +129,15 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
         joints.plot("w", at={"knee": 0.0})
     with pytest.raises(kic.InputError, match="`at` of 'elbow' to be a number from -1 to 2, got 7"):
         joints.plot("w", at={"elbow": 7})
-    with pytest.raises(kic.InputError, match="Expected `bounds` to be"):
+    with pytest.raises(kic.InputError, match="Expected `bounds` must be"):
         joints.plot("w", bounds=(1, 0))
     for contours in (-3, 2.5, "many", True):
         with pytest.raises(kic.InputError, match="`contours` must be an integer of at least 0"):
             joints.plot("w", contours=contours)
     for width in (-3, 0.5, "wide", np.nan, True, 1000):
-        with pytest.raises(kic.InputError, match="`width` to be a number of inches from 2 to 40"):
+        with pytest.raises(kic.InputError, match="`width` must be a number of inches from 2 to 40"):
             joints.plot("w", width=width)
-    with pytest.raises(kic.InputError, match="Expected `at` to be a dict of axes to values, got 3"):
+    with pytest.raises(kic.InputError, match="Expected `at` must be a dict of axes to values, got 3"):
         joints.plot("w", at=3)
     none = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
@@ -148,15 +148,15 @@ def test_what_no_map_can_show(joints: kic.Sweep) -> None:
 
 def test_colours_of_values_that_run_away(joints: kic.Sweep) -> None:
     values = np.concatenate([np.linspace(0, 1, 999), [1e6]])
-    low, high, extend = colour_bounds(values, None)
+    low, high, extend = colour_limits(values, None)
     assert low == 0
     assert 0.9 < high < 1.1
     assert extend == "max"
-    assert colour_bounds(-values, None)[2] == "min"
-    assert colour_bounds(values, (0.2, 0.4)) == (0.2, 0.4, "both")
+    assert colour_limits(-values, None)[2] == "min"
+    assert colour_limits(values, (0.2, 0.4)) == (0.2, 0.4, "both")
     picture = joints.plot("w", bounds=(0.1, 0.5))
     assert picture.axes.collections[0].get_clim() == (0.1, 0.5)
-    assert zeros(np.array([0.0, 1.0]), np.array([1.0, 2.0])).size == 0
+    assert zero_crossings(np.array([0.0, 1.0]), np.array([1.0, 2.0])).size == 0
 
 
 # ------------------------------------------------------------------------------------------ over time
@@ -202,18 +202,18 @@ def test_panels_of_a_run(run: kic.Simulation, tmp_path) -> None:
 def test_names_of_a_run(run: kic.Simulation) -> None:
     picture = run.plot(["tip", "energy", "elbow", "accelerations"])
     assert [axes.get_ylabel() for axes in picture.axes] == [
-        "value (m)", "energy (J)", "missed (J)", "value (rad)", "acceleration (rad/s²)",
+        "value (m)", "energy (J)", "residual (J)", "value (rad)", "acceleration (rad/s²)",
     ]  # fmt: skip
-    tip, energy, missed, elbow, _ = map(lines, picture.axes)
+    tip, energy, residual, elbow, _ = map(lines, picture.axes)
     assert list(tip) == ["tip.x", "tip.y"]  # z stands still
     np.testing.assert_array_equal(tip["tip.y"], run["tip.y"])
     assert list(energy) == ["kinetic", "potential", "total", "work"]
     np.testing.assert_array_equal(energy["work"], run.energy.work)
-    np.testing.assert_array_equal(missed["residual"], run.energy.residual)
+    np.testing.assert_array_equal(residual["residual"], run.energy.residual)
     np.testing.assert_array_equal(elbow["elbow"], run["elbow"])
-    with pytest.raises(kic.UnknownNameError, match=r"No account or part 'energie'.*Did you mean 'energy'\?"):
+    with pytest.raises(kic.UnknownNameError, match=r"No group or part 'energie'.*Did you mean 'energy'\?"):
         run.plot("energie")
-    with pytest.raises(kic.UnknownNameError, match="No account or part 'currents'"):  # nothing has a voltage
+    with pytest.raises(kic.UnknownNameError, match="No group or part 'currents'"):  # nothing has a voltage
         run.plot("currents")
 
 
@@ -240,7 +240,7 @@ def test_what_motors_take() -> None:
 def test_units_of_another_drawing() -> None:
     run = kic.simulate(FIVE, FIVE.at(), [0.0, 0.01], effort=[1.0, 2.0])
     labels = [axes.get_ylabel() for axes in run.plot(["tip", "efforts", "energy"]).axes]
-    assert labels == ["value (in)", "effort (lbf in)", "energy (lbf in)", "missed (lbf in)"]
+    assert labels == ["value (in)", "effort (lbf in)", "energy (lbf in)", "residual (lbf in)"]
 
 
 def test_events_are_marked() -> None:
@@ -289,9 +289,9 @@ def test_paths_that_were_followed() -> None:
     np.testing.assert_array_equal(lines(picture.axes[1])["frame3.x"], f.error[:, 1, 0])
     np.testing.assert_array_equal(np.stack(list(lines(picture.axes[3]).values()), axis=1), f.qd[:, 1])
     with pytest.raises(kic.InputError, match="leave `member` out"):
-        one_line((), 0)
+        course_index((), 0)
     with pytest.raises(kic.InputError, match="Give `member`"):
-        one_line((2,), 5)
+        course_index((2,), 5)
 
 
 def test_what_can_not_be_plotted() -> None:
@@ -303,11 +303,11 @@ def test_what_can_not_be_plotted() -> None:
 
 
 def test_rounding_is_not_blown_up() -> None:
-    assert room([np.array([1.0, 1.0 + 1e-12])]) == pytest.approx((0.5, 1.5))
-    assert room([np.zeros(3)]) == (-0.5, 0.5)
-    assert room([np.full(2, np.nan)]) == (-1.0, 1.0)
+    assert axis_limits([np.array([1.0, 1.0 + 1e-12])]) == pytest.approx((0.5, 1.5))
+    assert axis_limits([np.zeros(3)]) == (-0.5, 0.5)
+    assert axis_limits([np.full(2, np.nan)]) == (-1.0, 1.0)
     places = np.array([0.5, 0.1, 0.5, 0.98, 0.99, 0.5])
-    moved = spread_apart(places, 0.1)
+    moved = separate(places, 0.1)
     assert np.diff(np.sort(moved)).min() > 0.1 - 1e-12
     assert (np.argsort(moved, kind="stable") == np.argsort(places, kind="stable")).all()
     assert moved.max() <= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import linkages
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -139,20 +140,8 @@ def test_a_coupling_that_the_loop_has_already() -> None:
 
 
 def bennett(digits: int | None = None, **more) -> kic.Mechanism:
-    """Four hinges in space whose twists and lengths fit: one freedom where counting gives none."""
-    alpha, beta = 0.6, 1.1
-    a, b = 1.0, np.sin(beta) / np.sin(alpha)
-    theta = 0.9
-    # opposite angles make a full turn; the closure equation of Bennett gives the other two
-    other = 2 * np.arctan(np.sin((beta + alpha) / 2) / (np.sin((beta - alpha) / 2) * np.tan(theta / 2)))
-    T, places, axes = np.eye(4), [], []
-    for length, twist, angle in ((a, alpha, theta), (b, beta, other), (a, alpha, -theta), (b, beta, -other)):
-        places.append(T[:3, 3])
-        axes.append(T[:3, 2])
-        c, s, C, S = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
-        R = [[c, -s * C, s * S, length * c], [s, c * C, -c * S, length * s], [0, S, C, 0], [0, 0, 0, 1]]
-        T = T @ np.array(R)
-    assert np.abs(T - np.eye(4)).max() < 1e-12
+    """A Bennett linkage: one degree of freedom, where counting gives none."""
+    places, axes = linkages.bennett()
     if digits is not None:
         places = np.round(places, digits)
     return chain([tuple(p) for p in places], **{f"axis{k}": tuple(z) for k, z in enumerate(axes)}, **more)

@@ -158,20 +158,20 @@ def test_a_tip_is_led_by_the_motors_of_a_closed_mechanism() -> None:
 
 def test_what_is_refused() -> None:
     go, make = swing(PUMA), kic.controllers.computed_voltage
-    with pytest.raises(kic.InputError, match=r"Expected `gain` to be a number of at least 0, got -1\.0"):
+    with pytest.raises(kic.InputError, match=r"`gain` must be a number of at least 0, got -1\.0"):
         make(PUMA, go, 1.0, 1.0, gain=-1.0)
-    with pytest.raises(kic.InputError, match="With `gain` the voltages need currents"):
+    with pytest.raises(kic.InputError, match="`gain` needs currents"):
         make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, PUMA.at().state, np.zeros(6))
     with pytest.raises(kic.InputError, match="'puma560' has no motors"):
         make(kic.load("puma560"), go, 1.0, 1.0)
     torque = kic.controllers.computed_torque(PUMA, go, 1.0, 1.0)
-    with pytest.raises(kic.InputError, match="Expected a controller that gives voltages, got one of efforts"):
+    with pytest.raises(kic.InputError, match="must give voltages, got one of efforts"):
         kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
     other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
     with pytest.raises(kic.InputError, match="in the coordinates A, E, got one in A, D"):
         kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
-    with pytest.raises(kic.InputError, match="can not make this motion"):
+    with pytest.raises(kic.InputError, match="cannot make this motion"):
         make(few, go, 1.0, 1.0)(0.3, few.at().state, np.zeros(6))
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nearby import by_step, motion, moved
-from sampling import STEP, mismatch, random_posture, random_tree
+from nearby import by_step, motion
+from sampling import STEP, mismatch, moved, random_posture, random_tree
 
 import kic
 
@@ -118,7 +118,7 @@ def test_other_coordinates_and_jerks_that_are_not_needed() -> None:
     found = quick.drive(v, a)
     assert np.isnan(found.current_rate).all()
     assert mismatch(found.voltage, quick.drive(v, a, j).voltage) < 1e-14
-    with pytest.raises(kic.InputError, match=r"have inductance \(M0, M1\): and voltages need the jerk"):
+    with pytest.raises(kic.InputError, match=r"have inductance \(M0, M1\), and voltages need the jerk"):
         c.drive(v, a)
 
 
@@ -188,7 +188,7 @@ def test_motions_that_motors_can_not_make() -> None:
         m.at([0.1, 0.2]).dynamics(motors=True)
     with pytest.raises(kic.InputError, match="has no motors"):
         m.at([0.1, 0.2]).linearize(motors=True)
-    with pytest.raises(kic.InputError, match=r"Expected `qddd` to have shape \(\.\.\., 2\)"):
+    with pytest.raises(kic.InputError, match=r"`qddd` must have shape \(\.\.\., 2\)"):
         c.drive([0, 0], [0, 0], [0])
 
 
@@ -300,7 +300,7 @@ def test_sensitivities_of_motors() -> None:
     m = replace(m, motors=m.motors[:1])
     posture = random_posture(rng, m).phi
     v, a = rng.normal(size=(2, 6))
-    ask = lambda x: x.at(posture).dynamics(motors=True).effort(v, a)  # noqa: E731
+    ask = lambda x: x.at(posture).dynamics(motors=True).inverse_dynamics(v, a)  # noqa: E731
     for name, factor in (("M0.inertia", 1.0), ("M0.damping", 1.0)):
         slope = kic.sensitivity(m, ask, name)[0]
         more = replace(m.motors[0], **{name[3:]: getattr(m.motors[0], name[3:]) + factor})

@@ -8,28 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sampling import STEP, mismatch
-from test_closed_models import EVERY, posture, postures
+from closed_models import EVERY, configuration, every_configuration
+from sampling import STEP, mismatch, moved
 
 from kic.configuration import Configuration
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 EPS = np.finfo(float).eps
-
-
-def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
-    """A posture with an imaginary step along rates (M,) of the tree's coordinates."""
-    tree, states = c._model.tree, c._states.astype(complex)
-    for n in range(tree.size):
-        if tree.cols[n, 1] <= 1:
-            states[:, tree.cols[n, 3]] += 1j * STEP * rates[n]
-    for n in tree.balls:  # q' = (1, ½ ih e) q: a turn about axes of the first body
-        place = tree.cols[n, 3]
-        q, e = c._states[:, place : place + 4], 0.5 * rates[n : n + 3]
-        w, v = q[:, :1], q[:, 1:]
-        turn = np.concatenate([-(v @ e)[:, None], w * e + np.cross(e, v)], axis=1)
-        states[:, place : place + 4] += 1j * STEP * turn
-    return Configuration(c._model, (), states)
 
 
 def first_order(transfer: CoordinateTransfer, c: Configuration) -> np.ndarray:
@@ -39,9 +24,9 @@ def first_order(transfer: CoordinateTransfer, c: Configuration) -> np.ndarray:
     return X[mobile : mobile * (1 + transfer.first)].reshape(mobile, transfer.first)
 
 
-@postures
+@every_configuration
 def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None:
-    (m, c), case = posture(name, place), EVERY[name]
+    (m, c), case = configuration(name, place), EVERY[name]
     of = case.of.split()
     for names in (" ".join(m.coordinates), *case.wrt, case.quasi):
         if not names:
@@ -53,7 +38,7 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
         u, d = c.coefficients(of, 3, wrt), c.dynamics(wrt)
         valued, largest = np.isfinite(u.values), max(np.abs(d.I).max(), np.abs(d.P).max())
         for k in range(A.shape[1]):
-            near = stepped(c, A[:, k])
+            near = moved(c, A[None, :, k])
             # the coordinate goes one ahead, the others rest, and the loops stay closed
             rows = transfer.values_and_rates(near._states)[0][0].imag / STEP
             want = np.zeros(len(rows))
@@ -74,12 +59,12 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].quasi])
 def test_inertia_in_turnings_changes_along_its_own_way(name: str) -> None:
     """In rates that are no coordinates, too: İ* along each direction is Coriolis and its transpose."""
-    (_, c), wrt = posture(name, 0), EVERY[name].quasi.split()
+    (_, c), wrt = configuration(name, 0), EVERY[name].quasi.split()
     transfer, d = c._model.transfer(tuple(wrt)), c.dynamics(wrt)
     A = first_order(transfer, c)
     assert not d.holonomic
     for k in range(A.shape[1]):
-        slope = stepped(c, A[:, k]).dynamics(wrt).I.imag / STEP
+        slope = moved(c, A[None, :, k]).dynamics(wrt).I.imag / STEP
         C = d.coriolis(np.eye(A.shape[1])[k])
         limit = 1e-11 * max(np.abs(d.I).max(), np.abs(d.P).max())
         assert np.abs(slope - C - C.T).max() < limit

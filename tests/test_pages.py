@@ -10,16 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 
 import kic
-from kic.cli.main import main
 from kic.display import Summary
 from kic.plotting import animate
-from kic.report.page import PAPER, dark, inline
-from kic.report.plots import conditions, curves, over
-from kic.report.ranges import moved_alone
-from kic.report.report import report, report_data, usual
+from kic.report.page import PAPER, dark_colour, inline_svg
+from kic.report.plots import closure_condition_plots, coordinate_plots, point_curves
+from kic.report.ranges import coordinate_ranges
+from kic.report.report import default_outputs, report, report_data
 
 pytest.importorskip("matplotlib", reason="pictures need Matplotlib")
 
@@ -74,17 +73,6 @@ class Outline(HTMLParser):
         self.links += [attrs[key] for key in ("href", "xlink:href", "src") if key in attrs]
 
 
-def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(main, list(arguments), prog_name="kic")
-    assert result.exit_code == code, result.output
-    return " ".join(result.stderr.split()) if code else result.stdout
-
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KIC_VERBOSE", "0")
-
-
 # --- the page
 
 
@@ -103,7 +91,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_page_is_whole_and_stands_alone(mechanism: kic.Mechanism, of: str | list[str]) -> None:
     if mechanism.name == "parallel-serial":
-        of = usual(mechanism)[0]
+        of = default_outputs(mechanism)[0]
     c = mechanism.at()
     text = kic.report_page(c, of, order=2)
     page = Outline(text)  # every element that opens is closed in its place
@@ -202,29 +190,29 @@ def test_ranges_are_postures_of_one_coordinate() -> None:
     m = kic.load("quadruped")
     c = m.at()
     start = {q: float(c.value(q)) for q in m.coordinate_names}
-    for span in moved_alone(m, c)[:2]:
+    for span in coordinate_ranges(m, c)[:2]:
         ok = span.configuration.ok
-        assert ok[span.here]
-        assert not span.whole
+        assert ok[span.index]
+        assert not span.complete
         for name, value in start.items():
             expected = span.values if name == span.name else value
             assert np.abs(span.configuration.value(name) - expected)[ok].max() < 1e-12
         assert np.array_equal(np.diff(np.flatnonzero(ok)), np.ones(ok.sum() - 1))  # to an end, no further
-        assert span.reached == (span.values[ok][0], span.values[ok][-1])
-        assert np.abs(span.configuration.value("head")[span.here] - c.value("head")).max() < 1e-12
+        assert span.limits == (span.values[ok][0], span.values[ok][-1])
+        assert np.abs(span.configuration.value("head")[span.index] - c.value("head")).max() < 1e-12
         assert span.values[-1] - span.values[0] == pytest.approx(2 * np.pi)
-    slides = moved_alone(kic.load("rrprrr"), kic.load("rrprrr").at())
+    slides = coordinate_ranges(kic.load("rrprrr"), kic.load("rrprrr").at())
     assert {span.unit for span in slides} == {"rad", "m"}
-    assert all(span.whole for span in slides)
+    assert all(span.complete for span in slides)
 
 
 def test_ranges_end_at_dead_centres() -> None:
     m = kic.load("four-bar")
     angles = m.path({"A": 1.2 + np.linspace(0, 2 * np.pi, 2000)}).value("D")
     rocked = replace(m, coordinates=["D"])
-    (span,) = moved_alone(rocked, rocked.at())
+    (span,) = coordinate_ranges(rocked, rocked.at())
     step = span.values[1] - span.values[0]
-    low, high = span.reached
+    low, high = span.limits
     assert angles.min() - 1e-6 <= low <= angles.min() + step
     assert angles.max() - step <= high <= angles.max() + 1e-6
     text = kic.report_page(rocked.at(), "tip")
@@ -233,7 +221,7 @@ def test_ranges_end_at_dead_centres() -> None:
 
 
 def test_balls_are_moved_in_open_chains_alone() -> None:
-    assert [span.name for span in moved_alone(BALL, BALL.at())] == ["hip.1", "hip.2", "hip.3"]
+    assert [span.name for span in coordinate_ranges(BALL, BALL.at())] == ["hip.1", "hip.2", "hip.3"]
     loop = replace(
         BALL,
         points=[*BALL.points, kic.Point("hook", "ground", at=(0.5, 0, -2))],
@@ -241,7 +229,7 @@ def test_balls_are_moved_in_open_chains_alone() -> None:
         coordinates=["hip.1", "hip.3"],
     )
     c = loop.at()
-    assert moved_alone(loop, c) == []
+    assert coordinate_ranges(loop, c) == []
     assert report_data(loop, c, "tip")["phi"] == [None, None]
     assert "hip.1" in report(loop, c, "tip").text()
     assert ">One coordinate at a time</h2>" not in kic.report_page(c, "tip")
@@ -250,8 +238,8 @@ def test_balls_are_moved_in_open_chains_alone() -> None:
 def test_panels_show_kics_own_numbers() -> None:
     m = kic.load("four-bar")
     c = m.at({"A": 1.2})
-    (span,) = moved_alone(m, c)
-    value, angle, inertia, effort = over(span, ["tip.x", "tip.y", "tip.z", "D", "A"], m)
+    (span,) = coordinate_ranges(m, c)
+    value, angle, inertia, effort = coordinate_plots(span, ["tip.x", "tip.y", "tip.z", "D", "A"], m)
     turn = m.path({"A": span.values}, near=c)
     x = np.degrees(span.values)
     for plot, label, expected in (
@@ -266,7 +254,7 @@ def test_panels_show_kics_own_numbers() -> None:
         assert np.abs(shown[1] - expected).max() < 1e-9 * np.abs(expected).max(), label
         dots = [line for line in plot.picture.axes.get_lines() if line.get_marker() == "o"]
         here = {float(line.get_ydata()[0]) for line in dots}
-        assert float(shown[1][span.here]) in here
+        assert float(shown[1][span.index]) in here
     assert "tip.z" not in lines(value)  # it stays where it is
     assert value.caption == "tip.x, tip.y (m)"
     assert angle.caption == "D (°)"
@@ -278,13 +266,13 @@ def test_panels_show_kics_own_numbers() -> None:
 
 
 def test_panels_leave_out_what_has_no_answer() -> None:
-    (span,) = moved_alone(BARE, BARE.at())
-    (only,) = over(span, ["tip.x", "tip.y", "rod.wz"], BARE)  # no masses, and a rate has no value
+    (span,) = coordinate_ranges(BARE, BARE.at())
+    (only,) = coordinate_plots(span, ["tip.x", "tip.y", "rod.wz"], BARE)  # no masses, and a rate has no value
     assert only.caption == "tip.x, tip.y (m)"
-    assert over(span, ["tip.z"], BARE) == []
+    assert coordinate_plots(span, ["tip.z"], BARE) == []
     many = kic.load("puma560")
     rows = [f"{body.name}.{axis}" for body in many.bodies for axis in "xyz"]
-    first = over(moved_alone(many, many.at())[0], rows, many)[0]
+    first = coordinate_plots(coordinate_ranges(many, many.at())[0], rows, many)[0]
     shown = [name for name in lines(first) if not name.startswith("_")]
     assert len(shown) == 6
     assert "more that change less" in first.caption
@@ -295,16 +283,16 @@ def test_poles_do_not_flatten_the_rest() -> None:
     m = kic.load("slider-crank")
     free = kic.load("quadruped")
     c = free.at()
-    span = moved_alone(free, c)[0]
-    plots = over(span, [], free)
+    span = coordinate_ranges(free, c)[0]
+    plots = coordinate_plots(span, [], free)
     cut = [plot for plot in plots if "cut off where large" in plot.caption]
     assert cut
     for plot in cut:
         low, high = plot.picture.axes.get_ylim()
         y = np.concatenate([data[1] for name, data in lines(plot).items() if not name.startswith("_")])
         assert np.nanmax(y) > high or np.nanmin(y) < low
-    (whole,) = moved_alone(m, m.at())
-    for plot in over(whole, ["A"], m):
+    (whole,) = coordinate_ranges(m, m.at())
+    for plot in coordinate_plots(whole, ["A"], m):
         low, high = plot.picture.axes.get_ylim()
         y = np.concatenate([data[1] for name, data in lines(plot).items() if not name.startswith("_")])
         if "cut off" not in plot.caption:
@@ -314,15 +302,15 @@ def test_poles_do_not_flatten_the_rest() -> None:
 def test_curves_are_ways_of_points() -> None:
     m = kic.load("four-bar")
     c = m.at({"A": 1.2})
-    spans = moved_alone(m, c)
-    (plot,) = curves(m, spans, ["tip.x", "tip.y", "D"])
+    spans = coordinate_ranges(m, c)
+    (plot,) = point_curves(m, spans, ["tip.x", "tip.y", "D"])
     turn = m.path({"A": spans[0].values}, near=c).value("tip")
     shown = lines(plot)["moving A"]
     assert np.abs(np.stack(shown, axis=-1) - turn[:, :2]).max() < 1e-12
     assert plot.picture.axes.get_aspect() == 1.0
-    assert curves(m, spans, ["D"]) == []
+    assert point_curves(m, spans, ["D"]) == []
     arm = kic.load("puma560")
-    above, front = curves(arm, moved_alone(arm, arm.at()), ["tool"])
+    above, front = point_curves(arm, coordinate_ranges(arm, arm.at()), ["tool"])
     assert "xy plane" in above.caption
     assert "xz plane" in front.caption
 
@@ -331,7 +319,7 @@ def test_curves_are_ways_of_points() -> None:
 def test_conditions_are_those_of_the_account(name: str) -> None:
     m = kic.load(name)
     c = m.at()
-    (plot,) = conditions(m, c)
+    (plot,) = closure_condition_plots(m, c)
     account = m.mobility(c)
     kept = account.coordinates - account.first_order
     shown = lines(plot)
@@ -340,13 +328,13 @@ def test_conditions_are_those_of_the_account(name: str) -> None:
     assert len(shown[f"{follow} that follow"][0]) == follow == account.redundant
     assert f"{kept} conditions are independent" in plot.alt
     arm = kic.load("puma560")
-    assert conditions(arm, arm.at()) == []
+    assert closure_condition_plots(arm, arm.at()) == []
 
 
 def test_pictures_in_a_page_share_no_names() -> None:
     svg = '<svg width="1"><!-- x --><metadata><a/></metadata><g id="a"/><use xlink:href="#a"/>'
     svg += '<path clip-path="url(#a)" style="fill: #ffffff; stroke: #0072b2"/></svg>'
-    got = inline(svg, "p", 'an "alt" & more')
+    got = inline_svg(svg, "p", 'an "alt" & more')
     assert got.startswith('<svg role="img" aria-label="an &quot;alt&quot; &amp; more" width="1">')
     assert 'id="p-a"' in got
     assert 'href="#p-a"' in got
@@ -354,7 +342,7 @@ def test_pictures_in_a_page_share_no_names() -> None:
     assert "metadata" not in got
     assert "<!--" not in got
     assert f"fill: #ffffff; fill: light-dark(#ffffff, {PAPER})" in got
-    assert f"stroke: #0072b2; stroke: light-dark(#0072b2, {dark('#0072b2')})" in got
+    assert f"stroke: #0072b2; stroke: light-dark(#0072b2, {dark_colour('#0072b2')})" in got
 
 
 def test_colours_are_seen_on_dark_paper() -> None:
@@ -368,7 +356,7 @@ def test_colours_are_seen_on_dark_paper() -> None:
     paper = luminance(PAPER)
     names = ("INK", "ORANGE", "SKY", "GREEN", "YELLOW", "BLUE", "VERMILION", "PURPLE")
     for name in names:
-        contrast = (luminance(dark(getattr(figures, name))) + 0.05) / (paper + 0.05)
+        contrast = (luminance(dark_colour(getattr(figures, name))) + 0.05) / (paper + 0.05)
         assert contrast > 4.5, (name, contrast)
     css = (Path(kic.__file__).parent / "report" / "page.css").read_text(encoding="utf-8")
     assert f"--paper: {PAPER};" in css

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import four_bar_pivots
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -21,20 +22,16 @@ def lines(m: kic.Mechanism) -> tuple[float, float, float, float]:
 
 def four_bar(crank: float, coupler: float, rocker: float, ground: float) -> kic.Mechanism:
     """A four-bar drawn with its crank upright."""
-    B, D = np.array([0.0, crank, 0.0]), np.array([ground, 0.0, 0.0])
-    across = np.linalg.norm(D - B)
-    along = (coupler**2 - rocker**2 + across**2) / (2 * across)
-    u = (D - B) / across
-    C = B + along * u + np.sqrt(coupler**2 - along**2) * np.array([-u[1], u[0], 0.0])
-    if C[1] < 0:
-        C = B + along * u - np.sqrt(coupler**2 - along**2) * np.array([-u[1], u[0], 0.0])
+    pivots = four_bar_pivots(crank, coupler, rocker, ground, np.pi / 2)
+    if pivots[2][1] < 0:
+        pivots = four_bar_pivots(crank, coupler, rocker, ground, np.pi / 2, -1)
     ties = {
         "A": ("ground", "crank"),
         "B": ("crank", "coupler"),
         "C": ("coupler", "rocker"),
         "D": ("ground", "rocker"),
     }
-    at = {"A": np.zeros(3), "B": B, "C": C, "D": D}
+    at = dict(zip("ABCD", pivots, strict=True))
     joints = [kic.Joint(k, "revolute", ties[k], tuple(at[k]), (0, 0, 1)) for k in "ABCD"]
     joints[0] = replace(joints[0], value=np.pi / 2)
     return kic.Mechanism(
@@ -223,9 +220,9 @@ def test_open_chains_and_members_that_are_no_numbers() -> None:
 
 WRONG = [
     ({"A": 1.0}, {}, r"A path of 'four-bar' needs several members: give inputs with a batch"),
-    (None, {}, r"Expected `inputs` to be an array of numbers, got None"),
+    (None, {}, r"`inputs` must be an array of numbers, got None"),
     ({"A": TURN}, {"near": 3}, r"Expected `near` to be a posture made by at\(\), got 3"),
-    ({"A": TURN}, {"failures": "skip"}, r"Expected `failures` to be 'raise' or 'mask', got 'skip'"),
+    ({"A": TURN}, {"failures": "skip"}, r"`failures` must be 'raise' or 'mask', got 'skip'"),
     ({"A": TURN, "D": TURN}, {}, r"2 coordinates were named: A, D\. Name 1"),
 ]
 

@@ -16,10 +16,10 @@ import pytest
 
 import kic
 from kic.configuration import Configuration
-from kic.kinematics.scales import coordinate_units
+from kic.description.units import coordinate_units
 from kic.plotting.draw import MechanismPicture, draw
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
-from kic.plotting.scene import ordered
+from kic.plotting.scene import body_order
 from kic.plotting.symbols import FLOOR, STEEL, rgba, tint
 
 pytest.importorskip("matplotlib")
@@ -191,7 +191,7 @@ def test_colours_are_those_that_all_eyes_tell_apart(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_neighbours_have_different_colours(name: str) -> None:
     m = kic.load(name)
-    order = ordered(m._model.description)
+    order = body_order(m._model.description)
     assert list(order.values()) == sorted(order.values())
     for j in m.joints:
         if "ground" not in j.bodies:
@@ -200,7 +200,7 @@ def test_neighbours_have_different_colours(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in MODELS if kic.load(n)._model.tree.planar_normal is not None])
 def test_arrows_of_motors_keep_off_pedestals(name: str) -> None:
-    from matplotlib.path import Path as Outline
+    from matplotlib.path import Path as ModelIndex
 
     for which in POSTURES:
         shapes = picture(name, which).shapes
@@ -209,4 +209,4 @@ def test_arrows_of_motors_keep_off_pedestals(name: str) -> None:
         turns = [s for s in shapes if s.of == "revolute" and s.edge == rgba(VERMILION)]
         for stand in stands:
             for turn in turns:
-                assert not Outline(stand.xy).contains_points(turn.xy).any()
+                assert not ModelIndex(stand.xy).contains_points(turn.xy).any()

@@ -403,7 +403,7 @@ WRONG = [
     ("five-bar", {"coupler": RigidTransform.identity()},
      r"3 coordinates .*coupler \(pose\): 3\. Name 2\. Of a body .* give single rows, such as 'coupler\.x'"),
     ("puma560", {"link6": np.zeros(6)}, r"'link6' includes angular velocities.*SciPy RigidTransform"),
-    ("puma560", {"tool": Rotation.identity()}, r"Expected `tool` to be an array of numbers"),
+    ("puma560", {"tool": Rotation.identity()}, r"`tool` must be an array of numbers"),
     ("puma560", {"hand": RigidTransform.identity()}, r"No part 'hand' in 'puma560'"),
     ("puma560", {"ground": RigidTransform.identity()}, r"'ground' does not move"),
     ("four-bar", {"A": 1j}, r"Expected `A` to be real numbers, got complex128"),

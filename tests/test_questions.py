@@ -17,18 +17,18 @@ for _ in range(10000):
 def test_names() -> None:
     for of in (5, None, [["tip"]], DEEP, ["tip", 5], {"tip", 5}, b"tip", kic):
         for ask in (C.coefficients, C.value, ARM.prepare):
-            with pytest.raises(kic.InputError, match="Expected names in `of`, got "):
+            with pytest.raises(kic.InputError, match="`of` must contain names, got "):
                 ask(of)
         if of is not None:
-            with pytest.raises(kic.InputError, match="Expected names in `wrt`, got "):
+            with pytest.raises(kic.InputError, match="`wrt` must contain names, got "):
                 C.coefficients("tip", wrt=of)
-        with pytest.raises(kic.InputError, match="Expected names in `names`, got "):
+        with pytest.raises(kic.InputError, match="`names` must contain names, got "):
             C.coefficients("tip")[of]
 
 
 def test_orders() -> None:
     for order in (True, 2.0, np.array([1, 2]), DEEP, np.float64(2)):
-        with pytest.raises(kic.InputError, match="Expected `order` to be 1, 2 or 3, got "):
+        with pytest.raises(kic.InputError, match="`order` must be 1, 2 or 3, got "):
             C.coefficients("tip", order=order)
     assert C.coefficients("tip", order=np.int64(3)).order == 3
 
@@ -86,7 +86,7 @@ def test_ok_and_out() -> None:
         with pytest.raises(kic.InputError, match=r"`out` must be results of this evaluator .* got "):
             f(C.state, out=out)
     for failures in (np.array(["mask", "raise"]), ["mask"], DEEP):
-        with pytest.raises(kic.InputError, match="Expected `failures` to be 'raise' or 'mask', got "):
+        with pytest.raises(kic.InputError, match="`failures` must be 'raise' or 'mask', got "):
             ARM.at([0, 0], failures=failures)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from closed_models import CASES, configuration, displaced, ladder
+from documentation import BATCH, documented
+from free_bodies import Motion, equilibrium_residual, placed, rotated
 from sampling import mismatch, random_body, random_joint, random_posture, random_tree
-from test_closed_models import CASES, displaced, ladder, posture
-from test_docs import BATCH, documented
 
 import kic
 from kic.configuration import Configuration
@@ -26,7 +27,7 @@ OUT_OF_PLANE = ("fz", "mx", "my")
 def standing(name: str, place: int = 0) -> tuple[kic.Mechanism, Configuration]:
     """A shipped model at some configuration."""
     if name in CASES:
-        return posture(name, place)
+        return configuration(name, place)
     m, rng = kic.load(name), np.random.default_rng(place)
     return m, m.at(m.at().phi + rng.normal(size=len(m.coordinates or m.at().phi)) / 3)
 
@@ -35,116 +36,18 @@ def moving(c: Configuration, seed: int = 5) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(2, len(c.coordinates)))
 
 
-def laid(c: Configuration, body: str, at) -> np.ndarray:
-    return np.array(at) if body == "ground" else c.pose(body).apply(at)
-
-
-def turned(c: Configuration, body: str, v) -> np.ndarray:
-    return np.array(v, dtype=float) if body == "ground" else c.pose(body).rotation.apply(v)
-
-
-class Motion:
-    """Positions, velocities and accelerations of anything on any body, by rigid-body formulas."""
-
-    def __init__(self, m: kic.Mechanism, c: Configuration, qd, qdd, wrt=None) -> None:
-        self.c, self.bodies = c, {b.name: b for b in m.bodies}
-        self.of = {}
-        for b in m.bodies:
-            u = c.coefficients(b.name, wrt=wrt)
-            self.of[b.name] = u.values[:3], u.velocity(qd), u.acceleration(qd, qdd)
-
-    def omega(self, body: str) -> np.ndarray:
-        return self.of[body][1][3:] if body != "ground" else np.zeros(3)
-
-    def alpha(self, body: str) -> np.ndarray:
-        return self.of[body][2][3:]
-
-    def velocity(self, body: str, at) -> np.ndarray:
-        if body == "ground":
-            return np.zeros(3)
-        p, v, _ = self.of[body]
-        return v[:3] + np.cross(v[3:], laid(self.c, body, at) - p)
-
-    def acceleration(self, body: str, at) -> np.ndarray:
-        p, v, a = self.of[body]
-        arm = laid(self.c, body, at) - p
-        return a[:3] + np.cross(a[3:], arm) + np.cross(v[3:], np.cross(v[3:], arm))
-
-
-def left_over(m: kic.Mechanism, c: Configuration, f: kic.JointForces, qd, qdd, wrt=None) -> float:
-    """Residual of each body's equilibrium by d'Alembert, relative to the largest force."""
-    motion, rest, size = Motion(m, c, qd, qdd, wrt), {b.name: np.zeros(6) for b in m.bodies}, 0.0
-
-    def push(body: str, place, force, moment=(0.0, 0.0, 0.0)) -> None:
-        nonlocal size
-        about = np.cross(place, force) + moment
-        size = max(size, np.abs(force).max(), np.abs(about).max())
-        if body != "ground":
-            rest[body] += np.concatenate([force, about])
-
-    points = {p.name: p for p in m.points}
-    for b in m.bodies:
-        if b.mass or b.inertia:
-            J = turned(c, b.name, turned(c, b.name, as_matrix(b.inertia)).T)
-            w, alpha = motion.omega(b.name), motion.alpha(b.name)
-            com = b.com or (0, 0, 0)
-            push(
-                b.name,
-                laid(c, b.name, com),
-                b.mass * (np.array(m.gravity) - motion.acceleration(b.name, com)),
-                -(J @ alpha + np.cross(w, J @ w)),
-            )
-    for p in m.points:
-        if p.mass:
-            a = motion.acceleration(p.body, p.at)
-            push(p.body, laid(c, p.body, p.at), p.mass * (np.array(m.gravity) - a))
-    for load in m.forces:
-        p = points[load.point]
-        force = turned(c, p.body, load.force) if load.axes == "body" else np.array(load.force)
-        push(p.body, laid(c, p.body, p.at), force)
-    for load in m.moments:
-        moment = turned(c, load.body, load.moment) if load.axes == "body" else np.array(load.moment)
-        push(load.body, np.zeros(3), np.zeros(3), moment)
-    for spring in m.springs:
-        a, b = (points[name] for name in spring.points)
-        pa, pb = laid(c, a.body, a.at), laid(c, b.body, b.at)
-        length = np.linalg.norm(pb - pa)
-        along = (pb - pa) / length
-        rate = along @ (motion.velocity(b.body, b.at) - motion.velocity(a.body, a.at))
-        pull = (spring.stiffness * (length - spring.rest) + spring.damping * rate) * along
-        push(a.body, pa, pull)
-        push(b.body, pb, -pull)
-    for name, load in zip(f.ties, f.tie_load, strict=True):
-        if name in m.fixed_distances:  # couplings act in joints
-            a, b = (points[x] for x in m.part(name).points)
-            pa, pb = laid(c, a.body, a.at), laid(c, b.body, b.at)
-            along = load * (pb - pa) / np.linalg.norm(pb - pa)
-            push(a.body, pa, -along)
-            push(b.body, pb, along)
-    for j in m.joints:
-        first, second = j.bodies
-        w = f[j.name]
-        assert w.bodies == j.bodies
-        assert np.abs(w.point - laid(c, second, j.at or (0, 0, 0))).max() < 1e-12 * (
-            1 + np.abs(w.point).max()
-        )
-        push(second, w.point, w.force, w.moment)
-        push(first, w.point, -w.force, -w.moment)
-    return max(np.abs(r).max() for r in rest.values()) / max(size, 1e-300)
-
-
 def freedoms(c: Configuration, j: kic.Joint) -> np.ndarray:
     """Unit twists (velocity, angular velocity) of a joint's second body for each coordinate, (f, 6)."""
     first, second = j.bodies
     one, two = (np.array(a) / np.linalg.norm(a) if a else np.zeros(3) for a in (j.axis, j.axis2))
-    a, b, none = turned(c, first, one), turned(c, first, two), np.zeros(3)
-    x, y, z = (turned(c, first, e) for e in np.eye(3))
+    a, b, none = rotated(c, first, one), rotated(c, first, two), np.zeros(3)
+    x, y, z = (rotated(c, first, e) for e in np.eye(3))
     twists = {
         "fixed": [],
         "revolute": [(none, a)],
         "prismatic": [(a, none)],
         "cylindrical": [(none, a), (a, none)],
-        "universal": [(none, a), (none, turned(c, second, two))],
+        "universal": [(none, a), (none, rotated(c, second, two))],
         "spherical": [(none, x), (none, y), (none, z)],
         "planar": [(a, none), (b, none), (none, np.cross(a, b))],
         "free": [(x, none), (y, none), (z, none), (none, x), (none, y), (none, z)],
@@ -164,7 +67,7 @@ def open_by_hand(m: kic.Mechanism, c: Configuration, efforts: tuple[str, ...]) -
     size = max(np.ptp([j.at for j in m.joints if j.at], axis=0)) if len(m.joints) > 1 else 1.0
     balance, frees = np.zeros((6 * len(bodies), count)), []
     for k, j in enumerate(m.joints):
-        place = laid(c, j.bodies[1], j.at or (0, 0, 0)) / size
+        place = placed(c, j.bodies[1], j.at or (0, 0, 0)) / size
         wrench = np.eye(6)
         wrench[3:, :3] = np.cross(place, np.eye(3)).T  # moments about the origin: columns place × e
         for body, sign in zip(j.bodies, (-1, 1), strict=True):
@@ -204,7 +107,7 @@ def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
     for qd, qdd in ((0, 0), moving(c)):
         qd, qdd = np.broadcast_to(qd, len(c.coordinates)), np.broadcast_to(qdd, len(c.coordinates))
         f = c.joint_forces(qd, qdd, split="minimum norm")
-        assert left_over(m, c, f, qd, qdd) < 1e-12
+        assert equilibrium_residual(m, c, f, qd, qdd) < 1e-12
         effort = c.dynamics().inverse_dynamics(qd, qdd)
         # an effort is a sum of forces times arms, which may cancel
         sizes = np.abs(effort), np.abs(f.moment), np.abs(f.force) * m._model.length
@@ -237,7 +140,7 @@ PLANAR = (
 
 def test_planar_linkages_know_their_plane() -> None:
     for name in PLANAR:
-        m, c = posture(name, 0)
+        m, c = configuration(name, 0)
         f = c.joint_forces(*moving(c))
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
         count = 6 * len(m.bodies) + sum(j.dof for j in m.joints) - 6 * len(m.joints)
@@ -270,7 +173,7 @@ def test_virtual_power(name: str, place: int) -> None:
         first, second = j.bodies
         w = f[j.name]
         # the first body's point that is there now
-        there = laid(c, second, j.at or (0, 0, 0))
+        there = placed(c, second, j.at or (0, 0, 0))
         drawn = there if first == "ground" else c.pose(first).inv().apply(there)
         dv = virtual.velocity(second, j.at or (0, 0, 0)) - virtual.velocity(first, drawn)
         dw = virtual.omega(second) - virtual.omega(first)
@@ -281,7 +184,7 @@ def test_virtual_power(name: str, place: int) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_wherever_the_loops_are_cut(name: str) -> None:
-    m, c = posture(name, 0)
+    m, c = configuration(name, 0)
     split = "minimum norm"
     turned_round = replace(m, joints=m.joints[::-1], coordinates=CASES[name].tree.split())
     e = turned_round.at({q: c.value(q) for q in m.coordinates})
@@ -296,7 +199,7 @@ def test_wherever_the_loops_are_cut(name: str) -> None:
 
 
 def test_the_order_of_the_bodies_is_the_sign() -> None:
-    m, c = posture("gough-stewart", 0)
+    m, c = configuration("gough-stewart", 0)
     slides = [j.name for j in m.joints if j.type == "prismatic"]
     other = replace(
         m, joints=[replace(j, bodies=j.bodies[::-1]) if j.type != "universal" else j for j in m.joints]
@@ -380,7 +283,7 @@ def test_any_joint_with_any_load(seed: int) -> None:
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd)
     assert f.undetermined == ()
-    assert left_over(m, c, f, qd, qdd) < 1e-12
+    assert equilibrium_residual(m, c, f, qd, qdd) < 1e-12
     assert mismatch(f.effort, c.dynamics().inverse_dynamics(qd, qdd)) < 1e-12
     # efforts stand apart from what springs and dampers in the same joint give
     u = c.coefficients([j.name for j in m.joints if j.dof])
@@ -407,7 +310,7 @@ def test_springs_that_wind_up_and_springs_in_cut_joints() -> None:
     m = replace(m, joints=joints)
     c = m.at({"A": 1.2})
     f = c.joint_forces([0.4], [1.1], split="minimum norm")
-    assert left_over(m, c, f, [0.4], [1.1]) < 1e-12
+    assert equilibrium_residual(m, c, f, [0.4], [1.1]) < 1e-12
     assert f.effort == pytest.approx(c.dynamics().inverse_dynamics([0.4], [1.1]), rel=1e-12)
     u = c.coefficients(cut)
     assert f[cut].moment[2] == pytest.approx(
@@ -446,7 +349,7 @@ def test_constraint_loads_of_the_four_bar() -> None:
 @pytest.mark.parametrize("name", ["gough-stewart", "rssr", "five-bar"])
 def test_multipliers_are_joint_forces(name: str) -> None:
     """The tree with M φ̈ + h = τ + Jᵀλ: the cut ball joints' multipliers are their forces."""
-    m, c = posture(name, 0)
+    m, c = configuration(name, 0)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd)
     kept, cuts = ([j for j in m.joints if (j.name in m.cuts) is cut] for cut in (False, True))
@@ -520,7 +423,7 @@ def test_efforts_at_bodies_and_distances() -> None:
 
 def test_efforts_at_angular_velocities() -> None:
     """The platform's six rows as coordinates: a force and a moment on it, and legs that push nothing."""
-    m, c = posture("gough-stewart", 0)
+    m, c = configuration("gough-stewart", 0)
     u, (qd, qdd) = c.coefficients("platform"), moving(c)
     v, a = u.velocity(qd), u.acceleration(qd, qdd)
     f = c.joint_forces(v, a, wrt="platform")
@@ -557,7 +460,7 @@ def test_more_actuators_than_freedoms() -> None:
     assert split.effort @ [1, G] == pytest.approx(one.effort[0], rel=1e-12)
     assert c.joint_forces(actuators="D").effort[0] * G == pytest.approx(one.effort[0], rel=1e-12)
     m = kic.load("four-bar")
-    assert left_over(m, c, split, [0.0], [0.0]) < 1e-12
+    assert equilibrium_residual(m, c, split, [0.0], [0.0]) < 1e-12
 
 
 # --- couplings and rods ------------------------------------------------------------------------------------
@@ -574,7 +477,7 @@ def test_couplings_and_rods(name: str) -> None:
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd, split="minimum norm")
     assert f.ties == (*m.terms, *m.fixed_distances)
-    assert left_over(m, c, f, qd, qdd) < 1e-12
+    assert equilibrium_residual(m, c, f, qd, qdd) < 1e-12
     assert mismatch(f.effort, c.dynamics().inverse_dynamics(qd, qdd)) < 1e-11
     assert "loads of couplings and rods" in repr(f)
     # joints give along their degrees of freedom what actuators and couplings put there
@@ -624,7 +527,7 @@ def test_rods_are_bodies_without_mass() -> None:
     assert unlike(f, g) < 1e-10
     for name, load in zip(f.ties, f.tie_load, strict=True):
         a, b = (points[x] for x in m.part(name).points)
-        along = laid(c, b.body, b.at) - laid(c, a.body, a.at)
+        along = placed(c, b.body, b.at) - placed(c, a.body, a.at)
         assert abs(g[f"{name} ball"].along(along)[0] - load) < 1e-10 * np.abs(f.tie_load).max()
 
 
@@ -648,7 +551,7 @@ def test_more_gears_than_needed() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANAR)
 def test_the_split_is_the_smallest_that_holds(name: str) -> None:
-    m, c = posture(name, 0)
+    m, c = configuration(name, 0)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd, split="minimum norm")
     L, play = m._model.length, np.concatenate([f[j]._variations for j in f.joints])
@@ -672,7 +575,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
         loads = (play @ step).reshape(len(f.joints), 6)
         for j, name_ in enumerate(f.joints):
             f[name_]._loads[:] += loads[j]
-        assert left_over(m, c, f, qd, qdd) < 1e-12
+        assert equilibrium_residual(m, c, f, qd, qdd) < 1e-12
         for j, name_ in enumerate(f.joints):
             f[name_]._loads[:] -= loads[j]
 
@@ -710,7 +613,7 @@ def test_a_plane_that_is_no_plane_of_the_axes() -> None:
 
 
 def test_moments_about_other_places() -> None:
-    c = posture("gough-stewart", 0)[1]
+    c = configuration("gough-stewart", 0)[1]
     f = c.joint_forces(*moving(c))
     w, place = f["U1"], np.array([[0.3, -0.2, 0.9], [0, 0, 0]])
     moved = w.about(place)
@@ -761,7 +664,7 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     assert f.undetermined == ()
     motion = c.coefficients([f"b{k}" for k in range(len(inner))], wrt=names)
     condition = np.linalg.cond(motion.G)
-    assert left_over(loop, c, f, qd, qdd, names) < 1e-14 * max(100, condition)
+    assert equilibrium_residual(loop, c, f, qd, qdd, names) < 1e-14 * max(100, condition)
     assert mismatch(f.effort, c.dynamics(wrt=names).inverse_dynamics(qd, qdd)) < 1e-14 * max(100, condition)
     other = replace(loop, joints=loop.joints[::-1], coordinates=loop.cuts)
     assert other.cuts != loop.cuts
@@ -771,7 +674,7 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
 
 
 def test_a_free_joint_beside_the_others_carries_nothing() -> None:
-    m, c = posture("rssr", 0)
+    m, c = configuration("rssr", 0)
     floating = replace(
         m, joints=[*m.joints, kic.Joint("float", "free", ("ground", "coupler"), at=(0.1, 0, 0))]
     )
@@ -904,7 +807,7 @@ def test_towards_a_dead_centre() -> None:
         f = c.joint_forces(actuators="piston")
         split = c.joint_forces(actuators="piston", split="minimum norm")
         assert set(f.undetermined) == {f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE}
-        assert left_over(m, c, split, [0.0], [0.0]) < 1e-12
+        assert equilibrium_residual(m, c, split, [0.0], [0.0]) < 1e-12
         # the same work as at the crank
         G = c.coefficients("piston").G[0, 0]
         assert f.effort[0] * G == pytest.approx(c.joint_forces().effort[0], rel=1e-9)
@@ -972,15 +875,15 @@ def test_errors() -> None:
     assert caught.value.mobility == 2
     with pytest.raises(kic.InputError, match=r"actuators .*different names, got .*A"):
         c.joint_forces(actuators=["A", "E", "A"])
-    with pytest.raises(kic.InputError, match=r"`actuators`.*, got 5"):
+    with pytest.raises(kic.InputError, match="`actuators` must contain names, got 5"):
         c.joint_forces(actuators=5)
     with pytest.raises(kic.UnknownNameError, match="No part 'X' in 'five-bar'"):
         c.joint_forces(actuators=["A", "X"])
     with pytest.raises(kic.UnknownNameError, match="No joint 'X' in 'these forces'"):
         c.joint_forces()["X"]
-    with pytest.raises(kic.InputError, match=r"`qd` .* shape \(\.\.\., 2\), got \(3,\)"):
+    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\), got \(3,\)"):
         c.joint_forces([1.0, 2.0, 3.0])
-    with pytest.raises(kic.InputError, match=r"`qdd` .* finite"):
+    with pytest.raises(kic.InputError, match=r"`qdd` must be finite"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
     with pytest.raises(kic.InputError, match=r"do not broadcast: `configuration` \(\), .*`qd` \(3,\)"):
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
@@ -991,9 +894,9 @@ def test_errors() -> None:
     w = c.joint_forces()["A"]
     with pytest.raises(kic.InputError, match="`direction` must have a length other than zero"):
         w.along([0, 0, 0])
-    with pytest.raises(kic.InputError, match=r"`direction` .* shape \(\.\.\., 3\)"):
+    with pytest.raises(kic.InputError, match=r"`direction` must have shape \(\.\.\., 3\)"):
         w.along([0, 1])
-    with pytest.raises(kic.InputError, match=r"`place` .* shape \(\.\.\., 3\)"):
+    with pytest.raises(kic.InputError, match=r"`place` must have shape \(\.\.\., 3\)"):
         w.about([0, 1])
     path = kic.load("horn-two-link").at(np.zeros((3, 2))).joint_forces()["elbow"]
     with pytest.raises(kic.InputError, match=r"do not broadcast: `direction` \(2,\), `forces` \(3,\)"):
@@ -1056,7 +959,9 @@ def test_masses_that_are_missing() -> None:
         m.at().joint_forces()
     assert caught.value.bodies == ("base",)
     light = replace(m, bodies=[replace(m.bodies[0], mass=0, at=(0, 0, 0)), m.bodies[1]])
-    assert left_over(light, light.at(), light.at().joint_forces([1.0], [2.0]), [1.0], [2.0]) < 1e-12
+    assert (
+        equilibrium_residual(light, light.at(), light.at().joint_forces([1.0], [2.0]), [1.0], [2.0]) < 1e-12
+    )
     bare = replace(m, bodies=[kic.Body("base", mass=0), kic.Body("arm")])
     with pytest.raises(
         kic.InertiaError, match=r"needs the inertia of every moving body; missing: arm \(mass\)"

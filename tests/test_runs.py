@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dynamic_cases import TIGHT, pendulum, top
 from sampling import mismatch
-from test_simulation import TIGHT, pendulum, top
 
 import kic
+from kic.simulation.motion import Snapshot
 
 
 @pytest.mark.slow
@@ -130,15 +131,15 @@ def test_prescribed_motions_begin_at_the_start_with_their_rates() -> None:
     assert np.abs(steady.energy.residual).max() < 1e-7
     with pytest.raises(kic.InputError, match=r"begins with 0, but the values of the start are"):
         kic.simulate(m, m.at({"A": a + 0.1}), 1.0, prescribed={"A": lambda t: (0.0, 0.0, 0.0)})
-    with pytest.raises(kic.InputError, match=r"begins with 1, but the rates of the start are 5 there"):
+    with pytest.raises(kic.InputError, match=r"begins with 1, but the rates of the start are 5"):
         kic.simulate(m, start, 1.0, qd=[5.0], prescribed={"A": lambda t: (a + t, 1.0, 0.0)})
 
 
 def test_prescribed_motions_must_not_contradict_themselves() -> None:
     m = pendulum()
     for way, what in (
-        (lambda t: (1.0 + t * t, t, 1.0), "its rates lead to"),
-        (lambda t: (1.0 + t * t, 2 * t, 1.0), "its accelerations lead to"),
+        (lambda t: (1.0 + t * t, t, 1.0), "its rates integrate to"),
+        (lambda t: (1.0 + t * t, 2 * t, 1.0), "its accelerations integrate to"),
     ):
         with pytest.raises(kic.SimulationError, match=f"contradicts itself: {what}") as caught:
             kic.simulate(m, m.at([1.0]), 1.0, prescribed={"A": way})
@@ -186,7 +187,7 @@ def test_what_functions_write_into_what_they_see_changes_nothing(which: str) -> 
     m = replace(m, motors=[kic.Motor("M", ["elbow"], resistance=1.0, inductance=0.1, torque_constant=0.5)])
     given = {"effort": [1.0, -2.0], "voltage": [3.0], "events": lambda t, now: 1.0}
 
-    def scribble(t: float, now: kic.Now) -> list[float] | float:
+    def scribble(t: float, now: Snapshot) -> list[float] | float:
         for a in (now.q, now.qd, now.state, now.current):
             a[:] = 7.0
         return 1.0 if which == "events" else list(given[which])
@@ -206,7 +207,7 @@ def test_tried_steps_that_overflow_are_not_blow_ups(method: str) -> None:
     m = kic.load("horn-two-link")
     seen: list[bool] = []
 
-    def brake(t: float, now: kic.Now) -> np.ndarray:
+    def brake(t: float, now: Snapshot) -> np.ndarray:
         seen.append(bool(np.isfinite([now.q, now.qd]).all()))
         return -1e7 * now.qd
 
@@ -248,14 +249,14 @@ def test_coordinates_of_a_run_have_values() -> None:
 
 def test_moments_too_far_apart_are_not_interpolated() -> None:
     m = pendulum()
-    with pytest.raises(kic.InputError, match=r"moments of the run around t = 5 are too far apart"):
+    with pytest.raises(kic.InputError, match=r"samples of the run around t = 5 are too far apart"):
         kic.simulate(m, m.at([1.2]), [0, 10.0]).at(5.0)
     assert kic.simulate(m, m.at([1.2]), [0, 10.0]).at([0.0, 10.0]).batch == (2,)
     assert kic.simulate(m, m.at([1.2]), [0, 10.0]).at(np.zeros((0, 2))).batch == (0, 2)
 
 
-@pytest.mark.parametrize("what", ["cut", "foreign", "empty told", "list told", "npy"])
-def test_files_that_hold_no_run_are_told(tmp_path, what: str) -> None:
+@pytest.mark.parametrize("what", ["cut", "foreign", "empty attributes", "list attributes", "npy"])
+def test_files_that_hold_no_run_are_rejected(tmp_path, what: str) -> None:
     file, m = tmp_path / "run.npz", pendulum()
     kic.simulate(m, m.at([1.0]), [0, 0.1]).save(file)
     if what == "cut":
@@ -264,8 +265,8 @@ def test_files_that_hold_no_run_are_told(tmp_path, what: str) -> None:
         with file.open("wb") as f:
             np.save(f, np.zeros(3))
     else:
-        told = {"foreign": "", "empty told": '{"format": 1}', "list told": "[1]"}[what]
-        np.savez(file, told=told, model="x")
+        attributes = {"foreign": "", "empty attributes": '{"format": 2}', "list attributes": "[1]"}[what]
+        np.savez(file, attributes=attributes, model="x")
     with pytest.raises(kic.ModelFileError, match="holds no run that kic saved"):
         kic.Simulation.load(file)
 
@@ -276,9 +277,9 @@ def spoilt(file, **changes) -> None:
 
     with np.load(file) as z:
         arrays = dict(z)
-    told = json.loads(str(arrays["told"]))
-    del told["digest"]
-    arrays["told"] = np.array(json.dumps(told))
+    attributes = json.loads(str(arrays["attributes"]))
+    del attributes["digest"]
+    arrays["attributes"] = np.array(json.dumps(attributes))
     for key, change in changes.items():
         arrays[key] = change(arrays[key])
     np.savez(file, **arrays)
@@ -296,7 +297,7 @@ SPOILT = {
     "infinite": {"effort": lambda a: a + np.inf},
     "times that fall": {"t": lambda a: a[::-1]},
     "no times": {"t": lambda a: a[:0]},
-    "deep attributes": {"told": lambda a: np.array("[" * 100_000)},
+    "deep attributes": {"attributes": lambda a: np.array("[" * 100_000)},
     "deep model": {"model": lambda a: np.array("x = " + "[" * 100_000)},
     "a foreign model": {"model": lambda a: np.array(np.char.replace(a, "0.1", "0.2"))},
     "a number for text": {"model": lambda a: np.zeros(())},
@@ -312,7 +313,8 @@ def test_spoilt_run_files_are_refused(tmp_path, what: str) -> None:
     spoilt_once = dict(np.load(file))
     spoilt_once |= {key: f(spoilt_once[key]) for key, f in SPOILT[what].items()}
     np.savez(file, **spoilt_once)
-    with pytest.raises(kic.ModelFileError, match="holds no run that kic saved"):
+    reason = "nested too deeply" if what == "deep model" else "holds no run that kic saved"
+    with pytest.raises(kic.ModelFileError, match=reason):
         kic.Simulation.load(file)
 
 
@@ -406,7 +408,7 @@ WRONG = [
     ({"max_steps": True}, "`max_steps` must be an integer of at least 1"),
     ({"t": []}, "two at least"),
     ({"t": [0.0]}, "two at least"),
-    ({"mechanism": "four-bar"}, "Expected `mechanism` to be a Mechanism"),
+    ({"mechanism": "four-bar"}, "`mechanism` must be a Mechanism"),
 ]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from linkages import parallelogram, rigid
 from scipy.spatial.transform import RigidTransform, Rotation
-from test_independent_sets import parallelogram, rigid
 
 import kic
 from kic.analysis.tangent_chart import root
@@ -296,8 +296,9 @@ def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> N
     assert one.between == ((last,), (last + 1,))
     share = (one.configuration.value(plate) - wanted[last]) @ np.array(step) / np.dot(step, step)
     assert 0 <= share <= 1
-    found = one.configuration.value(plate)
-    np.testing.assert_allclose(found, wanted[last] + share * np.array(step), atol=1e-9)
+    np.testing.assert_allclose(
+        one.configuration.value(plate), wanted[last] + share * np.array(step), atol=1e-9
+    )
     stretched = [abs(np.sin(one.configuration.value(f"B{k}"))) for k in (1, 2, 3)]
     assert min(stretched) < 1e-8
     # members cut out of the path know what they were to be

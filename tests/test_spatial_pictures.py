@@ -11,7 +11,7 @@ from gallery import FOLDER, PIECES, ROOT
 
 import kic
 from kic.errors import InputError
-from kic.plotting.depth_sort import layered
+from kic.plotting.depth_sort import depth_sorted
 from kic.plotting.symbols import DRIVEN, Shape, rgba
 
 pytest.importorskip("matplotlib")
@@ -35,13 +35,13 @@ def test_a_slanted_face_is_between_what_is_behind_and_what_is_before_it(depth: f
         shape((9.0, 9.0), -9.0, 4, "elsewhere"),
     ]
     under = Shape(parts[0].xy + 0.05, None, None, 0.8, True, (3.0, 1, 1), name="highlight")
-    order = [s.name for s in layered([face, *parts, under], 0.1)]
+    order = [s.name for s in depth_sorted([face, *parts, under], 0.1)]
     at = order.index
     assert at("behind") + 1 == at("highlight") < at("face")
     assert at("face") < at("before")
     assert at("face") < at("rim")
     assert sorted(order) == sorted(["face", "highlight", *(p.name for p in parts)])
-    assert [s.key for s in layered([face, *parts], 0.1)] == [(float(k),) for k in range(5)]
+    assert [s.key for s in depth_sorted([face, *parts], 0.1)] == [(float(k),) for k in range(5)]
 
 
 def test_balls_are_on_the_platform_and_legs_below_it() -> None:

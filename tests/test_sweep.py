@@ -68,8 +68,10 @@ def test_every_cell_is_what_a_direct_question_says() -> None:
             "m": kic.metrics.mass("flange", direction=[0, 0, 1]),
             "I": kic.metrics.inertia(names[0]),
             "h": kic.metrics.static_effort(names[1]),
-            "H": "holding",
-            "min_singular_value": kic.metrics.min_singular_value(outputs=["flange.x", "flange.y", "flange.z"]),
+            "H": "static_effort",
+            "min_singular_value": kic.metrics.min_singular_value(
+                outputs=["flange.x", "flange.y", "flange.z"]
+            ),
             "z": "flange.z",
         },
         chunk=2,
@@ -93,7 +95,7 @@ def test_every_cell_is_what_a_direct_question_says() -> None:
                 np.testing.assert_allclose(s[name][i, j], number, rtol=1e-12, err_msg=name)
 
 
-def test_units_of_answers() -> None:
+def test_units_of_metrics() -> None:
     s = kic.sweep(
         FIVE, {"A": [1.2, 1.3], "E": 1.5}, {"I": kic.metrics.inertia("A"), "x": "tip.x", "h": "static_effort"}
     )
@@ -109,8 +111,8 @@ def test_transfer_vanishes_with_the_inputs_and_says_where() -> None:
     c = s.configuration
     A, C, B = (c.value(name)[..., :2] for name in ("pin_A", "tip", "pin_B"))
     line = cross(C - A, B - C)
-    ((answer, rows), side) = next(iter(s.sides.items()))
-    assert (answer, rows) == ("transfer", "inputs A, E")
+    ((metric, rows), side) = next(iter(s.sides.items()))
+    assert (metric, rows) == ("transmission", "inputs A, E")
     known = np.isfinite(side)
     assert (side[known] > 0).any()
     assert (side[known] < 0).any()
@@ -118,7 +120,7 @@ def test_transfer_vanishes_with_the_inputs_and_says_where() -> None:
     assert len(set(np.sign(side[known] * line[known]).tolist())) == 1
     # and the measure is least beside it
     near = np.abs(line) < 0.05 * np.nanmax(np.abs(line))
-    assert np.nanmax(s["transfer"][near]) < 0.25 * np.nanmax(s["transfer"])
+    assert np.nanmax(s["transmission"][near]) < 0.25 * np.nanmax(s["transmission"])
 
 
 def test_force_margin_against_a_search() -> None:
@@ -237,7 +239,7 @@ def test_three_axes_and_a_platform() -> None:
     assert s.shape == (4, 3, 3)
     assert s.reached.all()
     c = m.at({k: v[1] if k.endswith("x") else v[2] for k, v in grid.items()})
-    np.testing.assert_allclose(s["transfer"][1, 2, 2], c.singularities().measures["inputs"], rtol=1e-9)
+    np.testing.assert_allclose(s["transmission"][1, 2, 2], c.singularities().measures["inputs"], rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -294,7 +296,7 @@ def test_threads(plain: kic.Sweep) -> None:
         same(plain, kic.sweep(FIVE, WIDE, ASKED, executor=pool, chunk=60), 1e-12)
         # and they take anything
         s = kic.sweep(ARM, {"shoulder": [0.0, 1.0], "elbow": 0.3}, lambda c: c.value("tip.x"), executor=pool)
-        assert s["answer"].shape == (2,)
+        assert s["metric"].shape == (2,)
 
 
 @pytest.mark.slow
@@ -316,7 +318,7 @@ def test_what_a_process_does_not_find() -> None:
     import pickle
 
     sent = pickle.dumps(sweeping.height).replace(b"height", b"heigth")
-    with pytest.raises(kic.InputError, match=r"does not find what to answer.*heigth"):
+    with pytest.raises(kic.InputError, match=r"cannot import a metric.*heigth"):
         _unpacked(len, sent)
 
 
@@ -340,7 +342,7 @@ def test_an_interrupt_cancels_what_is_not_begun(monkeypatch: pytest.MonkeyPatch)
     s = kic.sweep(ARM, {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}, "tip.x", executor=slow, chunk=3)
     assert len(slow.futures) == 4
     assert all(future.cancelled() for future in slow.futures)
-    assert s.stopped == "interrupted, 0 of 10 cells were asked"
+    assert s.stopped == "interrupted, 0 of 10 cells were evaluated"
     assert np.isnan(s["tip.x"]).all()
     assert s.reached.all()
 
@@ -364,11 +366,11 @@ class Stopping:
 def test_an_interrupt_keeps_what_there_is() -> None:
     grid = {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}
     s = kic.sweep(ARM, grid, Stopping(2, KeyboardInterrupt()), chunk=3)
-    assert s.stopped == "interrupted, 6 of 10 cells were asked"
+    assert s.stopped == "interrupted, 6 of 10 cells were evaluated"
     assert s.stopped in repr(s)
     np.testing.assert_array_equal(s["stopping"][:6], kic.sweep(ARM, grid, "tip.y")["tip.y"][:6])
     assert np.isnan(s["stopping"][6:]).all()
-    assert set(s.reasons[6:]) == {"not asked: the sweep ended before"}
+    assert set(s.reasons[6:]) == {"not evaluated: the sweep ended before"}
     assert set(s.reasons[:6]) == {""}
 
 
@@ -381,10 +383,10 @@ def test_an_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) ->
         calls.append(job)
         if len(calls) == 6:
             raise KeyboardInterrupt
-        return lead_cells(*job)
+        return continue_cells(*job)
 
-    lead_cells = room.lead_cells
-    monkeypatch.setattr(room, "lead_cells", lead)
+    continue_cells = room.continue_cells
+    monkeypatch.setattr(room, "continue_cells", lead)
     s = kic.sweep(FIVE, WIDE, "tip.x")
     assert 0 < s.reached.sum() < 300
     assert s.stopped.startswith("interrupted, 0 of")
@@ -415,7 +417,7 @@ def test_refused_cells_say_why_whatever_the_chunk() -> None:
     assert all(
         re.match(r"The task tip\.x, tip\.y of 'horn-two-link' is singular here", w) for w in s.reasons[:, 1]
     )
-    assert "cells reached without an answer: The task" in repr(s)
+    assert "cells reached without a value: The task" in repr(s)
     same(s, kic.sweep(ARM, grid, mass, chunk=1))
     # nothing but such cells
     s = kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, mass)
@@ -439,15 +441,15 @@ def test_no_cell_in_reach() -> None:
 @pytest.mark.parametrize(
     ("grid", "said"),
     [
-        ([1, 2], "Expected `grid` to be a dict of names"),
-        ({"shoulder": 0.1, "elbow": 0.2}, "at least one axis.*One posture is asked by at"),
-        ({"shoulder": [0.1, 0.1], "elbow": 0.2}, "axis 'shoulder' of `grid` to be a list of growing"),
-        ({"shoulder": [0.1, 0.3, 0.2], "elbow": 0.2}, "growing"),
-        ({"shoulder": [[0.1, 0.3]], "elbow": 0.2}, "growing"),
-        ({"shoulder": [], "elbow": 0.2}, "growing"),
-        ({"shoulder": [0.1, np.nan], "elbow": 0.2}, "growing"),
-        ({"shoulder": [0.1, 0.2], "elbow": ["a"]}, "axis 'elbow' of `grid`"),
-        ({3: [0.1], "elbow": 0.2}, "names as keys of `grid`, got 3"),
+        ([1, 2], "`grid` must be a dict of names"),
+        ({"shoulder": 0.1, "elbow": 0.2}, "at least one axis.*call at"),
+        ({"shoulder": [0.1, 0.1], "elbow": 0.2}, "Axis 'shoulder' of `grid` must be a list of increasing"),
+        ({"shoulder": [0.1, 0.3, 0.2], "elbow": 0.2}, "increasing"),
+        ({"shoulder": [[0.1, 0.3]], "elbow": 0.2}, "increasing"),
+        ({"shoulder": [], "elbow": 0.2}, "increasing"),
+        ({"shoulder": [0.1, np.nan], "elbow": 0.2}, "increasing"),
+        ({"shoulder": [0.1, 0.2], "elbow": ["a"]}, "Axis 'elbow' of `grid`"),
+        ({3: [0.1], "elbow": 0.2}, "keys of `grid` must be names, got 3"),
         ({"shoulder": [0.1, 0.2]}, "mobility 2; 1 coordinates were named"),
     ],
 )
@@ -457,53 +459,53 @@ def test_grids_that_are_none(grid: object, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("metric", "message"),
     [
-        (3, "Expected `answer` to be a function"),
-        ([], "at least one `answer`"),
-        (kic.metrics.min_singular_value, r"kic\.answers\.gap makes an answer: call it"),
-        (["tip.x", "tip.x"], "Two answers of the sweep are called 'tip.x'. Name them in a dict"),
+        (3, "`metric` must be a function"),
+        ([], "`metric` must have at least one"),
+        (kic.metrics.min_singular_value, r"kic\.metrics\.min_singular_value makes a metric"),
+        (["tip.x", "tip.x"], "Two metrics of the sweep are called 'tip.x'. Name them in a dict"),
         ("tip", "'tip' has several rows; a sweep asks one"),
-        ({"a": lambda c: 3.0}, "answer 'a' of a sweep to be real numbers, one for each of 2 postures"),
-        ({"a": lambda c: c.value("tip.x") + 1j}, "to be real numbers"),
+        ({"a": lambda c: 3.0}, "metric 'a' must be real numbers, one for each of 2 configurations"),
+        ({"a": lambda c: c.value("tip.x") + 1j}, "must be real numbers"),
         ([sweeping.both, sweeping.both], "called 'both'"),
-        ({"a": sweeping.both, "b": sweeping.both}, "Two answers of the sweep are called 'far'"),
+        ({"a": sweeping.both, "b": sweeping.both}, "Two metrics of the sweep are called 'far'"),
     ],
 )
-def test_answers_that_are_none(answer: object, said: str) -> None:
+def test_invalid_metrics_raise(metric: object, message: str) -> None:
     with pytest.raises(kic.InputError, match=said):
-        kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, answer)
+        kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, metric)
 
 
 def test_other_arguments() -> None:
     grid = {"shoulder": [0.1, 0.2], "elbow": 0.2}
-    with pytest.raises(kic.InputError, match="Expected `mechanism`"):
+    with pytest.raises(kic.InputError, match="`mechanism` must"):
         kic.sweep(3, grid, "tip.x")
-    with pytest.raises(kic.InputError, match=r"Expected `executor`.*client\.get_executor"):
+    with pytest.raises(kic.InputError, match=r"`executor` must.*client\.get_executor"):
         kic.sweep(ARM, grid, "tip.x", executor=3)
-    with pytest.raises(kic.InputError, match="Expected `executor`"):  # has submit, as a Client of Dask
+    with pytest.raises(kic.InputError, match="`executor` must"):  # has submit, as a Client of Dask
         kic.sweep(ARM, grid, "tip.x", executor=SimpleNamespace(submit=len))
-    with pytest.raises(kic.InputError, match="Expected `units` to be a dict"):
+    with pytest.raises(kic.InputError, match="`units` must be a dict"):
         kic.sweep(ARM, grid, "tip.x", units="m")
-    with pytest.raises(kic.UnknownNameError, match=r"No answer 'tip' in .*'tip\.x'") as caught:
+    with pytest.raises(kic.UnknownNameError, match=r"No metric 'tip' in .*'tip\.x'") as caught:
         kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
     for near, said in [
-        (3, "Expected `near` to be a posture"),
-        (FIVE.at(), "`near` must be a posture of 'horn-two-link'"),
+        (3, "`near` must be"),
+        (FIVE.at(), "`near` must be 'horn-two-link'"),
         (
             ARM.at(np.zeros((3, 2, 2))),
-            r"`near` to be one posture, got a batch \(3, 2\). Take one: near\[0, 0\]",
+            r"`near` must be one configuration, got a batch \(3, 2\). Take one: near\[0, 0\]",
         ),
     ]:
         with pytest.raises(kic.InputError, match=said):  # also where no start is needed
             kic.sweep(ARM, grid, "tip.x", near=near)
-    with pytest.raises(kic.UnknownNameError, match="No answer 3"):
+    with pytest.raises(kic.UnknownNameError, match="No metric 3"):
         kic.sweep(ARM, grid, "tip.x")[3]
     for chunk in (0, 1.5, True):
-        with pytest.raises(kic.InputError, match="Expected `chunk`"):
+        with pytest.raises(kic.InputError, match="`chunk` must"):
             kic.sweep(ARM, grid, "tip.x", chunk=chunk)
-    with pytest.raises(kic.UnknownNameError, match="No answer 'w'"):
+    with pytest.raises(kic.UnknownNameError, match="No metric 'w'"):
         kic.sweep(ARM, grid, "tip.x")["w"]
     for made in (kic.metrics.inverse_condition_number, kic.metrics.manipulability, kic.metrics.mass):
         with pytest.raises(kic.InputError, match="needs rows of a task"):
@@ -516,12 +518,12 @@ def test_other_arguments() -> None:
         kic.sweep(ARM, grid, kic.metrics.inertia("knee"))
 
 
-def test_a_function_without_a_name_is_called_answer() -> None:
+def test_a_function_without_a_name_is_called_metric() -> None:
     s = kic.sweep(
-        ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, lambda c: c.value("tip.x"), units={"answer": "m"}
+        ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, lambda c: c.value("tip.x"), units={"metric": "m"}
     )
-    assert s.units == {"answer": "m"}
-    with pytest.raises(kic.InputError, match=r"Two answers of the sweep are called 'answer'\. Name them"):
+    assert s.units == {"metric": "m"}
+    with pytest.raises(kic.InputError, match=r"Two metrics of the sweep are called 'metric'\. Name them"):
         kic.sweep(
             ARM, {"shoulder": [0.1], "elbow": 0.2}, [lambda c: c.value("tip.x"), lambda c: c.value("tip.y")]
         )

@@ -45,7 +45,7 @@ def test_exudyn_swings_to_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.slow
 def test_the_platform_hangs_and_swings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stays far from what its legs can not reach, and kic keeps its energy and to its reference."""
+    """It stays far from what its legs cannot reach, and kic keeps its energy and to its reference."""
     monkeypatch.setattr(swings, "TIMES", np.linspace(0, 2, 21))
     swing = swings.Swing(swings.CASES[1])
     run = swing.run()

@@ -45,7 +45,7 @@ def test_dynamics_are_horn_s_closed_form(two_link) -> None:
     """Equal sticks, m = l = 1: the bracket times ml²/2, and the gravity torques."""
     d = two_link.dynamics()
     c2, s2 = sp.cos(t2), sp.sin(t2)
-    T = d.effort([w1, w2], [a1, a2])
+    T = d.inverse_dynamics([w1, w2], [a1, a2])
     five, two = sp.Rational(5, 3), sp.Rational(2, 3)
     first = (2 * (five + c2) * a1 + (two + c2) * a2 - s2 * w2 * (2 * w1 + w2)) / 2
     second = ((two + c2) * a1 + two * a2 + s2 * w1**2) / 2

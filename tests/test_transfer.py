@@ -43,7 +43,7 @@ OF = ["tip", "gap", "A", "B", "C", "D", "b.angle", "c.wz"]
 def test_mobility_and_redundant_conditions() -> None:
     m = four_bar()
     assert (m.dof, m.cuts) == (1, ("D",))
-    assert m._model.redundant == 3  # of five, in space
+    assert m.redundant == 3  # of five, in space
     assert four_bar(kinds=("revolute", "spherical", "revolute", "revolute")).dof == 1
 
 
@@ -272,7 +272,8 @@ def test_no_wrong_digits_near_a_bifurcation() -> None:
     far = m.at({"A": 0.5}).coefficients("tip", order=3)
     assert far.D[1, 0, 0, 0] == pytest.approx(-np.cos(0.5), rel=1e-9)
     near = m.at({"A": 1e-5})
-    assert near.coefficients("tip", order=1).G[1, 0] == pytest.approx(1, rel=1e-9)
+    # the error of a closed state, about 1e-14, grows with the condition of the closure, about 1e5
+    assert near.coefficients("tip", order=1).G[1, 0] == pytest.approx(1, rel=1e-7)
     with pytest.raises(kic.SingularError, match=r"nearly singular here .* order 3 may be wrong by"):
         near.coefficients("tip", order=3)
 
@@ -347,7 +348,7 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
         True,
         False,
     ]
-    with pytest.raises(kic.InputError, match="Expected `failures` to be 'raise' or 'mask', got 'keep'"):
+    with pytest.raises(kic.InputError, match="`failures` must be 'raise' or 'mask', got 'keep'"):
         c.coefficients("rod", wrt="piston", failures="keep")
 
 

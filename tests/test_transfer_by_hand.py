@@ -143,8 +143,8 @@ def test_dynamics_at_the_hand(leg) -> None:
     rng = np.random.default_rng(2)
     qd, qdd = rng.normal(size=(2, 6))
     v, a = inverse.velocity(qd), inverse.acceleration(qd, qdd)
-    close(G.T @ d.effort(qd, qdd), leg.dynamics().effort(v, a))
-    close(G.T @ source.inverse_dynamics(qd, qdd), leg.dynamics().effort(v, a))
+    close(G.T @ d.inverse_dynamics(qd, qdd), leg.dynamics().inverse_dynamics(v, a))
+    close(G.T @ source.inverse_dynamics(qd, qdd), leg.dynamics().inverse_dynamics(v, a))
     assert not d.holonomic
 
 

@@ -8,9 +8,9 @@ from sampling import mismatch
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.numerics.rotations import product
 from kic import trajectory as tr
-from kic.trajectory.orientation import turned
+from kic.numerics.rotations import product
+from kic.trajectory.orientation import angular_motion
 
 STEP = 1e-30
 SEVERAL = Rotation.from_rotvec(
@@ -51,7 +51,7 @@ def test_rates_are_complex_steps_of_orientations(name: str) -> None:
     # q̇ = ω q / 2
     rate = unit(turn, t + 1j * STEP).imag / STEP
     assert mismatch(2 * product(rate, q * [1, -1, -1, -1])[:, 1:], w) < 1e-11
-    later = turned(turn._quaternions(turn.trajectory(t + 1j * STEP)))
+    later = angular_motion(turn._quaternions(turn.trajectory(t + 1j * STEP)))
     assert mismatch(later[0].imag / STEP, wd) < 1e-10
     assert mismatch(later[1].imag / STEP, wdd) < 1e-9
 
@@ -154,9 +154,9 @@ def test_stated_rates_of_a_pose_are_checked() -> None:
 
 
 ERRORS = {
-    "SciPy Rotation of 2 orientations at least, got 3": lambda: tr.rotation(3),
-    "2 orientations at least": lambda: tr.rotation(SEVERAL[0]),
-    "orientations at least, got": lambda: tr.rotation(SEVERAL[:1]),
+    "SciPy Rotation of at least 2 orientations, got 3": lambda: tr.rotation(3),
+    "at least 2 orientations": lambda: tr.rotation(SEVERAL[0]),
+    "must be a SciPy Rotation of at least 2": lambda: tr.rotation(SEVERAL[:1]),
     "half a turn apart": lambda: tr.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [np.pi, 0.0, 0.0]])),
     "Points 1 and 2 coincide": lambda: tr.rotation(SEVERAL[[0, 1, 1, 2]]),
     "times` to be 6 finite numbers": lambda: tr.rotation(SEVERAL, [0.0, 1.0]),
@@ -165,7 +165,7 @@ ERRORS = {
     "from 0 to 3": lambda: SAMPLES["several"](4.0),
     "real times": lambda: SAMPLES["several"](1j),
     r"shape \(\) or \(T,\)": lambda: SAMPLES["several"]([[1.0]]),
-    "goes astray between t = .* its quaternion shrinks to": lambda: tr.rotation(
+    "degenerates between t = .* its quaternion shrinks to": lambda: tr.rotation(
         Rotation.from_rotvec([[-1.0, 1.4, -0.5], [1.9, -1.5, 1.7], [0.0, -0.7, 1.7], [1.6, 1.2, -0.3]]),
         [0.0, 0.09, 0.4, 0.82]),
 }  # fmt: skip

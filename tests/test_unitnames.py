@@ -7,7 +7,7 @@ import re
 import pytest
 
 import kic
-from kic.description.units import SIZES
+from kic.description.units import SI_VALUES
 
 TOGETHER = [
     ("m", "kg", "s", "N"),
@@ -67,7 +67,8 @@ def test_units_that_do_not_are_refused(names, product, said) -> None:
 def test_both_letters_for_micro_are_known() -> None:
     for what, unit in (("length", "m"), ("force", "N")):
         assert {
-            SIZES[what][f"{micro}{unit}"] for micro in ("u", "\N{MICRO SIGN}", "\N{GREEK SMALL LETTER MU}")
+            SI_VALUES[what][f"{micro}{unit}"]
+            for micro in ("u", "\N{MICRO SIGN}", "\N{GREEK SMALL LETTER MU}")
         } == {1e-6}
 
 

@@ -1,4 +1,4 @@
-"""Voltage limits in time scaling: recomputed on what comes out, and what can not be."""
+"""Voltage limits in time scaling: recomputed on what comes out, and what cannot be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import kic
 from kic import trajectory as tr
-from kic.trajectory.path_constraints import cubic_room, shared
+from kic.trajectory.path_constraints import intersection, nonnegative_intervals
 
 PUMA = kic.load("puma560-motors")
 SWING = tr.septic([0, 0, 0, 0, 0.3, 0], [1.0, 0.8, -0.7, 0.5, 0.8, 1.0], 1.0)
@@ -137,35 +137,37 @@ def test_speeds_that_cubics_allow() -> None:
         c = rng.normal(size=(4, 3))
         c[0] += 1.0
         c[rng.random(c.shape) < 0.2] = 0.0
-        room = cubic_room(c)
+        room = nonnegative_intervals(c)
         good = (c[:, :, None] * r ** np.arange(4)[:, None, None]).sum(axis=0).min(axis=0)
         inside = ((r >= room[:, :1]) & (r <= room[:, 1:])).any(axis=0)
         assert (inside[good > 1e-9]).all()
         assert not inside[good < -1e-9].any()
     # touched, not crossed; and once more in units a million times as large
-    assert cubic_room(np.array([[4.0], [-4.0], [1.0], [0.0]])).tolist() == [[0.0, np.inf]]
+    assert nonnegative_intervals(np.array([[4.0], [-4.0], [1.0], [0.0]])).tolist() == [[0.0, np.inf]]
     far = np.array([[6.0], [-11.0], [6.0], [-1.0]])
     for s in (1.0, 1e6, 1e-6):
         scaled = far * s ** -np.arange(4.0)[:, None]
-        assert cubic_room(scaled) == pytest.approx(s * np.array([[0.0, 1.0], [2.0, 3.0]]), rel=1e-12)
-    assert cubic_room(np.array([[-1.0], [0.0], [0.0], [0.0]])).shape == (0, 2)
-    assert shared(np.zeros((0, 2)), np.array([[0.0, 1.0]])).shape == (0, 2)
+        assert nonnegative_intervals(scaled) == pytest.approx(
+            s * np.array([[0.0, 1.0], [2.0, 3.0]]), rel=1e-12
+        )
+    assert nonnegative_intervals(np.array([[-1.0], [0.0], [0.0], [0.0]])).shape == (0, 2)
+    assert intersection(np.zeros((0, 2)), np.array([[0.0, 1.0]])).shape == (0, 2)
 
 
 SOURCE = replace(kic.load("horn-two-link"), motors=[kic.Motor("S", ["shoulder"]), kic.Motor("E", ["elbow"])])
 LINE = tr.line([0.0] * 6, [0.5] * 6)
 REFUSED = {
-    "Voltages need a mechanism with motors": lambda: tr.uniform(SWING, voltage=40.0),
+    "need `mechanism`, with motors": lambda: tr.uniform(SWING, voltage=40.0),
     "'puma560' has no motors": lambda: tr.uniform(SWING, kic.load("puma560"), voltage=40.0),
     "No coordinate 'waist' in 'limits of voltage'": lambda: tr.uniform(SWING, PUMA, voltage={"waist": 1.0}),
-    r"Expected `voltage` to be a number, \(6,\) numbers": lambda: tr.uniform(SWING, PUMA, voltage=[1.0, 2.0]),
+    r"`voltage` must be a number, \(6,\) numbers": lambda: tr.uniform(SWING, PUMA, voltage=[1.0, 2.0]),
     r"Motors have inductance \(waist_motor, .*no voltage makes them do": lambda: tr.fastest(
         LINE, PUMA, voltage=40.0),
-    r"Motors without a circuit have no voltage to be limited \(S, E\)": lambda: tr.uniform(
+    r"Motors without a circuit have no voltage to limit \(S, E\)": lambda: tr.uniform(
         tr.septic([0.0, 0.1], [0.4, 0.6], 1.0), SOURCE, voltage=1.0),
-    "No speed meets the limits: motors do not reach so far, nor hold what they carry": lambda: tr.uniform(
+    "No speed meets the limits: the motors cannot hold the static load": lambda: tr.uniform(
         SWING, PUMA, voltage={"shoulder_motor": 1.0}),
-    "the voltage of shoulder_motor is .* at rest already": lambda: tr.fastest(
+    "the voltage of shoulder_motor is .* at rest": lambda: tr.fastest(
         LINE, quick(PUMA), voltage={"shoulder_motor": 1.0}),
 }  # fmt: skip
 

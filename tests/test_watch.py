@@ -276,7 +276,7 @@ def test_events_and_the_watch_keep_their_order() -> None:
 
 def test_what_is_asked_wrongly() -> None:
     m = standing_rod(0.3, 0.1)
-    with pytest.raises(kic.InputError, match="Expected `contacts` to be 'stop' or 'hold', got 'slide'"):
+    with pytest.raises(kic.InputError, match="`contacts` must be 'stop' or 'hold', got 'slide'"):
         kic.simulate(m, m.at(), 1.0, contacts="slide")
 
 

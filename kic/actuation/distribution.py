@@ -11,11 +11,11 @@ import numpy as np
 
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
+from kic.description.units import row_unit
 from kic.display import Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, scatter
 from kic.numerics.convex_programs import least_largest, nearest, reach

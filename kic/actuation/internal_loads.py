@@ -59,7 +59,7 @@ class EffortSpace:
         name: str,
     ) -> None:
         condition, _, share = jets.diagnose(G, H, scaling)
-        failed = np.flatnonzero(~(condition <= jets.WORST_CONDITION))
+        failed = np.flatnonzero(~(condition <= jets.CONDITION_MAX))
         if failed.size:
             b = int(failed[0])
             largest = share[b].max()

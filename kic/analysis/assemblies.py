@@ -114,7 +114,7 @@ class Assemblies(Configuration):
         states = self._states.reshape(*self.counts.shape[:1], -1, self._states.shape[-1])
         tolerance = np.where(self.singular, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL).reshape(states.shape[:2])
         numbers = np.full(tolerance.shape, -1)
-        for b in range(tolerance.shape[1]):
+        for b in range(states.shape[1]):
             have = np.isfinite(states[:, b]).all(axis=1)
             numbers[have, b] = _pose_numbers(self._model, states[have, b], tolerance[have, b], of)
         return numbers.reshape(self.counts.shape)

@@ -22,8 +22,8 @@ from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import column_scales, row_scales
-from kic.transfer.coordinate_transfer import RANK_SHARE
 from kic.transfer.free_bodies import cut_everywhere, freedom_items, spot
+from kic.transfer.rank import RANK_SHARE
 
 # rates below this share of the largest rate of a motion count as zero
 REST_RTOL = 1e-7

@@ -14,8 +14,8 @@ from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import RANK_SHARE
 from kic.transfer.input_selection import Ranking, min_singular_value, null_space, ranking
+from kic.transfer.rank import RANK_SHARE
 
 # a set with a smaller measure cannot drive the mechanism: configurations are closed to about 1e-13
 MEASURE_ATOL = 1e-9
@@ -146,7 +146,7 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     name, dof = model.description.name, model.dof
     count = integer("count", count, 1)
     if not dof:
-        why = f"'{name}' has mobility 0; no set of coordinates drives it. {model.mobility.doubt()}"
+        why = f"'{name}' has mobility 0; no set of coordinates drives it. {model.description.mobility().doubt()}"
         raise InputError(why.rstrip())
     labels, valued = _candidates(model, among)
     if len(labels) < dof:

@@ -15,7 +15,10 @@ from types import MappingProxyType
 import numpy as np
 
 from kic.analysis.body_twists import REST_RTOL
-from kic.analysis.finite_mobility import (
+from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
+from kic.transfer.closure import Closure
+from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.finite_mobility import (
     NEIGHBOURS,
     Extension,
     FirstOrderMotion,
@@ -25,9 +28,7 @@ from kic.analysis.finite_mobility import (
     tangent_space,
     weakest_over_range,
 )
-from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
-from kic.transfer.closure import Closure
-from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
+from kic.transfer.rank import RANK_SHARE, count_independent, rank
 
 # conditions below this share of the strongest may be artefacts of rounded dimensions
 WEAK_CONDITION_RTOL = 1e-2
@@ -107,7 +108,7 @@ class Mobility:
     @cached_property
     def first_order(self) -> int:
         """Degrees of freedom to first order at the configuration."""
-        return self.coordinates - self._transfer.rank(self._state)
+        return self.coordinates - rank(self._transfer, self._state)
 
     @cached_property
     def shares(self) -> np.ndarray:
@@ -270,7 +271,8 @@ class Mobility:
 
     def _rounding(self) -> str:
         """Return a remark on conditions that count, or do not, because of rounded dimensions."""
-        t, kept = self._transfer, self._transfer.count(self.shares)
+        t = self._transfer
+        kept = count_independent(self.shares, t.tolerance)
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
             number = int((weak > RANK_SHARE).sum())

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.analysis.body_twists import REST_RTOL, BodyTwists, TwistBasis, null_space
-from kic.analysis.finite_mobility import closed_neighbours, is_finite
 from kic.transfer.closure import Closure
+from kic.transfer.finite_mobility import closed_neighbours, is_finite
 
 # approximate number of groups of bodies that are examined, the smallest first; bounds the time for large
 # mechanisms

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.analysis.finite_mobility import closed_neighbours
 from kic.analysis.singularity_search import MEASURE_ATOL, BranchTargets, SingularitySearch, SingularPoint
 from kic.configuration import Configuration, single_values
+from kic.description.units import row_unit
 from kic.display import Summary
 from kic.errors import InputError
-from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import item, names_of
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.finite_mobility import closed_neighbours
 from kic.transfer.input_selection import min_singular_value, null_space
 from kic.transfer.targets import BatchTargets
 
@@ -256,7 +256,7 @@ class Singularities:
             name = self._model.description.name
             if kind == "inputs":
                 unconstrained = self._model.unconstrained_coordinates(names)
-                passive = self._model.undriven_freedom(names)
+                passive = self._model.transfer(names).undriven_freedom()
                 raise InputError(
                     f"Inputs {', '.join(names)} cannot drive '{name}' at any configuration: while they are "
                     f"at rest, {unconstrained} can move. {passive}".rstrip(),
@@ -334,10 +334,10 @@ def _input_and_output_rows(
     if not dof:
         raise InputError(
             f"'{name}' has mobility 0, and a structure has no singular configurations. "
-            f"{model.mobility.doubt()}".rstrip()
+            f"{model.description.mobility().doubt()}".rstrip()
         )
     driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
-    model.check_number(driving)
+    model.check_number(None if inputs is None else driving)
     if outputs is None:
         return model.transfer(driving).labels, ()
     wanted = names_of(outputs, "outputs")

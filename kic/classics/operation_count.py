@@ -274,7 +274,7 @@ def run_counted(
     evaluator = mechanism.prepare(dynamics=True if dynamics == "inverse_dynamics" else dynamics, **query)
     result = evaluator(state)  # raises the errors of an ordinary evaluation
     transfer = evaluator._transfer
-    if transfer is not None and transfer.choice is None:
+    if not transfer.is_compiled:
         raise InputError(
             f"`mechanism` must have independent closure equations in its reference configuration, got "
             f"'{mechanism.name}' with dependent ones. Describe it in another configuration."
@@ -292,7 +292,7 @@ def run_counted(
         written = [k for k, a in enumerate(arguments) if a is buffers._rows or a is buffers._model]
         outputs += [counting[k].astype(float).view(np.ndarray)[0] for k in written if arguments[k].size]
     if dynamics == "inverse_dynamics":
-        names = configuration.coordinates if transfer is None else transfer.labels
+        names = transfer.labels
         ones = np.ones(len(names))
         arrays = (result.I, result.P, result.load, result.damping, ones, ones)
         I, P, load, damping, qd, qdd = (_with_counting(a, counts).view(np.ndarray) for a in arrays)

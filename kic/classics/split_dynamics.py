@@ -22,7 +22,7 @@ from kic.configuration import Configuration
 from kic.display import Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr, unknown
-from kic.kernels.layout import REVOLUTE
+from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
 from kic.numerics.arguments import integer
 from kic.numerics.arrays import as_array, broadcast_batches
@@ -99,10 +99,10 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
         return "coordinates other than its joint angles"
     if not model.is_open_chain:
         return "loops, couplings, fixed distances or omitted coordinates"
-    if any(tree.cols[:, 1] != REVOLUTE):
+    if any(tree.cols[:, KIND] != REVOLUTE):
         types = {joint.type for joint in model.description.joints if joint.dof} - {"revolute"}
         return f"joints of type {', '.join(sorted(types))}"
-    if tree.cols[:, 0].tolist() != list(range(-1, tree.size - 1)):
+    if tree.cols[:, PARENT].tolist() != list(range(-1, tree.size - 1)):
         return "branches"
     return "coordinates in another order than its joints" if tree.to_coordinates is not None else ""
 

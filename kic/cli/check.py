@@ -1,4 +1,4 @@
-"""The commands `kic check` and `kic schema`: for those who write model files."""
+"""Commands `kic check` and `kic schema` for authors of model files."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 @click.argument("model", metavar="MODEL_FILE", shell_complete=completing.models)
 @json_option
 def check(model: str, as_json: bool) -> None:
-    """Read MODEL_FILE and say whether it is a mechanism.
+    """Check that MODEL_FILE is a valid mechanism.
 
-    Prints ok with a summary, or what is wrong and where (exit code 1). Inertia that is missing is a
-    warning: the kinematics do without.
+    Prints ok with a summary, or the error and its place (exit code 1). Missing inertia is a warning, since
+    kinematics do not need it.
 
     \b
       kic check ./arm.toml
       kic check ./arm.toml --json
 
-    --json prints one object and nothing else: name, ok (true: what is wrong comes on stderr, as without
-    --json), summary, warnings and notes (lists of sentences).
+    --json prints a single object: name, ok (always true, since errors are printed to stderr), summary,
+    warnings and notes (lists of sentences).
     """
     from kic.report.report import summary
 
     mechanism = load_model(model)
-    mechanism._model.check_number(mechanism.coordinate_names)
+    mechanism._model.check_number(None)
     warnings, notes = [], []
     if mechanism.mobility().doubt():
         warnings.append(str(mechanism.mobility()))
@@ -52,7 +52,7 @@ def check(model: str, as_json: bool) -> None:
         for body in mechanism.bodies
         if body.inertia_exception
     ]
-    notes += list(_turned(mechanism))
+    notes += list(_large_angles(mechanism))
     if as_json:
         data = {"name": mechanism.name, "ok": True, "summary": summary(mechanism)}
         click.echo(json.dumps(data | {"warnings": warnings, "notes": notes}))
@@ -62,9 +62,9 @@ def check(model: str, as_json: bool) -> None:
         click.echo(textwrap.fill(note, width(), subsequent_indent="  ", break_long_words=False))
 
 
-def _turned(mechanism: Mechanism) -> Iterator[str]:
-    """Of each drawn angle of more than two turns, which may be degrees, a sentence."""
-    from kic.kinematics.scales import coordinate_units
+def _large_angles(mechanism: Mechanism) -> Iterator[str]:
+    """Yield a note for each reference angle of more than two turns, which may be meant in degrees."""
+    from kic.description.units import coordinate_units
 
     units = coordinate_units(mechanism)
     for joint in mechanism.joints:
@@ -84,7 +84,7 @@ def schema() -> None:
       kic schema > kic.schema.json
 
     Editors with the TOML language server Taplo (such as VS Code with Even Better TOML) complete and
-    check a model whose first line is
+    check a model with the first line
 
     \b
       #:schema ./kic.schema.json

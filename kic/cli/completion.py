@@ -1,4 +1,4 @@
-"""What a shell may complete: models, coordinates, parts and their rows."""
+"""Shell completion of models, coordinates, parts and rows, and the command `kic completion`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from kic.description.parts import JOINT_DOF
 
@@ -17,17 +17,17 @@ _AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
-class Outline:
-    """What a model file names; nothing is checked.
+class ModelIndex:
+    """Names in a model file, read without validation.
 
     Attributes
     ----------
     title : str
-        Its headline.
+        Title of the model.
     coordinates : tuple of str
-        Its default coordinates, one for each freedom as named.
+        Default coordinates.
     parts : dict of str to tuple of str
-        Whatever has rows, each with them: joints, points, distances, bodies.
+        Rows of each joint, point, distance and body.
     """
 
     title: str = ""
@@ -35,28 +35,28 @@ class Outline:
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def outline(path: Path) -> Outline:
-    """The names in a model file.
+def read_model_index(path: Path) -> ModelIndex:
+    """Return the names in a model file.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Model file.
 
     Returns
     -------
-    Outline
+    ModelIndex
 
     Raises
     ------
     OSError, ValueError
-        If it can not be read, or is no TOML.
+        If the file cannot be read or is not TOML.
 
     Examples
     --------
-    >>> from kic.cli.completion import outline
+    >>> from kic.cli.completion import read_model_index
     >>> from kic.io.library import find
-    >>> outline(find("four-bar")).coordinates
+    >>> read_model_index(find("four-bar")).coordinates
     ('A',)
     """
     data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -66,27 +66,27 @@ def outline(path: Path) -> Outline:
     parts = dict(joints)
     for kind, rows in (("points", _AXES), ("distances", ()), ("bodies", (*_AXES, "wx", "wy", "wz"))):
         parts |= {part["name"]: tuple(f"{part['name']}.{row}" for row in rows) for part in data.get(kind, [])}
-    return Outline(data.get("title", ""), coordinates, parts)
+    return ModelIndex(data.get("title", ""), coordinates, parts)
 
 
 def _rows(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Joints as drawn, or the rows that make them."""
+    """Return the joints of a model file, or the rows of its DH table."""
     return data["dh"]["rows"] if "dh" in data else data.get("joints", [])
 
 
 def _joint(row: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Name and coordinates of a joint."""
+    """Return the name and the coordinates of a joint."""
     name = str(row.get("name", row.get("joint")))
     count = JOINT_DOF.get(row.get("type", "revolute"), 1)
     return name, (name,) if count == 1 else tuple(f"{name}.{k + 1}" for k in range(count))
 
 
-# from where a mechanism is drawn, by name; completion can not wait for the drawing itself
+# copied from kic.plotting.view, whose import is too slow for completion
 VIEWS = ("top", "front", "side")
 
 
 def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Shipped models that begin so, else files."""
+    """Complete names of shipped models, else files."""
     from kic.io.library import model_names
 
     found = [name for name in model_names() if name.startswith(incomplete)]
@@ -94,39 +94,72 @@ def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 def coordinates(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Coordinates of the model named before, ready for their values: ``waist=``; the last of a list."""
-    there = _outline(ctx)
+    """Complete coordinates of the model in the command line as ``waist=``, behind the last comma."""
+    there = _model_index(ctx)
     names = [*there.coordinates, *(row for rows in there.parts.values() for row in rows)]
     return _completed(dict.fromkeys(names), incomplete, "=")
 
 
 def parts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Parts of the model named before and, once one is named, their rows; the last of a list."""
-    there = _outline(ctx).parts
+    """Complete parts of the model and, behind a dot, their rows; behind the last comma."""
+    there = _model_index(ctx).parts
     last = incomplete.rpartition(",")[2].partition(".")
     return _completed(there.get(last[0], ()) if last[1] else there, incomplete)
 
 
 def views(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Views that have a name."""
+    """Complete names of views."""
     return _completed(VIEWS, incomplete)
 
 
 def _completed(names: Iterable[str], incomplete: str, tail: str = "") -> list[CompletionItem]:
-    """Names that go on from what stands behind the last comma."""
+    """Return the names that start with the text behind the last comma."""
     before, comma, begun = incomplete.rpartition(",")
     return [CompletionItem(f"{before}{comma}{name}{tail}") for name in names if name.startswith(begun)]
 
 
-def _outline(ctx: click.Context) -> Outline:
-    """Names in the model of this line; none if there is no such model."""
+def _model_index(ctx: click.Context) -> ModelIndex:
+    """Return the names in the model of the command line; none if it cannot be read."""
     from kic.io.library import find, model_names
 
-    # of a line that ends in an option without its value the parser leaves all words over
+    # if the line ends in an option without a value, the parser leaves all words in ctx.args
     model = ctx.params.get("model") or next(iter(ctx.args), None)
     if not model:
-        return Outline()
+        return ModelIndex()
     try:
-        return outline(find(model) if model in model_names() else Path(model))
+        return read_model_index(find(model) if model in model_names() else Path(model))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Outline()  # of a file that is no model there is nothing to say while someone types
+        return ModelIndex()  # completion prints no errors
+
+
+SHELLS = ("bash", "zsh", "fish")
+# bash appends a blank to a completed word; a number must follow waist=
+_NO_BLANK = "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2> /dev/null\n\n    return 0\n"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the shell script that completes commands, options, models and names.
+
+    \b
+    bash, in ~/.bashrc:
+      eval "$(kic completion bash)"
+    \b
+    zsh, in ~/.zshrc:
+      eval "$(kic completion zsh)"
+    \b
+    fish, once:
+      kic completion fish > ~/.config/fish/completions/kic.fish
+
+    Then `kic report pu<TAB>` completes the model, and `kic report puma560 --at sh<TAB>` its coordinate.
+    """
+    found = get_completion_class(shell)
+    assert found is not None  # for the type checker: click provides these three
+    maker = found(click.Group("kic"), {}, "kic", "_KIC_COMPLETE")
+    script = maker.source_template % maker.source_vars()
+    if shell == "bash":
+        script = script.replace("    return 0\n", _NO_BLANK, 1)
+    elif shell == "fish":  # a completed word may contain commas
+        script = script.replace('string split ","', 'string split -m 1 ","')
+    click.echo(script.strip())

@@ -1,4 +1,4 @@
-"""The command `kic draw`: a picture of a mechanism in a posture, or in several."""
+"""Command `kic draw`: a picture of a mechanism in one configuration, or an animation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import click
 
 from kic.cli import completion as completing
 from kic.cli.parsing import (
-    check_single,
+    check_scalar_row,
     configuration_of,
+    configuration_options,
     load_model,
-    misuse,
     model_argument,
     names_option,
-    names_typed,
-    number_of,
-    posture_options,
+    parse_number,
+    split_names,
+    usage_error,
 )
 
 if TYPE_CHECKING:
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from kic.mechanism import Mechanism
 
 
-# of a motion; the drawing shows fewer, evenly taken
-POSTURES = 49
+# configurations computed along a motion; a drawing shows a selection
+MOTION_SAMPLES = 49
 
 
 @click.command()
 @model_argument
-@posture_options
+@configuration_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
-              help="Where to; the ending says how: .png, .svg, .pdf, or .gif, .mp4 of a motion.")  # fmt: skip
+              help="Output file: .png, .svg or .pdf for a picture, .gif or .mp4 for a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO", shell_complete=completing.coordinates,
-              help="This coordinate moves, the others stay: a fan of postures, or an animation. Where "
-                   "there is one freedom, also another joint or a row, as in --at.")  # fmt: skip
-@names_option("--trace", "trace", "Points and bodies whose curves are drawn, with --move; repeatable.")
-@click.option("--names", is_flag=True, help="Write the names of joints, bodies and points beside them.")
+              help="Move this coordinate, the others fixed, and show several configurations or an animation. "
+                   "With one degree of freedom also another joint or a row, as in --at.")  # fmt: skip
+@names_option("--trace", "trace", "Draw the curves of these points and bodies, with --move; repeatable.")
+@click.option("--names", is_flag=True, help="Label joints, bodies and points.")
 @click.option("--view", metavar="VIEW", shell_complete=completing.views,
-              help="top, front, side, or from where, AZIMUTH,ELEVATION in degrees.")  # fmt: skip
+              help="top, front, side, or AZIMUTH,ELEVATION of the viewer in degrees.")  # fmt: skip
 @click.option("--dpi", type=click.IntRange(20, 2000), default=200, show_default=True,
-              help="Dots an inch of a png, gif or mp4.")  # fmt: skip
+              help="Resolution of a png, gif or mp4 in dots per inch.")  # fmt: skip
 def draw(
     model: str,
     given: tuple[str, ...],
@@ -54,7 +54,7 @@ def draw(
     view: str | None,
     dpi: int,
 ) -> None:
-    """Draw MODEL, a shipped name or a TOML file, as an engineer does: links, pairs, ground, to scale.
+    """Draw MODEL, a shipped name or a TOML file, to scale with standard kinematic symbols.
 
     \b
       kic draw four-bar -o four-bar.svg
@@ -63,50 +63,49 @@ def draw(
       kic draw four-bar --move A=60deg..420deg --trace tip -o turn.gif
       kic draw puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --view 40,20 -o arm.png
 
-    An animation of whole turns leaves out the last posture, which is the first again, so that it runs on
-    evenly where it is repeated.
+    An animation of whole turns omits the last configuration, which equals the first, to loop smoothly.
 
-    Needs Matplotlib (pip install 'kic[plot]').
+    Requires Matplotlib (pip install 'kic[plot]').
     """
     from kic.plotting.animate import FORMATS, animate
     from kic.plotting.draw import draw as drawn
 
     mechanism = load_model(model)
-    looked, traced = _view(view), names_typed(trace, "--trace")
+    view_angles, traced = _view(view), split_names(trace, "--trace")
     configuration = configuration_of(mechanism, given, near)
     if traced and not move:
-        raise misuse("curves are drawn by what moves. Give --move NAME=FROM..TO.", "--trace")
+        raise usage_error("--trace requires a motion. Give --move NAME=FROM..TO.", "--trace")
     if move:
         configuration = _moved(mechanism, configuration, move)
     made: Any
     if file.lower().endswith(tuple(f".{kind}" for kind in FORMATS)):
         if not move:
-            raise misuse(f"{file!r} is for what moves. Give --move NAME=FROM..TO.", "--output")
+            raise usage_error(f"{file!r} requires a motion. Give --move NAME=FROM..TO.", "--output")
         if names:
-            raise misuse("names are written beside what stands still, not in an animation.", "--names")
-        made = animate(_without_repeat(mechanism, configuration), trace=traced, view=looked)
+            raise usage_error("an animation shows no names. Leave --names out or save a picture.", "--names")
+        made = animate(_without_repeat(mechanism, configuration), trace=traced, view=view_angles)
     else:
-        made = drawn(configuration, names=names, view=looked)
+        made = drawn(configuration, names=names, view=view_angles)
         if traced:
             made.trace(traced)
     made.save(file, dpi)
 
 
 def _view(text: str | None) -> Any:
-    """A view by its name, or from where it is looked."""
+    """Return a view name, or azimuth and elevation."""
     if text is None or text in completing.VIEWS:
         return text
     try:
         azimuth, elevation = (float(part) for part in text.split(","))
     except ValueError:
         known = ", ".join(completing.VIEWS)
-        rule = f"{text!r} is no view. Give {known} or two angles in degrees, such as 40,20."
-        raise misuse(rule, "--view") from None
+        message = f"{text!r} is not a view. Give {known} or two angles in degrees, such as 40,20."
+        raise usage_error(message, "--view") from None
     return azimuth, elevation
 
 
 def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Configuration:
-    """Postures while one coordinate moves, or a row that alone leads all, from one value to another."""
+    """Return configurations along the motion of one coordinate, or of a row for mechanisms with one dof."""
     import numpy as np
 
     from kic.errors import InputError
@@ -114,27 +113,28 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
 
     found = re.fullmatch(r"([^=]+)=(.+)\.\.(.+)", text)
     if not found:
-        raise misuse(f"{text!r} is no motion. Write it as NAME=FROM..TO, such as A=60deg..120deg.", "--move")
+        raise usage_error(
+            f"{text!r} is not a motion. Write it as NAME=FROM..TO, such as A=60deg..120deg.", "--move"
+        )
     name, first, last = (part.strip() for part in found.groups())
-    check_single(mechanism, name)
+    check_scalar_row(mechanism, name)
     names = mechanism.coordinate_names
     if name not in names and mechanism.dof != 1:
         raise InputError(
-            f"--move NAME=FROM..TO leads '{mechanism.name}' by '{name}' alone, but it has "
-            f"{mechanism.dof} freedoms. Move one of its coordinates, where the others stay: "
-            f"{', '.join(names)}."
+            f"--move must name a coordinate of '{mechanism.name}', which has {mechanism.dof} degrees of "
+            f"freedom, got '{name}'. Coordinates: {', '.join(names)}."
         )
-    start, end = (number_of(mechanism, name, text, "--move") for text in (first, last))
-    values = np.linspace(start, end, POSTURES)
+    start, end = (parse_number(mechanism, name, text, "--move") for text in (first, last))
+    values = np.linspace(start, end, MOTION_SAMPLES)
     if name not in names:
         return mechanism.path({name: values}, near=configuration)
-    way = np.tile(coordinate_values(configuration), (POSTURES, 1))
-    way[:, names.index(name)] = values
-    return mechanism.path(dict(zip(names, way.T, strict=True)), near=configuration)
+    path = np.tile(coordinate_values(configuration), (MOTION_SAMPLES, 1))
+    path[:, names.index(name)] = values
+    return mechanism.path(dict(zip(names, path.T, strict=True)), near=configuration)
 
 
 def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuration:
-    """Postures of an animation: the last is left out where all bodies are back where they were first."""
+    """Return the configurations without the last if it equals the first."""
     import numpy as np
 
     from kic.configuration import Configuration

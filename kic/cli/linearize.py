@@ -1,4 +1,4 @@
-"""The command `kic linearize`: stiffness, modes and state space of a posture, to read or as JSON."""
+"""Command `kic linearize`: stiffness, modes and state space, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import click
 from kic.cli import completion as completing
 from kic.cli.parsing import (
     configuration_of,
+    configuration_options,
     json_option,
     load_model,
     model_argument,
-    named_numbers,
     names_option,
-    names_typed,
-    posture_options,
+    parse_numbers,
+    split_names,
+    usage_error,
     width,
 )
 
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@posture_options
-@names_option("--wrt", "wrt", "Coordinates of the answer: joints, points, rows of them; repeatable.")
+@configuration_options
+@names_option("--wrt", "wrt", "Coordinates of the result: joints, points or their rows; repeatable.")
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
               shell_complete=completing.coordinates,
-              help="Rates of these coordinates; the others stand still. Repeatable.")  # fmt: skip
+              help="Rates of these coordinates, 0 for the others; repeatable.")  # fmt: skip
 @click.option("--equilibrium", is_flag=True,
-              help="First find the equilibrium near the posture; else efforts hold it.")  # fmt: skip
+              help="Linearize about the nearest equilibrium without holding efforts.")  # fmt: skip
 @json_option
 def linearize(
     model: str,
@@ -43,10 +44,10 @@ def linearize(
     equilibrium: bool,
     as_json: bool,
 ) -> None:
-    """Linearize MODEL, a shipped name or a TOML file, about one posture.
+    """Linearize MODEL, a shipped name or a TOML file, about one configuration.
 
-    Tells how efforts change with small deviations, δT = K δq + C δq̇ + I* δq̈, then the modes of small motions
-    while the efforts that hold the posture stay as they are.
+    Prints the linearized equation of motion, δT = K δq + C δq̇ + I* δq̈, and the modes of small motions under
+    constant holding efforts.
 
     \b
       kic linearize four-bar --at A=70deg
@@ -54,25 +55,25 @@ def linearize(
       kic linearize horn-two-link --at "-80deg, 5deg" --equilibrium
       kic linearize four-bar --rate A=6.28 --json
 
-    Rates are in rad or length, or deg, for each unit of time; of --wrt coordinates if such are given.
-    Of a model with motors the state space counts their rotors and circuits; all else is of the bodies alone.
+    Rates are in rad, deg or length per unit of time; they belong to the --wrt coordinates, if given.
+    The state space of a model with motors includes rotors and circuits; K, C, I* and the modes do not.
 
-    --json prints one object and nothing else: name, units, coordinates, holonomic; the nominal motion qd,
-    qdd, T; K, C, I and their parts K_inertia, K_load, C_inertia, C_load; commutator; modes with eigenvalues
-    as pairs [real, imaginary], natural (null where a motion grows, or K is not symmetric), words; state_space
+    --json prints a single object: name, units, coordinates, holonomic; the nominal motion qd, qdd, T; K, C, I
+    and their parts K_inertia, K_load, C_inertia, C_load; commutator; modes with eigenvalues as pairs
+    [real, imaginary], natural (null if a motion grows or K is not symmetric), descriptions; state_space
     with A, B, C, D, states, inputs, outputs; stability (null unless --equilibrium). Floats are exact.
     """
     mechanism = load_model(model)
-    names = names_typed(wrt, "--wrt") or None
+    names = split_names(wrt, "--wrt") or None
     configuration = configuration_of(mechanism, given, near)
     found = None
     if equilibrium:
         if rates:
-            raise click.BadParameter("an equilibrium is at rest; leave --rate out.", param_hint="'--rate'")
+            raise usage_error("an equilibrium is at rest; leave --rate out.", "--rate")
         found = mechanism.find_equilibrium(configuration, wrt=names)
         configuration = found.configuration
     qd = (
-        named_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")
+        parse_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")
         if rates
         else None
     )
@@ -95,10 +96,10 @@ def linearize(
 
 
 def _data(lin: Linearization, space: StateSpace) -> dict[str, Any]:
-    """The numbers as plain lists."""
+    """Return the numbers as plain lists."""
     import numpy as np
 
-    from kic.report.report import plain
+    from kic.report.report import plain_lists
 
     arrays = ("qd", "qdd", "T", "K", "C", "I", "K_inertia", "K_load", "C_inertia", "C_load", "commutator")
     modes = lin.modes()
@@ -106,14 +107,14 @@ def _data(lin: Linearization, space: StateSpace) -> dict[str, Any]:
     return {
         "coordinates": list(lin.coordinates),
         "holonomic": lin.holonomic,
-        **{key: plain(getattr(lin, key)) for key in arrays},
+        **{key: plain_lists(getattr(lin, key)) for key in arrays},
         "modes": {
-            "eigenvalues": plain(pairs),
-            "natural": plain(modes.natural),
-            "words": modes.descriptions(),
+            "eigenvalues": plain_lists(pairs),
+            "natural": plain_lists(modes.natural),
+            "descriptions": modes.descriptions(),
         },
         "state_space": {
-            **{key: plain(getattr(space, key)) for key in "ABCD"},
+            **{key: plain_lists(getattr(space, key)) for key in "ABCD"},
             **{key: list(getattr(space, key)) for key in ("states", "inputs", "outputs")},
         },
     }

@@ -1,4 +1,4 @@
-"""The command `kic list`: the shipped models."""
+"""Command `kic list`: the shipped models."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from kic.cli.parsing import at_terminal, width
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list for scripts, see above.")
 def list_models(as_json: bool) -> None:
-    """List the shipped models: name, freedoms, title.
+    """List the shipped models: name, degrees of freedom, title.
 
     \b
       kic list
       kic report twin-arm
       kic list --json
 
-    --json prints a list of objects with name, freedoms, coordinates (names), title, file.
+    --json prints a list of objects with name, dof, coordinates (names), title, file.
     """
-    from kic.cli.completion import outline
+    from kic.cli.completion import read_model_index
     from kic.io.library import find, model_names
 
-    found = {name: outline(find(name)) for name in model_names()}
+    found = {name: read_model_index(find(name)) for name in model_names()}
     if as_json:
-        keys = ("name", "freedoms", "coordinates", "title", "file")
+        keys = ("name", "dof", "coordinates", "title", "file")
         rows = (
             (name, len(o.coordinates), o.coordinates, o.title, str(find(name))) for name, o in found.items()
         )
         click.echo(json.dumps([dict(zip(keys, row, strict=True)) for row in rows]))
         return
-    lines = [("model", "freedoms", "title")]
+    lines = [("model", "dof", "title")]
     lines += [(name, str(len(o.coordinates)), o.title) for name, o in found.items()]
     wide = max(len(name) for name, _, _ in lines)
     room = width() if at_terminal() else 10_000
-    starts = [f"{name.ljust(wide)}  {freedoms.rjust(8)}  " for name, freedoms, _ in lines]
+    starts = [f"{name.ljust(wide)}  {dof.rjust(3)}  " for name, dof, _ in lines]
     click.echo(
         "\n".join(
             textwrap.fill(start + title, room, subsequent_indent=" " * len(start))

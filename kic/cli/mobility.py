@@ -1,4 +1,4 @@
-"""The command `kic mobility`: the freedoms of a mechanism and what they rest on."""
+"""Command `kic mobility`: degrees of freedom and the closure conditions behind them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.cli.parsing import configuration_of, json_option, load_model, model_argument, posture_options, width
+from kic.cli.parsing import (
+    configuration_of,
+    configuration_options,
+    json_option,
+    load_model,
+    model_argument,
+    width,
+)
 
 if TYPE_CHECKING:
     from kic.analysis.mobility import Mobility
@@ -16,23 +23,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@posture_options
+@configuration_options
 @json_option
 def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json: bool) -> None:
-    """Tell the freedoms of MODEL, a shipped name or a TOML file, and what they rest on.
+    """Print the degrees of freedom of MODEL, a shipped name or a TOML file, and their derivation.
 
-    Closure conditions and whose they are, which of them are redundant, whether the freedoms are motions that
-    go on, and which of them are idle.
+    Lists the closure conditions of each part, the redundant ones, the result of the finite-mobility analysis
+    and the passive degrees of freedom.
 
     \b
       kic mobility bricard
       kic mobility rssr --json
       kic mobility four-bar --at A=70deg
 
-    --json prints one object and nothing else: name, text (the account in words); freedoms, first_order,
-    tree_coordinates; conditions (of each part that closes a loop), redundant; shares (what each condition
-    adds, best first, as a share of the best); regular, finite (null where that is open), extends (null where
-    that is no question); idle, each with bodies, coordinates, text.
+    --json prints a single object: name, summary (text); dof, first_order, tree_coordinates; conditions (for
+    each part that closes a loop), redundant; shares (contribution of each condition relative to the largest,
+    in descending order); regular, finite (null if undecided), extends (null if not applicable);
+    passive_freedoms, each with bodies, coordinates, summary.
     """
     mechanism = load_model(model)
     account = mechanism.mobility(configuration_of(mechanism, given, near) if given or near else None)
@@ -43,18 +50,18 @@ def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json:
 
 
 def _data(account: Mobility) -> dict[str, Any]:
-    """The account as plain values."""
+    """Return the account as plain values."""
     return {
-        "text": account.summary(),
-        "freedoms": account.dof,
+        "summary": account.summary(),
+        "dof": account.dof,
         "first_order": account.first_order,
         "tree_coordinates": account.coordinates,
         "conditions": dict(account.conditions),
         "redundant": account.redundant,
         "shares": account.shares.tolist(),
         **{key: getattr(account, key) for key in ("regular", "finite", "extends")},
-        "idle": [
-            {"bodies": list(one.bodies), "coordinates": list(one.coordinates), "text": one.summary()}
+        "passive_freedoms": [
+            {"bodies": list(one.bodies), "coordinates": list(one.coordinates), "summary": one.summary()}
             for one in account.passive_freedoms
         ],
     }

@@ -1,4 +1,4 @@
-"""What was typed: models, postures, numbers with units; shared by the commands."""
+"""Parse models, configurations and numbers with units; options shared by the commands."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ if TYPE_CHECKING:
     from kic.mechanism import Mechanism
 
 
-# what is wider than this is hard to read, what is narrower can not be helped
-WIDEST, NARROWEST = 120, 60
+# bounds of the line length, in characters
+LINE_LENGTH_MAX, LINE_LENGTH_MIN = 120, 60
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]\w*|°)?")
 _DEGREES = ("deg", "°")
-# options whose angles seldom are many turns, as rates may be
-_POSTURES = ("--at", "--near", "--move")
+# options with angles that are rarely many turns; rates may be
+_CONFIGURATION_OPTIONS = ("--at", "--near", "--move")
 
 
 model_argument = click.argument("model", shell_complete=completing.models)
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see above.")
 
 
-def posture_options(command: Any) -> Any:
-    """``--at`` and ``--near`` of a command."""
-    about: dict[str, Any] = {"multiple": True, "metavar": "POSTURE", "shell_complete": completing.coordinates}
-    said = "Coordinates, in order or by name; repeatable. As drawn if left out."
-    at = click.option("--at", "given", help=said, **about)
-    said = "From where that posture is led, so that its assembly is kept; as --at."
-    near = click.option("--near", "near", help=said, **about)
+def configuration_options(command: Any) -> Any:
+    """Add the options ``--at`` and ``--near`` to a command."""
+    shared: dict[str, Any] = {"multiple": True, "metavar": "VALUES", "shell_complete": completing.coordinates}
+    text = "Coordinates, in order or by name; repeatable. Default: the reference configuration."
+    at = click.option("--at", "given", help=text, **shared)
+    text = "Configuration from which --at is reached, so that its assembly mode is kept; written like --at."
+    near = click.option("--near", "near", help=text, **shared)
     return at(near(command))
 
 
 def names_option(option: str, name: str, text: str) -> Any:
-    """An option that takes names of parts or their rows."""
+    """Return an option that takes names of parts or their rows."""
     return click.option(option, name, multiple=True, metavar="NAME[,NAME…]", help=text,
                         shell_complete=completing.parts)  # fmt: skip
 
 
 def model_file(model: str) -> Path:
-    """File of a shipped model by its name, else whatever file there is."""
+    """Return the path of a shipped model, or of a file if no shipped model has this name."""
     from kic.io.library import find, model_names
 
-    # unlike those of Path, these functions raise nothing for names that the system does not take
+    # unlike methods of Path, these functions do not raise for names that the system rejects
     if model not in model_names() and os.path.exists(model):
         if os.path.isdir(model):
-            raise ModelFileError(f"{model}: is a directory, a model is a TOML file.", path=Path(model))
+            raise ModelFileError(f"{model} is a directory; `MODEL` must be a TOML file.", path=Path(model))
         return Path(model)
     return find(model)
 
 
 def load_model(model: str) -> Mechanism:
-    """The mechanism in that file."""
+    """Load the mechanism of a shipped model or a file."""
     from kic.io.toml import load
 
     return load(model_file(model))
@@ -76,19 +76,22 @@ def at_terminal() -> bool:
 
 
 def width() -> int:
-    """Columns of the page."""
+    """Return the line length for printed tables."""
     columns = shutil.get_terminal_size((100, 24)).columns
-    return min(max(columns, NARROWEST), WIDEST)
+    return min(max(columns, LINE_LENGTH_MIN), LINE_LENGTH_MAX)
 
 
 def configuration_of(
     mechanism: Mechanism, given: tuple[str, ...], near: tuple[str, ...] = ()
 ) -> Configuration:
-    """The posture of ``--at``, led from that of ``--near`` if there is one; as drawn without either."""
+    """Return the configuration of ``--at``, reached from that of ``--near``.
+
+    Without options this is the reference configuration.
+    """
     if not near:
         return mechanism.at(_inputs(mechanism, given, None, "--at") if given else None)
     if not given:
-        raise misuse("a posture to start from needs one to go to: give --at, too.", "--near")
+        raise usage_error("--near requires --at.", "--near")
     start = mechanism.at(_inputs(mechanism, near, None, "--near"))
     return mechanism.at(_inputs(mechanism, given, start, "--at"), near=start)
 
@@ -96,9 +99,10 @@ def configuration_of(
 def _inputs(
     mechanism: Mechanism, given: tuple[str, ...], start: Configuration | None, option: str
 ) -> np.ndarray | dict[str, float]:
-    """What `Mechanism.at` takes: coordinates in order, or some by name and the rest as at the start or drawn.
+    """Return the inputs of `Mechanism.at`.
 
-    Once something else is named, such as a row of a point, what is named is all there is.
+    Coordinates given by name replace those of the start or of the reference configuration. If another row is
+    named, such as a row of a point, the named values are the only inputs.
     """
     from kic.kinematics.state import reference_coordinates
     from kic.report.report import coordinate_values
@@ -106,8 +110,8 @@ def _inputs(
     entries = [entry.strip() for text in given for entry in text.split(",")]
     named = ["=" in entry for entry in entries]
     if any(named) and not all(named):
-        raise misuse(
-            f"{', '.join(given)!r} mixes names and bare numbers. Give either all coordinates in order "
+        raise usage_error(
+            f"{', '.join(given)!r} mixes names and plain numbers. Give either all coordinates in order "
             "(10deg, 0.5, …) or names (waist=10deg).",
             option,
         )
@@ -124,10 +128,10 @@ def _inputs(
         pairs = list(zip(names, entries, strict=True))
     values: dict[str, float] = {}
     for name, text in pairs:
-        check_single(mechanism, name)
+        check_scalar_row(mechanism, name)
         if name in values:
             raise InputError(f"{option} gives '{name}' twice.")
-        values[name] = number_of(mechanism, name, text, option)
+        values[name] = parse_number(mechanism, name, text, option)
     if not set(values) <= set(names):
         return values
     phi = reference_coordinates(mechanism)
@@ -138,29 +142,29 @@ def _inputs(
     return phi
 
 
-def check_single(mechanism: Mechanism, name: str) -> None:
-    """One number sets it: a coordinate, or a single row of something; else an error that lists them."""
+def check_scalar_row(mechanism: Mechanism, name: str) -> None:
+    """Check that a name is a coordinate or a single row; the error lists the alternatives."""
     names = mechanism.coordinate_names
     if name in names:
         return
     joints = {joint.name: joint for joint in mechanism.joints}
     if name in joints and joints[name].dof > 1:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
-        raise InputError(f"Joint '{name}' has {joints[name].dof} freedoms; name each: {each}.")
+        raise InputError(f"Joint '{name}' has {joints[name].dof} degrees of freedom; name each: {each}.")
     if name.partition(".")[0] not in mechanism.parts:
-        raise unknown("coordinate", name, mechanism.name, _single(mechanism))
+        raise unknown("coordinate", name, mechanism.name, _scalar_rows(mechanism))
     rows = mechanism.at().coefficients(name, 1).rows
     if len(rows) > 1:
         raise InputError(f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}.")
 
 
-def _single(mechanism: Mechanism) -> tuple[str, ...]:
-    """What one number may set: coordinates first, then other joints, distances, rows of points and bodies."""
+def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return all names that one number can set, coordinates first."""
     import numpy as np
 
     normal = mechanism._model.tree.planar_normal
     flat = np.zeros(3) if normal is None else np.abs(normal)
-    axes = [x for x, out in zip("xyz", flat, strict=True) if out < 1 - 1e-9]  # nothing moves out of its plane
+    axes = [x for x, out in zip("xyz", flat, strict=True) if out < 1 - 1e-9]  # not out of the plane
     names = [*mechanism.coordinate_names]
     names += [c for joint in mechanism.joints for c in joint.components]
     names += [part.name for part in mechanism.distances]
@@ -170,81 +174,86 @@ def _single(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def number_of(mechanism: Mechanism, name: str, text: str, option: str = "--at") -> float:
-    """The number of a coordinate or row, with its unit; of postures, many turns without a unit are told."""
+def parse_number(mechanism: Mechanism, name: str, text: str, option: str = "--at") -> float:
+    """Return the number of a coordinate or row, converted from its unit.
+
+    Print a note for angles of a configuration that exceed two turns and have no unit.
+    """
     from math import isfinite, pi, radians
 
-    from kic.kinematics.scales import row_unit
+    from kic.description.units import row_unit
 
     found = _NUMBER.fullmatch(text)
     if not found:
-        raise misuse(f"{text!r} for '{name}' is no number. Write it as 0.5, -1e-3 or 30deg.", option)
+        raise usage_error(f"{text!r} for '{name}' is not a number. Write it as 0.5, -1e-3 or 30deg.", option)
     number, unit = float(found[1]), found[2] or ""
     if not isfinite(number):
-        raise misuse(f"{text!r} for '{name}' is too large for a number.", option)
+        raise usage_error(f"{text!r} for '{name}' is too large for a floating-point number.", option)
     if row_unit(mechanism, name) == "rad":
         if unit in ("", "rad"):
-            if not unit and option in _POSTURES and abs(number) > 4 * pi:
+            if not unit and option in _CONFIGURATION_OPTIONS and abs(number) > 4 * pi:
                 turns = f"{text} rad, {abs(number) / (2 * pi):.1f} turns"
                 click.echo(f"{name}={text} is read as {turns}; for degrees write {name}={text}deg.", err=True)
             return number
         if unit in _DEGREES:
             return radians(number)
-        raise InputError(f"'{name}' turns: {text!r} must be in rad (the default) or deg.")
+        raise InputError(f"'{name}' is an angle; {text!r} must be in rad (the default) or deg.")
     length = mechanism.units.length
     if unit in ("", length):
         return number
-    raise InputError(f"'{name}' slides, so {text!r} must be a length in {length}, without another unit.")
+    raise InputError(f"'{name}' is a length; {text!r} must be in {length}, without another unit.")
 
 
-def names_typed(given: tuple[str, ...], option: str) -> list[str]:
-    """Names of an option that may be repeated, or hold several between commas."""
+def split_names(given: tuple[str, ...], option: str) -> list[str]:
+    """Return the names of an option that is repeatable or holds several, separated by commas."""
     names = [name.strip() for text in given for name in text.split(",")]
     if "" in names:
-        raise misuse(f"there is an empty name in {', '.join(given)!r}.", option)
+        raise usage_error(f"{', '.join(given)!r} contains an empty name.", option)
     return names
 
 
-def named_numbers(
+def parse_numbers(
     mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple[str, ...], option: str
 ) -> list[float]:
-    """Numbers of the coordinates from NAME=NUMBER entries, zero where none is given."""
-    return _numbered(
-        "a coordinate", coordinates, given, option, lambda x, text: number_of(mechanism, x, text, option)
+    """Return numbers of the coordinates from NAME=NUMBER entries, zero if not given."""
+    return _numbers_by_name(
+        "a coordinate", coordinates, given, option, lambda x, text: parse_number(mechanism, x, text, option)
     )
 
 
-def plain_numbers(what: str, names: tuple[str, ...], given: tuple[str, ...], option: str) -> list[float]:
-    """The same of efforts or motors, in the model's units, which have no names of their own here."""
-    return _numbered(what, names, given, option, lambda name, text: float(text))
+def parse_plain_numbers(
+    what: str, names: tuple[str, ...], given: tuple[str, ...], option: str
+) -> list[float]:
+    """Return efforts, voltages or currents from NAME=NUMBER entries, in the model's units."""
+    return _numbers_by_name(what, names, given, option, lambda name, text: float(text))
 
 
-def _numbered(
+def _numbers_by_name(
     what: str,
     names: tuple[str, ...],
     given: tuple[str, ...],
     option: str,
     number: Callable[[str, str], float],
 ) -> list[float]:
-    """Numbers by name, zero where none is given."""
+    """Return numbers in the order of `names`, zero if not given."""
     values: dict[str, float] = {}
     for entry in (entry.strip() for text in given for entry in text.split(",")):
         name, _, text = (part.strip() for part in entry.partition("="))
-        refusal = InputError(
-            f"{option} takes NAME=NUMBER of {what}, got {entry!r}. "
+        invalid = InputError(
+            f"{option} must be NAME=NUMBER of {what}, got {entry!r}. "
             + (f"The {what.split()[1]}s are {', '.join(names)}." if names else "There are none.")
         )
         if name not in names or not text:
-            raise refusal
+            raise invalid
         if name in values:
             raise InputError(f"{option} gives '{name}' twice.")
         try:
             values[name] = number(name, text)
         except ValueError as error:
-            raise error if isinstance(error, InputError) else refusal from None
+            raise error if isinstance(error, InputError) else invalid from None
     return [values.get(name, 0.0) for name in names]
 
 
-def misuse(message: str, option: str = "--at") -> click.BadParameter:
-    """The error for a posture that can not be read."""
+def usage_error(message: str, option: str = "--at") -> click.BadParameter:
+    """Return the error for an option value that cannot be parsed."""
     return click.BadParameter(message, param_hint=f"'{option}'")

@@ -1,4 +1,4 @@
-"""The command `kic report`: a mechanism in one posture, to read, as JSON, or as a page."""
+"""Command `kic report`: a mechanism in one configuration, as tables, JSON or an HTML page."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import click
 
 from kic.cli.parsing import (
     configuration_of,
+    configuration_options,
     json_option,
     load_model,
-    misuse,
     model_argument,
     model_file,
     names_option,
-    names_typed,
-    posture_options,
+    split_names,
+    usage_error,
     width,
 )
 from kic.io.files import atomic_write
@@ -26,16 +26,16 @@ from kic.io.files import atomic_write
 
 @click.command()
 @model_argument
-@posture_options
-@names_option("--of", "of", "Points, bodies, joints, distances or rows of them (tool.x); repeatable. "
-                            "By default the last point.")  # fmt: skip
+@configuration_options
+@names_option("--of", "of", "Points, bodies, joints, distances or their rows (tool.x); repeatable. "
+                            "Default: the last point.")  # fmt: skip
 @names_option(
-    "--wrt", "wrt", "Other coordinates of coefficients and dynamics, as many as freedoms; repeatable."
+    "--wrt", "wrt", "Other coordinates of coefficients and dynamics, one per degree of freedom; repeatable."
 )
 @click.option("--order", type=click.IntRange(1, 3), default=1, show_default=True,
-              help="1: G. 2: also H, and P* of every size. 3: also D.")  # fmt: skip
+              help="1: G. 2: also H, and P* of any size. 3: also D.")  # fmt: skip
 @click.option("--html", "page", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True),
-              help="One page with drawing, tables, plots and the model's source; - for stdout.")  # fmt: skip
+              help="Write a page with drawing, tables, plots and the model file; - for stdout.")  # fmt: skip
 @json_option
 def report(
     model: str,
@@ -47,45 +47,45 @@ def report(
     page: str | None,
     as_json: bool,
 ) -> None:
-    """Tell about MODEL, a shipped name or a TOML file, in one posture.
+    """Report on MODEL, a shipped name or a TOML file, in one configuration.
 
-    Parts and where they are, the values and influence coefficients of what is asked with --of, then
-    I*, P* and the loads.
+    Prints the parts and their positions, values and influence coefficients of the --of outputs, then I*, P*
+    and the loads.
 
     \b
       kic report puma560
       kic report puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0"     all coordinates, in order
-      kic report puma560 --at waist=10deg --at elbow=0.3          the others stay as drawn
+      kic report puma560 --at waist=10deg --at elbow=0.3          the others keep their reference values
       kic report twin-arm --at "lift=0.9, neck.1=5deg" --of left_hand,eyes --order 2
-      kic report five-bar --at tip.x=24,tip.y=25                  a place: as many rows as freedoms
-      kic report horn-two-link --at tip.x=1,tip.y=1 --near 0.3,1.2     this elbow, not the other
+      kic report five-bar --at tip.x=24,tip.y=25                  a position: one row per degree of freedom
+      kic report horn-two-link --at tip.x=1,tip.y=1 --near 0.3,1.2     this assembly mode
       kic report five-bar --wrt tip.x,tip.y                       in other coordinates
-      kic report four-bar --at A=70deg --html four-bar.html       one page, to read and to send
+      kic report four-bar --at A=70deg --html four-bar.html       one page with drawing and plots
 
-    Angles are radians, or degrees with the suffix deg; sliders are in the model's unit of length. The
-    freedoms of a joint with several are named joint.1, joint.2 …; those of a ball are the components
-    of its rotation vector.
+    Angles are in radians, or in degrees with the suffix deg; sliders are in the model's unit of length. The
+    coordinates of a joint with several degrees of freedom are named joint.1, joint.2 …; those of a spherical
+    joint are the components of its rotation vector.
 
-    --html needs Matplotlib (pip install 'kic[plot]'); the page has no scripts and loads nothing.
+    --html requires Matplotlib (pip install 'kic[plot]'); the page has no scripts and loads no other files.
 
-    --json prints one object and nothing else: name, title, units, freedoms, mobility (what they rest on, in
-    words); coordinates, coordinate_units, phi (their values); gravity; points; poses (4×4, displacement from
-    the drawing); rows, row_units, values (null for angular velocities), holonomic; wrt, wrt_units, the
-    coordinates of what follows: G[p][n], H[p][m][n], D[p][l][m][n] (null above the order), the
-    differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping (null where they have no
-    answer, and dynamics_left_out says why). Floats are exact.
+    --json prints a single object: name, title, units, dof, mobility (text); coordinates, coordinate_units,
+    phi (their values); gravity; points; poses (4×4, displacement from the reference configuration); rows,
+    row_units, values (null for angular velocities), holonomic; wrt, wrt_units (coordinates of the following
+    arrays); G[p][n], H[p][m][n], D[p][l][m][n] (null above the order), the differentiating index first;
+    I[k][n], P[k][a][b], load, gravity_load, damping (null if not available; dynamics_left_out states the
+    reason). Floats are exact.
     """
     if page is not None and as_json:
-        raise misuse("a page is no JSON; give --html or --json.", "--html")
+        raise usage_error("--html and --json exclude each other; give one of them.", "--html")
     mechanism = load_model(model)
-    asked, chosen = names_typed(of, "--of"), names_typed(wrt, "--wrt") or None
-    from kic.report.report import report as account
-    from kic.report.report import report_data, usual
+    outputs, chosen = split_names(of, "--of"), split_names(wrt, "--wrt") or None
+    from kic.report.report import default_outputs, report_data
+    from kic.report.report import report as full_report
 
-    about = asked or usual(mechanism)
+    outputs_shown = outputs or default_outputs(mechanism)
     configuration = configuration_of(mechanism, given, near)
     if as_json:
-        data = report_data(mechanism, configuration, about, order, chosen)
+        data = report_data(mechanism, configuration, outputs_shown, order, chosen)
         click.echo(json.dumps(data, allow_nan=False))
         return
     if page is not None:
@@ -96,26 +96,26 @@ def report(
         words += ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
         source = model_file(model).read_text(encoding="utf-8-sig")
         repeat = shlex.join(["kic", "report", model, *words])
-        _write(page, report_page(configuration, about, order, chosen, source, repeat))
+        _write(page, report_page(configuration, outputs_shown, order, chosen, source, repeat))
         return
-    click.echo(account(mechanism, configuration, about, order, chosen).text(width()))
-    if not asked and order == 1:
+    click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(width()))
+    if not outputs and order == 1:
         kinds = ("points", "distances", "bodies", "contacts")
         there = [part.name for kind in kinds for part in getattr(mechanism, kind)]
         there += [joint.name for joint in mechanism.joints if joint.dof]
         hint = (
-            f"More: --of NAME asks about another part ({', '.join(there)}), --order 2 adds H, --order 3 "
-            "adds D, --at moves it, --html FILE makes a page; see kic report --help."
+            f"More: --of NAME selects another part ({', '.join(there)}), --order 2 adds H, --order 3 adds D, "
+            "--at sets the configuration, --html FILE writes a page; see kic report --help."
         )
         click.echo("\n" + textwrap.fill(hint, width()))
 
 
 def _write(file: str, text: str) -> None:
-    """Write the page to its file, or to stdout."""
+    """Write the page to its file or to stdout."""
     if file == "-":
         click.echo(text, nl=False)
         return
     data = text.encode()
     with atomic_write(file) as out:
         out.write(data)
-    click.echo(f"{file}: {len(data) / 1000:.0f} kB, open it in a browser.")
+    click.echo(f"{file}: {len(data) / 1000:.0f} kB; open it in a browser.")

@@ -11,7 +11,8 @@ from typing import Self
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, terms
 from kic.description.motors import Motor, driven
-from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring, Units
+from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring
+from kic.description.units import Units
 from kic.description.validation import (
     GROUND,
     STRICT,

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.description.units import check_units
 from kic.description.validation import (
     GROUND,
     STRICT,
@@ -28,11 +27,12 @@ from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 JointType = Literal[
     "revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"
 ]
-JOINT_DOF: dict[str, int] = {
-    "fixed": 0, "revolute": 1, "prismatic": 1, "cylindrical": 2, "universal": 2,
-    "spherical": 3, "planar": 3, "free": 6,
+# coordinates of each type of joint, in order: r is a rotation, t a translation
+JOINT_COORDINATES = {
+    "fixed": "", "revolute": "r", "prismatic": "t", "cylindrical": "rt", "universal": "rr",
+    "spherical": "rrr", "planar": "ttr", "free": "tttrrr",
 }  # fmt: skip
-
+JOINT_DOF = {joint_type: len(kinds) for joint_type, kinds in JOINT_COORDINATES.items()}
 
 Six = tuple[float, float, float, float, float, float]
 # published values are rounded
@@ -330,6 +330,11 @@ class Joint:
         return JOINT_DOF[self.type]
 
     @property
+    def translations(self) -> tuple[bool, ...]:
+        """True for each coordinate that is a translation."""
+        return tuple(kind == "t" for kind in JOINT_COORDINATES[self.type])
+
+    @property
     def components(self) -> tuple[str, ...]:
         """Names of its coordinates: the joint's own, or name.1, name.2 … of several."""
         if self.dof == 1:
@@ -458,27 +463,3 @@ class Spring:
         assign(self, points=two_names(who, "points", self.points, "points"))
         for key in ("stiffness", "rest", "damping"):
             assign(self, **{key: number(who, key, getattr(self, key), 0.0)})
-
-
-@dataclass(frozen=True)
-class Units:
-    """Names of the units that a model's numbers are in; angles are always radians.
-
-    They are labels: nothing is converted. Numbers must go together, force = mass · length / time²; where the
-    names are known, such as mm, kg, s and N, those that do not are refused.
-    """
-
-    __pydantic_config__ = STRICT
-    length: str = "m"
-    """Unit of length."""
-    mass: str = "kg"
-    """Unit of mass."""
-    time: str = "s"
-    """Unit of time."""
-    force: str = "N"
-    """Unit of force, length · mass / time²."""
-
-    def __post_init__(self) -> None:
-        for key in ("length", "mass", "time", "force"):
-            assign(self, **{key: text("Units", key, getattr(self, key))})
-        check_units(self.length, self.mass, self.time, self.force)

@@ -1,16 +1,22 @@
-"""Sizes of the units whose names are known, and whether those of a model go together."""
+"""Units of a model: their names, a check that they are consistent, and unit labels of rows and efforts."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isclose
+from typing import TYPE_CHECKING
 
+from kic.description.validation import STRICT, assign, text
 from kic.errors import ModelError
 
-# in SI; the foot, the pound and its standard weight are exact. Pounds without "f" are mass to some and weight
-# to others, so they are not among these
+if TYPE_CHECKING:
+    from kic.description.description import MechanismDescription
+
+# the foot, the pound and standard gravity are exact. Pounds without "f" mean mass to some and weight to
+# others, and are therefore not listed
 _POUND_FORCE = 0.45359237 * 9.80665
 _FEET = {"in": 0.0254, "ft": 0.3048}
-SIZES: dict[str, dict[str, float]] = {
+SI_VALUES: dict[str, dict[str, float]] = {
     "length": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "dm": 1e-1, "km": 1e3, "um": 1e-6, "µm": 1e-6, "μm": 1e-6}
     | _FEET,
     "mass": {"kg": 1.0, "g": 1e-3, "mg": 1e-6, "t": 1e3, "Mg": 1e3}
@@ -20,49 +26,134 @@ SIZES: dict[str, dict[str, float]] = {
     "force": {"N": 1.0, "mN": 1e-3, "µN": 1e-6, "uN": 1e-6, "μN": 1e-6, "dyn": 1e-5, "kN": 1e3, "MN": 1e6}
     | {"lbf": _POUND_FORCE},
 }
+# relative difference of unit sizes that counts as equal; typed factors have ten digits
+_SIZE_RTOL = 1e-9
+# last parts of names of rows that are angles or angular velocities
+_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s")
 
 
-def check_units(length: str, mass: str, time: str, force: str) -> None:
-    """Force is mass · length / time², or an error; of names that are not known nothing is said.
+@dataclass(frozen=True)
+class Units:
+    """Names of the units of a model's numbers; angles are always in radians.
 
-    Parameters
-    ----------
-    length, mass, time, force : str
-        Names of units.
+    The names are labels: nothing is converted. The units must be consistent, force = mass · length / time².
+    This is checked where all four names are known, such as mm, kg, s and N.
 
     Raises
     ------
     ModelError
-        If all four are known and do not go together; it carries `product`, mass · length / time² in that unit
-        of force.
+        If all four units are known and not consistent. The error carries `product`, the value of
+        mass · length / time² in the unit of force.
 
     Examples
     --------
-    >>> check_units("mm", "t", "s", "N")
-    >>> check_units("in", "lb", "s", "lbf")  # whether pounds are masses here can not be told
-    >>> check_units("mm", "kg", "s", "N")
+    >>> Units("mm", "t", "s", "N").force
+    'N'
+    >>> Units("in", "lb", "s", "lbf").mass  # not known to be consistent: lb can be a mass or a weight
+    'lb'
+    >>> Units("mm", "kg", "s", "N")
     Traceback (most recent call last):
     kic.errors.ModelError: Units: force must be mass · length / time²; kg mm/s² is 0.001 N. Give force = ...
     """
-    named = {"length": length, "mass": mass, "time": time, "force": force}
-    if not all(name in SIZES[what] for what, name in named.items()):
-        return
-    size = {what: SIZES[what][name] for what, name in named.items()}
-    product = size["mass"] * size["length"] / size["time"] ** 2 / size["force"]
-    if isclose(product, 1.0, rel_tol=1e-9):
-        return
-    composed = f"{mass} {length}/{time}²"
-    forces = [*_of_size("force", product * size["force"]), composed]
-    masses = _of_size("mass", size["mass"] / product)
-    remedies = [f"force = {forces[0]!r}", *(f"mass = {name!r}" for name in masses[:1])]
-    raise ModelError(
-        f"Units: force must be mass · length / time²; {composed} is {product:.6g} {force}. Give "
-        f"{' or '.join(remedies)}, and the numbers in it.",
-        key="force",
-        product=product,
+
+    __pydantic_config__ = STRICT
+    length: str = "m"
+    """Unit of length."""
+    mass: str = "kg"
+    """Unit of mass."""
+    time: str = "s"
+    """Unit of time."""
+    force: str = "N"
+    """Unit of force, length · mass / time²."""
+
+    def __post_init__(self) -> None:
+        named = {key: text("Units", key, getattr(self, key)) for key in SI_VALUES}
+        assign(self, **named)
+        if all(name in SI_VALUES[quantity] for quantity, name in named.items()):
+            self._check_consistent()
+
+    def _check_consistent(self) -> None:
+        """Raise an error if the force of known units is not mass · length / time²."""
+        size = {quantity: SI_VALUES[quantity][getattr(self, quantity)] for quantity in SI_VALUES}
+        product = size["mass"] * size["length"] / size["time"] ** 2 / size["force"]
+        if isclose(product, 1.0, rel_tol=_SIZE_RTOL):
+            return
+        composed = f"{self.mass} {self.length}/{self.time}²"
+        forces = [*_units_of_size("force", product * size["force"]), composed]
+        masses = _units_of_size("mass", size["mass"] / product)
+        remedies = [f"force = {forces[0]!r}", *(f"mass = {name!r}" for name in masses[:1])]
+        raise ModelError(
+            f"Units: force must be mass · length / time²; {composed} is {product:.6g} {self.force}. Give "
+            f"{' or '.join(remedies)}, and the numbers in it.",
+            key="force",
+            product=product,
+        )
+
+
+def _units_of_size(quantity: str, size: float) -> list[str]:
+    """Return the names of units of a size in SI."""
+    return [name for name, value in SI_VALUES[quantity].items() if isclose(value, size, rel_tol=_SIZE_RTOL)]
+
+
+def coordinate_units(description: MechanismDescription) -> dict[str, str]:
+    """Return the unit of each joint coordinate: rad, or the unit of length for translations."""
+    return {
+        component: description.units.length if translation else "rad"
+        for joint in description.joints
+        for component, translation in zip(joint.components, joint.translations, strict=True)
+    }
+
+
+def row_unit(description: MechanismDescription, row: str) -> str:
+    """Return the unit of a row."""
+    if row.rpartition(".")[2] in _ANGULAR_ROWS:
+        return "rad"
+    return coordinate_units(description).get(row, description.units.length)
+
+
+def effort_unit(description: MechanismDescription, row: str) -> str:
+    """Return the unit of the effort at a row: of a moment for angular rows, else of a force.
+
+    Examples
+    --------
+    >>> import kic
+    >>> effort_unit(kic.load("five-bar"), "A")
+    'lbf in'
+    """
+    units = description.units
+    return f"{units.force} {units.length}" if row_unit(description, row) == "rad" else units.force
+
+
+def energy_unit(description: MechanismDescription) -> str:
+    """Return the unit of energy: force times length, or J for newton and metre."""
+    force, length = description.units.force, description.units.length
+    return "J" if (force, length) == ("N", "m") else f"{force} {length}"
+
+
+def motor_unit(description: MechanismDescription, quantity: str) -> str:
+    """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model's units do not give it.
+
+    Examples
+    --------
+    >>> import kic
+    >>> motor_unit(kic.load("four-bar"), "current"), motor_unit(kic.load("five-bar"), "current")
+    ('A', '')
+    """
+    u = description.units
+    if quantity == "torque":
+        return f"{u.force} {u.length}"
+    # V A = N m/s holds in SI only
+    return (
+        {"current": "A", "voltage": "V"}[quantity] if (u.force, u.length, u.time) == ("N", "m", "s") else ""
     )
 
 
-def _of_size(what: str, size: float) -> list[str]:
-    """Names of the units of a size."""
-    return [name for name, known in SIZES[what].items() if isclose(known, size, rel_tol=1e-9)]
+def rate_unit(unit: str, time: str, order: int) -> str:
+    """Return the unit of a time derivative.
+
+    Examples
+    --------
+    >>> rate_unit("rad", "s", 2), rate_unit("m", "s", 0)
+    ('rad/s²', 'm')
+    """
+    return unit if order == 0 else f"{unit or '1'}/{time}{('', '²', '³')[order - 1]}"

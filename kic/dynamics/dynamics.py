@@ -1,4 +1,4 @@
-"""Dynamics: I*, P* and loads in named coordinates, efforts and accelerations, transfer and sum."""
+"""Mass matrix (I*), Christoffel symbols (P*) and loads in named coordinates; inverse and forward dynamics."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from kic.display import Summary, largest_of, member
 from kic.errors import InputError, SingularError
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
+from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch
 
-# an inertia matrix worse than this has no digit left in its inverse
-WORST_CONDITION = 1e15
+# the inverse of a mass matrix of larger condition has no correct digit
+CONDITION_MAX = 1e15
 
 
 class Dynamics:
     """The dynamic model T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ in named coordinates.
 
-    P* comes in the form whose Coriolis matrix C_kb = q̇_a P*_kab makes Ṁ − 2C skew, and for which
-    ∂I*_lm/∂q_n = P*_lnm + P*_mnl. In holonomic coordinates it is symmetric in its last two indices: the
-    Christoffel symbols of the first kind. The angular velocity of a ball joint is no rate of a
-    coordinate; there it is not symmetric, and must not be made so.
+    P* has the form whose Coriolis matrix C_kb = q̇_a P*_kab makes Ṁ − 2C skew, and for which
+    ∂I*_lm/∂q_n = P*_lnm + P*_mnl. In holonomic coordinates it is symmetric in its last two indices and
+    equals the Christoffel symbols of the first kind. For quasi-velocities, such as the angular velocity of a
+    ball joint, it is not symmetric and must not be symmetrized.
 
     Attributes
     ----------
     coordinates : tuple of str
         Names of the M coordinates.
-    I : (..., M, M)
-        Effective inertia I* (eq 2-196).
-    P : (..., M, M, M)
-        Inertia power P* (eq 2-197).
-    load : (..., M)
-        Generalized applied load Tᴸ: gravity, forces, springs (eqs 2-125, 2-147).
-    damping : (..., M, M)
+    I : (..., M, M) ndarray
+        Mass matrix, the effective inertia I* of the source (2-196).
+    P : (..., M, M, M) ndarray
+        Christoffel symbols, the inertia power P* of the source (2-197).
+    load : (..., M) ndarray
+        Generalized applied load Tᴸ of gravity, forces and springs (2-125, 2-147).
+    damping : (..., M, M) ndarray
         Matrix B of the dampers, whose load is −B q̇.
     holonomic : bool
-        Whether all coordinates have values.
-    inertia_error : (..., M) or None
-        Estimated round-off in the diagonal of I*, from the masses of the mechanism; inertia within 64 times
-        this counts as none. None where I* was given as an array: only a condition above 1e15 is refused.
+        True if all coordinates have values.
+    inertia_error : (..., M) ndarray or None
+        Estimated round-off in the diagonal of I*, from the masses of the mechanism. Inertia within 64 times
+        this counts as zero. None if I* was given as an array: only a condition above 1e15 is an error.
     efforts : tuple of str
-        Names of the coordinates at which the efforts come: those of the model, unless a transfer had
-        another left side. Then I*, P*, damping have a row, the load an entry, for each of these names.
+        Names of the coordinates of the efforts: those of the model, unless `transfer` had another left
+        side. I*, P* and damping have a row, and the load an entry, for each of these names.
 
     Examples
     --------
@@ -90,7 +91,7 @@ class Dynamics:
         return self._inertia_error
 
     def _later(self, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[], np.ndarray] | None:
-        """Return a function that changes the error when it is needed; None where there is none."""
+        """Return a function that computes the changed error on demand; None if there is no error."""
         own = self._inertia_error
         if own is None:
             return None
@@ -105,10 +106,10 @@ class Dynamics:
         return self.I.shape[:-2]
 
     def _motion(self, own: bool = True, **given: Any) -> list[np.ndarray]:
-        """Arguments of shape (..., M) whose batches go with the model's; efforts at its `own` coordinates."""
+        """Return arguments (..., M) whose batches broadcast; efforts must be at the `own` coordinates."""
         if own and self.efforts != self.coordinates:
             raise InputError(
-                f"This needs efforts at the coordinates, {', '.join(self.coordinates)}; here they come at "
+                f"Efforts must be at the coordinates, {', '.join(self.coordinates)}, got "
                 f"{', '.join(self.efforts)}. Transfer without `left`.",
                 efforts=self.efforts,
             )
@@ -119,16 +120,16 @@ class Dynamics:
         return arrays
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Efforts that a motion needs: T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (eq 2-198).
+        """Compute the efforts of a motion (inverse dynamics), T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
 
         Parameters
         ----------
         qd, qdd : (..., M) array_like
-            Rates and accelerations of the coordinates.
+            Velocities and accelerations of the coordinates.
 
         Returns
         -------
-        (..., M)
+        (..., M) ndarray
 
         Raises
         ------
@@ -139,45 +140,41 @@ class Dynamics:
         --------
         >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
-        >>> d.inverse_dynamics([0.0, 0.0], [0.0, 0.0])  # holds the weight
+        >>> d.inverse_dynamics([0.0, 0.0], [0.0, 0.0])  # static efforts against gravity
         array([19.62 ,  4.905])
         """
         v, a = self._motion(own=False, qd=qd, qdd=qdd)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is an error
-            return self._finite("Efforts", np.einsum("...kn,...n->...k", self.I, a) + self._bias(v))
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is an error, below
+            return self._finite("Efforts", evaluate_form(self.I, (a,)) + self._bias(v))
 
-    def _finite(self, quantity: str, made: np.ndarray) -> np.ndarray:
+    def _finite(self, quantity: str, result: np.ndarray) -> np.ndarray:
         """Return results (..., K), or raise an error if a member of this finite model overflows."""
-        if made.dtype.kind != "O" and not np.isfinite(made).all():
+        if result.dtype.kind != "O" and not np.isfinite(result).all():
             known = np.isfinite(self.I).all(axis=(-1, -2)) & np.isfinite(self.load).all(axis=-1)
             name = ", ".join(self.coordinates)
-            check_finite(quantity, name, made, np.broadcast_to(known, made.shape[:-1]))
-        return made
+            check_finite(quantity, name, result, np.broadcast_to(known, result.shape[:-1]))
+        return result
 
     def _bias(self, v: np.ndarray) -> np.ndarray:
-        """What the effort is beside I* q̈."""
-        return (
-            np.einsum("...kab,...a,...b->...k", self.P, v, v)
-            + np.einsum("...kn,...n->...k", self.damping, v)
-            - self.load
-        )
+        """Return the efforts of a motion without I* q̈."""
+        return evaluate_form(self.P, (v, v)) + evaluate_form(self.damping, (v,)) - self.load
 
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
-        """Accelerations that efforts give: q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (eq 2-199).
+        """Compute the accelerations that efforts cause, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
 
         Parameters
         ----------
         qd, effort : (..., M) array_like
-            Rates of the coordinates and efforts at them.
+            Velocities of the coordinates and efforts at them.
 
         Returns
         -------
-        (..., M)
+        (..., M) ndarray
 
         Raises
         ------
         SingularError
-            Where I* can not be inverted: some motion moves no mass.
+            If I* is singular because some motion moves no mass.
 
         Examples
         --------
@@ -189,70 +186,72 @@ class Dynamics:
         v, force = self._motion(qd=qd, effort=effort)
         with np.errstate(over="ignore", invalid="ignore"):
             net = self._finite("Velocity forces", force - self._bias(v))
-        if self.I.dtype.kind == "O":  # symbols: exactly, and singular only where the determinant is 0
-            return np.einsum("...kn,...n->...k", jets.invert((self.I,))[0], net)
+        if self.I.dtype.kind == "O":  # symbols are inverted exactly
+            return evaluate_form(jets.invert((self.I,))[0], (net,))
         self._check_regular()
         inertia = np.broadcast_to(self.I, net.shape[:-1] + self.I.shape[-2:])
         return np.linalg.solve(inertia, net[..., None])[..., 0]
 
     def _check_regular(self) -> None:
-        """Refuse an I* without inverse, naming the motion that moves no mass."""
+        """Raise an error for a singular I*, with the motion that moves no mass."""
         check_inertia_regular(self.I, self.inertia_error, self.coordinates)
 
     def transfer(self, coefficients: Coefficients, left: Coefficients | None = None) -> Dynamics:
-        """The same mechanism in other coordinates q (eqs 3-34 to 3-36), or fewer (4-32), or dependent ones.
+        """Return the model in other coordinates q (3-34, 3-35, 3-36), in fewer (4-32), or in dependent ones.
 
         With A = G^φ_q, B = H^φ_qq and L = A::
 
             I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
 
-        Dampers go as I* does. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for ω.
+        The damping matrix transforms like I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for
+        quasi-velocities.
 
         Parameters
         ----------
         coefficients : Coefficients
-            Of all coordinates φ of this model (rows, in any order) with respect to the new ones (columns):
-            an inverse, or any of full rank. Order 2 at least.
+            Coefficients of all coordinates φ of this model (rows, in any order) with respect to the new ones
+            (columns): an inverse, or others of full rank. Their order must be at least 2.
         left : Coefficients, optional
-            Of the φ with respect to the coordinates at which efforts are wanted, where these are not the
-            new ones: with all of w = (y, c), and motion of y only, the efforts of (4-31), those that hold
-            the constraints c among them. Only `effort` can be asked of such a model.
+            Coefficients of φ with respect to the coordinates of the efforts, if these are not the new ones.
+            With all of w = (y, c) and motion of y only, these are the efforts of (4-31), including those
+            that maintain the constraints c. Such a model has `inverse_dynamics` only.
 
         Returns
         -------
         Dynamics
-            I* (..., K, M), P* (..., K, M, M), load (..., K): K efforts, M new coordinates.
+            Model with I* (..., K, M), P* (..., K, M, M) and load (..., K) for K efforts and M new
+            coordinates.
 
         Raises
         ------
         InputError
-            If a coordinate is no row of the coefficients, or these have order 1.
+            If a coordinate is not a row of the coefficients, or these have order 1.
 
         Examples
         --------
         >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 1.5])
         >>> d = c.dynamics().transfer(c.coefficients(["tip.x", "tip.y"]).inverse())
-        >>> d.coordinates, d.inverse_dynamics([0.0, 0.0], [0.0, 0.0]).round(3)  # at the tip, it holds the weight
+        >>> d.coordinates, d.inverse_dynamics([0.0, 0.0], [0.0, 0.0]).round(3)  # forces at the tip
         (('tip.x', 'tip.y'), array([-2.135, 14.055]))
         """
         right = expect("coefficients", coefficients).matched(self.coordinates)
         if left is None and self.efforts != self.coordinates:
             raise InputError(
-                f"Efforts come at {', '.join(self.efforts)} here: say with `left` where they shall go, with "
-                "kic.Coefficients.identity(…) if they stay."
+                f"`left` must be given because efforts are at {', '.join(self.efforts)}. To keep them there, "
+                "give kic.Coefficients.identity(…)."
             )
         other = right if left is None else expect("left", left).matched(self.efforts)
         batch = broadcast_batches(model=self.batch, coefficients=right.batch, left=other.batch)
         right.needed("H", 2)
-        # efforts are functions of the motion like any others: composed first, then weighed
+        # efforts are composed with the map like other dependents, and then projected
         I, P = jets.compose((self.I, self.P), right.tensors)
         L = np.broadcast_to(np.swapaxes(other.G, -1, -2), (*batch, len(other.columns), len(self.efforts)))
         return Dynamics(
             right.columns,
             L @ I,
-            jets.contract(L, P, 1, 2),
-            jets.contract(L, self.load, 1, 0),
+            contract(L, P, 1, 2),
+            contract(L, self.load, 1, 0),
             L @ self.damping @ right.G,
             holonomic=right.quasi.isdisjoint(right.columns),
             efforts=other.columns,
@@ -260,21 +259,21 @@ class Dynamics:
         )
 
     def __add__(self, other: Dynamics) -> Dynamics:
-        """Several mechanisms that move the same coordinates, such as legs and their platform (eq 4-48).
+        """Add the model of another mechanism with the same coordinates, such as a leg of a platform (4-48).
 
-        Names find each other; batches broadcast.
+        Coordinates are matched by name; batches broadcast.
         """
         if not isinstance(other, Dynamics):
             return NotImplemented
-        places = []
+        picks = []
         for mine, its in ((self.efforts, other.efforts), (self.coordinates, other.coordinates)):
             if set(mine) != set(its):
                 raise InputError(
-                    f"Expected models in the same coordinates, got {', '.join(mine)} and {', '.join(its)}. "
+                    f"Models must have the same coordinates, got {', '.join(mine)} and {', '.join(its)}. "
                     "Transfer one of them first."
                 )
-            places.append([its.index(name) for name in mine])
-        k, m = places
+            picks.append([its.index(name) for name in mine])
+        k, m = picks
         broadcast_batches(first=self.batch, second=other.batch)
         I, P = jets.take((other.I, other.P), k, m)
         return Dynamics(
@@ -292,16 +291,16 @@ class Dynamics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where sum() starts
 
     def kinetic_energy(self, qd: Any) -> np.ndarray:
-        """Kinetic energy ½ q̇ᵀ I* q̇ (eq 2-140).
+        """Compute the kinetic energy ½ q̇ᵀ I* q̇ (2-140).
 
         Parameters
         ----------
         qd : (..., M) array_like
-            Rates of the coordinates.
+            Velocities of the coordinates.
 
         Returns
         -------
-        (...,)
+        (...,) ndarray
 
         Examples
         --------
@@ -311,19 +310,19 @@ class Dynamics:
         1.333333
         """
         (v,) = self._motion(qd=qd)
-        return np.einsum("...kn,...k,...n->...", self.I, v, v) / 2
+        return np.einsum("...k,...k->...", v, evaluate_form(self.I, (v,))) / 2
 
     def coriolis(self, qd: Any) -> np.ndarray:
-        """Coriolis matrix C_kb = q̇_a P*_kab; C q̇ are the velocity efforts and Ṁ − 2C is skew.
+        """Compute the Coriolis matrix C_kb = q̇_a P*_kab, with efforts C q̇ and Ṁ − 2C skew.
 
         Parameters
         ----------
         qd : (..., M) array_like
-            Rates of the coordinates.
+            Velocities of the coordinates.
 
         Returns
         -------
-        (..., M, M)
+        (..., M, M) ndarray
 
         Examples
         --------
@@ -333,14 +332,14 @@ class Dynamics:
         (2, 2)
         """
         (v,) = self._motion(qd=qd)
-        return np.einsum("...kab,...a->...kb", self.P, v)
+        return evaluate_form(self.P, (v, None))
 
     def inertia_gradient(self) -> np.ndarray:
-        """Derivative of the inertia, ``[..., l, m, n]`` = ∂I*_lm/∂q_n = P*_lnm + P*_mnl.
+        """Return the derivatives of the mass matrix, ``[..., l, m, n]`` = ∂I*_lm/∂q_n = P*_lnm + P*_mnl.
 
         Returns
         -------
-        (..., M, M, M)
+        (..., M, M, M) ndarray
 
         Examples
         --------
@@ -354,7 +353,7 @@ class Dynamics:
         return lmn + np.swapaxes(lmn, -3, -2)
 
     def summary(self, power: bool = True) -> Summary:
-        """Labelled tables of I*, P* and the load, to print or to show."""
+        """Return labelled tables of I*, P* (with `power`) and the load."""
         power = flag("power", power)
         sheet = Summary(f"dynamics in {', '.join(self.coordinates)}")
         index, remark = member(self.batch)
@@ -380,32 +379,41 @@ class Dynamics:
 
 
 def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:
-    """Raise an error for an I* (..., M, M) without inverse, naming the motion that moves no mass.
+    """Raise an error for a singular I* (..., M, M), with the motion that moves no mass.
 
     Parameters
     ----------
+    I : (..., M, M) ndarray
+        Mass matrices. Members that are not finite are left out.
     error : (..., M) ndarray or None
-        Estimated error of its diagonal.
+        Estimated error of the diagonal of I*.
+    coordinates : tuple of str
+        Names of the M coordinates.
+
+    Raises
+    ------
+    SingularError
+        For a singular I*; carries `condition`, `coordinates` and, for a batch, the `failed` members.
     """
     flat = np.real(I).reshape(-1, *I.shape[-2:])
     known = np.isfinite(flat).all(axis=(1, 2))
     if not known.any() or not coordinates:
         return
-    # coordinates of different units are compared each on its own scale
+    # scale each coordinate by its own inertia, because units can differ
     scale = np.sqrt(np.abs(np.einsum("bnn->bn", flat[known])))
     safe = np.where(scale > 0, scale, 1.0)
     size, modes = np.linalg.eigh(flat[known] / (safe[:, :, None] * safe[:, None, :]))
     floor = np.zeros_like(size)
     if error is not None:
-        of_each = np.broadcast_to(error, I.shape[:-1]).reshape(flat.shape[:-1])[known]
-        # to first order, what errors of the entries do to eigenvalues
-        floor = np.einsum("bnk,bn->bk", np.abs(modes), np.sqrt(jets.ERROR_FACTOR * of_each) / safe) ** 2
-    none = (size <= floor) | (size <= 0)
-    condition = np.where(none.any(axis=1), np.inf, size[:, -1] / np.where(size[:, 0] > 0, size[:, 0], 1.0))
+        of_diagonal = np.broadcast_to(error, I.shape[:-1]).reshape(flat.shape[:-1])[known]
+        # first-order bound of the change of eigenvalues by errors of the entries
+        floor = np.einsum("bnk,bn->bk", np.abs(modes), np.sqrt(jets.ERROR_FACTOR * of_diagonal) / safe) ** 2
+    zero = (size <= floor) | (size <= 0)
+    condition = np.where(zero.any(axis=1), np.inf, size[:, -1] / np.where(size[:, 0] > 0, size[:, 0], 1.0))
     worst = int(np.argmax(condition))
-    failed = np.flatnonzero(known)[condition > WORST_CONDITION].tolist()
-    if condition[worst] > WORST_CONDITION:
-        share = np.abs(modes[worst, :, int(np.argmax(none[worst]))])
+    failed = np.flatnonzero(known)[condition > CONDITION_MAX].tolist()
+    if condition[worst] > CONDITION_MAX:
+        share = np.abs(modes[worst, :, int(np.argmax(zero[worst]))])
         names = [c for c, x in zip(coordinates, share, strict=True) if x > 0.1 * share.max()]
         raise SingularError(
             f"I* has no inverse (condition {condition[worst]:.1e}): the motion of {', '.join(names)} "
@@ -417,5 +425,5 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
 
 
 def _error_of(d: Dynamics) -> np.ndarray:
-    """Return the error of the diagonal of I*; zero where it is not known."""
+    """Return the error of the diagonal of I*, or zeros if there is none."""
     return np.zeros(len(d.coordinates)) if d.inertia_error is None else d.inertia_error

@@ -13,7 +13,7 @@ from kic.description.parts import Body
 from kic.description.validation import GROUND
 from kic.display import Summary, member
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import BALL, DIRECTION, POINT
+from kic.kernels.layout import BALL, DIRECTION, KIND, POINT
 from kic.kinematics.closure_rows import contact_axes
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
@@ -561,7 +561,7 @@ def coordinates_of(
         )
     own = [tree.columns[n] for n in path]
     body = drawing.part(held, "bodies")
-    free = len(path) == 6 and sum(tree.cols[n, 1] == BALL for n in path) == 3
+    free = len(path) == 6 and sum(tree.cols[n, KIND] == BALL for n in path) == 3
     rows = (held,) if free and isinstance(body, Body) and body.reference else tuple(own)
     if fingers is not None:
         return names_of(fingers, "fingers"), rows

@@ -188,7 +188,7 @@ class SingleGrasp:
         ]
         return max(free, key=lambda v: round(float(v @ worth), 9)) if free else y / np.linalg.norm(y)
 
-    def words(self, twist: np.ndarray) -> str:
+    def describe_load(self, twist: np.ndarray) -> str:
         """The load that does work on a motion (W,), as a force, a moment about a line, or on a screw."""
         v, omega = np.split(twist @ self.contacts.basis, 2)
         v = v + np.cross(omega, self.middle - self.about)
@@ -531,5 +531,5 @@ def _open(grasp: SingleGrasp, y: np.ndarray, both: bool, counted: np.ndarray) ->
         "force": np.full(len(grasp.unit), np.nan),
         "twist": twist,
         "both": int(both),
-        "missing": f"cannot resist{', ' + sense if both else ' '}a {grasp.descriptions(twist)}",
+        "missing": f"cannot resist{', ' + sense if both else ' '}a {grasp.describe_load(twist)}",
     }

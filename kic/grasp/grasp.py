@@ -17,6 +17,7 @@ import numpy as np
 from kic.actuation.internal_loads import canonical
 from kic.configuration import Configuration
 from kic.description.contacts import CONTACT_ROWS, Contact
+from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.display import Summary, member
 from kic.dynamics.friction import SMALL, classify_contacts, remarks
@@ -24,11 +25,10 @@ from kic.errors import InputError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet, Frames, contacts_of, coordinates_of, frames_of
 from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
-from kic.kinematics.scales import row_unit
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import RANK_SHARE
+from kic.transfer.rank import RANK_SHARE
 
 
 class GraspMotion:

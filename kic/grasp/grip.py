@@ -240,7 +240,7 @@ class GripProgram:
     def refusal(self, y: np.ndarray, sense: str) -> SingularError:
         """No contact pushes against this motion, on which the load does work."""
         twist = self.grasp.twist(self.grasp.plainer(y, self.load, None, self.safety))
-        words = self.grasp.words(twist)
+        words = self.grasp.describe_load(twist)
         shared = ", at this `safety`" if self.safety > 1 else ""
         return SingularError(
             f"The contacts can not hold the load{shared}: {sense}they cannot resist a {words}, and the load "

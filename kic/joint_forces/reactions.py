@@ -27,8 +27,8 @@ from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
-from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
 from kic.transfer.free_bodies import FreeBodies, Places
+from kic.transfer.rank import RANK_SHARE
 
 EPS = float(np.finfo(float).eps)
 # largest error of the null space of the joints at which components can be called determined
@@ -180,7 +180,7 @@ def joint_forces(
         raise InputError(f"`split` must be None or 'minimum norm', got {short_repr(split)}.", name="split")
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers, got a configuration of {states.dtype}.")
-    labels = model.coordinates if transfer is None else transfer.labels
+    labels = transfer.labels
     actuator_rows = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
     rates_given = {
         name: _real_array(name, np.zeros(len(labels)) if value is None else value, len(labels))
@@ -209,7 +209,7 @@ def joint_forces(
     valid_states = members(states, 1)
     step = max(1, BATCH_ENTRIES_MAX // free.size)
     with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error later
-        rates = _tree_rates(model, transfer, valid_states, *(members(v, 1) for v in rates_given.values()))
+        rates = transfer.tree_motion(valid_states, *(members(v, 1) for v in rates_given.values()))
         inputs = [valid_states, *rates, members(force, 2), members(prescribed, 1)]
         chunks = [
             _member_loads(model, actuator_rows, effort is not None, *(a[k : k + step] for a in inputs))
@@ -252,31 +252,6 @@ def _real_array(name: str, value: Any, size: int, finite: bool = True) -> np.nda
     if a.dtype != np.float64:
         raise InputError(f"`{name}` must hold real numbers in joint_forces(), got {a.dtype}.")
     return ordinary(name, a)
-
-
-def _tree_rates(
-    model: CompiledModel,
-    transfer: CoordinateTransfer | None,
-    states: np.ndarray,
-    qd: np.ndarray,
-    qdd: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return rates and accelerations (B, M) of the tree's coordinates: φ̇ = A q̇, φ̈ = A q̈ + q̇ᵀ B q̇."""
-    tree, size = model.tree, qd.shape[1]
-    if transfer is None:
-        order = slice(None) if tree.to_coordinates is None else tree.to_coordinates
-        phid, phidd = np.empty_like(qd), np.empty_like(qdd)
-        phid[:, order], phidd[:, order] = qd, qdd
-        return phid, phidd
-    if not size:  # a structure
-        return np.zeros((len(states), tree.size)), np.zeros((len(states), tree.size))
-    X = transfer.solve(states, 2).X
-    A, B = (
-        X[:, tree.size * start : tree.size * (start + size**k)].reshape(len(states), tree.size, *(size,) * k)
-        for k, start in ((1, 1), (2, 1 + size))
-    )
-    bias = np.einsum("bnij,bi,bj->bn", B, qd, qd)
-    return np.einsum("bni,bi->bn", A, qd), np.einsum("bni,bi->bn", A, qdd) + bias
 
 
 def _member_loads(

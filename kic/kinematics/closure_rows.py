@@ -9,7 +9,7 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Distance, Joint
 from kic.errors import LoopError
-from kic.kernels.layout import DISTANCE, DOT1, DOT2, LINEAR_TERM, POINT, RELATIVE_OMEGA
+from kic.kernels.layout import DISTANCE, DOT1, DOT2, DRAWN, LINEAR_TERM, POINT, RELATIVE_OMEGA
 from kic.kinematics.items import Item, Part, point_item
 from kic.kinematics.tree import Tree, frame_axes, unit
 
@@ -62,7 +62,7 @@ def coupling_items(tree: Tree, name: str) -> list[Item]:
     made = []
     for coordinate, ratio in tree.description.terms[name]:
         n = tree.column[coordinate]
-        made.append(Item(LINEAR_TERM, n, extra=(ratio, ratio * tree.geometry[n, 12], 0.0), goes_on=True))
+        made.append(Item(LINEAR_TERM, n, extra=(ratio, ratio * tree.geometry[n, DRAWN], 0.0), goes_on=True))
     return [*made[:-1], replace(made[-1], goes_on=False)]
 
 

@@ -1,4 +1,4 @@
-"""Coefficients: G, H and D of named dependents with respect to named coordinates, and their algebra."""
+"""Influence coefficients G, H and D of named rows with respect to named coordinates, and their algebra."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_ba
 
 
 class Coefficients(jets.Jet):
-    """Kinematic influence coefficients of named dependents u with respect to named coordinates q.
+    """Jacobian (G), Hessian (H) and third derivatives (D) of named rows u in named coordinates q.
 
-    The differentiating index comes first: ``H[..., p, m, n]`` = ∂G[p, n]/∂q_m and
-    ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Neither is symmetric in rows, or columns, that are turning.
+    These are the kinematic influence coefficients of the source. The differentiating index comes first:
+    ``H[..., p, m, n]`` = ∂G[p, n]/∂q_m and ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Neither is symmetric
+    for rows or columns of angular velocity.
 
-    They are the third-order Taylor part of a map, and can be calculated with as maps: ``a @ b`` is a of b,
-    `inverse` turns round, `stack` puts rows together, ``c["tip"]`` and `columns_of` pick. Rows and columns
-    find each other by name.
+    Coefficients are the Taylor part of a map to third order, and can be combined like maps: ``a @ b`` is a
+    after b, `inverse` inverts, `stack` concatenates rows, ``c["tip"]`` and `columns_of` select. Rows and
+    columns are matched by name.
 
     Attributes
     ----------
     rows, columns : tuple of str
-        Names of the P dependents and of the M coordinates, which are all different.
-    values : (..., P)
-        Values of the dependents, NaN of angular velocities; None where unknown, as after `inverse`.
-    G : (..., P, M)
-        First order (eq 2-6).
-    H : (..., P, M, M) or None
-        Second order (eq 2-17); None below order 2.
-    D : (..., P, M, M, M) or None
-        Third order (eq 2-42); None below order 3.
+        Names of the P rows (dependents) and of the M coordinates; those of the coordinates are unique.
+    values : (..., P) ndarray or None
+        Values of the rows, NaN for angular velocities; None if unknown, as after `inverse`.
+    G : (..., P, M) ndarray
+        First order (2-6).
+    H : (..., P, M, M) ndarray or None
+        Second order (2-17); None below order 2.
+    D : (..., P, M, M, M) ndarray or None
+        Third order (2-42); None below order 3.
     quasi : frozenset of str
-        Those rows and columns that are rates of nothing: angular velocities, turns of a ball joint.
+        Rows and columns that are quasi-velocities: angular velocities and rates of ball joints.
     holonomic : bool
-        Whether there are none of those; H is then symmetric.
-    scaling : kic.scaling.Scaling or None
-        Sizes of rows and columns in the mechanism, by which `condition` and `inverse` tell motion from
-        round-off. Results of all methods keep them. Coefficients made from arrays have None: their own
-        entries then set the sizes, so a row or a column of round-off alone counts as motion. Composed or
-        stacked with those of a mechanism, such numbers count as exact and get their sizes from these.
+        True if there are no quasi-velocities; H is then symmetric.
+    scaling : kic.kinematics.scaling.Scaling or None
+        Sizes of rows and columns in the mechanism, with which `condition` and `inverse` distinguish motion
+        from round-off. All methods keep them. Coefficients made from arrays have None: their own entries
+        set the sizes, and a row or column of round-off counts as motion. In a composition or stack with
+        coefficients of a mechanism, such numbers count as exact and get their sizes from these.
 
     Examples
     --------
@@ -72,9 +73,9 @@ class Coefficients(jets.Jet):
         self.rows, self.columns = names_of(rows, "rows"), names_of(columns, "columns")
         height, width = len(self.rows), len(self.columns)
         if len(set(self.columns)) < width:
-            raise InputError(f"Expected columns with different names, got {', '.join(self.columns)}.")
+            raise InputError(f"`columns` must be different names, got {', '.join(self.columns)}.")
         if D is not None and H is None:
-            raise InputError("Expected H where D is given.")
+            raise InputError("`H` must be given with `D`, got None.")
         G, H, D, self.values = one_batch(
             (2, 3, 4, 1),
             tensor("G", G, height, width),
@@ -92,22 +93,22 @@ class Coefficients(jets.Jet):
 
     @property
     def quasi(self) -> frozenset[str]:
-        """Rows and columns that are rates of nothing; where nobody said which, all without a value."""
+        """Rows and columns that are quasi-velocities; if not given, all rows without a value."""
         there = frozenset((*self.rows, *self.columns))
         if self._quasi is None:
             v: Any = np.full(len(self.rows), np.nan) if self.values is None else self.values
-            valued = (v == v).any(axis=tuple(range(v.ndim - 1)))  # NaN equals nothing
+            valued = (v == v).any(axis=tuple(range(v.ndim - 1)))  # False for NaN, also of symbols
             self._quasi = there.difference(np.compress(valued, self.rows).tolist())
         return there.intersection(self._quasi)
 
     @property
     def holonomic(self) -> bool:
-        """Whether no row and no column is the rate of nothing."""
+        """True if no row or column is a quasi-velocity."""
         return not self.quasi
 
     @classmethod
     def identity(cls, names: Iterable[str], quasi: Iterable[str] = ()) -> Coefficients:
-        """Coefficients of coordinates with respect to themselves: G = 1, H = D = 0 (eqs 3-27, 3-28).
+        """Return coefficients of coordinates with respect to themselves: G = 1, H = D = 0 (3-27, 3-28).
 
         Examples
         --------
@@ -119,7 +120,7 @@ class Coefficients(jets.Jet):
         return cls(names, names, np.eye(size), np.zeros((size,) * 3), np.zeros((size,) * 4), quasi=quasi)
 
     def __getitem__(self, names: str | Iterable[str]) -> Coefficients:
-        """Rows by name: one, several, or all of a part ("hand" for "hand.x", "hand.y" …)."""
+        """Select rows by name: one, several, or all of a part ("hand" for "hand.x", "hand.y" …)."""
         picked = _find("row", names, self.rows)
         jet = jets.take(self.tensors, picked, None)
         values = None if self.values is None else self.values[..., picked]
@@ -128,12 +129,12 @@ class Coefficients(jets.Jet):
         return Coefficients(rows, self.columns, *_three(jet), values, quasi=self.quasi, scaling=scaling)
 
     def columns_of(self, names: str | Iterable[str]) -> Coefficients:
-        """Columns by name, in the order given; the other coordinates stand still (eqs 4-33, 4-34).
+        """Select columns by name, in the order given, with the other coordinates at rest (4-33, 4-34).
 
         Raises
         ------
         UnknownNameError
-            For a name that is not there.
+            For an unknown name.
 
         Examples
         --------
@@ -147,12 +148,12 @@ class Coefficients(jets.Jet):
         return Coefficients(self.rows, columns, *_three(jet), self.values, quasi=self.quasi, scaling=scaling)
 
     def renamed(self, names: Mapping[str, str]) -> Coefficients:
-        """The same with new names for some rows and columns, by their old ones.
+        """Rename rows and columns; `names` maps old names to new ones.
 
         Raises
         ------
         UnknownNameError
-            For an old name that is not there.
+            For an unknown old name.
 
         Examples
         --------
@@ -172,17 +173,18 @@ class Coefficients(jets.Jet):
         )
 
     def stack(self, *others: Coefficients) -> Coefficients:
-        """Rows of several, one below the other: w = (α, e) from α and e (eqs 4-11, 4-56).
+        """Concatenate rows: w = (α, e) from α and e (4-11, 4-56).
 
         Parameters
         ----------
         *others : Coefficients
-            With the same columns, in any order. Batches broadcast; the result has the lowest order.
+            Coefficients with the same columns, in any order. Batches broadcast; the result has the lowest
+            order.
 
         Raises
         ------
         InputError
-            If columns differ, a row is there twice, or batches do not broadcast.
+            If columns differ, a row occurs twice, or batches do not broadcast.
 
         Examples
         --------
@@ -196,14 +198,14 @@ class Coefficients(jets.Jet):
             expect("others", other)
             if set(other.columns) != set(self.columns):
                 raise InputError(
-                    f"Expected the same columns in a stack, got {', '.join(self.columns)} and "
+                    f"`others` must have the columns {', '.join(self.columns)}, got "
                     f"{', '.join(other.columns)}. Compose (@) first."
                 )
             parts.append(other if other.columns == self.columns else other.columns_of(self.columns))
         rows = [row for part in parts for row in part.rows]
         twice = sorted({row for row in rows if rows.count(row) > 1})
         if twice:
-            raise InputError(f"Expected rows to have their own names, got twice {', '.join(twice)}.")
+            raise InputError(f"Rows must have different names, got {', '.join(twice)} twice.")
         batch = broadcast_batches(**{f"part {k}": part.batch for k, part in enumerate(parts)})
         values = None
         if any(part.values is not None for part in parts):
@@ -215,20 +217,20 @@ class Coefficients(jets.Jet):
         return Coefficients(rows, self.columns, *_three(jet), values, quasi=quasi, scaling=scaling)
 
     def compose(self, inner: Coefficients) -> Coefficients:
-        """Coefficients of u(φ(q)): these, u(φ), after the inner ones, φ(q). Also written ``self @ inner``.
+        """Return the coefficients of u(φ(q)) from these, u(φ), and `inner`, φ(q); also ``self @ inner``.
 
-        With an inverse as the inner ones this is (3-22), (3-26), and (3-47) for general dependents.
+        With an inverse as `inner` this is (3-22), (3-26), and (3-47) for general dependents.
 
         Parameters
         ----------
         inner : Coefficients
-            Whose rows include all columns of these, in any order. Batches broadcast; the result has the
-            lower order.
+            Coefficients whose rows include all columns of these, in any order. Batches broadcast; the
+            result has the lower order.
 
         Raises
         ------
         InputError
-            If the inner ones lack a row, or batches do not broadcast.
+            If `inner` lacks a row, or batches do not broadcast.
 
         Examples
         --------
@@ -248,14 +250,14 @@ class Coefficients(jets.Jet):
         return self.compose(inner) if isinstance(inner, Coefficients) else NotImplemented
 
     def inverse(self) -> Coefficients:
-        """Coefficients of the columns with respect to the rows (eqs 3-15, 3-19, 3-47).
+        """Return the coefficients of the columns with respect to the rows (3-15, 3-19, 3-47).
 
-        Its `velocity` is the resolved rate (3-14), its `acceleration` (3-16), its `jerk` (3-46).
+        Their `velocity` is the resolved rate (3-14), their `acceleration` (3-16), their `jerk` (3-46).
 
         Returns
         -------
         Coefficients
-            Rows and columns exchanged, of the same order; values None.
+            Coefficients of the same order with rows and columns exchanged; `values` is None.
 
         Raises
         ------
@@ -275,7 +277,7 @@ class Coefficients(jets.Jet):
         height, width = self.G.shape[-2:]
         if height != width:
             raise InputError(
-                f"Only as many rows as columns have an inverse; there are {height} rows "
+                f"An inverse must have as many rows as columns, got {height} rows "
                 f"({', '.join(self.rows)}) and {width} columns ({', '.join(self.columns)}). "
                 f"Choose (or stack) {width} rows."
             )
@@ -285,7 +287,7 @@ class Coefficients(jets.Jet):
         return Coefficients(self.columns, self.rows, *_three(jet), quasi=self.quasi, scaling=scaling)
 
     def matched(self, names: tuple[str, ...]) -> Coefficients:
-        """Rows of exactly these names, in this order, as a composition needs them.
+        """Return the rows of exactly these names, in this order.
 
         Raises
         ------
@@ -298,7 +300,7 @@ class Coefficients(jets.Jet):
         missing = tuple(name for name in names if name not in self.rows)
         if missing:
             raise InputError(
-                f"Rows are needed for {', '.join(names)}; missing: {', '.join(missing)}. "
+                f"Rows must include {', '.join(names)}; missing: {', '.join(missing)}. "
                 f"There are: {', '.join(self.rows)}.",
                 missing=missing,
             )
@@ -308,13 +310,14 @@ class Coefficients(jets.Jet):
         return Coefficients(names, self.columns, *_three(jet), quasi=self.quasi, scaling=scaling)
 
     def condition(self) -> np.ndarray:
-        """Return the condition number of G, its rows and columns in units of their `scaling`.
+        """Return the condition number of G with rows and columns made dimensionless by `scaling`.
 
         Returns
         -------
-        (...,)
-            inf where rows depend on each other, or where all that a row or a motion of the columns has is
-            round-off; NaN where G is. Without `scaling`, rows and columns are scaled by their own entries.
+        (...,) ndarray
+            Condition numbers. They are inf where rows depend on each other or a row, or a motion of the
+            columns, is round-off only; NaN where G is. Without `scaling`, rows and columns are scaled by
+            their own entries.
 
         Raises
         ------
@@ -329,15 +332,15 @@ class Coefficients(jets.Jet):
         array([inf, 2.8])
         """
         if self.G.dtype == object:
-            raise InputError("Symbols have no condition; put numbers in.")
+            raise InputError("`G` must hold numbers, got symbols. Substitute numbers.")
         return jets.diagnose(self.G, self.H, self.scaling)[0]
 
     def _check_regular(self) -> None:
-        """Refuse a G without inverse, naming the rows that depend on each other and the motion lost."""
+        """Raise an error for a singular G, with the rows that depend on each other and the lost motion."""
         if self.G.dtype == object:
             return
         condition, rows, columns = jets.diagnose(self.G, self.H, self.scaling)
-        failed = np.argwhere(condition > jets.WORST_CONDITION)
+        failed = np.argwhere(condition > jets.CONDITION_MAX)
         if not len(failed):
             return
         worst = tuple(max(failed.tolist(), key=lambda member: condition[tuple(member)]))
@@ -348,9 +351,9 @@ class Coefficients(jets.Jet):
         where = f" in member {list(worst)}, one of {len(failed)} that fail" if worst else ""
         depend = "depend on each other" if len(lost) > 1 else "does not change"
         raise SingularError(
-            f"{', '.join(self.rows)} can not be coordinates here (condition {condition[worst]:.1e}{where}): "
+            f"{', '.join(self.rows)} cannot be coordinates here (condition {condition[worst]:.1e}{where}): "
             f"{', '.join(lost)} {depend}, and a motion of {', '.join(still)} moves none of the rows. Choose "
-            "other rows or another posture.",
+            "other rows or another configuration.",
             condition=float(condition[worst]),
             rows=tuple(lost),
             columns=tuple(still),
@@ -358,7 +361,7 @@ class Coefficients(jets.Jet):
         )
 
     def summary(self, order: int | None = None) -> Summary:
-        """Labelled tables of everything up to an order (by default 2 at most), to print or to show."""
+        """Return labelled tables of everything up to an order, by default at most 2."""
         upto = min(self.order, 2 if order is None else check_order(order))
         count = f"{len(self.rows)} row{'s' if len(self.rows) > 1 else ''}"
         sheet = Summary(f"{count} with respect to {', '.join(self.columns)}")
@@ -369,7 +372,7 @@ class Coefficients(jets.Jet):
             return sheet
         if self.values is not None:
             values = self.values[index]
-            known = np.flatnonzero(values == values)  # NaN equals nothing
+            known = np.flatnonzero(values == values)  # NaN is left out
             if known.size:
                 sheet.matrix("value", [self.rows[i] for i in known], [""], values[known][:, None])
         sheet.matrix("G = ∂u/∂q", self.rows, self.columns, self.G[index])
@@ -382,7 +385,7 @@ class Coefficients(jets.Jet):
             sheet.say("\nD[u, q_l] = ∂H/∂q_l")
             sheet.planes("D", labels, self.columns, self.columns, D.reshape(-1, *D.shape[-2:]))
         elif self.D is not None:
-            sheet.say(f"\nD {self.D.shape} is here too: print(….summary(order=3).text())")
+            sheet.say(f"\nD {self.D.shape}: print with summary(order=3).text()")
         return sheet
 
     def __repr__(self) -> str:
@@ -399,20 +402,20 @@ def expect(name: str, value: Any) -> Coefficients:
 
 
 def tensor(name: str, value: Any, *shape: int) -> np.ndarray:
-    """An array that ends in a shape; what the kernels made is not looked at twice."""
+    """Return an array that ends in a shape; arrays of the kernels pass without further checks."""
     if type(value) is np.ndarray and value.dtype.char in "dDO" and value.shape[-len(shape) :] == shape:
         return value
     return as_array(name, value, *shape, finite=False)
 
 
 def _three(jet: jets.Tensors) -> tuple[Any, Any, Any]:
-    """G, H and D, None for what is not there."""
+    """Return G, H and D, with None above the order."""
     G, H, D = (*jet, None, None)[:3]
     return G, H, D
 
 
 def _find(kind: str, names: str | Iterable[str], there: tuple[str, ...]) -> list[int]:
-    """Return the places of names, or of all components of a part."""
+    """Return the indices of names, or of all components of a part."""
     picked: list[int] = []
     for name in names_of(names, "names"):
         found = [i for i, x in enumerate(there) if x == name or x.startswith(f"{name}.")]

@@ -17,7 +17,17 @@ from kic.description.motors import Motor
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, unknown
-from kic.kernels.layout import COORDINATE, DISTANCE, OMEGA, PLANE_ANGLE, POINT
+from kic.kernels.layout import (
+    COORDINATE,
+    DISTANCE,
+    DRAWN,
+    KIND,
+    OMEGA,
+    PLANE_ANGLE,
+    POINT,
+    PRISMATIC,
+    REVOLUTE,
+)
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree
@@ -182,7 +192,7 @@ def _joint(tree: Tree, joint: Joint) -> Part:
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in joint.components]
-    values = [bool(tree.cols[n, 1] <= 1) for n in columns]
+    values = [bool(tree.cols[n, KIND] <= PRISMATIC) for n in columns]
     return Part([Item(COORDINATE, n) for n in columns], list(joint.components), values)
 
 
@@ -214,6 +224,6 @@ def _angle(tree: Tree, part: object, key: str) -> Part:
     frame = tree.frame[name]
     drawn = 0.0  # the angle is zero as drawn
     for n in tree.path(frame):
-        if tree.cols[n, 1] == 0:
-            drawn += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, 12]
+        if tree.cols[n, KIND] == REVOLUTE:
+            drawn += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, DRAWN]
     return Part([Item(PLANE_ANGLE, frame, local_b=(-drawn, 0.0, 0.0), extra=tuple(normal))], [key], [True])

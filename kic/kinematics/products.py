@@ -1,6 +1,7 @@
-"""Generalized products of matrices with 3-index arrays: • and × of the source, and quadratic forms.
+"""Generalized products of matrices with 3-index arrays, • and × of the source, and multilinear forms.
 
-A 3-index array is a stack of planes, output index first. The source writes its products without indices::
+A 3-index array is a stack of planes with the output index first. The source (Appendix A) writes its products
+without indices::
 
     [A] • [T]     dot(A, T)                (P, M, K)    Σ A[p,n] T[n,m,k]
     [A]ᵀ × [B]    cross(A, B)              (M, 3, K)    (a_m × b_k)[i] at [m,i,k]
@@ -9,13 +10,17 @@ A 3-index array is a stack of planes, output index first. The source writes its 
     [L]ᵀ[C][R]    bilinear(C, L, R)        (N, J, K)    Σ C[n,a,b] L[a,j] R[b,k]
     bᵀ[C]b        form(C, b, b)            (N,)         Σ C[n,i,j] b[i] b[j]
 
-Any number of batch axes stands in front, and batches broadcast. Transposes are never conjugated, so that
-complex steps pass through. The scalar type is kept: float, complex, or objects such as SymPy's.
+Batch axes stand in front and broadcast. Transposes are never conjugated, which keeps complex steps. The
+scalar type is kept: float, complex, or objects such as SymPy's.
+
+The functions above check their arguments. `contract`, `transform` and `evaluate_form` do the arithmetic
+without checks; jets, coefficients and dynamics call these.
 """
 
 from __future__ import annotations
 
-from string import ascii_letters
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,23 +33,22 @@ from kic.numerics.arrays import as_numbers
 __all__ = ["bilinear", "cross", "dot", "form", "quadratic"]
 
 
-# infinite and huge numbers go through as in other array arithmetic
+# infinite and huge numbers pass, as in other array arithmetic
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
-@_quiet
 def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
-    """Generalized scalar product [A] • [T]: planes of `T` scaled by a row of `A` and summed (App. A.3, A.4).
+    """Compute the generalized scalar product [A] • [T], sums of the planes of T (App. A.3, A.4).
 
     Parameters
     ----------
     A : (..., P, N) array_like
-        Matrix. One row alone, the source's [A]_p; or a loadᵀ (2-216), is a matrix with P = 1.
+        Matrix of weights. A single row, the source's [A]_p; or a loadᵀ (2-216), is a matrix with P = 1.
     T : (..., N, M, K) array_like
-        Array whose first index, after the batch, is summed.
+        Array whose first index after the batch is summed.
     order : int, default 2
-        How many indices of `T` follow the summed one; what stands before it is batch. 2 for H and P*,
-        3 for D (..., N, L, M, K), 1 for an ordinary matrix product.
+        Number of indices of `T` after the summed one: 2 for H and P*, 3 for D (..., N, L, M, K), 1 for an
+        ordinary matrix product. Axes in front of the summed index are batch axes.
 
     Returns
     -------
@@ -54,7 +58,7 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     Raises
     ------
     InputError
-        If the shapes do not fit.
+        If the shapes do not match.
 
     Examples
     --------
@@ -64,39 +68,36 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     (5, 1, 3, 3, 3)
     """
     order = integer("order", order, 1)
-    A = _take("A", A, "P", "N")
+    A = _checked("A", A, "P", "N")
     N = A.shape[-1]
     rest = "LMK"[-order:] if order <= 3 else [f"M{i + 1}" for i in range(order)]
-    T = _take("T", T, N, *rest, fit=f" to match `A` of shape (..., P, {N})")
-    batch, tail = T.shape[: -order - 1], T.shape[-order:]
-    _batches(A=A.shape[:-2], T=batch)
-    # With its planes as rows of numbers, this is an ordinary product.
-    product = A @ T.reshape(*batch, N, np.prod(tail, dtype=int))
-    return product.reshape(*product.shape[:-1], *tail)
+    T = _checked("T", T, N, *rest, fit=f" to match `A` of shape (..., P, {N})")
+    _check_batches(A=A.shape[:-2], T=T.shape[: -order - 1])
+    return contract(A, T, 1, order)
 
 
 @_quiet
 def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
-    """Generalized cross product [A]ᵀ × [B]: columns of `A` with columns of `B` (2-172, 2-190).
+    """Compute the generalized cross product [A]ᵀ × [B] of columns of A with columns of B (2-172, 2-190).
 
     Parameters
     ----------
     A : (..., 3, M) array_like
-        Matrix of columns a_n, as [G] stands, not its transpose. For one vector a, give a[..., None].
+        Matrix of columns a_n, not transposed. Give a single vector a as a[..., None].
     B : (..., 3, K) array_like
         Matrix of columns, or with ``order=0`` one vector (..., 3).
     order : {1, 0}, default 1
-        How many indices of `B` follow its three components; what stands before them is batch.
+        Number of indices of `B` after its three components. Axes in front of these are batch axes.
 
     Returns
     -------
     (..., M, 3, K) ndarray
-        Plane n is a_n × [B] (2-190). With ``order=0`` the matrix (..., 3, M) of columns a_n × b (2-172).
+        Plane n is a_n × [B] (2-190). With ``order=0``, the matrix (..., 3, M) of columns a_n × b (2-172).
 
     Raises
     ------
     InputError
-        If the shapes do not fit.
+        If the shapes do not match.
 
     Examples
     --------
@@ -106,23 +107,22 @@ def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     array([[0., 0., 1.]])
     """
     order = integer("order", order, 0, 1)
-    A, B = _take("A", A, 3, "M"), _take("B", B, 3, *"K"[:order])
-    _batches(A=A.shape[:-2], B=B.shape[: -1 - order])
+    A, B = _checked("A", A, 3, "M"), _checked("B", B, 3, *"K"[:order])
+    _check_batches(A=A.shape[:-2], B=B.shape[: -1 - order])
     if order == 0:
         return np.cross(A, B[..., None], axis=-2)
     return np.cross(A.swapaxes(-1, -2)[..., None], B[..., None, :, :], axis=-2)
 
 
-@_quiet
 def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
-    """Quadratic operation of a matrix on a 3-index array, [D]ᵀ[C][D] plane by plane (App. A.1).
+    """Compute [D]ᵀ[C][D] plane by plane, the quadratic operation on a 3-index array (App. A.1).
 
     Parameters
     ----------
     C : (..., N, M, M) array_like
         Array of N planes.
     D : (..., M, K) array_like
-        Matrix, square or not. (The source prints its shape and the result's wrongly.)
+        Matrix, square or not. (The source misprints its shape and that of the result.)
 
     Returns
     -------
@@ -132,29 +132,29 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
     Raises
     ------
     InputError
-        If the shapes do not fit.
+        If the shapes do not match.
 
     Examples
     --------
     >>> quadratic([[[0.0, 1.0], [0.0, 0.0]]], [[2.0], [3.0]])
     array([[[6.]]])
     """
-    C = _take("C", C, "N", "M", "M")
-    D = _take("D", D, C.shape[-1], "K", fit=f" to match `C` of shape (..., N, M, {C.shape[-1]})")
-    _batches(C=C.shape[:-3], D=D.shape[:-2])
-    return bilinear(C, D, D)
+    C = _checked("C", C, "N", "M", "M")
+    D = _checked("D", D, C.shape[-1], "K", fit=f" to match `C` of shape (..., N, M, {C.shape[-1]})")
+    _check_batches(C=C.shape[:-3], D=D.shape[:-2])
+    return transform(C, D, 2)
 
 
 @_quiet
 def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarray:
-    """Operation of two matrices on a 3-index array, [L]ᵀ[C][R] plane by plane (App. A.1 with two sides).
+    """Compute [L]ᵀ[C][R] plane by plane (App. A.1 with different matrices on the two sides).
 
     Parameters
     ----------
     C : (..., N, M, W) array_like
         Array of N planes, square or not.
     L, R : (..., M, J) and (..., W, K) array_like or None
-        Left matrix, which the product transposes, and right matrix. None leaves that side as it is.
+        Left matrix, which the product transposes, and right matrix. None leaves that side unchanged.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     Raises
     ------
     InputError
-        If the shapes do not fit, or both sides are None.
+        If the shapes do not match, or both sides are None.
 
     Examples
     --------
@@ -173,30 +173,29 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     array([ 0.,  0., -2.])
     """
     if L is None and R is None:
-        raise InputError("Expected a matrix for `L` or `R`, got None for both.")
-    C = _take("C", C, "N", "M", "W")
+        raise InputError("`L` or `R` must be a matrix, got None for both.")
+    C = _checked("C", C, "N", "M", "W")
     M, W = C.shape[-2:]
     fit = f" to match `C` of shape (..., N, {M}, {W})"
-    left = None if L is None else _take("L", L, M, "J", fit=fit)[..., None, :, :]
-    right = None if R is None else _take("R", R, W, "K", fit=fit)[..., None, :, :]
-    _batches(**{k: a.shape[:-3] for k, a in {"C": C, "L": left, "R": right}.items() if a is not None})
+    left = None if L is None else _checked("L", L, M, "J", fit=fit)[..., None, :, :]
+    right = None if R is None else _checked("R", R, W, "K", fit=fit)[..., None, :, :]
+    _check_batches(**{k: a.shape[:-3] for k, a in {"C": C, "L": left, "R": right}.items() if a is not None})
     product = C if left is None else left.swapaxes(-1, -2) @ C
     return product if right is None else product @ right
 
 
-@_quiet
 def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
-    """Multilinear form: each index of `T` but the first summed with its own vector (App. A.2).
+    """Compute a multilinear form: sum each index of T but the first with its own vector (App. A.2).
 
-    The quadratic form bᵀ[C]b is ``form(C, b, b)``; the jerk's D(q̇, q̇, q̇) is ``form(D, qd, qd, qd)`` and its
-    q̈ᵀ([H] + 2[H]ᵀ)q̇ is ``form(H, qdd, qd) + 2 * form(H, qd, qdd)``.
+    The quadratic form bᵀ[C]b is ``form(C, b, b)``. The jerk (2-44) has D(q̇, q̇, q̇) = ``form(D, qd, qd, qd)``
+    and q̈ᵀ([H] + 2[H]ᵀ)q̇ = ``form(H, qdd, qd) + 2 * form(H, qd, qdd)``.
 
     Parameters
     ----------
     T : (..., N, M1, ..., Mk) array_like
-        Array with as many indices after N as there are `vectors`; what stands before N is batch.
+        Array with one index after N for each of the `vectors`. Axes in front of N are batch axes.
     *vectors : (..., Mi) array_like or None
-        The vector of each index, in order. None leaves that index open: q̇ᵀ[H] is ``form(H, qd, None)`` and
+        Vector of each index, in order. None leaves that index open: q̇ᵀ[H] is ``form(H, qd, None)`` and
         q̇ᵀ[H]ᵀ is ``form(H, None, qd)``.
 
     Returns
@@ -207,7 +206,7 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
     Raises
     ------
     InputError
-        If the shapes do not fit, or no vector is given.
+        If the shapes do not match, or no vector is given.
 
     Examples
     --------
@@ -218,43 +217,107 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
     array([[1., 7.]])
     """
     if all(v is None for v in vectors):
-        raise InputError("Expected at least one vector, got none.")
+        raise InputError("`vectors` must hold at least one vector, got none.")
     order = len(vectors)
-    product = _take("T", T, "N", *(f"M{i + 1}" for i in range(order)), fit=f" to match {order} `vectors`")
-    batch, sizes = product.shape[: -order - 1], product.shape[-order:]
+    T = _checked("T", T, "N", *(f"M{i + 1}" for i in range(order)), fit=f" to match {order} `vectors`")
+    sizes = T.shape[-order:]
     fit = f" to match `T` of shape (..., N, {', '.join(map(str, sizes))})"
-    given = {i: _take(f"vectors[{i}]", v, sizes[i], fit=fit) for i, v in enumerate(vectors) if v is not None}
-    _batches(T=batch, **{f"vectors[{i}]": v.shape[:-1] for i, v in given.items()})
-    left = ascii_letters[: order + 1]  # the indices of T: N, then one for each vector
-    for i in reversed(given):  # each sum leaves less for the next
-        rest = left[: i + 1] + left[i + 2 :]
-        product, left = np.einsum(f"...{left},...{left[i + 1]}->...{rest}", product, given[i]), rest
-    return product
+    given = [
+        None if v is None else _checked(f"vectors[{i}]", v, sizes[i], fit=fit) for i, v in enumerate(vectors)
+    ]
+    batches = {f"vectors[{i}]": v.shape[:-1] for i, v in enumerate(given) if v is not None}
+    _check_batches(T=T.shape[: -order - 1], **batches)
+    return evaluate_form(T, given)
 
 
-def _take(name: str, given: Any, *rule: int | str, fit: str = "") -> np.ndarray:
-    """An array of numbers that ends in the shape of the rule: whole numbers, and names for any size."""
+@_quiet
+def contract(X: np.ndarray, T: np.ndarray, left: int, right: int) -> np.ndarray:
+    """Sum the last index of X with the first of T, each after its batch; core of `dot`.
+
+    Parameters
+    ----------
+    X : (..., *left, N) ndarray
+        Array with `left` indices between batch and N.
+    T : (..., N, *right) ndarray
+        Array with `right` indices after N.
+    left, right : int
+        Numbers of indices that remain.
+
+    Returns
+    -------
+    (..., *left, *right) ndarray
+
+    Examples
+    --------
+    >>> contract(np.ones((5, 2, 3)), np.ones((3, 4, 4)), 1, 2).shape
+    (5, 2, 4, 4)
+    """
+    head, tail = X.shape[X.ndim - left - 1 : -1], T.shape[T.ndim - right :]
+    # with the remaining indices merged, this is an ordinary matrix product
+    rows = X.reshape(*X.shape[: X.ndim - left - 1], prod(head), X.shape[-1])
+    columns = T.reshape(*T.shape[: T.ndim - right], prod(tail))
+    product = rows @ columns
+    return product.reshape(*product.shape[:-2], *head, *tail)
+
+
+@_quiet
+def transform(T: np.ndarray, A: np.ndarray, order: int) -> np.ndarray:
+    """Sum each of the last `order` indices of T (..., P, N, …) with A (..., N, M); core of `quadratic`.
+
+    Examples
+    --------
+    >>> transform(np.ones((5, 2, 3, 3)), np.ones((3, 4)), 2).shape
+    (5, 2, 4, 4)
+    """
+    N, M = A.shape[-2:]
+    batch, P = T.shape[: -order - 1], T.shape[-order - 1]
+    # the last index, then those before it, each as one matrix product without a copy
+    product = T.reshape(*batch, P * N ** (order - 1), N) @ A
+    batch = product.shape[:-2]
+    left = A.swapaxes(-1, -2)[..., None, :, :]
+    for k in range(1, order):
+        product = left @ product.reshape(*batch, P * N ** (order - 1 - k), N, M**k)
+    return product.reshape(*batch, P, *(M,) * order)
+
+
+@_quiet
+def evaluate_form(T: np.ndarray, vectors: Sequence[np.ndarray | None]) -> np.ndarray:
+    """Sum the last indices of T (..., P, M1, …) with vectors (..., Mi), None for open; core of `form`."""
+    order = len(vectors)
+    for i in reversed(range(order)):  # each sum leaves less for the next
+        v = vectors[i]
+        if v is None:
+            continue
+        if i < order - 1:
+            T = np.moveaxis(T, i - order, -1)
+        T = T @ v if v.ndim == 1 else contract(T, v[..., None], order, 1)[..., 0]
+        order -= 1
+    return T
+
+
+def _checked(name: str, value: Any, *rule: int | str, fit: str = "") -> np.ndarray:
+    """Return an array of numbers whose last axes follow the rule: sizes, or names that stand for any size."""
     try:
-        a = np.asarray(given)
+        a = np.asarray(value)
     except ValueError:
-        raise InputError(f"Expected `{name}` to be an array, got a ragged {type(given).__name__}.") from None
+        raise InputError(f"`{name}` must be an array, got a ragged {type(value).__name__}.") from None
     if a.dtype.kind == "O" and as_numbers(a) is None:
-        raise InputError(f"`{name}` must hold numbers or symbols, got {short_repr(given)}.", name=name)
+        raise InputError(f"`{name}` must hold numbers or symbols, got {short_repr(value)}.", name=name)
     if a.dtype.kind not in "ifcO":  # bools multiply as "and", differences of unsigned numbers wrap around
-        raise InputError(f"Expected `{name}` to hold signed, complex or object numbers, got {a.dtype}.")
+        raise InputError(f"`{name}` must hold signed, complex or object numbers, got {a.dtype}.")
     shape = a.shape[-len(rule) :]
     sizes = dict(zip(rule, shape, strict=False))
     wanted = tuple(sizes.get(r) if isinstance(r, str) else r for r in rule)  # a name twice is one size
     if shape != wanted:
-        wish = f"(..., {', '.join(map(str, rule))}){fit}"
-        raise InputError(f"Expected `{name}` to have shape {wish}, got {a.shape}.", shape=a.shape)
+        text = f"(..., {', '.join(map(str, rule))}){fit}"
+        raise InputError(f"`{name}` must have shape {text}, got {a.shape}.", shape=a.shape)
     return a
 
 
-def _batches(**batches: tuple[int, ...]) -> None:
-    """Refuse batches that do not broadcast."""
+def _check_batches(**batches: tuple[int, ...]) -> None:
+    """Raise an error for batches that do not broadcast."""
     try:
         np.broadcast_shapes(*batches.values())
     except ValueError:
         listed = ", ".join(f"`{name}` {batch}" for name, batch in batches.items())
-        raise InputError(f"Expected batches that broadcast, got {listed}.", batches=batches) from None
+        raise InputError(f"Batches must broadcast, got {listed}.", batches=batches) from None

@@ -1,17 +1,22 @@
-"""Sizes of rows and columns of coefficients in their mechanism, and the round-off beside them.
+"""Scales of rows and columns: characteristic sizes with round-off, and factors between lengths and angles.
 
-A matrix cannot tell its own round-off from motion: a column that should be zero has the direction of its last
-digits. Entries are therefore compared with what moves in the mechanism, whatever the units: 1 for angles, the
-characteristic length for lengths.
+Round-off in a matrix looks like motion: a column that should be zero has the direction of its last digits.
+`Scaling` therefore compares entries with the sizes of the mechanism: 1 for angles, the characteristic length
+for lengths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from kic.description.description import MechanismDescription
+from kic.description.units import row_unit
+from kic.errors import InputError, short_repr, unknown
+from kic.numerics.arrays import ordinary, reals
 
 EPS = float(np.finfo(float).eps)
 
@@ -25,7 +30,7 @@ class Scaling:
     rows, columns : (P,) and (M,)
         Characteristic sizes. `G * columns / rows[:, None]` has no units.
     error : float or (...)
-        Estimate of the absolute error of these scaled entries, by member of the batch.
+        Estimated absolute error of these scaled entries, for each member of the batch.
     """
 
     rows: np.ndarray
@@ -33,15 +38,15 @@ class Scaling:
     error: Any = EPS
 
     def scaled(self, G: np.ndarray) -> np.ndarray:
-        """Return the real part of G in units of the mechanism (..., P, M)."""
+        """Return the real part of G (..., P, M) without units."""
         return np.real(G) * (self.columns / self.rows[:, None])
 
     def errors(self) -> np.ndarray:
-        """Return the errors (..., P, M) of the entries of G in their own units."""
+        """Return the errors (..., P, M) of the entries of G, with units."""
         return np.asarray(self.error)[..., None, None] * (self.rows[:, None] / self.columns)
 
     def take(self, rows: list[int] | None, columns: list[int] | None) -> Scaling:
-        """Return the scaling of some rows and some columns, None for all."""
+        """Return the scaling of some rows and columns; None for all."""
         return Scaling(
             self.rows if rows is None else self.rows[rows],
             self.columns if columns is None else self.columns[columns],
@@ -51,8 +56,8 @@ class Scaling:
     def inverse(self, inverse: np.ndarray) -> Scaling:
         """Return the scaling of an inverse (..., M, P) of the scaled matrix.
 
-        The factor of the error is that of the smallest singular value and of entries near it. The largest
-        entries of an ill-conditioned inverse have larger errors, which cannot hide a singularity.
+        The error is that of entries near the smallest singular value. The largest entries of an
+        ill-conditioned inverse have larger errors; these cannot hide a singularity.
         """
         other = Scaling(self.columns, self.rows)
         return replace(other, error=self.error * np.maximum(1.0, other._size(inverse)))
@@ -65,9 +70,9 @@ class Scaling:
 
 
 def composed(outer: Scaling | None, G: np.ndarray, inner: Scaling | None, A: np.ndarray) -> Scaling | None:
-    """Return the scaling of G A, from those of G (..., P, N) and A (..., N, M); None without any.
+    """Return the scaling of G A from those of G (..., P, N) and A (..., N, M); None if both are None.
 
-    A matrix without scaling is exact: its rows, or its columns, are as large as what they make of the other.
+    A matrix without scaling is exact: the sizes of its rows, or columns, follow from those of the other.
     """
     if outer is None:
         if inner is None:
@@ -85,9 +90,9 @@ def composed(outer: Scaling | None, G: np.ndarray, inner: Scaling | None, A: np.
 
 
 def stacked(parts: Sequence[tuple[Scaling | None, np.ndarray]]) -> Scaling | None:
-    """Return the scaling of matrices one below the other, from theirs; None without any.
+    """Return the scaling of concatenated rows; None if no part has a scaling.
 
-    The columns have the sizes of the first that has some. Rows without size get it from these.
+    The first scaling sets the sizes of the columns. These set the sizes of rows without scaling.
     """
     columns = next((scaling.columns for scaling, _ in parts if scaling is not None), None)
     if columns is None:
@@ -104,7 +109,7 @@ def stacked(parts: Sequence[tuple[Scaling | None, np.ndarray]]) -> Scaling | Non
 
 
 def row_sizes(G: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the sizes (P,) of rows of exact numbers, from G (..., P, M) and sizes of its columns."""
+    """Return the sizes (P,) of the rows of an exact G (..., P, M) from the sizes of its columns."""
     if G.dtype == object:
         return np.ones(G.shape[-2])
     size = (np.abs(np.real(G)) * columns).max(axis=-1, initial=0.0).reshape(-1, G.shape[-2])
@@ -113,7 +118,74 @@ def row_sizes(G: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return the error (..., m) of the diagonal of Aᵀ I A, from that (..., M) of the symmetric I."""
+    """Return the error (..., m) of the diagonal of Aᵀ I A from that (..., M) of the symmetric I."""
     if A.dtype == object:
         return np.zeros(A.shape[-1])
     return np.einsum("...na,...n->...a", np.abs(np.real(A)), np.sqrt(error)) ** 2
+
+
+def row_factors(description: MechanismDescription, rows: tuple[str, ...], length: Any) -> np.ndarray:
+    """Return factors (P,) that bring rows to one unit: `length` for angular rows, 1 for others.
+
+    Raises
+    ------
+    InputError
+        If there are rows of both kinds and no length, or the length is not positive.
+    """
+    units = [row_unit(description, row) for row in rows]
+    if length is None:
+        remedy = (
+            f"Give `length` (in {description.units.length}): angular rows times it are arc lengths at "
+            "that radius. Or request rows of one unit."
+        )
+        _check_one_unit("Rows", rows, units, remedy)
+        return np.ones(len(rows))
+    found = reals(length)
+    if found is None or found.ndim or found <= 0:
+        raise InputError(f"`length` must be a positive number, got {short_repr(length)}.")
+    return np.where(np.array(units) == "rad", ordinary("length", found), 1.0)
+
+
+def coordinate_limits(
+    description: MechanismDescription, columns: tuple[str, ...], limits: Any, kind: str
+) -> np.ndarray:
+    """Return limits (M,) of velocities or efforts, given by name or in order; 1 by default.
+
+    Raises
+    ------
+    InputError
+        If coordinates have different units and no limits, or limits are missing or not positive.
+    UnknownNameError
+        For a name that is not a coordinate.
+    """
+    what = "velocities" if kind == "velocity" else "efforts"
+    if limits is None:
+        units = [row_unit(description, column) for column in columns]
+        _check_one_unit("Coordinates", columns, units, f"Give `limits` of their {what}, as {{name: limit}}.")
+        return np.ones(len(columns))
+    if isinstance(limits, Mapping):
+        for name in limits:
+            if name not in columns:
+                raise unknown("coordinate", name, description.name, columns)
+        missing = [name for name in columns if name not in limits]
+        if missing:
+            raise InputError(
+                f"`limits` must give the {what} of all coordinates; missing: {', '.join(missing)}.",
+                missing=tuple(missing),
+            )
+        limits = [limits[name] for name in columns]
+    found = reals(limits)
+    if found is None or found.shape != (len(columns),) or not (found > 0).all():
+        raise InputError(
+            f"`limits` must be positive numbers for {', '.join(columns)}, got {short_repr(limits)}."
+        )
+    return ordinary("limits", found)
+
+
+def _check_one_unit(kind: str, names: tuple[str, ...], units: list[str], remedy: str) -> None:
+    """Raise an error for names of different units."""
+    if len(set(units)) > 1:
+        listed = ", ".join(f"{name} ({unit})" for name, unit in zip(names, units, strict=True))
+        raise InputError(
+            f"{kind} must have one unit to be compared, got {listed}. {remedy}", units=tuple(units)
+        )

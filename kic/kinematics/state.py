@@ -10,6 +10,7 @@ import numpy as np
 from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
 from kic.errors import InputError, short_repr, unknown
+from kic.kernels.layout import DRAWN, STATE
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import broadcast_batches, numbers, scalar_hint
 from kic.numerics.rotations import (
@@ -61,7 +62,7 @@ def only_coordinates(drawing: MechanismDescription, inputs: Any) -> bool:
 
 def reference_states(tree: Tree) -> np.ndarray:
     """State (1, S) of the drawing."""
-    return columns_to_states(tree, tree.geometry[None, :, 12].copy())
+    return columns_to_states(tree, tree.geometry[None, :, DRAWN].copy())
 
 
 def reference_coordinates(drawing: MechanismDescription) -> np.ndarray:
@@ -161,7 +162,7 @@ def columns_to_states(tree: Tree, phi: np.ndarray) -> np.ndarray:
         return phi
     states = np.empty((len(phi), tree.state_size), phi.dtype)
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             states[:, place : place + 4] = quaternion_from_vector(phi[:, n : n + 3])
         elif place >= 0:
@@ -174,7 +175,7 @@ def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
     if tree.balls:
         phi = np.empty((len(states), tree.size), states.dtype)
         for n in range(tree.size):
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             if n in tree.balls:
                 phi[:, n : n + 3] = vector_from_quaternion(states[:, place : place + 4])
             elif place >= 0:
@@ -190,7 +191,7 @@ def integrate(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
         return states + step
     moved = states.copy()
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             # a turn about axes of the first body, before what stands there already
             turn = quaternion_from_vector(step[:, n : n + 3])
@@ -205,7 +206,7 @@ def difference(tree: Tree, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Steps (B, M) of the tree's own coordinates by which `advance` comes from states a to b (B, S)."""
     steps = np.zeros((len(a), tree.size))
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             back = a[:, place : place + 4] * [1, -1, -1, -1]
             steps[:, n : n + 3] = vector_from_quaternion(product(b[:, place : place + 4], back))
@@ -218,7 +219,7 @@ def distance(tree: Tree, a: np.ndarray, b: np.ndarray, scale: np.ndarray) -> np.
     """How far states (B, S) are from one another, (B, M): turns, slides over a scale, balls as one turn."""
     gap = np.zeros((len(a), tree.size))
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             p, q = a[:, place : place + 4], b[:, place : place + 4]
             # both signs are one rotation; the chord between unit quaternions belongs to half the turn

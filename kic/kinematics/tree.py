@@ -12,7 +12,7 @@ import numpy as np
 from kic.description.description import MechanismDescription, forest
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.kernels.layout import BALL, PRISMATIC, REVOLUTE
+from kic.kernels.layout import BALL, GROUP, KIND, PARENT, PRISMATIC, REVOLUTE
 from kic.numerics.arrays import step_vanishes
 
 
@@ -197,7 +197,7 @@ class Tree:
     @cached_property
     def balls(self) -> tuple[int, ...]:
         """First columns of the ball joints."""
-        return tuple(n for n in range(self.size) if self._cols[n][1] == BALL and self._cols[n][4] == n)
+        return tuple(n for n in range(self.size) if self._cols[n][KIND] == BALL and self._cols[n][GROUP] == n)
 
     @cached_property
     def open(self) -> bool:
@@ -218,12 +218,12 @@ class Tree:
         columns: list[int] = []
         while frame >= 0:
             columns.append(frame)
-            frame = self._cols[frame][0]
+            frame = self._cols[frame][PARENT]
         return columns[::-1]
 
     def has_ball(self, frame: int) -> bool:
         """Whether a ball joint is on the path to a frame."""
-        return any(self._cols[n][1] == BALL for n in self.path(frame))
+        return any(self._cols[n][KIND] == BALL for n in self.path(frame))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:

@@ -21,7 +21,7 @@ from kic.kinematics.state import integrate
 from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import real_trailing
+from kic.numerics.arrays import real_array
 from kic.position import initial_states
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import ending
@@ -97,7 +97,7 @@ class Equilibrium:
             return "stable" if squares.min() > 0 else "unstable"
         return "unstable" if growth > 0 else "undecided"
 
-    def words(self) -> list[str]:
+    def descriptions(self) -> list[str]:
         """Stability and every mode, in lines."""
         return [self.stability, *(self.modes.descriptions() if self.free else [])]
 
@@ -154,7 +154,7 @@ def find_equilibrium(
     if batch:
         raise InputError(f"Expected `near` to be one posture, got a batch of shape {batch}.")
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
-    model.check_number(names)
+    model.check_number(None if wrt is None else names)
     motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, held, applied, motors, stable)
     search.named = wrt is not None
@@ -239,10 +239,10 @@ class _Search:
                         f"'{name}' is held, where effort is found. Leave it out of `effort` or of `held`.",
                         name=name,
                     )
-                full[labels.index(name)] = real_trailing(f"effort[{name!r}]", value)
+                full[labels.index(name)] = real_array(f"effort[{name!r}]", value)
         elif given is not None:
             free = [n for n, x in enumerate(labels) if x not in self.held]
-            a = real_trailing("effort", given, len(free))
+            a = real_array("effort", given, len(free))
             if a.ndim != 1:
                 raise InputError(f"Expected `effort` for one posture, got shape {a.shape}.")
             full[free] = a
@@ -367,7 +367,7 @@ class _Search:
         """The posture with coordinates changed so; turns of balls about their axes."""
         if self.transfer.holonomic:
             wanted = {x: c.value(x) + d for x, d in zip(self.labels, delta, strict=True)}
-            return self.model.description.at(wanted, near=c)  # type: ignore[attr-defined]
+            return self.model.description.at(wanted, near=c)
         tree, states = self.model.tree, c._states
         A = self.transfer.solve(states, 1).X[:, tree.size :].reshape(tree.size, len(delta))
         states = integrate(tree, states, (A @ delta)[None])

@@ -21,22 +21,21 @@ from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.constraint_system import TransferQuery
-from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.identity import Transfer
 
 # numbers of a table that are in work at the same time
 _AT_ONCE = 2**22
 
 
 class OutputDerivatives:
-    """Rows to some order, at states, in the coordinates of a transfer or in the tree's own.
+    """Rows to some order, at states, in the coordinates of a transfer.
 
     Parameters
     ----------
     model : Model
         The mechanism.
-    transfer : Transfer or None
-        The coordinates; None for the tree's.
+    transfer : Transfer
+        The coordinates.
     of : list of Item, or tuple of str
         The rows.
     order : {1, 2, 3}
@@ -46,34 +45,25 @@ class OutputDerivatives:
     def __init__(
         self,
         model: CompiledModel,
-        transfer: CoordinateTransfer | None,
+        transfer: Transfer,
         of: list[Item] | tuple[str, ...],
         order: int,
     ) -> None:
         tree = model.tree
         self.rows: Rows = make_rows(tree, of) if isinstance(of, tuple) else plain_rows(tree, of)
-        self._model, self._transfer = model, transfer
-        self._plain = OutputQuery(tree, self.rows, order) if transfer is None else None
-        self._moved = None if transfer is None else TransferQuery(transfer.system, order, self.rows, order)
+        self._transfer = transfer
+        self._query: Any = transfer.query(self.rows, order)
 
     @property
     def width(self) -> int:
-        """Numbers for one posture."""
-        question = self._plain or self._moved
-        return question.width if question else 0
+        """Number of table entries for one configuration."""
+        return self._query.width
 
     def __call__(self, states: np.ndarray) -> list[np.ndarray]:
-        """Values (B, P), then G (B, P, M), and H and D as far as asked."""
-        batch = (len(states),)
-        if self._plain is not None:
-            values, *tensors = self._plain.layout.split(self._plain.table(states), batch)
-            tensors = self._model.in_coordinates(tensors, range(1, len(tensors) + 1))
-        else:
-            assert self._transfer is not None  # for the type checker
-            assert self._moved is not None
-            assert self._moved.answer is not None
-            table = self._transfer.answer(self._moved, states).T
-            values, *tensors = self._moved.answer.split(table, batch)
+        """Return the values (B, P), then G (B, P, M), and H and D up to the order."""
+        table = self._transfer.evaluate(self._query, states).T
+        values, *tensors = self._query.outputs.split(table, (len(states),))
+        tensors = self._transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
         values = self.rows.complete(values.copy())
         select = self.rows.select
         if select is None:
@@ -88,16 +78,16 @@ class Stiffness:
     ----------
     model : Model
         The mechanism.
-    transfer : Transfer or None
-        The coordinates; None for those of an open chain.
+    transfer : Transfer
+        The coordinates.
     order : {2, 3}
         2 for mechanisms at rest, where no third order counts.
     """
 
-    def __init__(self, model: CompiledModel, transfer: CoordinateTransfer | None, order: int) -> None:
+    def __init__(self, model: CompiledModel, transfer: Transfer, order: int) -> None:
         tree, masses, loads = model.tree, model.masses, model.loads
         numbers = masses.numbers
-        self._size = len(model.coordinates) if transfer is None else transfer.first
+        self._size = transfer.size
         self._mass = numbers[:, 0]
         self._gravity = loads.gravity[0]
         self._spinning = np.flatnonzero(numbers[:, 4:].any(axis=1))
@@ -309,46 +299,25 @@ def gained(G: np.ndarray, change: np.ndarray) -> np.ndarray:
     return np.swapaxes(G.reshape(count, rows, size), -1, -2) @ change.reshape(count, rows, size)
 
 
-def commutator(
-    model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, v: np.ndarray
-) -> np.ndarray:
+def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: np.ndarray) -> np.ndarray:
     """What d(δq)/dt has beside δq̇, (B, M, M) that multiplies δq; zero in coordinates with values.
 
     For rates of turning δθ it is ω × (3-53, corrected): with q̇ = S φ̇ and δq = S δφ in the tree's coordinates,
     d(δq)/dt − δq̇ = φ̇ᵀ(H − Hᵀ)δφ + S (φ̇ × δφ), where the last is of the tree's own balls.
     """
-    tree = model.tree
-    size = tree.size if transfer is None else transfer.first
-    out = np.zeros((len(states), size, size), v.dtype)
-    if transfer is None:
-        if tree.balls:
-            _add_balls(tree.balls, np.eye(size)[None], columns_of(model, v), out)
-            (out,) = model.in_coordinates([out], (2,))
-        return out
+    tree, size = model.tree, transfer.size
     if transfer.holonomic:
-        return out
-    names = transfer.names
-    rows = OutputDerivatives(model, None, names, 2)
-    question = rows._plain
-    assert question is not None  # for the type checker: the tree's own coordinates
-    _, S, H = question.layout.split(question.table(states), (len(states),))
-    if rows.rows.select is not None:
-        S, H = (T.take(rows.rows.select, axis=1) for T in (S, H))
-    A = transfer.solve(states, 1).X[:, tree.size :].reshape(len(states), tree.size, size)
+        return np.zeros((len(states), size, size), v.dtype)
+    rows = make_rows(tree, transfer.names)
+    query = OutputQuery(tree, rows, 2)
+    _, S, H = query.layout.split(query.table(states), (len(states),))
+    if rows.select is not None:
+        S, H = (T.take(rows.select, axis=1) for T in (S, H))
+    (A,) = transfer.jets(states, 1)
     rates = np.einsum("bna,ba->bn", A, v)
     turned = np.einsum("bpmn,bm->bpn", H - np.swapaxes(H, -1, -2), rates)
     _add_balls(tree.balls, S, rates, turned)
     return turned @ A
-
-
-def columns_of(model: CompiledModel, v: np.ndarray) -> np.ndarray:
-    """Rates (B, M) of an open chain in the order of its tree."""
-    order = model.tree.to_coordinates
-    if order is None:
-        return v
-    turned = np.empty_like(v)
-    turned[:, order] = v
-    return turned
 
 
 def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.ndarray) -> None:
@@ -361,7 +330,7 @@ def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.n
 
 
 def load_gains(
-    model: CompiledModel, transfer: CoordinateTransfer | None, states: np.ndarray, names: Iterable[str]
+    model: CompiledModel, transfer: Transfer, states: np.ndarray, names: Iterable[str]
 ) -> dict[str, np.ndarray]:
     """What each component of a force or a moment gives every coordinate, (B, M, 3): ∂Tᴸ/∂f (2-227)."""
     tree, loads, made = model.tree, model.loads, {}
@@ -370,8 +339,7 @@ def load_gains(
         frame, moment, body = loads.forces[i].tolist()
         place = Item(OMEGA, frame) if moment else Item(POINT, frame, local_b=tuple(loads.places[i]))
         if frame < 0:
-            size = len(model.coordinates) if transfer is None else transfer.first
-            made[name] = np.zeros((len(states), size, 3))
+            made[name] = np.zeros((len(states), transfer.size, 3))
             continue
         G = np.swapaxes(OutputDerivatives(model, transfer, [place], 1)(states)[1], -1, -2)
         if body:  # the drawing's unit vectors, as the body carries them

@@ -1,4 +1,4 @@
-"""Checks of arguments that are no arrays: each returns the value in its plain form or raises `InputError`."""
+"""Checks of arguments other than arrays; each returns the value in its plain form or raises `InputError`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
             names = (of,)
     for name in names:
         if type(name) is not str and not isinstance(name, str):
-            raise InputError(f"Expected names in `{argument}`, got {short_repr(name)}.", name=argument)
+            raise InputError(f"`{argument}` must contain names, got {short_repr(name)}.", name=argument)
     if len(names) < least:
-        raise InputError(f"Expected at least one name in `{argument}`, got none.", name=argument)
+        raise InputError(f"`{argument}` must contain at least one name, got none.", name=argument)
     return names
 
 
 def entries(value: Any) -> list[Any]:
-    """Return the entries of an iterable; an object without entries alone."""
+    """Return the entries of an iterable as a list, or a list of one object that is not iterable."""
     try:
         return list(value) if np.iterable(value) else [value]
     except (TypeError, ValueError):  # a single rotation is iterable by its type only
@@ -94,8 +94,8 @@ def mapping(name: str, value: Any, of: str) -> dict[str, Any]:
 def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
     """Return an object of a class of kic."""
     if not isinstance(value, kind):
-        said = f"`{name}` must be a {kind.__name__}, got {short_repr(value)}. {remedy}".rstrip()
-        raise InputError(said, name=name)
+        message = f"`{name}` must be a {kind.__name__}, got {short_repr(value)}. {remedy}".rstrip()
+        raise InputError(message, name=name)
     return value
 
 

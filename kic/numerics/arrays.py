@@ -1,4 +1,4 @@
-"""Members of a batch: which of them have an answer, and the answers among NaN for the others."""
+"""Arrays of arguments and results: checked numbers, shapes, batches and their valid members."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ import numpy as np
 
 from kic.errors import InputError, MemberError, batch_indices, short_repr
 
-EXACT_INTEGER_MAX = {int, float, Fraction, Decimal}
-# third powers of such numbers, times ordinary ones, are still finite
-LARGEST = 1e90
-# whether a description may carry complex steps, as it does while a sensitivity is asked
+# types of exact numbers in object arrays, which are converted to float64
+_EXACT_TYPES = {int, float, Fraction, Decimal}
+# largest number of an argument; its cube, times numbers of order one, is finite
+ARGUMENT_MAX = 1e90
+# True while sensitivities are computed, when a description may carry complex steps
 _STEPPING: ContextVar[bool] = ContextVar("stepping", default=False)
-# an imaginary part larger than this is no step, but a complex number
-_LARGEST_STEP = 1e-12
-# imaginary parts this much smaller than those they come from are rounding
-_SHARE = 1e-9
+# largest imaginary part of a complex step; numbers with larger ones are complex numbers
+_COMPLEX_STEP_MAX = 1e-12
+# imaginary parts are rounding if they are smaller, relative to those that they come from
+_COMPLEX_STEP_RTOL = 1e-9
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
-    """An array of float64, complex128 or objects (symbols).
+    """Return an array of float64, complex128 or objects (symbols).
 
     Raises
     ------
     InputError
-        If it is no array of numbers; texts and booleans are none, and masked entries are no numbers.
+        If the value is not an array of numbers; texts, booleans and masked entries are not numbers.
 
     Examples
     --------
@@ -39,17 +40,17 @@ def numbers(name: str, value: Any) -> np.ndarray:
     """
     a = as_numbers(value)
     if a is None:
-        raise InputError(f"Expected `{name}` to be an array of numbers, got {short_repr(value)}.", name=name)
+        raise InputError(f"`{name}` must be an array of numbers, got {short_repr(value)}.", name=name)
     return a
 
 
 def as_numbers(value: Any) -> np.ndarray | None:
-    """The same, or None instead of an error."""
+    """Return an array as in `numbers`, or None if the value is not an array of numbers."""
     try:
         a = np.asarray(value)
-        if a.dtype.kind == "O" and {type(x) for x in a.flat} <= EXACT_INTEGER_MAX:
+        if a.dtype.kind == "O" and {type(x) for x in a.flat} <= _EXACT_TYPES:
             a = a.astype(np.float64)  # fractions and large integers are numbers, not symbols
-    except (ValueError, TypeError, OverflowError, RuntimeError):  # ragged, endless, or its own refusal
+    except (ValueError, TypeError, OverflowError, RuntimeError):  # ragged, infinite, or raised by the object
         return None
     if np.ma.is_masked(value):
         return None
@@ -63,7 +64,7 @@ def as_numbers(value: Any) -> np.ndarray | None:
 
 
 def _is_symbol(x: Any) -> bool:
-    """Whether the kernels can calculate with it."""
+    """Return True if an object has the arithmetic that the kernels need."""
     kind = type(x)
     if issubclass(kind, bool | np.bool_ | np.ndarray):
         return False
@@ -71,10 +72,10 @@ def _is_symbol(x: Any) -> bool:
 
 
 def reals(value: Any) -> np.ndarray | None:
-    """An array of finite float64, or None where that is not what came; within `stepping`, with its steps."""
+    """Return an array of finite float64, or None; inside `stepping` it may have complex steps."""
     a = as_numbers(value)
     if a is not None and a.dtype == np.complex128 and _STEPPING.get():
-        small = np.abs(a.imag).max(initial=0.0) < _LARGEST_STEP
+        small = np.abs(a.imag).max(initial=0.0) < _COMPLEX_STEP_MAX
         a = (a if a.imag.any() else a.real) if small else None
         return a if a is not None and np.isfinite(a).all() else None
     return a if a is not None and a.dtype == np.float64 and np.isfinite(a).all() else None
@@ -82,7 +83,7 @@ def reals(value: Any) -> np.ndarray | None:
 
 @contextmanager
 def stepping() -> Iterator[None]:
-    """Descriptions made inside may carry complex steps: tiny imaginary parts that are derivatives."""
+    """Allow complex steps, tiny imaginary parts that are derivatives, in descriptions made inside."""
     token = _STEPPING.set(True)
     try:
         yield
@@ -91,41 +92,43 @@ def stepping() -> Iterator[None]:
 
 
 def has_complex_step(value: Any) -> bool:
-    """Whether a number, or one in nested tuples, is complex."""
+    """Return True if a number, or one in nested tuples, is complex."""
     return any(map(has_complex_step, value)) if isinstance(value, tuple) else isinstance(value, complex)
 
 
 def strip_complex_step(value: Any) -> Any:
-    """A number, or those in nested tuples, without imaginary parts; anything else as it is."""
+    """Return a number, or nested tuples of numbers, without imaginary parts; other objects unchanged."""
     if isinstance(value, tuple):
         return tuple(map(strip_complex_step, value))
     return value.real if isinstance(value, complex) else value
 
 
 def step_vanishes(x: Any, *of: Any) -> bool:
-    """Whether the imaginary part of x is only rounding, beside those of what it is made of."""
+    """Return True if the imaginary part of x is rounding, compared with those of its terms `of`."""
     left, whole = np.abs(np.imag(x)).max(), max(np.abs(np.imag(part)).max() for part in of)
-    return bool(left <= _SHARE * whole)
+    return bool(left <= _COMPLEX_STEP_RTOL * whole)
 
 
-def as_array(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndarray:
-    """An array whose last axes have the given lengths; whatever stands in front is batch.
+def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: bool = True) -> np.ndarray:
+    """Return an array whose last axes have the given lengths; the axes in front are the batch.
+
+    Entries must be finite, unless `finite` is False, and not larger than `ARGUMENT_MAX`, unless `bounded` is False.
 
     Raises
     ------
     InputError
-        For another shape, or entries that are not finite.
+        If the shape is wrong, or entries are not finite or too large.
 
     Examples
     --------
-    >>> trailing("qd", [[0, 1], [2, 3]], 2).shape
+    >>> as_array("qd", [[0, 1], [2, 3]], 2).shape
     (2, 2)
     """
     a = numbers(name, value)
     if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
         wanted = ", ".join(["...", *map(str, shape)])
         raise InputError(
-            f"Expected `{name}` to have shape ({wanted}), got {a.shape}.{scalar_hint(a, *shape)}",
+            f"`{name}` must have shape ({wanted}), got {a.shape}.{scalar_hint(a, *shape)}",
             expected=shape,
             got=a.shape,
         )
@@ -135,25 +138,27 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True) -> np.ndar
         bad = np.argwhere(~np.isfinite(a))
         where = ", ".join(map(str, map(tuple, bad[:4].tolist())))
         raise InputError(
-            f"Expected `{name}` to be finite, got {a[tuple(bad[0])]} at {where}"
+            f"`{name}` must be finite, got {a[tuple(bad[0])]} at {where}"
             f"{' …' if len(bad) > 4 else ''} ({len(bad)} of {a.size} entries).",
             entries=bad,
         )
-    return ordinary(name, a)
+    return ordinary(name, a) if bounded else a
 
 
 def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     """Return numbers whose squares and cubes are finite; larger ones raise `InputError`, NaN passes."""
     size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
-    if size > LARGEST:
+    if size > ARGUMENT_MAX:
         raise InputError(
-            f"`{name}` must not exceed {LARGEST:g}, got {size:g}. Choose larger units.", name=name, size=size
+            f"`{name}` must not exceed {ARGUMENT_MAX:g}, got {size:g}. Choose larger units.",
+            name=name,
+            size=size,
         )
     return a
 
 
 def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None = None) -> None:
-    """Refuse results that are not finite, except of members that are not ok.
+    """Raise an error for results that are not finite.
 
     Parameters
     ----------
@@ -162,25 +167,29 @@ def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None
     a : (..., n) ndarray
         Results; symbols pass.
     ok : (...) bool, optional
-        Members that have a posture; all by default.
+        Solved members, which are checked; all by default.
 
     Raises
     ------
     InputError
-        Carries `quantity`.
+        If a result is not finite. Carries `quantity`.
     """
     if a.dtype.kind == "O" or np.isfinite(a if ok is None else a[ok]).all():
         return
     raise InputError(
         f"{quantity} of '{owner}' must be finite, got numbers that overflow or are undefined here. Lengths, "
-        "masses, stiffnesses, rates or the posture are too large for their products: use larger units.",
+        "masses, stiffnesses, rates or coordinates are too large for their products: use larger units.",
         quantity=quantity,
     )
 
 
-def real_trailing(name: str, value: Any, *shape: int) -> np.ndarray:
-    """Return the array of `trailing`; complex numbers and symbols raise `InputError`."""
-    a = as_array(name, value, *shape)
+def real_array(name: str, value: Any, *shape: int, **checks: bool) -> np.ndarray:
+    """Return the array of `as_array`; complex numbers and symbols raise `InputError`."""
+    return require_real(name, as_array(name, value, *shape, **checks))
+
+
+def require_real(name: str, a: np.ndarray) -> np.ndarray:
+    """Return an array of real numbers; complex numbers and symbols raise `InputError`."""
     if a.dtype != np.float64:
         raise InputError(f"`{name}` must be real numbers, got {a.dtype}.", name=name)
     return a
@@ -192,7 +201,8 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     Raises
     ------
     InputError
-        For another shape, numbers that are not real and finite, or a direction of zero length.
+        If the shape is wrong, numbers are not real and finite, or a direction has zero length. Carries
+        `entries`, the index of the first such direction.
 
     Examples
     --------
@@ -201,32 +211,38 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     """
     a = numbers(name, value)
     shape = (size,) if size is not None else a.shape[-1:] or (1,)
-    d = real_trailing(name, a, *shape)
+    d = real_array(name, a, *shape, bounded=False)
     largest = np.abs(d).max(axis=-1, keepdims=True, initial=0.0)
     if not largest.all():
-        raise InputError(f"`{name}` must have a length other than zero, got {short_repr(value)}.", name=name)
-    d = d / largest  # so that squares of tiny numbers do not vanish
+        where = np.argwhere(largest[..., 0] == 0)[0].tolist()
+        at = f" at {where}" if where else ""
+        raise InputError(
+            f"`{name}` must have a length other than zero, got {short_repr(value)}{at}.",
+            name=name,
+            entries=where,
+        )
+    d = d / largest  # squares of tiny and huge numbers are not representable
     return d / np.sqrt((d**2).sum(axis=-1, keepdims=True))
 
 
 def scalar_hint(a: np.ndarray, *shape: int) -> str:
-    """The remedy where one number came alone for a vector of one; elsewhere nothing.
+    """Return the remedy for a scalar given as a vector of length one, else an empty text.
 
     Examples
     --------
-    >>> alone(np.array(2.0), 1)
+    >>> scalar_hint(np.array(2.0), 1)
     ' Give it in brackets: [2.0].'
     """
     return f" Give it in brackets: [{a[()]}]." if a.ndim == 0 and shape == (1,) else ""
 
 
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
-    """Common batch shape of named arguments.
+    """Return the common batch shape of named arguments.
 
     Raises
     ------
     InputError
-        If they do not go together.
+        If the shapes do not broadcast.
 
     Examples
     --------
@@ -261,30 +277,37 @@ def one_batch(ranks: tuple[int, ...], *arrays: Any) -> tuple[Any, ...]:
 
 
 def check_order(order: Any) -> int:
-    """An order of coefficients."""
+    """Return an order of coefficients, 1 to 3."""
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool | np.timedelta64)
     if not whole or order not in (1, 2, 3):
-        raise InputError(f"Expected `order` to be 1, 2 or 3, got {short_repr(order)}.")
+        raise InputError(f"`order` must be 1, 2 or 3, got {short_repr(order)}.")
     return int(order)
 
 
 def check_failures(failures: Any) -> None:
-    """What becomes of members that fail, or an error."""
+    """Raise an error unless `failures` is "raise" or "mask"."""
     if not isinstance(failures, str) or failures not in ("raise", "mask"):
-        raise InputError(f"Expected `failures` to be 'raise' or 'mask', got {short_repr(failures)}.")
+        raise InputError(f"`failures` must be 'raise' or 'mask', got {short_repr(failures)}.")
 
 
 def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
-    """An answer for the members of a batch that have one, and which these are.
+    """Evaluate a function on the valid members of a batch.
 
     Parameters
     ----------
     ok : (...) bool
-        Members that have a posture.
+        Solved members.
     failures : {"raise", "mask"}
-        What becomes of those without an answer.
+        Treatment of members for which the function raises `MemberError`.
     answer : callable
-        Takes flat indices of members, or a slice of all.
+        Function of the flat indices of members, or of a slice of all.
+
+    Returns
+    -------
+    good : (...) bool
+        Members with a result.
+    result
+        Result of `answer` for these members.
     """
     check_failures(failures)
     good = ok.copy()
@@ -292,7 +315,7 @@ def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any
         try:
             members = np.flatnonzero(good)
             with batch_indices(members, good.shape):
-                # all of them as they stand, without a copy
+                # a slice avoids a copy
                 return good, answer(slice(None) if len(members) == good.size else members)
         except MemberError as error:
             failed = error.numbers.get("failed")
@@ -303,7 +326,7 @@ def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any
 
 
 def scatter(part: np.ndarray, good: np.ndarray) -> np.ndarray:
-    """Answers (n, …) of the members that have one, among NaN for all others (B, …)."""
+    """Return results (n, …) of valid members in an array of all members (B, …), NaN elsewhere."""
     if good.all():
         return part
     whole = np.full((good.size, *part.shape[1:]), np.nan, part.dtype)

@@ -1,4 +1,4 @@
-"""Ellipsoids and manipulability at a posture: its coefficients and dynamics, scaled and put together."""
+"""Ellipsoids of velocity, force, inertia and acceleration of a task, and manipulability."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ import numpy as np
 from kic.display import Summary, member
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
-from kic.kinematics.scales import coordinate_limits, row_scales
+from kic.kinematics.scaling import coordinate_limits, row_factors
+from kic.numerics.arguments import choice
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
 from kic.transfer.compiled_model import CompiledModel
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
-# what each is, in its sheet
+# definitions, for summaries
 KINDS = {
     "velocity": "u̇ = G q̇ of rates with Σ (q̇/limit)² ≤ 1",
     "force": "F whose efforts T = GᵀF have Σ (T/limit)² ≤ 1",
     "inertia": "u̇ᵀ Λ u̇ ≤ 1",
     "acceleration": "ü of efforts with Σ (T/limit)² ≤ 1",
 }
-# in a collapsed ellipsoid, what a direction has less of than this across it is round-off
-ACROSS = 1e-12
+# smallest component of a direction, as a share of its length, across a flat ellipsoid; less is rounding
+OFF_AXIS_RTOL = 1e-12
+# smallest singular value, as a share of the largest, that rounding does not reach
+FLATNESS_RTOL = 1e-14
 
 
 class Ellipsoid:
-    """What a task can do, in every direction, for a unit of what the coordinates do.
+    """Image of the unit ball of rates or efforts of the coordinates under a task.
 
     With M coordinates, P task rows, limits ℓ (1 by default) and R = diag ℓ, all four are images of a ball::
 
@@ -38,29 +41,29 @@ class Ellipsoid:
         acceleration  ü = G I*⁻¹(T − bias) + q̇ᵀH q̇,         Yoshikawa's dynamic manipulability (1985)
                       |R⁻¹T| ≤ 1
 
-    The norm is the Euclidean one of coordinates as shares of their limits; an ellipsoid lies within what the
-    coordinates can do if each may go to its limit. Where the task is singular, those of velocity, inertia and
-    acceleration are flat (a semi-axis is 0), that of force has no bound (it is inf).
+    The norm is the Euclidean norm of coordinates divided by their limits. Hence the ellipsoid lies within the
+    set that is reachable if each coordinate may use its full limit. If the task is singular, the ellipsoids of
+    velocity, inertia and acceleration are flat (a semi-axis is 0) and that of force is unbounded (inf).
 
     Attributes
     ----------
     kind : {"velocity", "force", "inertia", "acceleration"}
-        What it is of.
+        Kind of ellipsoid.
     task, coordinates : tuple of str
         Names of the P rows and of the M coordinates.
     limits : (M,)
-        Of the rates or of the efforts.
+        Limits of the rates or efforts.
     length : float or None
-        By which angular rows were multiplied (and moments divided).
+        Length by which angular rows were multiplied (and moments divided).
     axes : (..., P, P)
         Directions of the principal axes: orthonormal columns, the largest entry of each positive.
     semi_axes : (..., P)
-        Their lengths, the longest first. Of "inertia" they are 1/√mass: the longest is the lightest.
+        Lengths of the semi-axes, the longest first. For "inertia" they are 1/√mass: the longest is the lightest.
     center : (..., P)
-        Middle: 0 but of "acceleration", where it is what the task does without effort.
+        Center: the acceleration of the task without effort for "acceleration", else 0.
     matrix : (..., P, P)
-        E of (x − center)ᵀ E⁻¹ (x − center) ≤ 1; of "force" it is Q of FᵀQ F ≤ 1. Finite also where the task
-        is singular: G R² Gᵀ, G R⁻² Gᵀ, Λ⁻¹ and G I*⁻¹R² I*⁻¹Gᵀ.
+        E in (x − center)ᵀ E⁻¹ (x − center) ≤ 1; for "force" Q in FᵀQ F ≤ 1. It is finite for singular tasks,
+        too: G R² Gᵀ, G R⁻² Gᵀ, Λ⁻¹ and G I*⁻¹R² I*⁻¹Gᵀ.
 
     Examples
     --------
@@ -84,11 +87,11 @@ class Ellipsoid:
         self.kind, self.task, self.coordinates = kind, task, coordinates
         self.limits, self.length, self.center = limits, length, center
         self.matrix = image @ np.swapaxes(image, -1, -2)
-        self.axes, self._singular = _principal(image, error)
+        self.axes, self._singular = _principal_axes(image, error)
         self.semi_axes = self._singular
-        if kind == "force":  # the shortest of the ball's image is the direction that is held best
+        if kind == "force":  # the shortest axis of the image of the ball supports the largest force
             self.axes, s = self.axes[..., ::-1], self._singular[..., ::-1]
-            self.semi_axes = _over(s)
+            self.semi_axes = _reciprocal(s)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -97,15 +100,15 @@ class Ellipsoid:
 
     @property
     def rank(self) -> np.ndarray:
-        """How many directions the task can move in, (...) int; 0 for members without posture."""
+        """Number of directions in which the task can move, (...) int; 0 for unsolved members."""
         return (self._singular > 0).sum(axis=-1)
 
     @property
     def manipulability(self) -> np.ndarray:
         """Product of the semi-axes, (...).
 
-        Of "velocity" it is Yoshikawa's w = √det(G R² Gᵀ), of "acceleration" his dynamic measure, of "inertia"
-        1/√det Λ, of "force" 1/w.
+        For "velocity" it is Yoshikawa's w = √det(G R² Gᵀ), for "acceleration" his dynamic measure, for
+        "inertia" 1/√det Λ, for "force" 1/w.
         """
         return self.semi_axes.prod(axis=-1)
 
@@ -117,27 +120,27 @@ class Ellipsoid:
 
     @property
     def isotropy(self) -> np.ndarray:
-        """Shortest by longest semi-axis, (...): 1 of a ball, 0 where the task is singular.
+        """Ratio of the shortest to the longest semi-axis, (...): 1 for a ball, 0 for a singular task.
 
-        Of "velocity" it is the conditioning index; its mean over postures spread evenly over a workspace is
-        Gosselin and Angeles' global one (1991).
+        For "velocity" it is the conditioning index. Its mean over a workspace is the global conditioning index
+        of Gosselin and Angeles (1991).
         """
         s = self._singular
         return s[..., -1] / np.where(s[..., 0] == 0, 1.0, s[..., 0])
 
     @property
     def condition(self) -> np.ndarray:
-        """Longest by shortest semi-axis, (...): 1 of a ball, inf where the task is singular."""
-        return _over(self.isotropy)
+        """Ratio of the longest to the shortest semi-axis, (...): 1 for a ball, inf for a singular task."""
+        return _reciprocal(self.isotropy)
 
     @property
     def masses(self) -> np.ndarray:
-        """Principal masses, (..., P): eigenvalues of Λ, lightest first; inf where the task can not move.
+        """Principal masses, (..., P): eigenvalues of Λ, lightest first; inf where the task cannot move.
 
         Raises
         ------
         InputError
-            Of another kind than "inertia".
+            If the kind is not "inertia".
 
         Examples
         --------
@@ -147,27 +150,27 @@ class Ellipsoid:
         array([0.3332, 1.3368])
         """
         if self.kind != "inertia":
-            raise InputError(f"Masses are those of the ellipsoid of 'inertia'; this is of '{self.kind}'.")
-        return _over(self.semi_axes**2)
+            raise InputError(f"Masses require an ellipsoid of kind 'inertia', got '{self.kind}'.")
+        return _reciprocal(self.semi_axes**2)
 
     def along(self, direction: Any) -> np.ndarray:
-        """How far it reaches from its center along a direction, when nothing goes across.
+        """Return the distance from the center to the surface along a direction.
 
         Parameters
         ----------
         direction : (..., P) array_like
-            In the task's rows, angular ones times `length`; need not have unit length.
+            Direction in the rows of the task, angular rows times `length`, of any length.
 
         Returns
         -------
         (...,)
-            1/√(dᵀE⁻¹d) of the unit vector d: 0 off a flat one, inf where there is no bound. Of "inertia",
-            1/√(dᵀΛd).
+            1/√(dᵀE⁻¹d) for the unit vector d: 0 out of the plane of a flat ellipsoid, inf if unbounded. For
+            "inertia" 1/√(dᵀΛd).
 
         Raises
         ------
         InputError
-            For another shape, entries that are not finite, or a direction of no length.
+            If the shape is wrong, an entry is not finite, or a direction has zero length.
 
         Examples
         --------
@@ -176,10 +179,10 @@ class Ellipsoid:
         >>> c.ellipsoid("velocity", ["tip.x", "tip.y"]).along([1.0, 0.0]).round(3)
         array([0.93, 0.  ])
         """
-        return _over(np.sqrt(self._level(self._unit(direction))))
+        return _reciprocal(np.sqrt(self._level(self._unit(direction))))
 
     def support(self, direction: Any) -> np.ndarray:
-        """Largest component along a direction, from the center, whatever goes across.
+        """Return the largest component along a direction, measured from the center.
 
         Parameters
         ----------
@@ -189,13 +192,13 @@ class Ellipsoid:
         Returns
         -------
         (...,)
-            √(dᵀE d) of the unit vector d. Of "inertia" it is 1/√mass with the effective mass of
+            √(dᵀE d) for the unit vector d. For "inertia" it is 1/√mass with the effective mass of
             `OperationalSpace.mass`.
 
         Raises
         ------
         InputError
-            As `along`.
+            As in `along`.
 
         Examples
         --------
@@ -209,7 +212,7 @@ class Ellipsoid:
         return np.sqrt(((np.where(y == 0, 1.0, self.semi_axes) * y) ** 2).sum(axis=-1))
 
     def level(self, x: Any) -> np.ndarray:
-        """(x − center)ᵀ E⁻¹ (x − center): below 1 within, 1 on the surface, above 1 outside.
+        """Return (x − center)ᵀ E⁻¹ (x − center): below 1 inside, 1 on the surface, above 1 outside.
 
         Parameters
         ----------
@@ -219,34 +222,34 @@ class Ellipsoid:
         Returns
         -------
         (...,)
-            inf off a flat one.
+            Level; inf outside the plane of a flat ellipsoid.
 
         Raises
         ------
         InputError
-            For another shape or entries that are not finite.
+            If the shape is wrong or an entry is not finite.
         """
         x = as_array("x", x, len(self.task))
         broadcast_batches(ellipsoid=self.batch, x=x.shape[:-1])
         return self._level(x - self.center)
 
     def surface(self, unit: Any) -> np.ndarray:
-        """Points of the surface, to draw it: where those of a unit sphere go.
+        """Return points of the surface, the images of points of a unit sphere.
 
         Parameters
         ----------
         unit : (K, P) array_like
-            Points of the sphere, such as cos and sin of K angles; need not have unit length.
+            Directions on the sphere, such as cos and sin of K angles, of any length.
 
         Returns
         -------
         (..., K, P)
-            center + axes · (semi_axes × unit); NaN for members that have no bound.
+            center + axes · (semi_axes × unit); NaN for unbounded members.
 
         Raises
         ------
         InputError
-            For another shape, entries that are not finite, or a point without direction.
+            If the shape is wrong, an entry is not finite, or a direction has zero length.
 
         Examples
         --------
@@ -259,32 +262,32 @@ class Ellipsoid:
         """
         v = directions("unit", unit, len(self.task))
         if v.ndim != 2:
-            raise InputError(f"Expected `unit` to have shape (K, {len(self.task)}), got {v.shape}.")
+            raise InputError(f"`unit` must have shape (K, {len(self.task)}), got {v.shape}.")
         bounded = np.where(np.isfinite(self.semi_axes).all(axis=-1, keepdims=True), self.semi_axes, np.nan)
         return self.center[..., None, :] + (bounded[..., None, :] * v) @ np.swapaxes(self.axes, -1, -2)
 
     def _unit(self, direction: Any) -> np.ndarray:
-        """A direction of unit length whose batch goes with this."""
+        """Return a direction scaled to unit length, whose batch broadcasts with this one."""
         d = directions("direction", direction, len(self.task))
         broadcast_batches(ellipsoid=self.batch, direction=d.shape[:-1])
         return d
 
     def _components(self, x: np.ndarray) -> np.ndarray:
-        """Along the principal axes, (..., P); what is round-off across a collapsed one is none."""
+        """Return components along the principal axes, (..., P); rounding across a flat ellipsoid is 0."""
         y = np.einsum("...pk,...p->...k", self.axes, x)
         collapsed = (self._singular == 0).any(axis=-1, keepdims=True)
         size = np.sqrt((x**2).sum(axis=-1, keepdims=True))
-        return np.where(collapsed & (np.abs(y) <= ACROSS * size), 0.0, y)
+        return np.where(collapsed & (np.abs(y) <= OFF_AXIS_RTOL * size), 0.0, y)
 
     def _level(self, x: np.ndarray) -> np.ndarray:
-        """xᵀE⁻¹x of what lies so far from the center."""
+        """Return xᵀE⁻¹x for x measured from the center."""
         y = self._components(x)
         flat = self.semi_axes == 0
         shares = np.where(flat, np.where(y == 0, 0.0, np.inf), y / np.where(flat, 1.0, self.semi_axes))
         return (shares**2).sum(axis=-1)
 
     def summary(self) -> Summary:
-        """Labelled tables, to print or to show."""
+        """Return labelled tables."""
         sheet = Summary(f"{self.kind} ellipsoid of {', '.join(self.task)}")
         sheet.say(KINDS[self.kind])
         index, remark = member(self.batch)
@@ -306,14 +309,14 @@ class Ellipsoid:
         if self.center[index].any():
             sheet.matrix("center", self.task, [""], self.center[index][:, None])
         measures = {x: getattr(self, x)[index] for x in ("manipulability", "condition", "isotropy")}
-        # each on its own scale: they are no parts of one thing
+        # each on its own scale
         sheet.matrix("measures", list(measures), [""], np.array(list(measures.values()))[:, None], largest=0)
         rank = int(self.rank[index])
         if rank < len(self.task) and np.isfinite(self.center[index]).all():
-            how = "has no bound" if self.kind == "force" else "is flat"
-            many = len(self.task)
+            shape = "unbounded" if self.kind == "force" else "flat"
             sheet.say(
-                f"\nThe task is singular: it moves in {rank} of {many} directions. The ellipsoid {how}."
+                f"\nThe task is singular: it moves in {rank} of {len(self.task)} directions. The ellipsoid is "
+                f"{shape}."
             )
         return sheet
 
@@ -324,13 +327,13 @@ class Ellipsoid:
         return self.summary().html()
 
 
-def _over(x: np.ndarray) -> np.ndarray:
-    """1/x, of 0 inf."""
+def _reciprocal(x: np.ndarray) -> np.ndarray:
+    """Return 1/x, inf for 0."""
     with np.errstate(divide="ignore"):
         return 1.0 / x
 
 
-def _principal(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _principal_axes(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return left singular vectors (..., P, P) and singular values (..., P) of images (..., P, M).
 
     The largest come first. Those within the `error` (..., P, M) of the entries are zero.
@@ -340,7 +343,7 @@ def _principal(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.n
     axes, some, right = np.linalg.svd(np.where(known[..., None], image, 0.0), full_matrices=P > M)
     s = np.zeros(image.shape[:-1])
     s[..., : min(P, M)] = some
-    s[s <= FLAT * s[..., :1]] = 0.0
+    s[s <= FLATNESS_RTOL * s[..., :1]] = 0.0
     if error is not None:
         k = min(P, M)
         floor = np.einsum("...pk,...pm,...km->...k", np.abs(axes[..., :k]), error, np.abs(right[..., :k, :]))
@@ -349,27 +352,23 @@ def _principal(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.n
     return np.where(known[..., None], axes * np.sign(largest), np.nan), np.where(known, s, np.nan)
 
 
-# a singular value below this share of the largest can not be told from 0
-FLAT = 1e-14
-
-
 def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Manipulability and the right inverse Gᵀ(G Gᵀ)⁻¹, of real numbers and of those with a complex step.
+    """Return the manipulability and the right inverse Gᵀ(G Gᵀ)⁻¹; complex steps pass.
 
     Parameters
     ----------
     G : (..., P, M) ndarray
-        First-order coefficients of no more rows than coordinates.
+        Jacobian with at most as many rows as coordinates.
 
     Returns
     -------
     w, inverse : (...,), (..., M, P) ndarray
-        NaN where G is singular: there w is 0 and has an edge.
+        NaN if G is singular, where w is 0 and not differentiable.
 
     Raises
     ------
     InputError
-        For more rows than coordinates.
+        If there are more rows than coordinates.
 
     Examples
     --------
@@ -380,14 +379,14 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     P = G.shape[-2]
     if G.shape[-1] < P:
         raise InputError(
-            "Manipulability has a gradient for at most as many rows as coordinates, got G of shape "
-            f"{G.shape}; with more it is 0 everywhere. Name fewer rows."
+            f"`G` must have at most as many rows as coordinates, got shape {G.shape}, whose manipulability is "
+            "0 everywhere. Name fewer rows."
         )
     known = np.isfinite(G).all(axis=(-1, -2))
     safe = np.where(known[..., None, None], G, 0.0)
     U, s, _ = np.linalg.svd(safe.real, full_matrices=False)
-    regular = known & (s[..., -1] > FLAT * s[..., 0])
-    # makes rows that are orthonormal, but for a complex step: G Gᵀ would lose the square of its condition
+    regular = known & (s[..., -1] > FLATNESS_RTOL * s[..., 0])
+    # `unit` orthonormalizes the rows up to a complex step; G Gᵀ itself has the square of the condition of G
     unit = np.swapaxes(U, -1, -2) / np.where(regular[..., None], s, 1.0)[..., None]
     N = unit @ safe
     A = np.where(regular[..., None, None], N @ np.swapaxes(N, -1, -2), np.eye(P))
@@ -397,24 +396,24 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
-    """Gradient of Yoshikawa's w = √det(G Gᵀ) along the coordinates: ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
+    """Compute the gradient of Yoshikawa's w = √det(G Gᵀ): ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
 
     Parameters
     ----------
     G : (..., P, M) array_like
-        First-order coefficients of no more rows than coordinates, all of one unit; or S G R of scaled ones.
+        Jacobian with at most as many rows as coordinates, all of one unit; or scaled, S G R.
     H : (..., P, M, M) array_like
-        Their derivatives, the differentiating index first; or S H R, which leaves that index as it is.
+        Derivative of G, the differentiating index first; or S H R, which does not scale that index.
 
     Returns
     -------
     (..., M)
-        NaN where G is singular: there w is 0 and has an edge.
+        NaN if G is singular, where w is 0 and not differentiable.
 
     Raises
     ------
     InputError
-        For other shapes, more rows than coordinates, or numbers that are not real.
+        If a shape is wrong, there are more rows than coordinates, or numbers are not real.
 
     Examples
     --------
@@ -425,17 +424,17 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
     """
     G = numbers("G", G)
     if G.ndim < 2:
-        raise InputError(f"Expected `G` to have shape (..., P, M), got {G.shape}.")
+        raise InputError(f"`G` must have shape (..., P, M), got {G.shape}.")
     H = as_array("H", H, *G.shape[-2:], G.shape[-1], finite=False)
     if not G.dtype == H.dtype == np.float64:
-        raise InputError(f"Expected G and H of real numbers, got {G.dtype} and {H.dtype}.")
+        raise InputError(f"`G` and `H` must be real numbers, got {G.dtype} and {H.dtype}.")
     broadcast_batches(G=G.shape[:-2], H=H.shape[:-3])
     w, inverse = manipulability(G)
     return w[..., None] * np.einsum("...np,...pmn->...m", inverse, H)
 
 
 def make_ellipsoid(
-    posture: Any,
+    configuration: Any,
     model: CompiledModel,
     kind: Kind,
     of: str | Iterable[str],
@@ -446,23 +445,18 @@ def make_ellipsoid(
     load: bool,
     failures: Any,
 ) -> Ellipsoid:
-    """An ellipsoid at a `Configuration`; see its method."""
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"Expected `kind` to be one of {', '.join(KINDS)}, got {short_repr(kind)}.")
+    """Compute an ellipsoid; see `Configuration.ellipsoid`."""
+    choice("kind", kind, KINDS)
     check_failures(failures)
     if not isinstance(load, bool):
-        raise InputError(f"Expected `load` to be True or False, got {short_repr(load)}.")
+        raise InputError(f"`load` must be True or False, got {short_repr(load)}.")
     if kind != "acceleration" and (qd is not None or not load):
-        raise InputError(
-            f"`qd` and `load` shift the center of 'acceleration'; that of '{kind}' is 0. Leave them out."
-        )
+        raise InputError(f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.")
     if kind == "inertia" and limits is not None:
-        raise InputError(
-            "The ellipsoid of 'inertia' is measured by I* itself and has no `limits`. Leave them out."
-        )
-    _check_real(posture)
-    u = posture.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
-    S = row_scales(model.description, u.rows, length)
+        raise InputError("`limits` do not apply to kind='inertia', which is measured by I*. Leave them out.")
+    _check_real(configuration)
+    u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
+    S = row_factors(model.description, u.rows, length)
     R = np.ones(len(u.columns))
     if kind != "inertia":
         R = coordinate_limits(model.description, u.columns, limits, kind)
@@ -474,12 +468,12 @@ def make_ellipsoid(
     elif kind == "force":
         image, error = u.G / R, error / R
     else:
-        d = posture.dynamics(wrt=wrt, failures=failures)
+        d = configuration.dynamics(wrt=wrt, failures=failures)
         rest = np.zeros(len(u.columns))
-        # what holds the load, if that is not to count
+        # without `load`, the effort that balances it
         effort = rest if load else np.where(np.isfinite(d.load), -d.load, 0.0)
         v = rest if qd is None else qd
-        bias = d.acceleration(v, effort)  # it refuses an I* without inverse
+        bias = d.forward_dynamics(v, effort)  # raises for a singular I*
         if kind == "inertia":
             by = _inverse_root(d.I)
             image, error = u.G @ by, error @ np.abs(by)
@@ -498,7 +492,7 @@ def make_ellipsoid(
 
 
 def gradient_at(
-    posture: Any,
+    configuration: Any,
     model: CompiledModel,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
@@ -506,11 +500,11 @@ def gradient_at(
     length: Any,
     failures: Any,
 ) -> np.ndarray:
-    """Gradient of the manipulability at a `Configuration`; see its method."""
+    """Compute the gradient of the manipulability; see `Configuration.manipulability_gradient`."""
     check_failures(failures)
-    _check_real(posture)
-    u = posture.coefficients(of, order=2, wrt=wrt, failures=failures)
-    S = row_scales(model.description, u.rows, length)
+    _check_real(configuration)
+    u = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
+    S = row_factors(model.description, u.rows, length)
     R = coordinate_limits(model.description, u.columns, limits, "velocity")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
     flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
@@ -518,21 +512,22 @@ def gradient_at(
     lost = np.isfinite(u.G).all(axis=(-1, -2)) & np.isnan(gradient).any(axis=-1)
     if failures == "raise" and lost.any():
         raise SingularError(
-            f"The manipulability of {', '.join(u.rows)} of '{model.description.name}' is 0 here, where it has an "
-            "edge and no gradient. Name fewer rows, or move away from the posture.",
+            f"The manipulability of {', '.join(u.rows)} of '{model.description.name}' is 0 here and has no "
+            "gradient. Name fewer rows, or move away from this configuration.",
             failed=[tuple(index) for index in np.argwhere(lost).tolist()],
         )
     return gradient
 
 
-def _check_real(posture: Any) -> None:
-    dtype = posture.state.dtype
+def _check_real(configuration: Any) -> None:
+    """Raise an error unless a configuration is real."""
+    dtype = configuration.state.dtype
     if dtype != np.float64:
-        raise InputError(f"Ellipsoids need real numbers; this posture holds {dtype}.")
+        raise InputError(f"Ellipsoids require a real configuration, got {dtype}.")
 
 
 def _inverse_root(I: np.ndarray) -> np.ndarray:
-    """W (..., M, M) with W Wᵀ = I*⁻¹, each coordinate on its own scale; of members without posture 1."""
+    """Return W (..., M, M) with W Wᵀ = I*⁻¹, with scaled coordinates; 1 for unsolved members."""
     known = np.isfinite(I).all(axis=(-1, -2))[..., None]
     safe = np.where(known[..., None], I, np.eye(I.shape[-1]))
     scale = np.sqrt(np.einsum("...nn->...n", safe))

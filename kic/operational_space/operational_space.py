@@ -1,4 +1,4 @@
-"""Operational-space dynamics: inertia, velocity forces and loads as a task feels them (Khatib)."""
+"""Operational-space dynamics (Khatib): inertia, velocity forces and loads at a task."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.operational_space.weighting import LEAST_SHARE, Weighting, task_scaling
+from kic.operational_space.weighting import PIVOT_SHARE_MIN, Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
     from kic.evaluator import Results
-    from kic.transfer.compiled_model import CompiledModel
 
 
 @dataclass(frozen=True)
 class TaskTables:
-    """What a kernel of tasks is given.
+    """Inputs of the task kernels.
 
     Attributes
     ----------
     evaluator : Evaluator
-        Fills the tables.
+        Evaluator that fills the tables.
     rows : Rows
-        Of the task, P of them in M coordinates.
+        The P rows of the task in M coordinates.
     plan : (…) int
-        See `kic.kernels.operational`.
+        Index plan; see `kic.kernels.operational_space`.
     """
 
     evaluator: Evaluator
@@ -58,16 +57,14 @@ def task_tables(
     dynamics: bool | Literal["inertia"],
     wrt: str | Iterable[str] | None,
 ) -> TaskTables:
-    """Tables for a task of at most as many rows as there are freedoms.
+    """Return the tables for a task.
 
     Raises
     ------
     InputError
-        For a task of no rows, or of more than freedoms.
+        If the task has no rows, or more rows than the mechanism has degrees of freedom.
     """
-    names = names_of(task, "task")
-    if not names:
-        raise InputError("Expected at least one row in `task`, got none.")
+    names = names_of(task, "task", least=1)
     evaluator = Evaluator(model, names, order, dynamics, wrt)
     table, parts = evaluator.layouts
     assert table is not None  # for the type checker: a task has rows
@@ -75,56 +72,56 @@ def task_tables(
     P = len(rows.labels)
     if P > M:
         raise InputError(
-            f"'{model.description.name}' has {M} freedoms, but the task has {P} rows: "
-            f"{', '.join(rows.labels)}. Name at most as many as there are freedoms.",
+            f"`task` must have at most {M} rows, the degrees of freedom of '{model.description.name}', got "
+            f"{P}: {', '.join(rows.labels)}. Name fewer rows.",
             rows=P,
-            freedoms=M,
+            dof=M,
         )
     picked = np.arange(rows.height) if rows.select is None else rows.select
-    columns = model.tree.to_coordinates if wrt is None and model.is_open_chain else None
+    columns = evaluator._transfer.permutation
     places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
-    # of dynamics that are not asked for no place is read
+    # the kernel reads no place of dynamics that are not requested
     places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
     in_order = range(M) if columns is None else columns
     return TaskTables(evaluator, rows, np.array([M, P, columns is None, *places, *picked, *in_order]))
 
 
 def check_inertia(evaluator: Evaluator, states: np.ndarray, table: np.ndarray) -> None:
-    """Raise an error where I* in a table (B, n) of the dynamics at states (B, S) has no inverse."""
+    """Raise an error if a mass matrix in a table (B, n) of the dynamics at states (B, S) is singular."""
     model, transfer, M = evaluator._model, evaluator._transfer, len(evaluator.coordinates)
     start, _ = evaluator.layouts[1].places[0]
     I = table[:, start : start + M * M].reshape(-1, M, M)
-    if transfer is None:
-        (I,) = model.in_coordinates([I], [2])
-    check_inertia_regular(I, model.inertia_error_at(transfer, states), evaluator.coordinates)
+    (I,) = transfer.in_coordinates([I], [2])
+    error = transfer.inertia_error(model.inertia_error, states)
+    check_inertia_regular(I, error, evaluator.coordinates)
 
 
-# rough cost of one posture (microseconds), by which a batch is given to threads
-_COST = 2.0
+# estimated cost of one configuration (µs), for sharing a batch among threads
+_COST_US = 2.0
 
 
 class OperationalSpace:
-    """The dynamics of a mechanism as a task feels them: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
+    """Operational-space dynamics of a task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
 
-    F are forces at the task's rows that the efforts T = GᵀF stand for. With M coordinates and P ≤ M task
-    rows; efforts Nᵀ T₀ and rates N q̇₀, of the null space, are not felt by the task.
+    F are forces at the P rows of the task, P ≤ M, equivalent to efforts T = GᵀF at the M coordinates. Null-space
+    efforts Nᵀ T₀ and rates N q̇₀ do not affect the task.
 
     Attributes
     ----------
     task, coordinates : tuple of str
         Names of the P rows and of the M coordinates.
     Lambda : (..., P, P)
-        Inertia Λ = (G I*⁻¹ Gᵀ)⁻¹.
+        Task inertia Λ = (G I*⁻¹ Gᵀ)⁻¹.
     mu : (..., P, M, M)
-        μ[p, a, b] = J̄ᵀP* − Λ H, in rates of the coordinates: those in the null space count, too.
+        Velocity forces μ[p, a, b] = J̄ᵀP* − Λ H, in rates of the coordinates, including null-space rates.
     p : (..., P)
-        Load −J̄ᵀTᴸ: what holds gravity, springs and applied forces.
+        Load −J̄ᵀTᴸ, which balances gravity, springs and applied forces.
     damping : (..., P, M)
         J̄ᵀ B of the dampers.
     inverse : (..., M, P)
         Dynamically consistent right inverse J̄ = I*⁻¹ Gᵀ Λ (eq 4-70): q̇ = J̄ u̇ has the least kinetic energy.
     G : (..., P, M)
-        First-order coefficients of the task.
+        Jacobian of the task.
 
     Examples
     --------
@@ -137,8 +134,8 @@ class OperationalSpace:
     def __init__(self, task: tuple[str, ...], coordinates: tuple[str, ...], parts: list[np.ndarray]) -> None:
         self.task, self.coordinates = task, coordinates
         self.Lambda, self.inverse, self.mu, self.p, self.damping, self.G = parts
-        # of an evaluator, which fills them anew
-        self._of: Any = None
+        # set by an evaluator, which can refill the arrays
+        self._evaluator: Any = None
         self._results: Any = None
         self._work: Any = None
 
@@ -149,32 +146,32 @@ class OperationalSpace:
 
     @property
     def projector(self) -> np.ndarray:
-        """Projector on the null space N = 1 − J̄ G, (..., M, M): G N = 0; of efforts it is Nᵀ."""
+        """Null-space projector N = 1 − J̄ G, (..., M, M), with G N = 0; Nᵀ projects efforts."""
         return np.eye(len(self.coordinates)) - self.inverse @ self.G
 
     @property
     def mu_task(self) -> np.ndarray:
-        """μ in the task's own rates, (..., P, P, P), for motion without any in the null space: μ(J̄, J̄)."""
+        """Velocity forces in rates of the task, μ(J̄, J̄), (..., P, P, P), without null-space motion."""
         J = self.inverse
         return np.swapaxes(J, -1, -2)[..., None, :, :] @ self.mu @ J[..., None, :, :]
 
     def mass(self, direction: Any) -> np.ndarray:
-        """Effective mass along a direction: what a force in it, at the task, has to accelerate.
+        """Return the effective mass that a force at the task accelerates along a direction.
 
         Parameters
         ----------
         direction : (..., P) array_like
-            In the task's rows; need not have unit length.
+            Direction in the rows of the task, of any length.
 
         Returns
         -------
         (...,)
-            1 / (dᵀ Λ⁻¹ d), of the unit vector d.
+            1 / (dᵀ Λ⁻¹ d) for the unit vector d.
 
         Raises
         ------
         InputError
-            For another shape, or a direction of no length.
+            If the shape is wrong or a direction has zero length.
 
         Examples
         --------
@@ -189,7 +186,7 @@ class OperationalSpace:
         return 1 / np.einsum("...p,...pr,...r->...", d, compliance, d)
 
     def force(self, qd: Any, udd: Any) -> np.ndarray:
-        """Force at the task that its acceleration takes: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
+        """Compute the task force for an acceleration of the task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
 
         Parameters
         ----------
@@ -205,17 +202,17 @@ class OperationalSpace:
         Raises
         ------
         InputError
-            For another shape or entries that are not finite.
+            If a shape is wrong or an entry is not finite.
 
         Examples
         --------
         >>> import kic
         >>> arm = kic.load("horn-two-link").at([0.0, 1.5])
         >>> s = arm.operational_space(["tip.x", "tip.y"])
-        >>> s.inverse_dynamics(s.force([0.0, 0.0], [0.0, 0.0])).round(3).tolist()  # holds the weight
+        >>> s.effort(s.force([0.0, 0.0], [0.0, 0.0])).round(3).tolist()  # holds the weight
         [15.062, 0.347]
         """
-        v, a = self._matched(qd=(qd, len(self.coordinates)), udd=(udd, len(self.task)))
+        v, a = self._checked(qd=(qd, len(self.coordinates)), udd=(udd, len(self.task)))
         return (
             np.einsum("...pr,...r->...p", self.Lambda, a)
             + np.einsum("...pab,...a,...b->...p", self.mu, v, v)
@@ -224,14 +221,14 @@ class OperationalSpace:
         )
 
     def effort(self, force: Any, null: Any = None) -> np.ndarray:
-        """Efforts of a force at the task, and of others that it does not feel: T = Gᵀ F + Nᵀ T₀.
+        """Compute the efforts for a task force and null-space efforts: T = Gᵀ F + Nᵀ T₀.
 
         Parameters
         ----------
         force : (..., P) array_like
             Force at the task.
         null : (..., M) array_like, optional
-            Efforts of which the part in the null space is added.
+            Efforts T₀, whose null-space part is added.
 
         Returns
         -------
@@ -240,21 +237,21 @@ class OperationalSpace:
         Raises
         ------
         InputError
-            For another shape or entries that are not finite.
+            If a shape is wrong or an entry is not finite.
         """
         M = len(self.coordinates)
-        F, T0 = self._matched(force=(force, len(self.task)), null=(np.zeros(M) if null is None else null, M))
+        F, T0 = self._checked(force=(force, len(self.task)), null=(np.zeros(M) if null is None else null, M))
         T = np.einsum("...pn,...p->...n", self.G, F)
         return T if null is None else T + np.einsum("...kn,...k->...n", self.projector, T0)
 
-    def _matched(self, **given: tuple[Any, int]) -> list[np.ndarray]:
-        """Arguments (..., n) whose batches go with this."""
+    def _checked(self, **given: tuple[Any, int]) -> list[np.ndarray]:
+        """Return arguments (..., n) whose batches broadcast with this one."""
         arrays = [as_array(name, value, size) for name, (value, size) in given.items()]
         broadcast_batches(space=self.batch, **{k: a.shape[:-1] for k, a in zip(given, arrays, strict=True)})
         return arrays
 
     def summary(self) -> Summary:
-        """Labelled tables, to print or to show."""
+        """Return labelled tables."""
         sheet = Summary(f"operational space of {', '.join(self.task)}")
         index, remark = member(self.batch)
         if remark:
@@ -276,10 +273,10 @@ class OperationalSpace:
 
 
 class OperationalSpaceEvaluator:
-    """Operational space for hot loops; made by `Mechanism.prepare_operational_space`.
+    """Operational-space dynamics for hot loops; made by `Mechanism.prepare_operational_space`.
 
-    Call it with a state (..., S), as `Configuration.state` has it, and with ``out=`` earlier results of the
-    same batch, to have their arrays filled anew. It may be called from many threads at once.
+    Call it with a state (..., S) as in `Configuration.state`. Pass earlier results of the same batch as ``out=``
+    to refill their arrays. It is safe to call from several threads.
 
     Examples
     --------
@@ -299,24 +296,24 @@ class OperationalSpaceEvaluator:
         self._plan = tables.plan
         self.task, self.coordinates = tuple(tables.rows.labels), tables.evaluator.coordinates
         P, M = len(self.task), len(self.coordinates)
-        least = Weighting("minimum kinetic energy", "consistent", None, M)
-        self._soft = task_scaling(model, tables.rows, least, wrt, M)[0]
+        weighting = Weighting("minimum kinetic energy", "consistent", None, M)
+        self._scaling = task_scaling(model, tables.rows, weighting, wrt, M)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
-        self._answer = Table([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
+        self._layout = Table([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 
     def __call__(
         self, state: np.ndarray, out: OperationalSpace | None = None, check: bool = False
     ) -> OperationalSpace:
-        """Evaluate at a state.
+        """Evaluate the dynamics at a state.
 
         Parameters
         ----------
         state : (..., S) ndarray
             One state or a batch.
         out : OperationalSpace, optional
-            Earlier results of this evaluator for the same batch, whose arrays are filled anew.
+            Earlier results of this evaluator for the same batch, whose arrays are refilled.
         check : bool
-            Whether to look first if the states are closed and can be driven; see `Evaluator`.
+            Check first that the states are closed and can be driven; see `Evaluator`.
 
         Returns
         -------
@@ -325,73 +322,74 @@ class OperationalSpaceEvaluator:
         Raises
         ------
         InputError
-            For a state of another length, or an `out` that does not fit.
+            If the state has the wrong length, or `out` does not fit.
         SingularError
-            Where the task's rows depend on one another, or a motion of it moves no mass.
+            If the rows of the task are dependent, or a motion of the task moves no mass.
         """
         if out is None:
-            out = self._room(self._evaluator(state, check=check))
-        elif type(out) is OperationalSpace and out._of is self:
+            out = self._allocate(self._evaluator(state, check=check))
+        elif type(out) is OperationalSpace and out._evaluator is self:
             self._evaluator(state, out=out._results, check=check)
         else:
             raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
-        self._fill(out._work)
+        self._run(out._work)
         return out
 
     def table(self, states: np.ndarray) -> np.ndarray:
-        """All parts of the answer side by side, (B, …), at states (B, S)."""
-        out = self._room(self._evaluator(states))
+        """Compute all results side by side, (B, …), at states (B, S)."""
+        out = self._allocate(self._evaluator(states))
         check_inertia(self._evaluator, states, out._work[2])
-        self._fill(out._work)
+        self._run(out._work)
         self._model.check_distances(self._rows, out._work[1], None)
         self._model.check_springs(out.p, None)
         check_finite("Operational-space dynamics", self._model.description.name, out._work[-1])
         return out._work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:
-        """Results for a batch whose table is this."""
-        return OperationalSpace(self.task, self.coordinates, self._answer.split(table, batch))
+        """Return the results for a table of a batch."""
+        return OperationalSpace(self.task, self.coordinates, self._layout.split(table, batch))
 
-    def _room(self, results: Results) -> OperationalSpace:
-        """Results to be filled from those of the rows and the dynamics."""
+    def _allocate(self, results: Results) -> OperationalSpace:
+        """Allocate results, computed from those of the rows and the dynamics."""
         T, K = results._rows, results._model
         if T.dtype.kind == "O":
-            raise InputError("The operational space is answered in numbers only; the state holds symbols.")
-        made = np.empty((len(T), self._answer.width), T.dtype)
-        out = self.results(made, results._batch)
-        out._of, out._results = self, results
-        out._work = self._plan, T, K, self._soft, np.empty(self._scratch, T.dtype), np.empty(len(T)), made
+            raise InputError("operational_space() requires a numeric configuration, got symbols.")
+        table = np.empty((len(T), self._layout.width), T.dtype)
+        out = self.results(table, results._batch)
+        out._evaluator, out._results = self, results
+        scratch = np.empty(self._scratch, T.dtype)
+        out._work = self._plan, T, K, self._scaling, scratch, np.empty(len(T)), table
         return out
 
-    def _fill(self, work: tuple[np.ndarray, ...]) -> None:
-        """Run the kernel; a batch on kic's threads."""
+    def _run(self, work: tuple[np.ndarray, ...]) -> None:
+        """Run the kernel, for a batch on the thread pool."""
         entry, count = kernel("operational"), len(work[1])
         if count == 1:
             if entry(*work):
-                self._refuse(work)
+                self._check_regular(work)
             return
-        plan, T, K, soft, scratch, shares, made = work
+        plan, T, K, scaling, scratch, pivots, table = work
 
         def part(a: int, b: int) -> None:
-            entry(plan, T[a:b], K[a:b], soft, np.empty_like(scratch), shares[a:b], made[a:b])
+            entry(plan, T[a:b], K[a:b], scaling, np.empty_like(scratch), pivots[a:b], table[a:b])
 
         if count:
-            over_batch()(part, count, _COST)
-            if not (shares > LEAST_SHARE).all():
-                self._refuse(work)
+            over_batch()(part, count, _COST_US)
+            if not (pivots > PIVOT_SHARE_MIN).all():
+                self._check_regular(work)
 
-    def _refuse(self, work: tuple[np.ndarray, ...]) -> None:
-        """Name the members whose task is singular; those without a posture are NaN and stay so."""
-        _, T, K, _, _, shares, _ = work
+    def _check_regular(self, work: tuple[np.ndarray, ...]) -> None:
+        """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
+        _, T, K, _, _, pivots, _ = work
         known = np.isfinite(T).all(axis=1) & np.isfinite(K).all(axis=1)
-        bad = np.flatnonzero(known & ~(shares > LEAST_SHARE))
+        bad = np.flatnonzero(known & ~(pivots > PIVOT_SHARE_MIN))
         if not bad.size:
             return
-        least = float(np.nan_to_num(shares[bad]).min())
+        least = float(np.nan_to_num(pivots[bad]).min())
         raise SingularError(
             f"The task {', '.join(self.task)} of '{self._model.description.name}' is singular here: its rows "
-            "depend on one another, or do not move, or some motion moves no mass (a pivot keeps "
-            f"{least:.1e} of its own). Name fewer rows, or move away from the posture.",
+            "are dependent or do not move, or some motion moves no mass (relative pivot "
+            f"{least:.1e}). Name fewer rows, or move away from this configuration.",
             share=least,
             failed=[(int(i),) for i in bad],
         )
@@ -403,10 +401,7 @@ def operational_space(
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> OperationalSpace:
-    """Dynamics as a task feels them: Λ, μ, p, the dynamically consistent inverse and its null space.
-
-    See `Configuration.operational_space`.
-    """
+    """Compute operational-space dynamics; see `Configuration.operational_space`."""
     f = OperationalSpaceEvaluator(configuration._model, task, wrt)
     good, table = map_valid_members(
         configuration.ok, failures, lambda members: f.table(configuration._states[members])

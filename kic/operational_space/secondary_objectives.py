@@ -1,4 +1,4 @@
-"""Secondary objectives: what the freedoms that a task leaves are to be used for."""
+"""Secondary objectives for the null-space motion of a redundant mechanism."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from kic.operational_space.ellipsoids import manipulability
 
 
 class Objective(ABC):
-    """A function of the posture that motion in the null space is to lessen or to raise.
+    """A function h of the configuration that null-space motion decreases or increases.
 
-    Its rates are z = ∓gain · ∂h/∂q, of which only the part counts that leaves the task as it is; the gain
-    carries the unit that makes rates of them.
+    Its rates are z = ∓gain · ∂h/∂q. Only their null-space part takes effect. The gain has the unit that turns
+    the gradient into rates.
 
     Parameters
     ----------
     gain : float
-        How strongly; a negative one strives for the opposite.
+        Gain; a negative gain reverses the objective.
     """
 
     def __init__(self, gain: Any = 1.0) -> None:
         found = reals(gain)
         if found is None or found.ndim:
-            raise InputError(f"Expected `gain` to be a number, got {short_repr(gain)}.")
+            raise InputError(f"`gain` must be a number, got {short_repr(gain)}.")
         self.gain = float(ordinary("gain", found))
 
     @abstractmethod
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
-        """Rates z (..., M) at a posture."""
+        """Return the rates z (..., M) at a configuration."""
 
     @abstractmethod
-    def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
-        """Their change ż (..., M) along rates (..., M) of the coordinates."""
+    def derivative(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+        """Return the time derivative ż (..., M) for rates (..., M) of the coordinates."""
 
 
-class _OfRows(Objective):
-    """h = ½ Σ k (x − x₀)² of rows x with a value: what joint limits and a posture have in common."""
+class _QuadraticObjective(Objective):
+    """Objective h = ½ Σ k (x − x₀)² of rows x with a value."""
 
     _argument = ""
 
@@ -50,7 +50,7 @@ class _OfRows(Objective):
         super().__init__(gain)
         if not isinstance(rows, Mapping) or not rows:
             raise InputError(
-                f"Expected `{self._argument}` to be a dict of rows such as 'joint1', got {short_repr(rows)}."
+                f"`{self._argument}` must be a dict of rows such as 'joint1', got {short_repr(rows)}."
             )
         self.names = names_of(rows, self._argument)
         self._rest = np.zeros(len(rows))
@@ -60,44 +60,44 @@ class _OfRows(Objective):
         found = c.coefficients(self.names, order=order, wrt=wrt)
         if len(found.rows) != len(self.names):
             several = next(n for n, r in zip(self.names, (*found.rows, ""), strict=False) if n != r)
-            raise InputError(f"'{several}' has several rows; name single ones, such as '{found.rows[0]}'.")
-        turns = found.quasi.intersection(found.rows)
-        if turns:
-            raise InputError(f"'{min(turns)}' has a rate but no value that it could be near to.")
+            raise InputError(f"'{several}' has several rows. Name single rows, such as '{found.rows[0]}'.")
+        quasi = found.quasi.intersection(found.rows)
+        if quasi:
+            raise InputError(f"`{self._argument}` must name rows with a value, got '{min(quasi)}'.")
         return found
 
-    def _apart(self, c: Any, u: Any) -> np.ndarray:
-        """x − x₀ (..., P), of cut joints, known but for full turns, the shorter way."""
-        return c._model.rows(self.names, 1).answer.rows.shortest(u.values - self._rest)
+    def _difference(self, c: Any, u: Any) -> np.ndarray:
+        """Return x − x₀ (..., P); for cut joints, defined up to full turns, the smaller angle."""
+        return c._model.rows(self.names, 1).layout.rows.shortest(u.values - self._rest)
 
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
-        """Rates z = −gain · Gᵀ k (x − x₀), (..., M)."""
+        """Return z = −gain · Gᵀ k (x − x₀), (..., M)."""
         u = self._coefficients(c, wrt, 1)
-        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, self._apart(c, u))
+        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, self._difference(c, u))
 
-    def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
-        """Their change ż (..., M) along rates (..., M)."""
+    def derivative(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+        """Return ż (..., M) for rates (..., M)."""
         u, k = self._coefficients(c, wrt, 2), self._stiffness
-        bent = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, self._apart(c, u))
-        return -self.gain * (bent + np.einsum("...pn,p,...pm,...m->...n", u.G, k, u.G, qd))
+        curvature = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, self._difference(c, u))
+        return -self.gain * (curvature + np.einsum("...pn,p,...pm,...m->...n", u.G, k, u.G, qd))
 
 
-class JointLimits(_OfRows):
-    """Keep away from limits: lessens h = 1/(2n) Σ w ((x − middle) / range)² over n rows (Liégeois 1977).
+class JointLimits(_QuadraticObjective):
+    """Avoid joint limits: decreases h = 1/(2n) Σ w ((x − middle) / range)² over n rows (Liégeois 1977).
 
     Parameters
     ----------
     limits : dict of str to (lower, upper)
         Limits of joints, distances, or any rows with a value.
     gain : float
-        How strongly.
+        Gain of the objective.
     weights : dict of str to float, optional
-        Weights w of some rows; 1 of the others.
+        Weights w of some rows; 1 for the others.
 
     Raises
     ------
     InputError
-        For limits that are none.
+        If a limit or weight is invalid.
 
     Examples
     --------
@@ -118,7 +118,8 @@ class JointLimits(_OfRows):
         for name, pair in zip(limits, pairs, strict=True):
             if pair is None or pair.shape != (2,) or not pair[0] < pair[1]:
                 raise InputError(
-                    f"Expected limits of '{name}' to be (lower, upper), finite, got {short_repr(limits[name])}."
+                    f"Limits of '{name}' must be finite and increasing (lower, upper), got "
+                    f"{short_repr(limits[name])}."
                 )
         a = np.array(pairs)
         self._rest = a.mean(axis=1)
@@ -127,27 +128,27 @@ class JointLimits(_OfRows):
             found = reals(value)
             if name not in self.names or found is None or found.ndim or found < 0:
                 raise InputError(
-                    f"Expected `weights` to be numbers, none negative, of rows that have limits; got "
-                    f"{short_repr(name)}: {short_repr(value)}."
+                    f"`weights` must be non-negative numbers for rows with limits, got {short_repr(name)}: "
+                    f"{short_repr(value)}."
                 )
             w[self.names.index(name)] = found
         self._stiffness = w / np.ptp(a, axis=1) ** 2 / len(a)
 
 
-class PreferredConfiguration(_OfRows):
-    """Draw rows towards values: lessens h = ½ Σ (x − x₀)².
+class PreferredConfiguration(_QuadraticObjective):
+    """Move rows towards preferred values: decreases h = ½ Σ (x − x₀)².
 
     Parameters
     ----------
     values : dict of str to float
-        Values of joints, or of any single rows that have one.
+        Values of joints, or of any single rows with a value.
     gain : float
-        How strongly: alone, rows would near their values by exp(−gain · time).
+        Gain of the objective. Without a task, rows approach their values as exp(−gain · time).
 
     Raises
     ------
     InputError
-        For values that are none.
+        If a value is not a number.
 
     Examples
     --------
@@ -165,19 +166,19 @@ class PreferredConfiguration(_OfRows):
         for k, (name, value) in enumerate(values.items()):
             found = reals(value)
             if found is None or found.ndim:
-                raise InputError(f"Expected a number for '{name}' in `values`, got {short_repr(value)}.")
+                raise InputError(f"`values` must hold a number for '{name}', got {short_repr(value)}.")
             self._rest[k] = found
 
 
 class Manipulability(Objective):
-    """Keep away from singular postures: raises w = √det(G Gᵀ) (Yoshikawa 1985).
+    """Avoid singular configurations: increases w = √det(G Gᵀ) (Yoshikawa 1985).
 
     Parameters
     ----------
     of : str or list of str, optional
         Rows of G; by default those of the task.
     gain : float
-        How strongly. w has the units of the rows.
+        Gain of the objective. w has the units of the rows.
 
     Examples
     --------
@@ -193,42 +194,42 @@ class Manipulability(Objective):
         self.of = None if of is None else names_of(of)
 
     def _parts(self, c: Any, wrt: Any, task: tuple[str, ...], order: int) -> tuple[Any, ...]:
-        """The coefficients, the right inverse of G, w, and the gradient of log w."""
+        """Return the coefficients, the right inverse of G, w, and the gradient of log w."""
         u = c.coefficients(task if self.of is None else self.of, order=order, wrt=wrt)
         w, R = manipulability(u.G)
         bad = np.isfinite(u.G).all(axis=(-2, -1)) & np.isnan(w)
         if bad.any():
             raise SingularError(
-                f"The manipulability of {', '.join(u.rows)} is zero here, and has no gradient. Leave this "
-                "posture by the task, or by another objective.",
+                f"The manipulability of {', '.join(u.rows)} is zero here and has no gradient. Leave this "
+                "configuration by the task or by another objective.",
                 failed=[tuple(index) for index in np.argwhere(bad).tolist()],
             )
         return u, R, w, np.einsum("...np,...pmn->...m", R, u.H)
 
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
-        """Rates z = gain · ∂w/∂q, (..., M)."""
+        """Return z = gain · ∂w/∂q, (..., M)."""
         _, _, w, slope = self._parts(c, wrt, task, 2)
         return self.gain * w[..., None] * slope
 
-    def change(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
-        """Their change ż (..., M) along rates (..., M)."""
+    def derivative(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+        """Return ż (..., M) for rates (..., M)."""
         u, R, w, slope = self._parts(c, wrt, task, 3)
-        rate = np.einsum("...pmn,...m->...pn", u.H, qd)
-        null = np.eye(len(u.columns)) - R @ u.G
-        turned = null @ np.swapaxes(rate, -1, -2) @ np.swapaxes(R, -1, -2) @ R - R @ rate @ R
-        bent = np.einsum("...np,...pmn->...m", turned, u.H)
-        bent = bent + np.einsum("...np,...plmn,...l->...m", R, u.D, qd)
-        grown = np.einsum("...m,...m->...", slope, qd)[..., None]
-        return self.gain * w[..., None] * (bent + grown * slope)
+        dG = np.einsum("...pmn,...m->...pn", u.H, qd)
+        N = np.eye(len(u.columns)) - R @ u.G
+        dR = N @ np.swapaxes(dG, -1, -2) @ np.swapaxes(R, -1, -2) @ R - R @ dG @ R
+        d_slope = np.einsum("...np,...pmn->...m", dR, u.H)
+        d_slope = d_slope + np.einsum("...np,...plmn,...l->...m", R, u.D, qd)
+        d_log_w = np.einsum("...m,...m->...", slope, qd)[..., None]
+        return self.gain * w[..., None] * (d_slope + d_log_w * slope)
 
 
-class Aim:
-    """What was given as `secondary`, ready to be asked: arrays, objectives, a callable, or a sum of these.
+class NullSpaceMotion:
+    """Rates z and their derivative for the argument `secondary`, which may be a sum of several parts.
 
     Parameters
     ----------
     given : None, array_like, tuple of array_like, Objective, callable, or list of these
-        Of an array (..., M), rates z; of a tuple, z with ż and z̈.
+        An array (..., M) holds rates z, a tuple z with ż and z̈.
     size : int
         The number M of coordinates.
     """
@@ -245,12 +246,24 @@ class Aim:
                 continue
             arrays = one if isinstance(one, tuple) and one and np.ndim(one[0]) else (one,)
             if len(arrays) > 3:
-                raise InputError("Expected `secondary` to be rates, or (z, ż, z̈) at most.")
+                raise InputError(
+                    f"`secondary` must hold at most the three arrays (z, ż, z̈), got {len(arrays)}."
+                )
             self.parts.append([_numbers(a, size) for a in arrays])
+
+    def part(self, batch: tuple[int, ...], members: Any) -> NullSpaceMotion:
+        """Return the motion for some members of a batch, with a flat batch."""
+        made = NullSpaceMotion(None, self.size)
+        for one in self.parts:
+            if isinstance(one, list):
+                shape = (*batch, self.size)
+                one = [np.broadcast_to(a, shape).reshape(-1, self.size)[members] for a in one]
+            made.parts.append(one)
+        return made
 
     @property
     def batches(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the batches of arrays that were given."""
+        """Batch shapes of the given arrays."""
         arrays = [a for part in self.parts if isinstance(part, list) for a in part]
         return {f"secondary {k}": a.shape[:-1] for k, a in enumerate(arrays)}
 
@@ -258,17 +271,17 @@ class Aim:
         return bool(self.parts)
 
     @property
-    def varies(self) -> bool:
-        """Whether rates were given with their own change in time."""
+    def time_dependent(self) -> bool:
+        """True if rates were given with their time derivative."""
         return any(isinstance(part, list) and len(part) > 1 for part in self.parts)
 
     @property
-    def unknown(self) -> bool:
-        """Whether there is a callable, which may have no derivative."""
+    def has_callable(self) -> bool:
+        """True if a part is a callable, which may have no derivative."""
         return any(not isinstance(part, list | Objective) for part in self.parts)
 
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...], step: complex = 0.0) -> np.ndarray:
-        """z (..., M) at a posture; given arrays are moved by a (complex) step of time."""
+        """Return z (..., M) at a configuration; given arrays are advanced by a (complex) time step."""
         z = np.zeros((*c.batch, self.size), c.state.dtype)
         for part in self.parts:
             if isinstance(part, Objective):
@@ -279,18 +292,21 @@ class Aim:
                 z = z + _numbers(part(c), self.size)
         return z
 
-    def change(
+    def derivative(
         self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray, moved: Any, step: complex = 0.0
     ) -> np.ndarray:
-        """ż (..., M) along rates q̇; `moved` makes the posture a complex step h ahead: moved() is (c, h)."""
+        """Return ż (..., M) for rates q̇.
+
+        moved() returns the configuration a complex time step h ahead, and h.
+        """
         zd = np.zeros((*c.batch, self.size), np.result_type(c.state, qd))
         for part in self.parts:
             if isinstance(part, Objective):
-                zd = zd + part.change(c, wrt, task, qd)
+                zd = zd + part.derivative(c, wrt, task, qd)
             elif isinstance(part, list):
                 zd = zd + sum((a * (step if k else 1.0) for k, a in enumerate(part[1:])), np.zeros(self.size))
             else:
-                zd = zd + _stepped(part, moved)
+                zd = zd + _callable_derivative(part, moved)
         return zd
 
 
@@ -298,21 +314,19 @@ def _numbers(value: Any, size: int) -> np.ndarray:
     a = numbers("secondary", value)
     if a.ndim == 0 or a.shape[-1] != size or a.dtype.kind == "O":
         raise InputError(
-            f"Expected `secondary` to be rates (..., {size}), kic.JointLimits, kic.Manipulability, "
+            f"`secondary` must be rates (..., {size}), kic.JointLimits, kic.Manipulability, "
             f"kic.PreferredConfiguration, a callable, or a list of these; got {short_repr(value)}.",
             got=a.shape,
         )
     if not np.isfinite(a).all():
-        raise InputError(f"Expected `secondary` to be finite, got {short_repr(value)}.")
+        raise InputError(f"`secondary` must be finite, got {short_repr(value)}.")
     return a
 
 
-def _stepped(function: Any, moved: Any) -> np.ndarray:
-    """The derivative of a callable along the motion, by its complex step."""
+def _callable_derivative(function: Any, moved: Any) -> np.ndarray:
+    """Return the time derivative of a callable by a complex step."""
     if moved is None:
-        raise InputError(
-            "Jerks need the second derivative of a `secondary` callable, which is not known. Give (z, ż, z̈)."
-        )
+        raise InputError("Jerks require the second derivative of a `secondary` callable. Give (z, ż, z̈).")
     ahead, h = moved()
     try:
         z = np.asarray(function(ahead))
@@ -324,6 +338,6 @@ def _stepped(function: Any, moved: Any) -> np.ndarray:
 
 
 _NOT_ANALYTIC = (
-    "Accelerations need the change of `secondary`, which is a complex step of the callable; it does not pass "
-    "complex numbers on. Make it of kic's answers and analytic functions, or give (z, ż)."
+    "Accelerations require the derivative of `secondary`, a complex step of the callable, but it does not "
+    "propagate complex numbers. Build it from results of kic and analytic functions, or give (z, ż)."
 )

@@ -1,4 +1,4 @@
-"""The size of a task's rows under a weight, free of units: what damping and rounding are measured by."""
+"""Weight, law and damping of a resolution, and the scale of the rows of a task under a weight."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from kic.errors import InputError, short_repr
 from kic.kernels.layout import WANT_INERTIA
 from kic.kinematics.outputs import Rows
 from kic.numerics.arguments import choice
-from kic.numerics.arrays import as_array, ordinary, reals
+from kic.numerics.arrays import ordinary, real_array, reals
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, row_scales
 
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
 Law = Literal["consistent", "instantaneous"]
 Damping = float | tuple[float, float] | None
-# as in the kernels, which are not imported here: they would pull in the compiler
+# equal to those of the kernels, whose import would load the compiler
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
-LEAST_SHARE = 1e-12
+# smallest pivot, relative to its diagonal entry, of a regular matrix
+PIVOT_SHARE_MIN = 1e-12
 _WEIGHTS = {"minimum norm": UNIT_METRIC, "minimum kinetic energy": INERTIA_METRIC}
 _LAWS = ("consistent", "instantaneous")
-_REAL = np.dtype(np.float64)
 
 
 class Weighting:
-    """What is least, and what may give way: weight, law and damping, looked at once.
+    """Validated weight, acceleration law and damping.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Weighting:
     law : {"consistent", "instantaneous"}
         The law of accelerations.
     damping : float, (float, float) or None
-        λ, or the largest λ and the manipulability below which it grows.
+        λ, or the largest λ and the manipulability below which damping sets in.
     size : int
         The number M of coordinates.
     """
@@ -49,7 +49,7 @@ class Weighting:
         if isinstance(weight, str):
             if weight not in _WEIGHTS:
                 raise InputError(
-                    f"Expected `weight` to be {' or '.join(map(repr, _WEIGHTS))}, or a symmetric matrix "
+                    f"`weight` must be {' or '.join(map(repr, _WEIGHTS))}, or a symmetric matrix "
                     f"({size}, {size}), got {weight!r}.",
                     weight=weight,
                 )
@@ -62,40 +62,38 @@ class Weighting:
 
 
 def _metric(weight: Any, size: int) -> np.ndarray:
-    """A weight (..., M, M) that is symmetric and positive definite, or an error."""
-    Q = as_array("weight", weight, size, size)
-    if Q.dtype != _REAL:
-        raise InputError(f"Expected `weight` to be real numbers, got {Q.dtype}.")
+    """Return a weight (..., M, M), checked to be symmetric and positive definite."""
+    Q = real_array("weight", weight, size, size)
     diagonal = np.einsum("...nn->...n", Q)
     if not (diagonal > 0).all():
         raise InputError(
-            f"Expected `weight` to be positive definite, got {diagonal.min():g} on its diagonal. A "
-            "coordinate without weight would leave the motion open; give it a small one.",
+            f"`weight` must be positive definite, got {diagonal.min():g} on its diagonal. A coordinate "
+            "without weight leaves the motion undetermined; give it a small weight.",
             least=float(diagonal.min()),
         )
     scale = np.sqrt(diagonal)
     scaled = Q / scale[..., :, None] / scale[..., None, :]
     if (np.abs(scaled - np.swapaxes(scaled, -1, -2)) > 1e-12).any():
-        raise InputError("Expected `weight` to be symmetric; give (Q + Qᵀ) / 2.")
+        raise InputError("`weight` must be symmetric. Give (Q + Qᵀ) / 2.")
     least = np.linalg.eigvalsh(scaled).min(initial=1.0)
-    if not least > LEAST_SHARE:
+    if not least > PIVOT_SHARE_MIN:
         raise InputError(
-            f"Expected `weight` to be positive definite; of its diagonal scaled to 1, the least eigenvalue "
-            f"is {least:.1e}. Some motion would cost nothing, or be worth striving for.",
+            f"`weight` must be positive definite, got a smallest eigenvalue of {least:.1e} after scaling its "
+            "diagonal to 1. Increase the weight of the motion that costs nothing.",
             least=float(least),
         )
     return Q
 
 
 def _damping(damping: Any) -> tuple[float, float]:
-    """The largest λ, and the manipulability below which it grows to that; 0 if it is constant, or none."""
+    """Return the largest λ and the manipulability below which damping sets in, 0 for constant damping."""
     if damping is None:
         return 0.0, 0.0
     a = reals(damping)
     if a is None or a.shape not in ((), (2,)) or not (a > 0).all():
         raise InputError(
-            "Expected `damping` to be a positive number λ, or two: the largest λ and the manipulability "
-            f"below which it grows; got {short_repr(damping)}.",
+            "`damping` must be a positive number λ, or two: the largest λ and the manipulability below "
+            f"which damping sets in; got {short_repr(damping)}.",
             damping=damping,
         )
     ordinary("damping", a)
@@ -103,7 +101,7 @@ def _damping(damping: Any) -> tuple[float, float]:
 
 
 class RightInverse:
-    """G of the coordinates with respect to a task: Q⁻¹Gᵀ(G Q⁻¹Gᵀ + λ²S)⁻¹ (4-69, 4-70); plain arrays.
+    """Weighted, damped right inverse of a task Jacobian: Q⁻¹Gᵀ(G Q⁻¹Gᵀ + λ²S)⁻¹ (4-69, 4-70).
 
     Parameters
     ----------
@@ -111,18 +109,19 @@ class RightInverse:
         Coefficients of the task.
     Q : (..., M, M)
         The weight.
-    power : (..., M, M, M) or None
-        P*, where Q is I*, which changes with the posture; None where Q does not.
-    soft : (..., P)
+    P : (..., M, M, M) or None
+        P* if Q is I*, which changes with the configuration; None for a constant Q.
+    scaling : (..., P)
         Diagonal of S.
     damping : (..., 1)
         λ².
-    grows : (float, float)
-        The largest λ, and the manipulability below which it grows; 0 where it is constant.
+    limits : (float, float)
+        The largest λ and the manipulability below which damping sets in; 0 for constant damping.
 
     Attributes
     ----------
     G : (..., M, P)
+        The right inverse.
     """
 
     def __init__(
@@ -130,58 +129,55 @@ class RightInverse:
         G: np.ndarray,
         H: np.ndarray,
         Q: np.ndarray,
-        power: np.ndarray | None,
-        soft: np.ndarray,
+        P: np.ndarray | None,
+        scaling: np.ndarray,
         damping: np.ndarray,
-        grows: tuple[float, float],
+        limits: tuple[float, float],
     ) -> None:
-        self._of, self._bent, self._power, self._soft, self._grows = G, H, power, soft, grows
-        self._compliance = np.broadcast_to(np.linalg.inv(Q), (*G.shape[:-2], *Q.shape[-2:]))
-        self._X = self._compliance @ np.swapaxes(G, -1, -2)
+        self._task_G, self._task_H, self._P, self._scaling, self._limits = G, H, P, scaling, limits
+        self._Q_inverse = np.broadcast_to(np.linalg.inv(Q), (*G.shape[:-2], *Q.shape[-2:]))
+        self._X = self._Q_inverse @ np.swapaxes(G, -1, -2)
         self._A = G @ self._X
-        self._damping = damping
-        self._inverse = np.linalg.inv(self._A + (damping * soft)[..., None] * np.eye(soft.shape[-1]))
+        self._inverse = np.linalg.inv(self._A + (damping * scaling)[..., None] * np.eye(scaling.shape[-1]))
         self.G = self._X @ self._inverse
 
     def instantaneous(self) -> np.ndarray:
-        """H[i, m, n] = −G_ip H_pab G_am G_bn (4-72), (..., M, P, P)."""
+        """Return H[i, m, n] = −G_ip H_pab G_am G_bn (4-72), (..., M, P, P)."""
         R = self.G
-        return -np.einsum("...ip,...pab,...am,...bn->...imn", R, self._bent, R, R, optimize=True)
+        return -np.einsum("...ip,...pab,...am,...bn->...imn", R, self._task_H, R, R, optimize=True)
 
     def consistent(self) -> np.ndarray:
-        """H[i, m, n] = change of G[i, n] along the motion of row m of the task, (..., M, P, P)."""
-        R, K, W = self.G, self._inverse, self._compliance
-        bent = np.einsum("...pab,...am->...mpb", self._bent, R)  # change of the task's G along row m
-        y = np.einsum("...mpj,...pn->...mjn", bent, K)
-        metric = None
-        if self._power is not None:
-            C = np.einsum("...kab,...am->...mkb", self._power, R)
-            metric = C + np.swapaxes(C, -1, -2)
-            y = y - metric @ R[..., None, :, :]
+        """Return H[i, m, n], the derivative of G[i, n] along row m of the task, (..., M, P, P)."""
+        R, K, W = self.G, self._inverse, self._Q_inverse
+        dG = np.einsum("...pab,...am->...mpb", self._task_H, R)  # of the task Jacobian along row m
+        y = np.einsum("...mpj,...pn->...mjn", dG, K)
+        dQ = None
+        if self._P is not None:
+            C = np.einsum("...kab,...am->...mkb", self._P, R)
+            dQ = C + np.swapaxes(C, -1, -2)
+            y = y - dQ @ R[..., None, :, :]
         y = W[..., None, :, :] @ y
-        right = -bent @ R[..., None, :, :] - self._of[..., None, :, :] @ y
-        if self._grows[1]:
-            right = (
-                right
-                - self._growth(bent, metric)[..., None, None] * (self._soft[..., None] * K)[..., None, :, :]
-            )
+        right = -dG @ R[..., None, :, :] - self._task_G[..., None, :, :] @ y
+        if self._limits[1]:
+            d_damping = self._damping_derivative(dG, dQ)[..., None, None]
+            right = right - d_damping * (self._scaling[..., None] * K)[..., None, :, :]
         return np.swapaxes(y + R[..., None, :, :] @ right, -3, -2)
 
-    def _growth(self, bent: np.ndarray, metric: np.ndarray | None) -> np.ndarray:
-        """Change (..., P) of λ² along the motion of each row."""
-        root = np.sqrt(self._soft)
+    def _damping_derivative(self, dG: np.ndarray, dQ: np.ndarray | None) -> np.ndarray:
+        """Return the derivative (..., P) of λ² along each row."""
+        root = np.sqrt(self._scaling)
         scale = root[..., :, None] * root[..., None, :]
-        half = bent @ self._X[..., None, :, :]
-        change = half + np.swapaxes(half, -1, -2)
-        if metric is not None:
+        half = dG @ self._X[..., None, :, :]
+        dA = half + np.swapaxes(half, -1, -2)
+        if dQ is not None:
             X = self._X[..., None, :, :]
-            change = change - np.swapaxes(X, -1, -2) @ metric @ X
-        A, change = (self._A / scale)[..., None, :, :], change / scale[..., None, :, :]
-        # of a determinant, row by row: it may be 0
+            dA = dA - np.swapaxes(X, -1, -2) @ dQ @ X
+        A, dA = (self._A / scale)[..., None, :, :], dA / scale[..., None, :, :]
+        # derivative of the determinant, row by row because it may be 0
         P = A.shape[-1]
         rows = np.eye(P, dtype=bool)[..., None]
-        slope = sum(np.linalg.det(np.where(rows[p], change, A)) for p in range(P))
-        largest, near = self._grows[0] ** 2, self._grows[1] ** 2
+        slope = sum(np.linalg.det(np.where(rows[p], dA, A)) for p in range(P))
+        largest, near = self._limits[0] ** 2, self._limits[1] ** 2
         ratio = np.linalg.det(A) / near
         return np.where(ratio.real < 1, -2 * largest * (1 - ratio) * slope / near, 0.0)
 
@@ -189,39 +185,39 @@ class RightInverse:
 def task_scaling(
     model: CompiledModel, rows: Rows, weighting: Weighting, wrt: str | Iterable[str] | None, size: int
 ) -> np.ndarray:
-    """What 1 stands for in each row of G Q⁻¹Gᵀ: its units, over a mean of the weight's diagonal.
+    """Return scale factors that make the rows of G Q⁻¹Gᵀ dimensionless.
+
+    They are squared units of the rows over the mean diagonal entry of the weight. They measure damping and
+    rounding.
 
     Parameters
     ----------
-    model : Model
+    model : CompiledModel
         The mechanism.
     rows : Rows
         The P rows of the task.
     weighting : Weighting
-        The weight; of I*, that of the tree as drawn.
+        The weight. I* is that of the tree in the reference configuration.
     wrt : str or list of str, optional
-        The coordinates, as they were asked.
+        The coordinates, as requested.
     size : int
-        How many they are.
+        Number of coordinates.
 
     Returns
     -------
     (B or 1, P)
-        For each member of a batch of weights.
+        One row for each member of a batch of weights.
     """
     tree = model.tree
     task = row_scales(tree, list(rows.source), model.length)
     task = (task if rows.select is None else task[rows.select]) ** 2
     lengths = column_scales(tree, model.length)
     if weighting.metric == INERTIA_METRIC:
-        question = model.dynamics(WANT_INERTIA)
-        I = question.model.split(question.table(model.reference_state, np.empty((1, 0, 3))), ())[0].real
+        query = model.query(model.identity, want=WANT_INERTIA)
+        K = model.identity.evaluate(query, model.reference_state).K
+        I = query.dynamics.split(K, ())[0].real
         return task[None] / np.mean(np.einsum("nn->n", I) * lengths**2)
-    transfer = model.transfer_for(wrt)
-    if transfer is not None:
-        columns = transfer.scale[: transfer.first]
-    else:
-        columns = lengths if tree.to_coordinates is None else lengths[tree.to_coordinates]
+    columns = model.transfer_for(wrt).coordinate_scale
     if weighting.metric == UNIT_METRIC:
         return task[None] / np.mean(columns**2)
     diagonal = np.einsum("bnn->bn", weighting.matrix.reshape(prod(weighting.batch), size, size))

@@ -1,4 +1,4 @@
-"""`animate`: a motion as moving pictures, true in scale and in time."""
+"""`animate`: animations of a motion, to scale and in real time."""
 
 from __future__ import annotations
 
@@ -16,35 +16,32 @@ from kic.errors import FileError, InputError, MissingExtraError, short_repr
 from kic.io.files import atomic_write
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import reals
-from kic.numerics.optional import import_optional
 from kic.numerics.progress import Bar
-from kic.plotting.arrows import path
-from kic.plotting.canvas import NEEDED, Canvas, settle
-from kic.plotting.figures import BLUE, checked, style
-from kic.plotting.scene import FAN, Scene, evenly
+from kic.plotting.canvas import Canvas, fit_to_page
+from kic.plotting.figures import BLUE, check_target, matplotlib_part, style
+from kic.plotting.overlays import curve_shapes
+from kic.plotting.scene import MEMBERS_MAX, Scene, evenly_spaced
 from kic.plotting.symbols import Shape, extent
 from kic.plotting.view import ViewName
 
 FORMATS = ("gif", "mp4")
-# frames a second: what all players show evenly, for a GIF counts hundredths of a second
+# frames per second with a period in whole hundredths of a second, the time unit of a GIF
 RATES = (1, 2, 4, 5, 10, 20, 25, 50)
-# a picture that moves is for the screen
-_DPI = 150
-# more frames than these are a mistake rather than a wish
-_MOST = 3000
+_SCREEN_DPI = 150
+FRAMES_MAX = 3000
 
 
 class Animation:
-    """A motion that kic drew; a notebook plays it, `save` writes it.
+    """Animated motion; notebooks play it and `save` writes it to a file.
 
     Attributes
     ----------
     frames : Configuration
-        The postures (F,) that are shown, one after the other.
+        The configurations (F,).
     t : (F,) or None
-        Their times, where there are any.
+        Times of the frames, if known.
     fps : float
-        Frames a second.
+        Frames per second.
     """
 
     def __init__(
@@ -55,7 +52,7 @@ class Animation:
         traces: dict[str, np.ndarray],
         progress: bool | None,
     ) -> None:
-        self.frames, self.t, self.fps = scene.few, t, fps
+        self.frames, self.t, self.fps = scene.shown, t, fps
         self._scene, self._traces, self._progress = scene, traces, progress
         self._gif: bytes | None = None
 
@@ -64,40 +61,40 @@ class Animation:
 
     def __repr__(self) -> str:
         seconds = len(self) / self.fps
-        return f"<Animation of {len(self)} frames, {seconds:.1f} s: save(file) writes it>"
+        return f"<Animation of {len(self)} frames, {seconds:.1f} s; use save(file)>"
 
-    def save(self, file: str | Path, dpi: float = _DPI) -> Path:
-        """Write the animation; the ending of the name says how: gif, or mp4, which needs ffmpeg.
+    def save(self, file: str | Path, dpi: float = _SCREEN_DPI) -> Path:
+        """Save the animation as gif or mp4, depending on the suffix of the file; mp4 requires ffmpeg.
 
         Parameters
         ----------
         file : str or Path
         dpi : float
-            Dots an inch; the drawing is 3.5 inches wide.
+            Dots per inch; the drawing is 3.5 inches wide.
 
         Returns
         -------
         Path
-            The file.
+            Path of the file.
 
         Raises
         ------
         InputError
-            Another ending, or `dpi` that are none.
+            If the suffix or `dpi` is invalid.
         FileError
-            If the file cannot be written; a file that was there stays as it was.
+            If the file cannot be written; an existing file stays unchanged.
         MissingExtraError
-            For mp4 where the program ffmpeg is not found.
+            If mp4 is requested and the program ffmpeg is not found.
         """
-        target, kind = checked(file, FORMATS, "An animation", dpi)
-        writers = import_optional("matplotlib.animation", "plot", NEEDED)
+        target, kind = check_target(file, FORMATS, "An animation", dpi)
+        writers = matplotlib_part("animation")
         if kind == "mp4" and not writers.FFMpegWriter.isAvailable():
             raise MissingExtraError(
-                "An mp4 needs the program ffmpeg, which was not found. Install it with your system's "
-                "packages, or save a gif.",
+                "Saving mp4 requires the program ffmpeg, which was not found. Install it with the package "
+                "manager of your system, or save a gif.",
                 extra="ffmpeg",
             )
-        # Matplotlib's writers take no open file
+        # Matplotlib writers accept only paths
         with atomic_write(target) as stream, TemporaryDirectory() as folder:
             made = Path(folder) / f"motion.{kind}"
             try:
@@ -112,14 +109,14 @@ class Animation:
         return target
 
     def _write(self, target: Path, writers: Any, kind: str, dpi: float) -> None:
-        # video counts its pixels in pairs
+        # the mp4 codec requires an even number of pixels
         canvas, still = self._stage(dpi if kind == "mp4" else None)
         if kind == "gif":
             writer = writers.PillowWriter(fps=self.fps)
         else:
             writer = writers.FFMpegWriter(fps=self.fps, codec="h264", extra_args=["-pix_fmt", "yuv420p"])
         bar = Bar(self._progress)
-        # a screen shows no transparency of a film
+        # players show no transparency
         with style(), writer.saving(canvas.figure, str(target), dpi):
             for k in range(len(self)):
                 self._frame(canvas, still, k)
@@ -128,49 +125,49 @@ class Animation:
         bar.close()
 
     def _stage(self, even: float | None) -> tuple[Canvas, Any]:
-        """Paper on which every frame has room, and what draws a member on it."""
+        """Return a canvas with room for every frame and the function that draws one member."""
         scene, canvas = self._scene, Canvas()
         low, high = scene.extent
-        some = evenly(len(self), FAN)
-        over = np.zeros(2), np.zeros(2)
+        sampled_members = evenly_spaced(len(self), MEMBERS_MAX)
+        margin = np.zeros(2), np.zeros(2)
 
         def make(points: float) -> list[Shape]:
-            nonlocal over
-            posture, _ = scene.pen(points)
-            sampled = [posture(k)[0] for k in some]
+            nonlocal margin
+            draw_member, _ = scene.member_renderer(points)
+            sampled = [draw_member(k)[0] for k in sampled_members]
             shapes = [shape for one in sampled for shape in one]
-            # how far symbols stand out beyond their places, also of the members that are not sampled
+            # margin of symbols beyond their positions, applied to all members
             seen = scene.view.project(scene.anchors)
             a, b = zip(*(extent(one) for one in sampled), strict=True)
-            over = (
-                np.max([seen[k].min(axis=0) - x for k, x in zip(some, a, strict=True)], axis=0),
-                np.max([y - seen[k].max(axis=0) for k, y in zip(some, b, strict=True)], axis=0),
+            margin = (
+                np.max([seen[k].min(axis=0) - x for k, x in zip(sampled_members, a, strict=True)], axis=0),
+                np.max([y - seen[k].max(axis=0) for k, y in zip(sampled_members, b, strict=True)], axis=0),
             )
-            corners = np.stack([low - over[0], high + over[1]])
+            corners = np.stack([low - margin[0], high + margin[1]])
             return [*shapes, Shape(corners, None, None, 0.0, False, (0.0,)), *self._curves(len(self) - 1)]
 
-        settle(canvas, low, high, make, 10.0 if self.t is not None else 0.0)
+        fit_to_page(canvas, low, high, make, 10.0 if self.t is not None else 0.0)
         if even is not None:
             width, height = canvas.figure.get_size_inches() * even
             canvas.figure.set_size_inches(2 * round(width / 2) / even, 2 * round(height / 2) / even)
-        return canvas, scene.pen(canvas.points)[0]
+        return canvas, scene.member_renderer(canvas.points)[0]
 
     def _curves(self, k: int) -> list[Shape]:
-        """What points traced up to a frame."""
+        """Return the curves of traced points up to a frame."""
         view = self._scene.view
-        return [s for name, p in self._traces.items() for s in path(p[: k + 1], view, BLUE, name)]
+        return [s for name, p in self._traces.items() for s in curve_shapes(p[: k + 1], view, BLUE, name)]
 
-    def _frame(self, canvas: Canvas, posture: Any, k: int) -> None:
+    def _frame(self, canvas: Canvas, draw_member: Any, k: int) -> None:
         scene = self._scene
         canvas.clear()
-        canvas.paint([*posture(k)[0], *self._curves(k)])
+        canvas.paint([*draw_member(k)[0], *self._curves(k)])
         canvas.triad(scene.view)
-        units = scene.drawing.units
+        units = scene.description.units
         canvas.bar(units.length)
         if self.t is not None:
             pt = 1 / canvas.points
             at = np.array([canvas.left + 6 * pt, canvas.top - 4 * pt])
-            # as many digits as tell one frame from the next
+            # enough digits to distinguish consecutive frames
             step = float(np.diff(self.t[:2])[0]) if len(self.t) > 1 else 1.0
             digits = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
             canvas.text(at, f"t = {self.t[k]:.{digits}f} {units.time}", ha="left", va="top")
@@ -180,7 +177,7 @@ class Animation:
             with TemporaryDirectory() as place:
                 self._gif = self.save(Path(place) / "motion.gif").read_bytes()
         source = b64encode(self._gif).decode()
-        return f'<img alt="{self.frames.name}, moving" src="data:image/gif;base64,{source}">'
+        return f'<img alt="{self.frames.name}, configurations" src="data:image/gif;base64,{source}">'
 
 
 def animate(
@@ -192,37 +189,36 @@ def animate(
     view: ViewName | None = None,
     progress: bool | None = None,
 ) -> Animation:
-    """Show a motion as moving pictures.
+    """Animate a motion.
 
     Parameters
     ----------
-    motion : Simulation, Course, Following or Configuration
-        A run of `simulate`, which is interpolated to the frames' times; what has `t` and `configuration`,
-        such as a trajectory on a mechanism, of which the moments nearest to the frames' times are shown; or
-        a batch of postures (F,), one a frame.
+    motion : Simulation, SampledMotion, TrackingResult or Configuration
+        A `Simulation` is interpolated at the times of the frames. Of another object with `t` and
+        `configuration`, the nearest samples are shown. A batch of configurations (F,) has one per frame.
     fps : float
-        Frames a second: 1, 2, 4, 5, 10, 20, 25 or 50, which all players show evenly.
+        Frames per second: 1, 2, 4, 5, 10, 20, 25 or 50, which all players show evenly.
     speed : float
-        Time that passes in a second of watching; 0.1 shows fast motions slowly. Of no meaning for a batch.
+        Simulated time per second; 0.1 shows slow motion. Ignored for a batch.
     trace : str or list of str
-        Points and bodies whose curves grow while they move.
+        Points and bodies whose curves are drawn as they move.
     view : str or (2,) floats, optional
         As in `draw`.
     progress : bool, optional
-        Whether a bar is shown while it is written; by default at a terminal, if it takes long.
+        Show a progress bar while saving; by default at a terminal, if it takes long.
 
     Returns
     -------
     Animation
-        A notebook plays it, `save` writes a gif or an mp4.
+        With a method `save`; notebooks play it.
 
     Raises
     ------
     InputError
-        For something else, a batch that is no row of postures, or no posture; rates or speeds that can not
-        be shown; more than 3000 frames.
+        If `motion` has another type, has no batch shape (F,) or no valid member; if `fps` or `speed` is
+        invalid; if there are more than 3000 frames.
     MissingExtraError
-        Without Matplotlib.
+        If Matplotlib is not installed.
 
     Examples
     --------
@@ -232,48 +228,47 @@ def animate(
     >>> film = kic.animate(turn, trace="tip")
     >>> film.save("four-bar.gif")  # doctest: +SKIP
     """
-    import_optional("matplotlib", "plot", NEEDED)
+    matplotlib_part("figure")
     if not isinstance(fps, int | float | np.number) or fps not in RATES:
-        raise InputError(f"Expected `fps` to be one of {', '.join(map(str, RATES))}, got {short_repr(fps)}.")
+        raise InputError(f"`fps` must be one of {', '.join(map(str, RATES))}, got {short_repr(fps)}.")
     pace = reals(speed)
     if pace is None or pace.ndim or not pace > 0:
-        raise InputError(f"Expected `speed` to be a positive number, got {short_repr(speed)}.")
+        raise InputError(f"`speed` must be a positive number, got {short_repr(speed)}.")
     frames, t = _frames(motion, fps, float(pace))
-    scene = Scene(frames, view, most=_MOST)
+    scene = Scene(frames, view, most=FRAMES_MAX)
     for name in (traced := names_of(trace, "trace")):
-        scene.drawing.part(name, "points", "bodies")
-    values = {name: np.stack([scene.few.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
+        scene.description.part(name, "points", "bodies")
+    values = {name: np.stack([scene.shown.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
     return Animation(scene, None if t is None else t[scene.members], fps, values, progress)
 
 
 def _frames(motion: Any, fps: float, speed: float) -> tuple[Configuration, np.ndarray | None]:
-    """Postures to show, and their times if they have some."""
-    t, moving = getattr(motion, "t", None), getattr(motion, "configuration", motion)
-    if not isinstance(moving, Configuration):
+    """Return the configurations to show and their times, if known."""
+    t, configurations = getattr(motion, "t", None), getattr(motion, "configuration", motion)
+    if not isinstance(configurations, Configuration):
         raise InputError(
-            "animate() needs a run of simulate(), a trajectory on a mechanism, or a batch of postures, got "
+            "`motion` must be a simulation, a trajectory on a mechanism or a batch of configurations, got "
             f"{short_repr(motion)}."
         )
-    if len(moving.batch) != 1:
-        raise InputError(f"animate() needs postures (F,) in a row, got a batch {moving.batch}.")
+    if len(configurations.batch) != 1:
+        raise InputError(f"`motion` must have a batch shape (F,), got {configurations.batch}.")
     if t is None:
-        _few(len(moving.ok))
-        return moving, None
+        _check_count(len(configurations.ok))
+        return configurations, None
     if not len(t):
-        return moving, t
+        return configurations, t
     count = int((t[-1] - t[0]) * fps / speed * (1 + 1e-12)) + 1
-    _few(count)
+    _check_count(count)
     when = t[0] + np.arange(count) * (speed / fps)
     if callable(getattr(motion, "at", None)):
         return motion.at(when), when
     nearest = np.searchsorted((t[1:] + t[:-1]) / 2, when)
-    return Configuration(moving._model, (count,), moving._states[nearest]), t[nearest]
+    return Configuration(configurations._model, (count,), configurations._states[nearest]), t[nearest]
 
 
-def _few(count: int) -> None:
-    if count > _MOST:
+def _check_count(count: int) -> None:
+    if count > FRAMES_MAX:
         raise InputError(
-            f"This motion has {count} frames, more than {_MOST}. Take fewer a second (`fps`), or let more "
-            "time pass in one (`speed`).",
+            f"A motion must have at most {FRAMES_MAX} frames, got {count}. Reduce `fps` or increase `speed`.",
             frames=count,
         )

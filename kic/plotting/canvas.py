@@ -1,4 +1,4 @@
-"""Paper: shapes on Matplotlib axes of equal scale, with a bar that says how long a unit is."""
+"""Canvas: shapes on Matplotlib axes of equal scale, with scale bar, world axes and legend."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from kic.numerics.optional import import_optional
-from kic.plotting.arrows import arrow
-from kic.plotting.figures import COLUMN, INK, new_figure, plain, style
+from kic.plotting.figures import COLUMN, INK, literal, matplotlib_part, new_figure, style
+from kic.plotting.overlays import arrow
 from kic.plotting.symbols import LINE, Shape, extent, rgba
 from kic.plotting.view import View
 
-# inches: around the drawing, below it for scale bar and axes, and how high a picture may be
+# inches: margin, height of the foot with scale bar and axes, height of the scale bar
 _MARGIN, _FOOT, _LINE = 0.1, 0.36, 0.22
-# rows of the legend that there is room for, and points of a row
-_ROWS, _ROW = 2, 9.0
-_LOWEST, _HIGHEST = 1.5, 4.4
-# room above and below where there is enough, in such on the left and right
-_ABOVE = 2.0
-SMALL = 6.5
-NEEDED = "Pictures need Matplotlib"
+# legend rows that fit into the foot, and the height of a row in points
+_FOOT_ROWS, _ROW_PT = 2, 9.0
+# bounds of the height of a picture in inches
+_HEIGHT_MIN, _HEIGHT_MAX = 1.5, 4.4
+# maximum vertical padding in multiples of the horizontal padding
+_PADDING_FACTOR = 2.0
+FONT_SIZE_PT = 6.5
 
 
 class Canvas:
-    """Axes on which everything is in units of length.
+    """Axes in units of length.
 
     Attributes
     ----------
-    figure, axes : Matplotlib's
+    figure, axes : Matplotlib objects
     points : float
-        Points of the page in a unit of length.
+        Points of the page per unit of length.
     """
 
     def __init__(self, axes: Any = None) -> None:
@@ -44,15 +43,15 @@ class Canvas:
             self.axes, self.figure = axes, axes.figure
         self.axes.set_axis_off()
         self.points = 1.0
-        self.more = 0.0  # inches that a legend needs below
+        self.more = 0.0  # height in inches of legend rows below the foot
         self.made: list[Any] = []
 
     def size(self) -> tuple[float, float]:
-        """Width and greatest height in inches that there are."""
+        """Return the available width and the maximum height in inches."""
         if self.own:
-            return COLUMN, _HIGHEST
+            return COLUMN, _HEIGHT_MAX
         root = self.axes.get_figure(root=True)
-        # of a layout that is made when a figure is drawn, this is the time
+        # execute a deferred layout to obtain the final size
         if root.get_layout_engine() is not None:
             root.get_layout_engine().execute(root)
         box = self.axes.get_position(original=True).transformed(self.axes.get_figure().transSubfigure)
@@ -60,14 +59,14 @@ class Canvas:
         return box.width / dpi, box.height / dpi
 
     def fitting(self, low: np.ndarray, high: np.ndarray, extra: float = 0.0) -> float:
-        """Points in a unit of length so that corners fit, with some points around."""
+        """Return the points per unit of length for which the corners fit with a margin of `extra` points."""
         width, height = self.size()
         span = np.maximum(high - low, 1e-9 * max(1.0, np.abs([low, high]).max()))
         free = np.array([width - 2 * _MARGIN, height - 2 * _MARGIN - self._below]) * 72 - 2 * extra
         return float((np.maximum(free, 10.0) / span).min())
 
     def spare(self, low: np.ndarray, high: np.ndarray, points: float) -> float:
-        """Points of height that corners leave free."""
+        """Return the unused height in points."""
         free = (self.size()[1] - 2 * _MARGIN - self._below) * 72
         return free - float((high - low)[1]) * points
 
@@ -76,18 +75,18 @@ class Canvas:
         return _FOOT + self.more
 
     def clear(self) -> None:
-        """Take away what was drawn here, and nothing else."""
+        """Remove the artists of this canvas only."""
         for artist in self.made:
             artist.remove()
         self.made = []
 
     def frame(self, low: np.ndarray, high: np.ndarray, points: float) -> None:
-        """Limits of the axes around some corners, with room for the bar below."""
+        """Set axis limits around the corners, with room for the foot."""
         self.points = points
         width, height = self.size()
         if self.own:
             height = float(
-                np.clip((high - low)[1] * points / 72 + 2 * _MARGIN + self._below, _LOWEST, _HIGHEST)
+                np.clip((high - low)[1] * points / 72 + 2 * _MARGIN + self._below, _HEIGHT_MIN, _HEIGHT_MAX)
             )
             self.figure.set_size_inches(width, height)
         inch = 72 / points
@@ -98,15 +97,15 @@ class Canvas:
         self.left, self.right = middle - width * inch / 2, middle + width * inch / 2
         self.axes.set_xlim(self.left, self.right)
         self.axes.set_ylim(self.bottom, self.top)
-        # a box that changes afterwards shows the same, larger or smaller
+        # resizing the axes later changes only the scale
         self.axes.set_aspect("equal", adjustable="box")
 
     def paint(self, shapes: Sequence[Shape], zorder: float = 2.0) -> None:
-        """Shapes in their order."""
+        """Paint shapes in order."""
         if not shapes:
             return
-        Path = import_optional("matplotlib.path", "plot", NEEDED).Path
-        PathCollection = import_optional("matplotlib.collections", "plot", NEEDED).PathCollection
+        Path = matplotlib_part("path").Path
+        PathCollection = matplotlib_part("collections").PathCollection
         none = (0.0, 0.0, 0.0, 0.0)
         with style():
             made = PathCollection(
@@ -125,16 +124,16 @@ class Canvas:
         self.made.append(made)
 
     def text(self, at: np.ndarray, words: str, halo: bool = False, **how: Any) -> None:
-        """Words at a place; with a halo they are legible on lines."""
-        given = {"ha": "center", "va": "center", "color": INK, "fontsize": SMALL, **how}
+        """Write text at a position; a halo keeps it legible on lines."""
+        given = {"ha": "center", "va": "center", "color": INK, "fontsize": FONT_SIZE_PT, **how}
         if halo:
-            effects = import_optional("matplotlib.patheffects", "plot", NEEDED)
+            effects = matplotlib_part("patheffects")
             given["path_effects"] = [effects.withStroke(linewidth=1.4, foreground="white", alpha=0.8)]
         with style():
-            self.made.append(self.axes.text(*at, plain(words), **given))
+            self.made.append(self.axes.text(*at, literal(words), **given))
 
     def bar(self, unit: str) -> None:
-        """A scale bar at the lower right."""
+        """Draw a scale bar at the lower right."""
         length = nice(0.28 * (self.right - self.left))
         pt = 1 / self.points
         b = np.array([self.right - 9 * pt, self.foot - 6 * pt])
@@ -145,11 +144,11 @@ class Canvas:
         self.text((a + b) / 2 + [0, 2.5 * pt], f"{length:g} {unit}", va="bottom")
 
     def triad(self, view: View) -> None:
-        """World axes at the lower left."""
+        """Draw the world axes at the lower left."""
         pt = 1 / self.points
         ways = view.project(np.eye(3))
         length = 15 * pt
-        # what points left or down stays on the paper, with its name
+        # keep axes that point left or down within the picture, with their names
         start = (
             np.array([self.left, self.bottom])
             + 5 * pt
@@ -162,36 +161,36 @@ class Canvas:
                 self.text(start + (length + 4.5 * pt / size) * d, name, style="italic")
 
     def reserve(self, rows: int) -> None:
-        """Room for so many rows of a legend."""
-        self.more = max(0, rows - _ROWS) * _ROW / 72
+        """Set the height that the rows of a legend need."""
+        self.more = max(0, rows - _FOOT_ROWS) * _ROW_PT / 72
 
     def legend(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
-        """Below the drawing, for each kind of vector (what, unit, colour, scale): how long so much is."""
+        """Draw a scale arrow for each kind of vector (quantity, unit, colour, scale) below the drawing."""
         pt = 1 / self.points
         left, right = self.left + 42 * pt, self.right - 14 * pt - 0.28 * (self.right - self.left)
         for k, (what, unit, colour, scale) in enumerate(rows):
             value = nice(0.3 * (right - left) / scale)
             length = value * scale
             words = f"{what} {value:g} {unit}"
-            y = self.foot + (1 - _ROW * k) * pt
-            width = length + 4 * pt + measure(words, SMALL)[0] * pt
+            y = self.foot + (1 - _ROW_PT * k) * pt
+            width = length + 4 * pt + measure(words, FONT_SIZE_PT)[0] * pt
             x = max(left, (left + right - width) / 2)
             self.paint(arrow(np.array([x, y]), np.array([length, 0.0]), rgba(colour), self.points, what))
             self.text(np.array([x + length + 4 * pt, y]), words, ha="left", va="center_baseline")
 
 
 def measure(words: str, size: float, italic: bool = False) -> np.ndarray:
-    """Width and height of words in points; lines are all of one height."""
+    """Return width and height of a text in points; all texts have the same height."""
     with style():
-        font = import_optional("matplotlib.font_manager", "plot", NEEDED)
-        prop = font.FontProperties(size=size, style="italic" if italic else "normal")
-        textpath = import_optional("matplotlib.textpath", "plot", NEEDED)
-        box = textpath.TextPath((0, 0), plain(words), prop=prop).get_extents()
+        prop = matplotlib_part("font_manager").FontProperties(
+            size=size, style="italic" if italic else "normal"
+        )
+        box = matplotlib_part("textpath").TextPath((0, 0), literal(words), prop=prop).get_extents()
     return np.array([box.width + 1.5, 1.15 * size])
 
 
 def nice(most: float) -> float:
-    """The largest of 1, 2 and 5 times a power of ten up to some number."""
+    """Return the largest of 1, 2 and 5 times a power of ten up to `most`."""
     power = 10.0 ** np.floor(np.log10(most))
     return float(max(k for k in (1.0, 2.0, 5.0) if k * power <= most * (1 + 1e-12)) * power)
 
@@ -201,15 +200,18 @@ def _line(xy: np.ndarray) -> Shape:
 
 
 def _corners(shapes: list[Shape], least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of shapes and of what is seen of them without symbols."""
+    """Return common corners of shapes and of given corners."""
     low, high = extent(shapes)
     return np.minimum(low, least), np.maximum(high, most)
 
 
-def settle(
+def fit_to_page(
     canvas: Canvas, low: np.ndarray, high: np.ndarray, make: Callable[[float], list[Shape]], extra: float
 ) -> list[Shape]:
-    """Shapes whose symbols have their size on the page: scale and shapes in turn until they fit."""
+    """Choose the scale and make the shapes, whose symbols have a fixed size on the page.
+
+    Scale and shapes are computed alternately until they fit.
+    """
     least, most = low, high
     points = canvas.fitting(low, high, 12.0)
     shapes = make(points)
@@ -222,7 +224,10 @@ def settle(
         shapes = make(points)
     low, high = _corners(shapes, least, most)
     points = min(points, canvas.fitting(low, high, extra))
-    # what is wide leaves room above and below
-    pad = np.array([extra, min(_ABOVE * extra, max(extra, canvas.spare(low, high, points) / 2))]) / points
+    # wide drawings leave room above and below
+    pad = (
+        np.array([extra, min(_PADDING_FACTOR * extra, max(extra, canvas.spare(low, high, points) / 2))])
+        / points
+    )
     canvas.frame(low - pad, high + pad, points)
     return shapes

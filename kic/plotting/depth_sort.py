@@ -1,4 +1,4 @@
-"""What is painted before what: by depth, and beside faces by the side of their plane."""
+"""Depth sorting of shapes; shapes near a face are ordered by the side of its plane."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from kic.plotting.symbols import Shape
 
 
-def layered(shapes: Sequence[Shape], slack: float) -> list[Shape]:
-    """Shapes in the order of painting, the furthest first, with keys that say so.
+def depth_sorted(shapes: Sequence[Shape], slack: float) -> list[Shape]:
+    """Return shapes in painting order, the farthest first, with corresponding keys.
 
-    A face that is long in the depth has no one depth: what overlaps it is painted before it where it lies
-    behind the plane of the face, and after it where it lies in front.
+    A face that extends in depth has no single depth. Shapes that overlap it are painted before it if they lie
+    behind its plane, and after it if they lie in front.
 
     Parameters
     ----------
     shapes : sequence of Shape
-        With their depths as keys; those with a plane are convex faces.
+        Shapes with depths as keys; those with a plane are convex faces.
     slack : float
-        What is behind a plane by no more than this, such as the rim of a face, counts as in front.
+        Shapes behind a plane by at most this length count as in front, such as the rim of a face.
     """
     order = sorted(shapes, key=lambda s: s.key)
-    # what is of one solid stays together: it is where its first shape is
+    # shapes of one solid stay together, at the position of the first
     group = {s.key[:2]: k for k, s in reversed(list(enumerate(order)))}
     first = [group[s.key[:2]] for s in order]
     low, high = (np.array([f(s.xy, axis=0) for s in order]).reshape(-1, 2) for f in (np.min, np.max))
@@ -34,17 +34,17 @@ def layered(shapes: Sequence[Shape], slack: float) -> list[Shape]:
         if face.plane is None:
             continue
         meets = (high > low[k]).all(axis=1) & (low < high[k]).all(axis=1)
-        # of two faces the depths must do
-        rivals = {first[j] for j in np.flatnonzero(meets) if _meet(order[j].xy, face.xy)}
-        rivals -= {j for j in rivals if order[j].plane is not None}
+        # two faces are ordered by depth only
+        overlapping = {first[j] for j in np.flatnonzero(meets) if _meet(order[j].xy, face.xy)}
+        overlapping -= {j for j in overlapping if order[j].plane is not None}
         level, slope = face.plane[0], np.array(face.plane[1:])
-        front = {j for j in rivals if near[j] >= level + middle[j] @ slope - slack}
-        _insert(row, k, *({j for j in row if first[j] in some} for some in (front, rivals - front)))
+        front = {j for j in overlapping if near[j] >= level + middle[j] @ slope - slack}
+        _insert(row, k, *({j for j in row if first[j] in some} for some in (front, overlapping - front)))
     return [replace(order[j], key=(float(n),)) for n, j in enumerate(row)]
 
 
 def _insert(row: list[int], face: int, front: set[int], behind: set[int]) -> None:
-    """Put a face after all that is behind it, and what is in front of it after the face."""
+    """Place a face after all shapes behind it and before those in front of it."""
     if not front and not behind:
         return
     now = row.index(face)
@@ -57,14 +57,14 @@ def _insert(row: list[int], face: int, front: set[int], behind: set[int]) -> Non
 
 
 def _meet(xy: np.ndarray, face: np.ndarray) -> bool:
-    """Whether a corner of a shape, or the middle of it, lies within a convex face, or the reverse."""
+    """Return True if a corner or the centre of one outline lies within the other."""
     return bool(
         _within(np.vstack([xy, xy.mean(axis=0)]), face).any() or (len(xy) > 2 and _within(face, xy).any())
     )
 
 
 def _within(places: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """Which of some places (n, 2) are within a convex polygon (k, 2)."""
+    """Return a mask of the points (n, 2) within a convex polygon (k, 2)."""
     edge = np.roll(corners, -1, axis=0) - corners
     to = places[:, None] - corners
     side = edge[:, 0] * to[..., 1] - edge[:, 1] * to[..., 0]

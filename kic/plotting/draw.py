@@ -1,4 +1,4 @@
-"""`draw`: a mechanism in a posture, as an engineer draws it."""
+"""`draw`: scale drawings of a mechanism in one or several configurations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import form
 from kic.numerics.arguments import flag, instance, names_of
-from kic.numerics.arrays import broadcast_batches, real_trailing
+from kic.numerics.arrays import broadcast_batches, real_array
 from kic.operational_space.ellipsoids import Ellipsoid
-from kic.plotting.arrows import Oval, Vectors, path, positive, scales_of
-from kic.plotting.canvas import Canvas, settle
+from kic.plotting.canvas import Canvas, fit_to_page
+from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part
-from kic.plotting.labels import OccupancyGrid, labels_of, led, place
-from kic.plotting.scene import Scene, check_row
-from kic.plotting.sketch import Mark
+from kic.plotting.labels import OccupancyGrid, labels_of, leader_line, place_labels
+from kic.plotting.overlays import EllipsoidOverlay, VectorOverlay, check_scale, common_scales, curve_shapes
+from kic.plotting.scene import Scene, check_path_batch
 from kic.plotting.symbols import FINE, Shape, rgba
 from kic.plotting.view import ViewName
 
@@ -29,17 +29,17 @@ _KINDS = {"v =": "velocity", "a =": "acceleration", "F =": "force"}
 
 
 class MechanismPicture(Picture):
-    """A drawing of a mechanism; its methods add to it and hand it back.
+    """Drawing of a mechanism; its methods add overlays and return the picture.
 
     Attributes
     ----------
     figure : matplotlib.figure.Figure
     axes : matplotlib.axes.Axes
-        In the drawing's unit of length, across the view.
+        Axes in the unit of length of the mechanism.
     shapes : list of Shape
-        What is painted, in the order of painting.
+        Painted shapes in order.
     scales : dict of str to float
-        Length in the drawing of a unit of "velocity", "acceleration", "force", "velocity ellipsoid", ….
+        Drawing length per unit of "velocity", "acceleration", "force", "velocity ellipsoid", ….
 
     Examples
     --------
@@ -51,7 +51,7 @@ class MechanismPicture(Picture):
     def __init__(self, scene: Scene, canvas: Canvas, names: bool) -> None:
         super().__init__(canvas.figure, canvas.axes)
         self._scene, self._canvas, self._names = scene, canvas, names
-        self._added: list[Vectors | Oval] = []
+        self._added: list[VectorOverlay | EllipsoidOverlay] = []
         self._traces: dict[str, np.ndarray] = {}
         self.shapes: list[Shape] = []
         self.scales: dict[str, float] = {}
@@ -59,24 +59,24 @@ class MechanismPicture(Picture):
         self._paint()
 
     def velocity(self, qd: Any, of: str | Iterable[str] | None = None, scale: float | None = None) -> Self:
-        """Velocities of points, or of the reference points of bodies, as arrows with their scale.
+        """Add velocities of points, or of reference points of bodies, as arrows with their scale.
 
-        Of a batch, those of every posture that is drawn.
+        Velocities of all drawn members of a batch are shown.
 
         Parameters
         ----------
         qd : (..., M) array_like
-            Rates of the mechanism's coordinates, with the batch of the posture or none.
+            Rates of the mechanism's coordinates; the batch is that of the configuration or none.
         of : str or list of str, optional
             Points and bodies; by default all points that move.
         scale : float, optional
-            Length in the drawing of a unit of velocity, of all drawn, to compare panels side by side;
-            by default so that the longest fits. `scales` says what it is.
+            Drawing length per unit of velocity, for all velocities of the picture; by default the longest
+            arrow fits. `scales` holds the value, to be used in other pictures.
 
         Raises
         ------
         UnknownNameError, InputError
-            As `Configuration.coefficients`; or for rates of another shape, or a scale that is not positive.
+            If a name does not exist, the rates have another shape, or `scale` is not positive.
 
         Examples
         --------
@@ -92,7 +92,7 @@ class MechanismPicture(Picture):
     def acceleration(
         self, qd: Any, qdd: Any, of: str | Iterable[str] | None = None, scale: float | None = None
     ) -> Self:
-        """Accelerations G q̈ + q̇ᵀ H q̇ of points, or of the reference points of bodies.
+        """Add accelerations G q̈ + q̇ᵀ H q̇ of points, or of reference points of bodies.
 
         Parameters
         ----------
@@ -101,81 +101,81 @@ class MechanismPicture(Picture):
         of : str or list of str, optional
             Points and bodies; by default all points that move.
         scale : float, optional
-            Length in the drawing of a unit of acceleration, as in `velocity`.
+            Drawing length per unit of acceleration, as in `velocity`.
 
         Raises
         ------
         UnknownNameError, InputError
-            As `velocity`.
+            See `velocity`.
         """
         names, motion = self._motion(of, 2)
         rates = self._rates("qd", qd)
-        assert motion.H is not None  # for the type checker: second order was asked for
+        assert motion.H is not None  # for the type checker: the order is 2
         values = form(motion.G, self._rates("qdd", qdd)) + form(motion.H, rates, rates)
         return self._arrows(
             ("a =", f"{self._units.length}/{self._units.time}²", PURPLE), names, values, scale
         )
 
     def forces(self, of: JointForces | Wrench | None = None, scale: float | None = None) -> Self:
-        """Forces in joints, each of the first body on the second; or those that are applied.
+        """Add joint forces, exerted by the first body on the second, or the applied forces of the model.
 
         Parameters
         ----------
         of : JointForces or Wrench, optional
-            As `Configuration.joint_forces` of the same posture gives them; by default the forces of the
-            model. Of a planar mechanism that is seen flat, only what is in its plane must be known.
+            Result of `Configuration.joint_forces` for the same configuration; by default the forces of the
+            model. In plan view of a planar mechanism, only components in its plane must be determined.
         scale : float, optional
-            Length in the drawing of a unit of force, as in `velocity`.
+            Drawing length per unit of force, as in `velocity`.
 
         Raises
         ------
         InputError
-            For something else, another batch, a force that the model leaves open, or a model without forces.
+            If `of` has another type or batch, a force is not determined, or the model has no forces.
         """
         if of is None:
             return self._applied(scale)
         if not isinstance(of, (JointForces, Wrench)):
             raise InputError(
-                f"forces() needs joint_forces() of this posture, or one of them, got {short_repr(of)}."
+                f"`of` must be the result of joint_forces() for this configuration, got {short_repr(of)}."
             )
         view = self._scene.view
         found = [of] if isinstance(of, Wrench) else [of[name] for name in of]
         starts, vectors = [], []
         for wrench in found:
-            seen = self._scene.shown_at(wrench.name)
-            starts.append(self._drawn("forces", wrench.point) if seen is None else seen)
+            seen = self._scene.joint_positions(wrench.name)
+            starts.append(self._drawn_members("forces", wrench.point) if seen is None else seen)
             force = wrench.force
             if view.flat:
                 right, up = (wrench.along(d)[0] for d in (view.right, view.up))
                 force = right[..., None] * view.right + up[..., None] * view.up
-            force = self._drawn("forces", force)
+            force = self._drawn_members("forces", force)
             if not np.isfinite(force).all():
                 raise InputError(
-                    f"The force in '{wrench.name}' is not determined by the model of rigid bodies, and can "
-                    "not be drawn. Ask for joint_forces(split='minimum norm').",
+                    f"The force in '{wrench.name}' is not determined by the rigid-body model and cannot be "
+                    "drawn. Use joint_forces(split='minimum norm').",
                     joint=wrench.name,
                 )
             vectors.append(force)
         return self._forces(starts, vectors, scale)
 
     def ellipsoid(self, ellipsoid: Ellipsoid, scale: float | None = None) -> Self:
-        """An ellipsoid of `Configuration.ellipsoid`, at its point; of a batch the first and the last.
+        """Add an ellipsoid of `Configuration.ellipsoid` at its point; for a batch the first and the last.
 
         Parameters
         ----------
         ellipsoid : Ellipsoid
-            Of two or three rows x, y, z of one point or body, such as ["tip.x", "tip.y"].
+            Ellipsoid of two or three rows x, y, z of one point or body, such as ["tip.x", "tip.y"].
         scale : float, optional
-            Length in the drawing of its unit, as in `velocity`; for all ellipsoids of its kind.
+            Drawing length per unit, as in `velocity`; for all ellipsoids of this kind.
 
         Raises
         ------
         InputError
-            For other rows, another batch, or an ellipsoid that has no bound.
+            If the ellipsoid has other rows, another batch, or is unbounded.
         """
         if not isinstance(ellipsoid, Ellipsoid):
             raise InputError(
-                f"ellipsoid() needs what Configuration.ellipsoid gives, got {short_repr(ellipsoid)}."
+                f"`ellipsoid` must be a result of Configuration.ellipsoid, got {short_repr(ellipsoid)}."
             )
         owners = {row.rpartition(".")[0] for row in ellipsoid.task}
         letters = [row.rpartition(".")[2] for row in ellipsoid.task]
@@ -185,17 +185,19 @@ class MechanismPicture(Picture):
                 f"{', '.join(ellipsoid.task)}.",
                 task=ellipsoid.task,
             )
-        if not np.isfinite(self._drawn("ellipsoid", ellipsoid.semi_axes)).all():
+        if not np.isfinite(self._drawn_members("ellipsoid", ellipsoid.semi_axes)).all():
             raise InputError(
-                f"This ellipsoid of '{ellipsoid.kind}' has no bound, for the task is singular; it can not be "
-                "drawn. Its dual can."
+                f"The {ellipsoid.kind} ellipsoid is unbounded, since the task is singular, and cannot be "
+                "drawn. Draw its dual."
             )
         name, rows = owners.pop(), [_XYZ.index(letter) for letter in letters]
         count = len(self._scene.members)
         image = np.zeros((count, 3, len(rows)))
-        image[:, rows] = self._drawn("ellipsoid", ellipsoid.axes * ellipsoid.semi_axes[..., None, :], 2)
+        image[:, rows] = self._drawn_members(
+            "ellipsoid", ellipsoid.axes * ellipsoid.semi_axes[..., None, :], 2
+        )
         centre = np.zeros((count, 3))
-        centre[:, rows] = self._drawn("ellipsoid", ellipsoid.center)
+        centre[:, rows] = self._drawn_members("ellipsoid", ellipsoid.center)
         speed = f"{self._units.length}/{self._units.time}"
         unit = {
             "velocity": speed,
@@ -203,36 +205,39 @@ class MechanismPicture(Picture):
             "inertia": f"/√{self._units.mass}",
             "acceleration": f"{speed}²",
         }[ellipsoid.kind]
-        at, given = self._places(name), positive(scale)
+        at, given = self._drawn_positions(name), check_scale(scale)
         colour = {"velocity": GREEN, "force": BLUE, "acceleration": PURPLE}.get(ellipsoid.kind, VERMILION)
         for k in sorted({0, count - 1}):
-            self._added.append(Oval(ellipsoid.kind, unit, colour, at[k], centre[k], image[k], given))
+            self._added.append(
+                EllipsoidOverlay(ellipsoid.kind, unit, colour, at[k], centre[k], image[k], given)
+            )
         self._paint()
         return self
 
     def trace(self, of: str | Iterable[str], along: Configuration | None = None) -> Self:
-        """Curves that points trace through all members of a batch, such as a coupler curve.
+        """Add curves of points through all members of a batch, such as a coupler curve.
 
         Parameters
         ----------
         of : str or list of str
             Points and bodies.
         along : Configuration, optional
-            Another batch (B,) of the same mechanism; by default the one that is drawn.
+            Batch (B,) of the same mechanism; by default the drawn one.
 
         Raises
         ------
         UnknownNameError
-            If there is none of such a name.
+            If a name does not exist.
         InputError
-            Of one posture, a batch with several axes, or another mechanism's.
+            If the batch shape is not (B,), or `along` belongs to another mechanism.
         """
         c = self._scene.configuration if along is None else along
-        if not isinstance(c, Configuration) or c._model.description != self._scene.drawing:
+        if not isinstance(c, Configuration) or c._model.description != self._scene.description:
             raise InputError(
-                f"trace() needs postures of '{self._scene.drawing.name}', got {short_repr(along)}."
+                f"`along` must hold configurations of '{self._scene.configuration.name}', got "
+                f"{short_repr(along)}."
             )
-        check_row(c.batch)
+        check_path_batch(c.batch)
         for name in self._named(of):
             self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
         self._paint()
@@ -240,115 +245,115 @@ class MechanismPicture(Picture):
 
     @property
     def _units(self) -> Any:
-        return self._scene.drawing.units
+        return self._scene.description.units
 
-    def _add(self, vectors: Vectors) -> Self:
+    def _add(self, vectors: VectorOverlay) -> Self:
         self._added.append(vectors)
         self._paint()
         return self
 
-    def _drawn(self, what: str, value: np.ndarray, core: int = 1) -> np.ndarray:
-        """Of a batch (..., K) that goes with the posture, the members that are drawn; K are the last axes."""
+    def _drawn_members(self, what: str, value: np.ndarray, core: int = 1) -> np.ndarray:
+        """Return the drawn members of a batch (..., K) that matches the configuration; K are `core` axes."""
         batch = self._scene.configuration.batch
         given, width = value.shape[:-core], value.shape[-core:]
-        if broadcast_batches(**{what: given, "posture": batch}) != batch:
-            raise InputError(f"Expected `{what}` to have the batch {batch} of the posture, got {given}.")
+        if broadcast_batches(**{what: given, "configuration": batch}) != batch:
+            raise InputError(f"`{what}` must have the batch {batch} of the configuration, got {given}.")
         whole = np.broadcast_to(value, (*batch, *width)).reshape(-1, *width)
         return whole[self._scene.members]
 
     def _rates(self, name: str, value: Any) -> np.ndarray:
-        return self._drawn(name, real_trailing(name, value, len(self._scene.model.coordinates)))
+        return self._drawn_members(name, real_array(name, value, len(self._scene.model.coordinates)))
 
     def _named(self, of: str | Iterable[str] | None) -> tuple[str, ...]:
-        """Points and bodies that are meant, each there."""
-        drawing = self._scene.drawing
+        """Return the names of points and bodies after checking them."""
+        description = self._scene.description
         if of is None:
-            names = tuple(p.name for p in drawing.points if p.body != "ground")
+            names = tuple(p.name for p in description.points if p.body != "ground")
             if not names:
-                raise InputError(f"'{drawing.name}' has no points that move. Name bodies.")
+                raise InputError(f"'{description.name}' has no moving points. Name bodies in `of`.")
             return names
         for name in names_of(of):
-            drawing.part(name, "points", "bodies")
+            description.part(name, "points", "bodies")
         return names_of(of)
 
     def _motion(self, of: str | Iterable[str] | None, order: int) -> tuple[tuple[str, ...], Coefficients]:
-        """Names, and the coefficients of their x, y, z in the members that are drawn."""
+        """Return the names and the coefficients of their x, y, z in the drawn members."""
         names = self._named(of)
-        return names, self._scene.few.coefficients([f"{n}.{x}" for n in names for x in _XYZ], order=order)
+        return names, self._scene.shown.coefficients([f"{n}.{x}" for n in names for x in _XYZ], order=order)
 
-    def _everywhere(self, name: str) -> np.ndarray:
-        """Places (B, 3) of a point or a body in all members, NaN in those without posture."""
+    def _positions(self, name: str) -> np.ndarray:
+        """Return positions (B, 3) of a point or a body in all members, NaN in failed ones."""
         self._named(name)
         c = self._scene.configuration
         return np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1).reshape(-1, 3)
 
-    def _places(self, name: str) -> np.ndarray:
-        """Places (n, 3) in the members that are drawn."""
-        return self._everywhere(name)[self._scene.members]
+    def _drawn_positions(self, name: str) -> np.ndarray:
+        """Return positions (n, 3) in the drawn members."""
+        return self._positions(name)[self._scene.members]
 
     def _arrows(
         self, how: tuple[str, str, str], names: tuple[str, ...], values: np.ndarray, scale: float | None
     ) -> Self:
-        starts = np.concatenate([self._places(name) for name in names])
+        starts = np.concatenate([self._drawn_positions(name) for name in names])
         vectors = np.concatenate([values[:, 3 * k : 3 * k + 3] for k in range(len(names))])
-        return self._add(Vectors(*how, starts, vectors, positive(scale)))
+        return self._add(VectorOverlay(*how, starts, vectors, check_scale(scale)))
 
     def _applied(self, scale: float | None) -> Self:
-        """Forces of the model, where they act."""
-        drawing = self._scene.drawing
-        if not drawing.forces:
+        """Add the forces of the model at their points."""
+        description = self._scene.description
+        if not description.forces:
             raise InputError(
-                f"'{drawing.name}' has no forces. Hand over joint_forces() of the posture to draw those."
+                f"'{description.name}' has no forces. Pass the result of joint_forces() to draw joint forces."
             )
         starts, vectors = [], []
-        for force in drawing.forces:
-            starts.append(self._places(force.point))
-            turn = self._scene.where[drawing.point(force.point).body][:, :3, :3]
+        for force in description.forces:
+            starts.append(self._drawn_positions(force.point))
+            turn = self._scene.displacements[description.point(force.point).body][:, :3, :3]
             f = np.broadcast_to(np.array(force.force, float), (len(turn), 3))
             vectors.append(np.einsum("nij,nj->ni", turn, f) if force.axes == "body" else f)
         return self._forces(starts, vectors, scale)
 
     def _forces(self, starts: list[np.ndarray], vectors: list[np.ndarray], scale: float | None) -> Self:
         places, forces = np.concatenate(starts), np.concatenate(vectors)
-        return self._add(Vectors("F =", self._units.force, BLUE, places, forces, positive(scale)))
+        return self._add(VectorOverlay("F =", self._units.force, BLUE, places, forces, check_scale(scale)))
 
     def _paint(self) -> None:
         scene, canvas = self._scene, self._canvas
         canvas.clear()
         low, high = scene.extent
         size = float((high - low).max()) or 1.0
-        kinds = scales_of(self._added, scene.view, size)
+        kinds = common_scales(self._added, scene.view, size)
         self.scales = {_KINDS.get(kind, f"{kind} ellipsoid"): scale for (kind, *_), scale in kinds.items()}
         canvas.reserve(len(kinds))
 
         def make(points: float) -> list[Shape]:
             shapes, marks, self._size = scene.shapes(points)
             self._marks = marks[0]
-            curves = [s for name, p in self._traces.items() for s in path(p, scene.view, BLUE, name)]
+            curves = [s for name, p in self._traces.items() for s in curve_shapes(p, scene.view, BLUE, name)]
             for one in self._added:
                 scale = kinds.get((one.kind, one.unit, one.colour), 0.0)
                 if scale > 0:
                     shapes = [*shapes, *one.shapes(scene.view, scale, points)]
             return [*shapes, *curves]
 
-        self.shapes = settle(canvas, low, high, make, 8.0 if self._names else 0.0)
+        self.shapes = fit_to_page(canvas, low, high, make, 8.0 if self._names else 0.0)
         canvas.paint(self.shapes)
         canvas.triad(scene.view)
         canvas.bar(self._units.length)
         canvas.legend([(*key, scale) for key, scale in kinds.items()])
         if self._names:
-            self._write()
+            self._write_labels()
 
-    def _write(self) -> None:
-        """Names of joints and points, and of bodies in italics."""
+    def _write_labels(self) -> None:
+        """Write names of joints and points, and of bodies in italics."""
         canvas, view = self._canvas, self._scene.view
         pt = canvas.points
         labels = labels_of(self._marks, view, self._size, pt)
         low = np.array([canvas.left * pt + 2, canvas.foot * pt + 10])
         high = np.array([canvas.right * pt - 2, canvas.top * pt - 2])
-        middles = place(labels, OccupancyGrid(self.shapes, pt, low, high), low, high)
+        middles = place_labels(labels, OccupancyGrid(self.shapes, pt, low, high), low, high)
         for label, middle in zip(labels, middles, strict=True):
-            line = led(middle, label)
+            line = leader_line(middle, label)
             if line is not None:
                 canvas.paint([Shape(line / pt, None, rgba(INK, 0.4), FINE, False, (0.0,))], zorder=1.5)
             canvas.text(middle / pt, label.text, halo=True, style="italic" if label.italic else "normal")
@@ -357,37 +362,37 @@ class MechanismPicture(Picture):
 def draw(
     configuration: Configuration, *, names: bool = False, view: ViewName | None = None, ax: Any = None
 ) -> MechanismPicture:
-    """Draw a mechanism as an engineer does: links, pairs, ground, platforms, springs, contacts, to scale.
+    """Draw a mechanism to scale with standard kinematic symbols.
 
-    Planar mechanisms are seen along their normal, spatial ones from the side, in orthographic projection, so
-    that lengths across the view are true. Joints of the mechanism's coordinates are vermilion. A revolute is
-    drawn where its `at` is; in space those that share a place are set apart along their axes.
+    Planar mechanisms are shown along their normal, spatial ones in an oblique orthographic view; lengths
+    across the view are to scale. Joints of the mechanism's coordinates are vermilion. A revolute joint is
+    drawn at its `at`; spatial joints with a common position are offset along their axes.
 
     Parameters
     ----------
     configuration : Configuration
-        A posture; or a batch, of which the first and the last are drawn in full and between them so many
-        faintly that they are 12 at most, evenly taken. Members without posture are left out.
+        A configuration, or a batch. The first and the last member of a batch are drawn in full, at most ten
+        evenly spaced members between them are faded. Failed members are left out.
     names : bool
-        Whether names of joints, points and (in italics) bodies are written beside them.
+        Label joints, points and (in italics) bodies.
     view : str or (2,) floats, optional
-        "top", "front" (x to the right) or "side"; or azimuth about the vertical, from x on, and elevation, in
-        degrees, of who looks. What stands against gravity is up, z without it. By default a good one.
+        "top", "front" (x to the right) or "side"; or azimuth about the vertical, measured from x, and
+        elevation of the viewer in degrees. Up is opposite to gravity, or z. By default chosen automatically.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default a figure of its own, a column wide.
+        Axes to draw on; by default a new figure with the width of a journal column.
 
     Returns
     -------
     MechanismPicture
-        A notebook shows it, `save` writes it; `velocity`, `acceleration`, `forces`, `ellipsoid` and `trace`
-        add to it.
+        With methods `save`, `velocity`, `acceleration`, `forces`, `ellipsoid` and `trace`; notebooks display
+        it.
 
     Raises
     ------
     InputError
-        If no member has a posture; for symbols, complex numbers or steps; for a view that is none.
+        If no member is valid, the numbers are not real, or the view is invalid.
     MissingExtraError
-        Without Matplotlib.
+        If Matplotlib is not installed.
 
     Examples
     --------
@@ -400,7 +405,8 @@ def draw(
     """
     if not isinstance(configuration, Configuration):
         raise InputError(
-            f"draw() needs a posture, such as mechanism.at([...]), got {short_repr(configuration)}."
+            "`configuration` must be a Configuration, such as mechanism.at([...]), got "
+            f"{short_repr(configuration)}."
         )
     names = flag("names", names)
     if ax is not None:

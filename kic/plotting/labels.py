@@ -1,4 +1,4 @@
-"""Names beside what they name: none over another, and as little as possible over the drawing."""
+"""Placement of labels: near their part, without overlap, and with little overlap of the drawing."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.plotting.canvas import SMALL, measure
-from kic.plotting.sketch import Mark
+from kic.plotting.canvas import FONT_SIZE_PT, measure
+from kic.plotting.diagram import Mark
 from kic.plotting.symbols import Shape, circle
 from kic.plotting.view import View
 
-_BODIES, _UNNAMED = ("link", "plate", "solid"), ("stem", "frame", "guide", "belt")
-# shares of a rod at which its name may stand
+_BODY_KINDS, _UNLABELLED_KINDS = ("link", "plate", "solid"), ("stem", "frame", "guide", "belt")
+# positions for a label along a rod, as shares of its length
 _SHARES = np.array([0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8])
-# points: between a name and its part at first, and how much further it goes from try to try
-_GAP, _STEP, _TRIES = 3.0, 3.5, 24
-# angles are tried in this order: beside and above before below
+# gap in points between a label and its part, its increment, and the number of distances
+_GAP_PT, _GAP_STEP_PT, _DISTANCES = 3.0, 3.5, 24
+# candidate angles in order of preference: above right first
 _ANGLES = np.radians([45, 135, -45, -135, 0, 180, 90, -90, 22, 158, -22, -158, 68, 112, -68, -112])
-_GRAIN = 2.0  # points between the samples of a line
-_THICK = 1.5  # a wider line is one with two rims
-_SIGN = 3.0  # what stands for a part of its own counts so much more than a line
-_SAME = 4.0  # points: bodies that are so near one another are not told apart there
-_MORE = 250  # of the places for a name so many are looked at closely
-_WAY = np.linspace(0.15, 0.85, 8)  # where a leader must be free
-# a name that had to go further than this is led back by a line
-LED = 9.0
+_SAMPLE_SPACING_PT = 2.0  # along a line
+_THIN_LINE_MAX_PT = 1.5  # wider lines are sampled at both rims
+_SYMBOL_WEIGHT = 3.0  # overlap weight of part symbols relative to lines
+_SAME_POSITION_PT = 4.0  # bodies closer than this cannot be distinguished there
+_CANDIDATES_MAX = 250  # number of positions compared by all costs
+_LEADER_SHARES = np.linspace(0.15, 0.85, 8)  # samples of a leader for overlap
+# a label at a larger distance gets a leader line
+LEADER_MIN_PT = 9.0
 
 
 @dataclass(frozen=True)
 class Label:
-    """A name to be placed.
+    """Label to be placed.
 
     Attributes
     ----------
     text : str
     at : (k, 2)
-        What it names, in points of the page: one place, or several of which any will do; the first is best.
+        Position of the part in points of the page; one, or several alternatives in order of preference.
     size : (2,)
-        Width and height of the words, in points.
+        Width and height of the text in points.
     radius : float
-        Of what it names, in points.
+        Radius of the part in points.
     italic : bool
-        As names of bodies are.
+        True for names of bodies.
     """
 
     text: str
@@ -54,35 +54,35 @@ class Label:
 
 
 def labels_of(marks: Sequence[Mark], view: View, size: float, points: float) -> list[Label]:
-    """Names of joints, points and what else is one thing in one place, then of bodies.
+    """Return labels of joints, points and other localized parts, then of bodies.
 
     Parameters
     ----------
     marks : list of Mark
-        Of a posture.
+        Marks of one configuration.
     view : View
     size : float
         Radius of a joint, in units of length.
     points : float
-        Points of the page in a unit of length.
+        Points of the page per unit of length.
     """
     bodies: dict[str, list[Mark]] = {}
     labels = []
     for mark in marks:
-        if mark.kind in _BODIES or (mark.kind == "wheel" and view.flat):
+        if mark.kind in _BODY_KINDS or (mark.kind == "wheel" and view.flat):
             bodies.setdefault(mark.body, []).append(mark)
-        elif mark.name and mark.kind not in _UNNAMED:
+        elif mark.name and mark.kind not in _UNLABELLED_KINDS:
             at = view.project(mark.places.mean(axis=0))[None] * points
-            labels.append(Label(mark.name, at, measure(mark.name, SMALL), size * points))
+            labels.append(Label(mark.name, at, measure(mark.name, FONT_SIZE_PT), size * points))
     for body, parts in bodies.items():
         parts.sort(key=lambda mark: -float(np.ptp(mark.places, axis=0).max()))
-        at = np.concatenate([_beside(mark, view.project(mark.places)) for mark in parts]) * points
-        labels.append(Label(body, at, measure(body, SMALL, italic=True), 0.5 * size * points, True))
+        at = np.concatenate([_body_positions(mark, view.project(mark.places)) for mark in parts]) * points
+        labels.append(Label(body, at, measure(body, FONT_SIZE_PT, italic=True), 0.5 * size * points, True))
     return labels
 
 
-def _beside(mark: Mark, p: np.ndarray) -> np.ndarray:
-    """Places (k, 2) at one of which the name of a body stands, its middle first."""
+def _body_positions(mark: Mark, p: np.ndarray) -> np.ndarray:
+    """Return positions (k, 2) for the name of a body, the preferred one first."""
     middle = p.mean(axis=0, keepdims=True)
     if mark.kind == "wheel":
         return np.concatenate([middle + 0.6 * mark.sizes[0] * circle(12), middle])
@@ -94,15 +94,15 @@ def _beside(mark: Mark, p: np.ndarray) -> np.ndarray:
 
 
 class OccupancyGrid:
-    """How much of a drawing lies where, on squares of a point.
+    """Density of a drawing on squares of one point.
 
     Parameters
     ----------
     shapes : list of Shape
     points : float
-        Points of the page in a unit of length.
+        Points of the page per unit of length.
     low, high : (2,)
-        Corners, in points, of what counts.
+        Corners of the grid in points.
     """
 
     def __init__(self, shapes: list[Shape], points: float, low: np.ndarray, high: np.ndarray) -> None:
@@ -114,9 +114,9 @@ class OccupancyGrid:
             for rim in _rims(ends - start, shape.width if shape.edge else 0.0):
                 starts.append(start + rim)
                 ways.append(ends - start)
-                weights.append(np.full(len(ends), _SIGN if shape.name else 1.0))
+                weights.append(np.full(len(ends), _SYMBOL_WEIGHT if shape.name else 1.0))
         a, d, weight = np.concatenate(starts), np.concatenate(ways), np.concatenate(weights)
-        counts = (np.linalg.norm(d, axis=1) / _GRAIN).astype(int) + 1
+        counts = (np.linalg.norm(d, axis=1) / _SAMPLE_SPACING_PT).astype(int) + 1
         line = np.repeat(np.arange(len(a)), counts)
         step = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
         samples = a[line] + (step / counts[line])[:, None] * d[line]
@@ -126,11 +126,11 @@ class OccupancyGrid:
         cells = cells[inside]
         grid = np.zeros(size + 1)
         np.add.at(grid, (cells[:, 0] + 1, cells[:, 1] + 1), weight[line][inside])
-        # sums from the corner on: those of any box are four numbers
+        # cumulative sums: the sum of any box needs four entries
         self._sums = grid.cumsum(axis=0).cumsum(axis=1)
 
     def within(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Samples in boxes with corners a, b (n, 2)."""
+        """Return the sum of samples in boxes with corners a, b (n, 2)."""
         most = np.array(self._sums.shape) - 1
         i, j = (np.clip(np.round(c - self.low), 0, most).astype(int) for c in (a, b))
         S = self._sums
@@ -141,44 +141,48 @@ class OccupancyGrid:
 
 
 def _rims(d: np.ndarray, width: float) -> list[np.ndarray]:
-    """Where a line with segments d (n, 2) has its rims, beside its middle."""
-    if width < _THICK:
+    """Return the offsets of the rims of a line with segments d (n, 2)."""
+    if width < _THIN_LINE_MAX_PT:
         return [np.zeros(2)]
     length = np.maximum(np.linalg.norm(d, axis=1), 1e-12)[:, None]
     across = width / 2 * np.stack([-d[:, 1], d[:, 0]], axis=1) / length
     return [across, -across]
 
 
-def led(middle: np.ndarray, label: Label) -> np.ndarray | None:
-    """The line (2, 2) from a name that stands in the middle given to what it names, if that is far."""
+def leader_line(middle: np.ndarray, label: Label) -> np.ndarray | None:
+    """Return the leader line (2, 2) of a label with the given centre, or None if it is near its part."""
     reach = np.clip(label.at - middle, -label.size / 2, label.size / 2)
     gaps = np.linalg.norm(label.at - middle - reach, axis=1)
     k = int(gaps.argmin())
-    return None if gaps[k] <= label.radius + LED else np.stack([middle + reach[k], label.at[k]])
+    return None if gaps[k] <= label.radius + LEADER_MIN_PT else np.stack([middle + reach[k], label.at[k]])
 
 
-def place(labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """Middles (2,) of names, in points: near, off the ink, within the corners, and never over one another.
+def place_labels(
+    labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.ndarray
+) -> list[np.ndarray]:
+    """Return centres (2,) of labels in points.
+
+    Labels stay near their part, avoid the drawing and never overlap.
 
     Parameters
     ----------
     labels : list of Label
-        The first come first.
-    ink : Ink
-        What better stays free.
+        In order of placement.
+    ink : OccupancyGrid
+        Density of the drawing.
     low, high : (2,)
-        Corners of the room there is.
+        Corners of the available area.
     """
     ways = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
-    further = np.repeat(np.arange(_TRIES) * _STEP, len(ways))
-    turns = np.tile(ways, (_TRIES, 1))
-    rank = np.tile(np.arange(len(ways)), _TRIES)
+    further = np.repeat(np.arange(_DISTANCES) * _GAP_STEP_PT, len(ways))
+    turns = np.tile(ways, (_DISTANCES, 1))
+    rank = np.tile(np.arange(len(ways)), _DISTANCES)
     lower, upper, leaders = (np.zeros((0, 2)) for _ in range(3))
     found = []
     for label in labels:
         half = label.size / 2 + 1.4
-        # the near side of the box is so far away, whatever its proportions
-        reach = label.radius + _GAP + further + np.abs(turns) @ half
+        # distance of the centre for a given gap of the near side of the box
+        reach = label.radius + _GAP_PT + further + np.abs(turns) @ half
         middles = (label.at[:, None] + turns * reach[:, None]).reshape(-1, 2)
         count = len(label.at)
         away, order = np.tile(further, count), np.tile(rank, count) + np.repeat(np.arange(count), len(rank))
@@ -187,33 +191,33 @@ def place(labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.nda
         hit = ((a[:, None] < upper) & (lower < b[:, None])).all(axis=2).any(axis=1)
         crossed = ((a[:, None] < leaders) & (leaders < b[:, None])).all(axis=2).any(axis=1)
         cost = 3.0 * ink.within(a, b) + 1.4 * away + 0.05 * order + 500.0 * outside + 1e6 * hit
-        cost += 100.0 * crossed + 20.0 * np.repeat(_shared(label, labels), len(rank))
-        # of the best ones more is asked
-        best = np.argsort(cost, kind="stable")[:_MORE]
+        cost += 100.0 * crossed + 20.0 * np.repeat(_shared_positions(label, labels), len(rank))
+        # remaining costs, of the best candidates only
+        best = np.argsort(cost, kind="stable")[:_CANDIDATES_MAX]
         own = np.repeat(label.at, len(further), axis=0)[best]
-        cost = cost[best] + _mistaken(label, labels, a[best], b[best])
+        cost = cost[best] + _ambiguity_cost(label, labels, a[best], b[best])
         way, far = _leaders(own, middles[best], half, away[best])
         within = (lower < way[:, :, None]) & (way[:, :, None] < upper)
-        led_over = np.any(np.all(within, axis=3), axis=(1, 2))
-        over = ink.within(way.reshape(-1, 2) - 1.0, way.reshape(-1, 2) + 1.0).reshape(-1, len(_WAY))
-        cost[far] += 6.0 * over.sum(axis=1) + 100.0 * led_over
+        leader_crosses = np.any(np.all(within, axis=3), axis=(1, 2))
+        over = ink.within(way.reshape(-1, 2) - 1.0, way.reshape(-1, 2) + 1.0).reshape(-1, len(_LEADER_SHARES))
+        cost[far] += 6.0 * over.sum(axis=1) + 100.0 * leader_crosses
         k = int(best[cost.argmin()])
         lower, upper = np.vstack([lower, a[k]]), np.vstack([upper, b[k]])
         found.append(middles[k])
-        line = led(middles[k], label)
+        line = leader_line(middles[k], label)
         if line is not None:
-            leaders = np.vstack([leaders, line[0] + _WAY[:, None] * (line[1] - line[0])])
+            leaders = np.vstack([leaders, line[0] + _LEADER_SHARES[:, None] * (line[1] - line[0])])
     return found
 
 
-def _mistaken(label: Label, labels: list[Label], a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """What it costs boxes (n, 2) to be as near to what others name as to their own."""
+def _ambiguity_cost(label: Label, labels: list[Label], a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the cost (n,) of boxes that are as near to other labelled parts as to their own."""
 
     def gap(to: np.ndarray) -> np.ndarray:
         apart = np.maximum(np.maximum(a[:, None] - to, to - b[:, None]), 0.0)
         return np.asarray(np.linalg.norm(apart, axis=2).min(axis=1))
 
-    # what stands beside a point is read as its name; italics only beside another body
+    # labels of points compete with points, labels of bodies with bodies
     others = [
         one.at for one in labels
         if one.italic == label.italic and one is not label
@@ -224,19 +228,19 @@ def _mistaken(label: Label, labels: list[Label], a: np.ndarray, b: np.ndarray) -
     return (1.5 if label.italic else 3.0) * np.maximum(gap(label.at) + 3.0 - gap(np.concatenate(others)), 0.0)
 
 
-def _shared(label: Label, labels: list[Label]) -> np.ndarray:
-    """Whether at places (k,) of a body some other body is, too."""
+def _shared_positions(label: Label, labels: list[Label]) -> np.ndarray:
+    """Return 1.0 for positions (k,) of a body at which there is another body, else 0.0."""
     others = [one.at for one in labels if one.italic and label.italic and one is not label]
     if not others:
         return np.zeros(len(label.at))
     apart = np.linalg.norm(label.at[:, None] - np.concatenate(others), axis=2).min(axis=1)
-    return np.asarray(apart < _SAME, dtype=float)
+    return np.asarray(apart < _SAME_POSITION_PT, dtype=float)
 
 
 def _leaders(
     own: np.ndarray, middles: np.ndarray, half: np.ndarray, away: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Samples (k, w, 2) of the lines that lead names back to places that are far, and which (k,) are that."""
-    far = np.flatnonzero(away > LED - _GAP)
+    """Return samples (k, w, 2) of the leaders of distant candidates, and the indices (k,) of these."""
+    far = np.flatnonzero(away > LEADER_MIN_PT - _GAP_PT)
     start = middles[far] - np.clip(middles[far] - own[far], -half, half)
-    return start[:, None] + _WAY[:, None] * (own[far] - start)[:, None], far
+    return start[:, None] + _LEADER_SHARES[:, None] * (own[far] - start)[:, None], far

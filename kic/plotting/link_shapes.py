@@ -1,4 +1,4 @@
-"""How the body of a link is drawn: rods between what it holds, elbows along common normals, faces, hulls."""
+"""Shapes of links: rods between ends, elbows along common normals, faces and hulls."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# joints were set apart along their axes by so many radii at most
-_APART = 11.0
+# maximum offset of joints along their axes, in radii of a joint
+_OFFSET_MAX_FACTOR = 11.0
 
 
 @dataclass(frozen=True)
-class End:
-    """Something that a body holds: a joint with its axis, or a point."""
+class LinkEnd:
+    """LinkEnd of a link: a joint with its axis, or a point."""
 
     place: np.ndarray
     axis: np.ndarray | None
     name: str
-    bearing: bool = True  # whether forces go through it, as through a joint
+    bearing: bool = True  # True if it transmits forces, as a joint does
 
 
 def distinct(
     place: np.ndarray, among: Iterable[np.ndarray], tolerance: float, normal: np.ndarray | None = None
 ) -> bool:
-    """Whether a place is none of others; what differs along a normal is seen as one."""
+    """Return True if a point differs from all others; differences along a normal are ignored."""
     for other in among:
         d = place - other
         if normal is not None:
@@ -35,25 +35,25 @@ def distinct(
 
 
 def links(
-    ends: list[End], spare: np.ndarray | None, size: float, normal: np.ndarray | None, serial: bool
+    ends: list[LinkEnd], spare: np.ndarray | None, size: float, normal: np.ndarray | None, serial: bool
 ) -> list[tuple[str, np.ndarray]]:
-    """Rods ("link"), faces ("plate") and hulls ("solid") of a body, as kinds with places (n, 3).
+    """Return the shapes of a body: rods ("link"), faces ("plate") and hulls ("solid") with points (n, 3).
 
     Parameters
     ----------
-    ends : list of End
-        What it holds.
+    ends : list of LinkEnd
+        Ends of the body.
     spare : (3,) or None
-        Its reference point, shown where it has only one end.
+        Reference point, used if the body has a single end.
     size : float
         Radius of a joint.
     normal : (3,) or None
-        Of a planar mechanism seen flat.
+        Normal of a planar mechanism in plan view.
     serial : bool
-        Whether it is an open chain in space, whose links have elbows and whose points stand on stems.
+        True for a spatial open chain, with elbows in its links and points on stems.
     """
     near = 0.5 * size
-    bearing: list[End] = []
+    bearing: list[LinkEnd] = []
     for end in ends:
         if end.bearing and distinct(end.place, [e.place for e in bearing], near, normal):
             bearing.append(end)
@@ -62,7 +62,12 @@ def links(
         if not end.bearing and distinct(end.place, [*(e.place for e in bearing), *loose], near, normal):
             loose.append(end.place)
     held = [e.place for e in bearing]
-    if len(held) == 1 and not loose and spare is not None and _aside(spare, bearing[0], normal) > 2 * size:
+    if (
+        len(held) == 1
+        and not loose
+        and spare is not None
+        and _distance_from_axis(spare, bearing[0], normal) > 2 * size
+    ):
         loose = [spare]
     if len(held) < 2:
         if len(held) + len(loose) >= 3 and normal is not None:
@@ -70,20 +75,20 @@ def links(
         return _branches(held, loose)
     if len(held) == 2:
         path = _elbow(bearing[0], bearing[1], size) if serial else np.stack(held)
-        off = [p for p in loose if _beside(p, path)[1] > near]
+        off = [p for p in loose if _nearest_on_path(p, path)[1] > near]
         if not serial and off:
             return _face([*held, *off], size)
-        return [("link", path), *(("stem", np.stack([_beside(p, path)[0], p])) for p in off)]
-    made = _face(_level(bearing, size), size)
+        return [("link", path), *(("stem", np.stack([_nearest_on_path(p, path)[0], p])) for p in off)]
+    made = _face(_coplanar(bearing, size), size)
     for p in loose:
-        foot, apart = _on(p, made)
+        foot, apart = _stem_foot(p, made)
         if apart > near:
             made.append(("stem", np.stack([foot, p])))
     return made
 
 
 def _branches(held: list[np.ndarray], loose: list[np.ndarray]) -> list[tuple[str, np.ndarray]]:
-    """A rod to the nearest point, and from point to point a thinner one: a hand with its fingers."""
+    """Return a tree of rods to the nearest points, thinner after the first, such as a hand with fingers."""
     tree, left = [*held, *loose][:1], [*held, *loose][1:]
     made: list[tuple[str, np.ndarray]] = []
     while left:
@@ -95,8 +100,8 @@ def _branches(held: list[np.ndarray], loose: list[np.ndarray]) -> list[tuple[str
     return made
 
 
-def _aside(p: np.ndarray, end: End, normal: np.ndarray | None) -> float:
-    """How far a place is from the axis of a joint, where it has one: a shaft needs no rod."""
+def _distance_from_axis(p: np.ndarray, end: LinkEnd, normal: np.ndarray | None) -> float:
+    """Return the distance of a point from a joint, perpendicular to its axis, since a shaft needs no rod."""
     d = p - end.place
     for axis in (end.axis, normal):
         if axis is not None:
@@ -104,20 +109,23 @@ def _aside(p: np.ndarray, end: End, normal: np.ndarray | None) -> float:
     return float(np.linalg.norm(d))
 
 
-def _level(ends: list[End], size: float) -> list[np.ndarray]:
-    """Places of joints with parallel axes, on one level where they were but set apart along these."""
+def _coplanar(ends: list[LinkEnd], size: float) -> list[np.ndarray]:
+    """Return positions of joints with parallel axes, moved along the axes to a common plane.
+
+    Joints that are not parallel, or too far from a common plane, keep their positions.
+    """
     first = ends[0].axis
     if first is None or any(e.axis is None or np.linalg.norm(np.cross(e.axis, first)) > 1e-6 for e in ends):
         return [e.place for e in ends]
     levels = [float(e.place @ first) for e in ends]
-    if np.ptp(levels) > _APART * size:
+    if np.ptp(levels) > _OFFSET_MAX_FACTOR * size:
         return [e.place for e in ends]
     level = float(np.median(levels))
     return [e.place + (level - e.place @ first) * first for e in ends]
 
 
-def _elbow(one: End, two: End, size: float) -> np.ndarray:
-    """The rod between two joints; axes that it would meet obliquely it joins along their common normal."""
+def _elbow(one: LinkEnd, two: LinkEnd, size: float) -> np.ndarray:
+    """Return the rod between two joints; oblique connections follow the common normal of the axes."""
     p, q = one.place, two.place
     w = q - p
     length = float(np.linalg.norm(w))
@@ -146,7 +154,7 @@ def _elbow(one: End, two: End, size: float) -> np.ndarray:
 
 
 def _face(places: list[np.ndarray], size: float) -> list[tuple[str, np.ndarray]]:
-    """A rod through places in line, a face of those in a plane, a hull of others."""
+    """Return a rod through collinear points, a face of coplanar points, or a hull."""
     p = np.stack(places)
     middle = p.mean(axis=0)
     _, s, axes = np.linalg.svd(p - middle)
@@ -155,12 +163,12 @@ def _face(places: list[np.ndarray], size: float) -> list[tuple[str, np.ndarray]]
         along = (p - middle) @ axes[0]
         return [("link", np.stack([p[along.argmin()], p[along.argmax()]]))]
     if s[2] < max(0.35 * size, 0.05 * s[1]):
-        return [("plate", p[_around((p - middle) @ axes[:2].T)])]
+        return [("plate", p[_hull_indices((p - middle) @ axes[:2].T)])]
     return [("solid", p)]
 
 
-def _around(flat: np.ndarray) -> list[int]:
-    """Indices of the convex hull of points (n, 2), counter-clockwise (Andrew's monotone chain)."""
+def _hull_indices(flat: np.ndarray) -> list[int]:
+    """Return indices of the convex hull of points (n, 2), counter-clockwise (monotone chain of Andrew)."""
     order = sorted(range(len(flat)), key=lambda k: (flat[k, 0], flat[k, 1]))
     size = np.ptp(flat, axis=0).max()
 
@@ -179,12 +187,12 @@ def _around(flat: np.ndarray) -> list[int]:
 
 
 def hull(flat: np.ndarray) -> np.ndarray:
-    """Corners (k, 2) of the convex hull of points (n, 2), counter-clockwise."""
-    return flat[_around(flat)]
+    """Return corners (k, 2) of the convex hull of points (n, 2), counter-clockwise."""
+    return flat[_hull_indices(flat)]
 
 
-def _beside(p: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, float]:
-    """The nearest place of a path (n, 3), and how far it is."""
+def _nearest_on_path(p: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the nearest point of a path (n, 3) and its distance."""
     a, d = path[:-1], np.diff(path, axis=0)
     t = np.clip(((p - a) * d).sum(axis=1) / (d**2).sum(axis=1), 0.0, 1.0)
     feet = a + t[:, None] * d
@@ -193,11 +201,11 @@ def _beside(p: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, float]:
     return feet[k], float(apart[k])
 
 
-def _on(p: np.ndarray, made: list[tuple[str, np.ndarray]]) -> tuple[np.ndarray, float]:
-    """Where a stem to a point starts: within a face below it, else at its nearest corner."""
+def _stem_foot(p: np.ndarray, made: list[tuple[str, np.ndarray]]) -> tuple[np.ndarray, float]:
+    """Return the foot of a stem and its length: in the face below the point, else at the nearest corner."""
     kind, places = made[0]
     if kind == "link":
-        return _beside(p, places)
+        return _nearest_on_path(p, places)
     middle = places.mean(axis=0)
     axes = np.linalg.svd(places - middle)[2]
     foot = p - ((p - middle) @ axes[2]) * axes[2]

@@ -1,4 +1,4 @@
-"""Maps: a number over one or two axes, with what was not reached and where it is singular."""
+"""Plots of a quantity over one or two axes, with unreached cells and singular curves."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from kic.plotting.figures import (
     ORANGE,
     VERMILION,
     Picture,
-    inches,
-    labelled,
+    axis_label,
+    check_width,
+    literal,
     matplotlib_part,
     new_figure,
-    plain,
     style,
 )
 
-# of values that run away, so many percent at either end do not count for the colours; and they run away if
-# all of them span so many times what the others do
-OUTER, RUNNING = 2.0, 2.0
-COLOURS = "viridis"
-GROUND, HATCH = "#ececec", "#b4b4b4"
-CURVES = (VERMILION, ORANGE)
+# percentage at either end that may be outliers; they are cut off if the range of all values exceeds this
+# multiple of the range of the others
+OUTLIER_PERCENT, OUTLIER_RANGE_FACTOR = 2.0, 2.0
+COLOUR_MAP = "viridis"
+UNREACHED_FACE, UNREACHED_HATCH = "#ececec", "#b4b4b4"
+SINGULAR_COLOURS = (VERMILION, ORANGE)
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """An axis of a map: its name, its unit and its values (n,)."""
+    """Axis of a map: name, unit and values (n,)."""
 
     name: str
     unit: str
@@ -41,12 +41,12 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """What stands at it."""
-        return labelled(self.name, self.unit)
+        """Name with unit."""
+        return axis_label(self.name, self.unit)
 
     @property
     def edges(self) -> np.ndarray:
-        """Where its cells begin and end, (n + 1,)."""
+        """Edges of the cells, (n + 1,)."""
         x = self.values
         middle = (x[1:] + x[:-1]) / 2
         return np.concatenate([[x[0] - (middle[0] - x[0])], middle, [x[-1] + (x[-1] - middle[-1])]])
@@ -64,52 +64,58 @@ def draw_map(
     contours: int = 8,
     width: float = 3.5,
 ) -> Picture:
-    """A map over two axes: coloured cells, lines of equal value, what is not reached hatched.
+    """Plot values over two axes as coloured cells with contour lines; unreached cells are hatched.
 
     Parameters
     ----------
     x, y : Axis
-        Of n and m values, across and up.
+        Axes with n and m values, horizontal and vertical.
     label : str
         Name and unit of the values.
     values : (n, m)
-        NaN or infinite cells are dotted if they are reached.
+        Values; reached cells without a finite value are dotted.
     reached : (n, m) bool
-        The others are hatched.
+        Cells that were reached; the others are hatched.
     singular : dict of str to (n, m)
-        Curves by their name: where a determinant changes its sign.
+        Determinants by name; a curve marks their change of sign.
     title : str
-        Above it.
+        Title.
     bounds : (float, float), optional
-        Ends of the colours.
+        Range of the colours.
     contours : int
-        About how many lines of equal value.
+        Approximate number of contour lines.
     width : float
-        In inches.
+        Width in inches.
     """
     with style():
         handles = matplotlib_part("patches")
         lines = matplotlib_part("lines")
-        same = x.unit == y.unit and x.unit != "rad"
-        figure = new_figure(inches(width), width * 0.95)
+        equal_scales = x.unit == y.unit and x.unit != "rad"
+        figure = new_figure(check_width(width), width * 0.95)
         axes = figure.add_subplot()
-        axes.set(xlabel=x.label, ylabel=y.label, title=plain(title))
-        # hatched first: cells that are reached cover it
-        axes.patch.set(facecolor=GROUND, edgecolor=HATCH, hatch="/////", linewidth=0)
+        axes.set(xlabel=x.label, ylabel=y.label, title=literal(title))
+        # hatch the background; reached cells cover it
+        axes.patch.set(facecolor=UNREACHED_FACE, edgecolor=UNREACHED_HATCH, hatch="/////", linewidth=0)
         legend: list[Any] = []
         if not reached.all():
             legend.append(
-                handles.Patch(facecolor=GROUND, edgecolor=HATCH, hatch="/////", lw=0, label="not reached")
+                handles.Patch(
+                    facecolor=UNREACHED_FACE,
+                    edgecolor=UNREACHED_HATCH,
+                    hatch="/////",
+                    lw=0,
+                    label="not reached",
+                )
             )
         known = np.isfinite(values)
-        low, high, extend = colour_bounds(values[known], bounds)
+        low, high, extend = colour_limits(values[known], bounds)
         if (reached & ~known).any():
-            _cells(axes, x, y, np.where(reached & ~known, 0.0, np.nan), cmap=_plain("#ffffff"))
+            _cells(axes, x, y, np.where(reached & ~known, 0.0, np.nan), cmap=_single_colour("#ffffff"))
             shade = {"facecolor": "#ffffff", "edgecolor": INK, "hatch": "....", "lw": 0}
             _dotted(axes, x, y, reached & ~known)
             legend.append(handles.Patch(**shade, label="no value"))
-        mesh = _cells(axes, x, y, np.where(known, values, np.nan), cmap=COLOURS, vmin=low, vmax=high)
-        bar = figure.colorbar(mesh, ax=axes, label=label, extend=extend, shrink=0.9 if same else 1.0)
+        mesh = _cells(axes, x, y, np.where(known, values, np.nan), cmap=COLOUR_MAP, vmin=low, vmax=high)
+        bar = figure.colorbar(mesh, ax=axes, label=label, extend=extend, shrink=0.9 if equal_scales else 1.0)
         if contours and min(values.shape) > 1 and high > low:
             ticker = matplotlib_part("ticker")
             levels = ticker.MaxNLocator(contours).tick_values(low, high)
@@ -118,16 +124,16 @@ def draw_map(
                 masked = np.ma.masked_invalid(values)
                 axes.contour(x.values, y.values, masked.T, levels, colors="white", linewidths=0.5, alpha=0.7)
                 bar.add_lines(levels, ["white"] * len(levels), [0.5] * len(levels))
-        for (name, side), colour, dash in zip(singular.items(), CURVES, ("-", "--"), strict=False):
-            if crossing(side):
+        for (name, side), colour, dash in zip(singular.items(), SINGULAR_COLOURS, ("-", "--"), strict=False):
+            if has_both_signs(side):
                 masked = np.ma.masked_invalid(side)
                 axes.contour(
                     x.values, y.values, masked.T, [0.0], colors=colour, linewidths=1.6, linestyles=dash
                 )
-                legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=plain(name)))
+                legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=literal(name)))
         axes.set_xlim(np.sort(x.edges[[0, -1]]))
         axes.set_ylim(np.sort(y.edges[[0, -1]]))
-        if same:
+        if equal_scales:
             axes.set_aspect("equal")
         if legend:
             figure.legend(handles=legend, loc="outside lower center", ncols=len(legend), handlelength=1.8)
@@ -143,24 +149,28 @@ def draw_line(
     title: str = "",
     width: float = 3.5,
 ) -> Picture:
-    """A line over one axis (n,); what is not reached is hatched, and singular places are marked."""
+    """Plot values over one axis (n,); unreached intervals are hatched and singular positions marked."""
     with style():
-        figure = new_figure(inches(width), width * 0.7)
+        figure = new_figure(check_width(width), width * 0.7)
         axes = figure.add_subplot()
-        axes.set(xlabel=x.label, ylabel=label, title=plain(title))
+        axes.set(xlabel=x.label, ylabel=label, title=literal(title))
         axes.plot(x.values, np.where(np.isfinite(values), values, np.nan), color=BLUE)
         legend = []
         edges = x.edges
-        for first, last in runs(~reached):
+        for first, last in true_runs(~reached):
             patch = axes.axvspan(
-                *np.sort(edges[[first, last]]), facecolor=GROUND, edgecolor=HATCH, hatch="/////", lw=0
+                *np.sort(edges[[first, last]]),
+                facecolor=UNREACHED_FACE,
+                edgecolor=UNREACHED_HATCH,
+                hatch="/////",
+                lw=0,
             )
             patch.set_label("not reached")
             legend = [patch]
-        for (name, side), colour, dash in zip(singular.items(), CURVES, ("-", "--"), strict=False):
+        for (name, side), colour, dash in zip(singular.items(), SINGULAR_COLOURS, ("-", "--"), strict=False):
             line = None
-            for place in zeros(x.values, side):
-                line = axes.axvline(place, color=colour, ls=dash, label=plain(name))
+            for place in zero_crossings(x.values, side):
+                line = axes.axvline(place, color=colour, ls=dash, label=literal(name))
             legend += [line] if line else []
         axes.set_xlim(np.sort(edges[[0, -1]]))
         if legend:
@@ -168,42 +178,42 @@ def draw_line(
     return Picture(figure, axes)
 
 
-def colour_bounds(known: np.ndarray, asked: tuple[float, float] | None) -> tuple[float, float, str]:
-    """Ends of the colours for values (k,), and at which of them values go beyond.
+def colour_limits(known: np.ndarray, bounds: tuple[float, float] | None) -> tuple[float, float, str]:
+    """Return the range of the colours for values (k,) and the ends at which values exceed it.
 
     Examples
     --------
-    >>> colour_bounds(np.array([0.0, 1.0, 2.0, 3.0]), None)
+    >>> colour_limits(np.array([0.0, 1.0, 2.0, 3.0]), None)
     (0.0, 3.0, 'neither')
     """
     if not known.size:
-        raise InputError("There is no value to show.")
+        raise InputError("The map must contain a finite value, got none.")
     least, most = float(known.min()), float(known.max())
     low, high = least, most
-    if asked is not None:
-        low, high = asked
+    if bounds is not None:
+        low, high = bounds
     else:
-        inner = np.percentile(known, [OUTER, 100 - OUTER])
-        if most - least > RUNNING * (inner[1] - inner[0]) > 0:
-            # each end for itself: often only one runs away
+        inner = np.percentile(known, [OUTLIER_PERCENT, 100 - OUTLIER_PERCENT])
+        if most - least > OUTLIER_RANGE_FACTOR * (inner[1] - inner[0]) > 0:
+            # cut off each end independently
             span = inner[1] - inner[0]
-            low = float(inner[0]) if inner[0] - least > (RUNNING - 1) / 2 * span else least
-            high = float(inner[1]) if most - inner[1] > (RUNNING - 1) / 2 * span else most
+            low = float(inner[0]) if inner[0] - least > (OUTLIER_RANGE_FACTOR - 1) / 2 * span else least
+            high = float(inner[1]) if most - inner[1] > (OUTLIER_RANGE_FACTOR - 1) / 2 * span else most
     below, above = least < low, most > high
     return low, high, "both" if below and above else "min" if below else "max" if above else "neither"
 
 
-def crossing(side: np.ndarray) -> bool:
-    """Whether there are values of both signs."""
+def has_both_signs(side: np.ndarray) -> bool:
+    """Return True if there are positive and negative values."""
     return bool((side > 0).any() and (side < 0).any())
 
 
-def zeros(x: np.ndarray, side: np.ndarray) -> np.ndarray:
-    """Where a determinant (n,) over x (n,) vanishes: at a cell, or between neighbours of other signs.
+def zero_crossings(x: np.ndarray, side: np.ndarray) -> np.ndarray:
+    """Return the positions of zeros of a determinant (n,) over x (n,): at a cell or between neighbours.
 
     Examples
     --------
-    >>> zeros(np.array([0.0, 1.0, 2.0]), np.array([-1.0, 1.0, 3.0])).tolist()
+    >>> zero_crossings(np.array([0.0, 1.0, 2.0]), np.array([-1.0, 1.0, 3.0])).tolist()
     [0.5]
     """
     a, b = side[:-1], side[1:]
@@ -212,12 +222,12 @@ def zeros(x: np.ndarray, side: np.ndarray) -> np.ndarray:
     return np.sort(np.concatenate([between, x[side == 0]]))
 
 
-def runs(held: np.ndarray) -> list[tuple[int, int]]:
-    """First, and one past the last, of each run of true ones (n,).
+def true_runs(held: np.ndarray) -> list[tuple[int, int]]:
+    """Return the first index and one past the last of each run of True (n,).
 
     Examples
     --------
-    >>> runs(np.array([True, True, False, True]))
+    >>> true_runs(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]
     """
     change = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(int), [0]])))
@@ -225,17 +235,17 @@ def runs(held: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _cells(axes: Any, x: Axis, y: Axis, values: np.ndarray, **how: Any) -> Any:
-    """Coloured cells; those that are NaN stay as the ground is."""
+    """Draw coloured cells; NaN cells show the background."""
     shown = np.ma.masked_invalid(values).T
     return axes.pcolormesh(x.edges, y.edges, shown, shading="flat", rasterized=True, **how)
 
 
 def _dotted(axes: Any, x: Axis, y: Axis, held: np.ndarray) -> None:
-    """Dots in cells."""
+    """Draw dots in cells."""
     i, j = np.nonzero(held)
     axes.plot(x.values[i], y.values[j], ".", color=INK, ms=1.2, mew=0, zorder=3)
 
 
-def _plain(colour: str) -> Any:
-    """A colour map of one colour."""
+def _single_colour(colour: str) -> Any:
+    """Return a colour map of one colour."""
     return matplotlib_part("colors").ListedColormap([colour])

@@ -1,4 +1,4 @@
-"""Symbols of a planar mechanism that is seen along its normal, as textbooks draw them."""
+"""Symbols of a planar mechanism in plan view, as in textbooks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from kic.plotting.diagram import Mark
 from kic.plotting.figures import INK
-from kic.plotting.sketch import Mark
 from kic.plotting.symbols import (
     BOLD,
     DRIVEN,
@@ -18,9 +18,9 @@ from kic.plotting.symbols import (
     WHITE,
     Colour,
     Shape,
-    beside,
+    arrow_head,
     circle,
-    head,
+    perpendicular,
     rgba,
     tint,
     zigzag,
@@ -28,21 +28,21 @@ from kic.plotting.symbols import (
 from kic.plotting.view import View
 
 _INK = rgba(INK)
-# what lies on what, whatever the depth; faces hide no ground, each joint comes upon what it ties
+# layers in painting order; faces hide no ground, and joints cover the links that they connect
 _WHEEL, _FACE, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(-1, 7)
 _FACES, _ON_BODY, _ON_BLOCK = -1e4, 2.0, 3.0
-# a pedestal stands down if it can, and else where links leave most room
+# candidate directions of a pedestal, in order of preference
 _DOWN = np.array([[0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
-# cosines: links that are so far off leave room for an arrow, for a pedestal
-_FREE, _STANDS = 0.2, 0.66
-# an arrow stays where it was until a link comes so near
-_STAYS = 0.6
-_CHAIN = 13.0  # points from dash to dash of a chain line
-_BAR = 0.52  # half width of a link in radii of a joint
+# cosines of the angle to the nearest link: free direction; limit for a pedestal that points down
+_FREE_COS_MAX, _PEDESTAL_COS_MAX = 0.2, 0.66
+# an arrow keeps its direction up to this cosine, which avoids jumps in animations
+_ARROW_COS_MAX = 0.6
+_CHAIN_PERIOD_PT = 13.0  # of a chain line
+_LINK_HALF_WIDTH = 0.52  # in radii of a joint
 
 
-class FlatPen:
-    """Draws marks as shapes in the plane.
+class PlanarSymbols:
+    """Convert marks to shapes in the plane.
 
     Parameters
     ----------
@@ -50,36 +50,39 @@ class FlatPen:
     size : float
         Radius of a joint, in units of length.
     points : float
-        Points of the page in a unit of length.
+        Points of the page per unit of length.
     order : mapping of str to int
-        Bodies in their order.
+        Numbers of the bodies, which determine tints and overlap.
     """
 
     def __init__(self, view: View, size: float, points: float, order: Mapping[str, int]) -> None:
         self.view, self.size, self.points, self.order = view, size, points, order
         self._shapes: list[Shape] = []
-        self._ways: list[tuple[np.ndarray, np.ndarray]] = []
-        self._stands: dict[str, np.ndarray] = {}
-        self._turns: dict[str, np.ndarray] = {}
+        self._segments: list[tuple[np.ndarray, np.ndarray]] = []
+        self._pedestal_directions: dict[str, np.ndarray] = {}
+        self._arrow_directions: dict[str, np.ndarray] = {}
         self._levels: dict[str, float] = {}
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
-        """Shapes of all marks of one posture; pedestals stand as in the first that this pen drew."""
-        self._shapes, self._ways = [], []
+        """Return shapes of all marks of one configuration.
+
+        Pedestals keep the direction from the first configuration drawn.
+        """
+        self._shapes, self._segments = [], []
         for mark in marks:
             if mark.kind in ("link", "plate", "solid", "guide", "rod", "telescope"):
                 p = self.view.project(mark.places)
                 closing = [(p[-1], p[0])] if mark.kind == "plate" else []
-                # links keep off a face's inside, too
+                # the interior of a face is also occupied
                 within = [(corner, p.mean(axis=0)) for corner in p] if closing else []
-                self._ways += [*pairwise(p), *closing, *within]
-        self._levels = self._ordered(marks)
+                self._segments += [*pairwise(p), *closing, *within]
+        self._levels = self._body_levels(marks)
         for mark in marks:
             getattr(self, f"_{mark.kind}", self._nothing)(mark, self.view.project(mark.places))
         return self._shapes
 
-    def _ordered(self, marks: Sequence[Mark]) -> dict[str, float]:
-        """What lies on what, of bodies: in their order, but faces first, and blocks on what they slide."""
+    def _body_levels(self, marks: Sequence[Mark]) -> dict[str, float]:
+        """Return the levels of bodies: in their order, but faces first, and sliders above their guides."""
         levels = {body: float(k) for body, k in self.order.items()}
         for mark in marks:
             if mark.kind in ("plate", "solid") and levels[mark.body] >= 0:
@@ -90,7 +93,7 @@ class FlatPen:
         return levels
 
     def _level(self, mark: Mark) -> float:
-        """Of a mark that lies on bodies: the highest of them."""
+        """Return the highest level of the bodies of a mark."""
         return max(self._levels.get(body, -np.inf) for body in (mark.body, *mark.bodies))
 
     def _put(
@@ -106,17 +109,17 @@ class FlatPen:
         sub: float = 0.0,
     ) -> None:
         level = self._level(mark) if layer == _BODY else 0.0
-        # pivots on the ground are seen whatever passes, other joints of faces lie with them
+        # joints of faces lie on the level of the face, but ground pivots stay visible
         if level < 0 and not mark.grounded:
             layer = _FACE
         key = (float(layer), level, sub)
         self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
 
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:
-        """Marks that have no sign of their own."""
+        """Draw nothing, for marks without a symbol."""
 
-    def _bar(self, mark: Mark, xy: np.ndarray, closed: bool = False, half: float = _BAR) -> None:
-        """A body of constant width around a path or a face: its outline, and itself upon it."""
+    def _bar(self, mark: Mark, xy: np.ndarray, closed: bool = False, half: float = _LINK_HALF_WIDTH) -> None:
+        """Draw a body of constant width along a path or around a face, with an outline."""
         width, colour = 2 * half * self.size * self.points, tint(self.order.get(mark.body, 0))
         self._put(mark, xy, _BODY, None, width=width + 2 * LINE * 0.8, closed=closed)
         self._put(mark, xy, _BODY, colour if closed else None, colour, width, closed, sub=1)
@@ -136,7 +139,7 @@ class FlatPen:
             self._put(mark, end + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
-        """The rod on which a block slides; a yoke's goes on to the other side."""
+        """Draw the rod of a sliding block; that of a yoke extends to both sides."""
         axis = self._along(mark)
         low, high = float((p[1] - p[0]) @ axis) + np.array(mark.travel)
         spare = 4.5 * self.size
@@ -148,24 +151,24 @@ class FlatPen:
         self._bar(mark, p[0] + np.outer([start, end], axis))
 
     def _telescope(self, mark: Mark, p: np.ndarray) -> None:
-        """A cylinder and its piston rod."""
+        """Draw a cylinder and its piston rod."""
         d = p[1] - p[0]
         length = float(np.linalg.norm(d))
-        # the barrel is as long in all postures, as the shortest leaves room for
-        short = min(abs(length * np.sign(d @ self._along(mark)) + t) for t in mark.travel)
-        start, end = (p[0] + share * short * d / length for share in (0.12, 0.55))
+        # constant length of the barrel, limited by the shortest configuration
+        shortest = min(abs(length * np.sign(d @ self._along(mark)) + t) for t in mark.travel)
+        start, end = (p[0] + share * shortest * d / length for share in (0.12, 0.55))
         colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
         self._put(mark, p, _ROD, None, width=BOLD, closed=False)
         self._put(mark, self._strip(start, end, 0.75), _ROD, colour, width=LINE, named=True, sub=1)
 
     def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
         d = (b - a) / np.linalg.norm(b - a)
-        across = half * self.size * beside(d)
+        across = half * self.size * perpendicular(d)
         return np.stack([a + across, b + across, b - across, a - across])
 
     def _along(self, mark: Mark) -> np.ndarray:
-        assert mark.ways is not None  # for the type checker: sliding pairs have an axis
-        d = self.view.project(mark.ways[0])
+        assert mark.directions is not None  # for the type checker: sliding pairs have an axis
+        d = self.view.project(mark.directions[0])
         return d / np.linalg.norm(d)
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
@@ -174,8 +177,8 @@ class FlatPen:
         face = rgba(DRIVEN) if mark.driven else rgba(WHITE)
         self._put(mark, p[0] + r * circle(), _BODY, face, named=True, sub=_ON_BLOCK)
         if mark.driven:
-            assert mark.ways is not None  # for the type checker
-            self._turn(mark, p[0], float(np.sign(mark.ways[0] @ self.view.toward)), stand)
+            assert mark.directions is not None  # for the type checker
+            self._turn(mark, p[0], float(np.sign(mark.directions[0] @ self.view.toward)), stand)
 
     def _spherical(self, mark: Mark, p: np.ndarray) -> None:
         if mark.grounded:
@@ -192,14 +195,14 @@ class FlatPen:
             self._hatch(mark, p[0], np.array([0.0, -1.0]), 2.0)
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
-        """A block; on ground it slides along a rail."""
+        """Draw a block; on ground it slides along a rail."""
         axis, r = self._along(mark), self.size
-        across = beside(axis)
+        across = perpendicular(axis)
         if mark.grounded:
             if across[1] > 1e-9 or (abs(across[1]) <= 1e-9 and across[0] < 0):
                 across = -across
             rail = p[0] + 1.25 * r * across
-            # it stays where it is, and reaches as far as the block goes
+            # the rail is fixed and covers the travel of the block
             start, end = mark.travel[0] - 6.0 * r, mark.travel[1] + 6.0 * r
             self._put(mark, rail + np.outer([start, end], axis), _GROUND, None, closed=False, width=BOLD)
             self._hatch(mark, rail + (start + end) / 2 * axis, across, (end - start) / (2 * r), line=False)
@@ -214,7 +217,7 @@ class FlatPen:
     def _arrow(self, mark: Mark, line: np.ndarray) -> None:
         length = 1.5 * self.size
         colour = rgba(DRIVEN)
-        tip = head(line[-1], line[-1] - line[-2], length)
+        tip = arrow_head(line[-1], line[-1] - line[-2], length)
         self._put(mark, tip, _SIGN, colour, None, closed=True)
         self._put(
             mark,
@@ -227,19 +230,19 @@ class FlatPen:
         )
 
     def _turn(self, mark: Mark, centre: np.ndarray, sense: float, stand: list[np.ndarray]) -> None:
-        """A curved arrow on the side where links and a pedestal leave most room."""
-        taken = [*self._taken(centre), *stand]
-        room = self._turns.get(mark.name)
-        if room is None or any(room @ d > _STAYS for d in taken):
-            room = self._turns[mark.name] = _freest(circle(16), taken, _FREE)
+        """Draw a curved arrow in the direction farthest from links and pedestals."""
+        taken = [*self._link_directions(centre), *stand]
+        room = self._arrow_directions.get(mark.name)
+        if room is None or any(room @ d > _ARROW_COS_MAX for d in taken):
+            room = self._arrow_directions[mark.name] = _freest_direction(circle(16), taken, _FREE_COS_MAX)
         start = np.arctan2(room[1], room[0]) - sense * 0.95
         arc = centre + 2.15 * self.size * circle(24, start, sense * 1.9)
         self._arrow(mark, arc)
 
-    def _taken(self, centre: np.ndarray) -> list[np.ndarray]:
-        """Directions in which links leave a place, where they end or pass through."""
+    def _link_directions(self, centre: np.ndarray) -> list[np.ndarray]:
+        """Return the directions of links at a point where they end or pass through."""
         taken = []
-        for a, b in self._ways:
+        for a, b in self._segments:
             d = b - a
             length = float(np.linalg.norm(d))
             if length == 0:
@@ -251,17 +254,19 @@ class FlatPen:
         return taken
 
     def _pedestal(self, mark: Mark, p: np.ndarray, down: np.ndarray | None = None) -> np.ndarray:
-        """A triangle on hatched ground; hands back where that is."""
+        """Draw a triangle on hatched ground and return its direction."""
         r = self.size
         if down is None:
-            # one pedestal carries all that turns there
+            # joints with a common position share one pedestal
             key = str((np.round(p / r) + 0.0).tolist())  # no negative zero
-            if key not in self._stands:
-                taken = self._taken(p)
-                stands = not any(_DOWN[0] @ d > _STANDS for d in taken)
-                self._stands[key] = _DOWN[0] if stands else _freest(_DOWN, taken, _FREE)
-            down = self._stands[key]
-        across = beside(down)
+            if key not in self._pedestal_directions:
+                taken = self._link_directions(p)
+                stands = not any(_DOWN[0] @ d > _PEDESTAL_COS_MAX for d in taken)
+                self._pedestal_directions[key] = (
+                    _DOWN[0] if stands else _freest_direction(_DOWN, taken, _FREE_COS_MAX)
+                )
+            down = self._pedestal_directions[key]
+        across = perpendicular(down)
         foot = p + 2.6 * r * down
         corners = np.stack(
             [p + 0.7 * r * across, foot + 1.5 * r * across, foot - 1.5 * r * across, p - 0.7 * r * across]
@@ -271,15 +276,15 @@ class FlatPen:
         return down
 
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
-        """Ground at the end of a spring or a rod: it stands away from the other end."""
+        """Draw ground at the end of a spring or a rod, away from its other end."""
         away = p[0] - p[1]
         self._pedestal(mark, p[0], _DOWN[int(np.argmax(_DOWN @ away))])
 
     def _hatch(
         self, mark: Mark, middle: np.ndarray, down: np.ndarray, half: float, line: bool = True
     ) -> None:
-        """Strokes below a line of ground."""
-        r, across = self.size, beside(down)
+        """Draw hatching below a ground line."""
+        r, across = self.size, perpendicular(down)
         if line:
             ends = middle + np.outer([-half * r, half * r], across)
             self._put(mark, ends, _GROUND + 0.6, None, closed=False, width=BOLD)
@@ -298,19 +303,19 @@ class FlatPen:
         self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(WHITE))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        """A pulley has a rim; of a gear the pitch circle is shown, in chain line."""
+        """Draw a pulley with its rim, or the pitch circle of a gear as a chain line."""
         face, rim, radius = tint(self.order.get(mark.body, 0), 0.35), rgba(INK, 0.35), mark.sizes[0]
         gear = len(mark.sizes) > 1
         self._put(mark, p[0] + radius * circle(96), _WHEEL, face, None if gear else rim, LINE)
         if gear:
-            count = max(8, round(2 * np.pi * radius * self.points / _CHAIN))
+            count = max(8, round(2 * np.pi * radius * self.points / _CHAIN_PERIOD_PT))
             for k in range(count):
                 for start, span in ((0.0, 0.6), (0.77, 0.06)):
                     arc = circle(9, 2 * np.pi * (k + start) / count, 2 * np.pi * span / count)
                     self._put(mark, p[0] + radius * arc, _WHEEL + 0.5, None, rim, LINE, False)
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
-        """The two straight runs of an open belt."""
+        """Draw the straight runs of an open belt."""
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
         lean = np.arcsin(np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1))
@@ -322,15 +327,15 @@ class FlatPen:
             self._put(mark, run, _ROD, None, closed=False)
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
-        """Two bodies that touch: the tangent, hatched where the other is ground."""
+        """Draw a contact with its tangent, hatched on ground."""
         n = self._along(mark)
         if mark.grounded:
-            # what stands on the ground ends above it, as round as it is
+            # rounded ends of bodies stay above the ground line
             self._hatch(mark, p[0] + 0.6 * self.size * n, n, 2.6)
         else:
             self._put(
                 mark,
-                p[0] + np.outer([-1.8 * self.size, 1.8 * self.size], beside(n)),
+                p[0] + np.outer([-1.8 * self.size, 1.8 * self.size], perpendicular(n)),
                 _JOINT,
                 None,
                 closed=False,
@@ -345,9 +350,9 @@ class FlatPen:
         self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, _INK, None, named=True)
 
 
-def _freest(ways: np.ndarray, taken: list[np.ndarray], enough: float) -> np.ndarray:
-    """The direction, of some, that is furthest from all that are taken; the first of those far enough."""
+def _freest_direction(candidates: np.ndarray, taken: list[np.ndarray], enough: float) -> np.ndarray:
+    """Return the candidate direction farthest from the occupied ones, or the first that is far enough."""
     if not taken:
-        return ways[0]
-    nearest = np.maximum((ways @ np.array(taken).T).max(axis=1), enough)
-    return ways[int(np.argmin(np.round(nearest, 6)))]
+        return candidates[0]
+    nearest = np.maximum((candidates @ np.array(taken).T).max(axis=1), enough)
+    return candidates[int(np.argmin(np.round(nearest, 6)))]

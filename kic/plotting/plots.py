@@ -1,4 +1,4 @@
-"""Panels: what moves in time, named and with its units, ready to be plotted."""
+"""Plots over time: panels of lines with names and units."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import MechanismDescription
+from kic.description.units import effort_unit, rate_unit, row_unit
 from kic.errors import InputError
-from kic.kinematics.scales import effort_unit, rate_unit, row_unit
-from kic.plotting.figures import COLUMN, INK, Picture, inches, labelled, new_figure, plain, style
+from kic.plotting.figures import COLUMN, INK, Picture, axis_label, check_width, literal, new_figure, style
 
-# inches: a panel's height at least, that of a name at a line's end, and what stands below the lowest panel
-PANEL, NAME, FOOT = 1.15, 0.135, 0.45
-# of a panel that stands still: numbers are the same to so many of their digits
-STILL = 1e-9
-# so many names find room in one panel
-MOST = 24
+# heights in inches: a panel, the name of a line, the time axis
+PANEL_HEIGHT_MIN, NAME_HEIGHT, TIME_AXIS_HEIGHT = 1.15, 0.135, 0.45
+# values with a smaller relative range are constant up to round-off
+CONSTANT_RANGE_RTOL = 1e-9
+# maximum number of lines in a panel, limited by the room for names
+LINES_MAX = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +28,11 @@ class Panel:
     Attributes
     ----------
     what : str
-        What they are, such as "value" or "effort".
+        Quantity, such as "value" or "effort".
     unit : str
-        Their unit; '' for none.
+        Unit; '' if dimensionless.
     lines : dict of str to (T,)
-        By name.
+        Lines by name.
     """
 
     what: str
@@ -41,12 +41,12 @@ class Panel:
 
     @property
     def label(self) -> str:
-        """What stands at its axis."""
-        return labelled(self.what, self.unit)
+        """Label of the ordinate."""
+        return axis_label(self.what, self.unit)
 
 
 def by_unit(what: str, units: Sequence[str], names: Sequence[str], values: np.ndarray) -> list[Panel]:
-    """Panels of columns (T, n), one for each unit, in the order in which units first come.
+    """Return panels of columns (T, n), one for each unit, in the order of first occurrence.
 
     Examples
     --------
@@ -71,46 +71,46 @@ def draw_plots(
     width: float = COLUMN,
     title: str = "",
 ) -> Picture:
-    """Panels above one another that share the axis of time.
+    """Plot panels one above the other with a common time axis.
 
     Parameters
     ----------
     t : (T,)
         Times.
     panels : list of Panel
-        From the top.
+        Panels from top to bottom.
     unit : str
-        Of time.
+        Unit of time.
     marks : list of float
-        Times at which a thin line goes through all panels, such as those of events.
+        Times marked by a thin line through all panels, such as those of events.
     width : float
-        In inches.
+        Width in inches.
     title : str
-        Above them.
+        Title.
 
     Returns
     -------
     Picture
-        Its ``axes`` are a tuple, one for each panel.
+        Its ``axes`` are a tuple with one element for each panel.
 
     Raises
     ------
     InputError
-        For no panel, or more names in one than can be told apart.
+        If there is no panel, or more than 24 lines in one.
     MissingExtraError
-        Without Matplotlib.
+        If Matplotlib is not installed.
     """
     if not panels:
-        raise InputError("There is nothing to plot.")
-    crowded = [panel for panel in panels if len(panel.lines) > MOST]
+        raise InputError("A plot must have at least one panel, got none.")
+    crowded = [panel for panel in panels if len(panel.lines) > LINES_MAX]
     if crowded:
         raise InputError(
-            f"{len(crowded[0].lines)} lines in one panel ({crowded[0].label}) can not be told apart; {MOST} "
-            "at most. Name fewer."
+            f"A panel must have at most {LINES_MAX} lines, got {len(crowded[0].lines)} in "
+            f"'{crowded[0].label}'. Name fewer."
         )
-    heights = [max(PANEL, NAME * (len(panel.lines) + 1)) for panel in panels]
+    heights = [max(PANEL_HEIGHT_MIN, NAME_HEIGHT * (len(panel.lines) + 1)) for panel in panels]
     with style():
-        figure = new_figure(inches(width), sum(heights) + FOOT)
+        figure = new_figure(check_width(width), sum(heights) + TIME_AXIS_HEIGHT)
         figure.get_layout_engine().set(h_pad=0.02, hspace=0.02)
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         for axes, panel, height in zip(all_axes, panels, heights, strict=True):
@@ -119,24 +119,24 @@ def draw_plots(
                 axes.set_xlim(t[0], t[-1])
             for k, (name, y) in enumerate(panel.lines.items()):
                 dash = ("-", "--", ":", "-.")[k // 7 % 4]
-                axes.plot(t, np.where(np.isfinite(y), y, np.nan), dash, label=plain(name))
+                axes.plot(t, np.where(np.isfinite(y), y, np.nan), dash, label=literal(name))
             for when in marks:
                 axes.axvline(when, color=INK, lw=0.5, ls=(0, (2, 2)), zorder=0)
-            axes.set_ylim(*room(list(panel.lines.values())))
+            axes.set_ylim(*axis_limits(list(panel.lines.values())))
             axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-3, 4))
             _name_lines(axes, height)
-        all_axes[0].set_title(plain(title))
-        all_axes[-1].set_xlabel(labelled("t", unit))
+        all_axes[0].set_title(literal(title))
+        all_axes[-1].set_xlabel(axis_label("t", unit))
         figure.align_ylabels(all_axes)
     return Picture(figure, tuple(all_axes))
 
 
-def room(lines: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Ends of an axis that shows lines, with what stands still standing still: rounding is not blown up.
+def axis_limits(lines: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Return limits of an axis for lines; the range of constant values is not scaled up to round-off.
 
     Examples
     --------
-    >>> room([np.array([0.0, 1.0])])
+    >>> axis_limits([np.array([0.0, 1.0])])
     (-0.06, 1.06)
     """
     known = np.concatenate([y[np.isfinite(y)] for y in lines] or [np.zeros(0)])
@@ -144,24 +144,24 @@ def room(lines: Sequence[np.ndarray]) -> tuple[float, float]:
         return -1.0, 1.0
     low, high = float(known.min()), float(known.max())
     size = max(abs(low), abs(high))
-    if high - low <= STILL * size or size == 0:
-        return (low + high) / 2 - max(0.5 * size, 0.5 * (size == 0)), (low + high) / 2 + max(
-            0.5 * size, 0.5 * (size == 0)
-        )
-    margin = 0.06 * (high - low)
+    if high - low <= CONSTANT_RANGE_RTOL * size or size == 0:
+        low = high = (low + high) / 2
+        margin = 0.5 * size if size else 0.5
+    else:
+        margin = 0.06 * (high - low)
     return low - margin, high + margin
 
 
-def spread_apart(places: np.ndarray, gap: float) -> np.ndarray:
-    """Places (n,) moved as little as may be so that they are a gap apart, within 0 to 1 as far as they fit.
+def separate(places: np.ndarray, gap: float) -> np.ndarray:
+    """Return positions (n,) shifted as little as possible to be a gap apart, within 0 to 1 if they fit.
 
     Examples
     --------
-    >>> spread_apart(np.array([0.5, 0.5]), 0.2).tolist()
+    >>> separate(np.array([0.5, 0.5]), 0.2).tolist()
     [0.4, 0.6]
     """
     order = np.argsort(places, kind="stable")
-    # groups of names that touch: their middle, and how many they are
+    # adjacent groups of positions: middle and number
     groups: list[tuple[float, int]] = []
     for place in places[order]:
         groups.append((float(place), 1))
@@ -183,7 +183,7 @@ def spread_apart(places: np.ndarray, gap: float) -> np.ndarray:
 
 
 def _name_lines(axes: Any, height: float) -> None:
-    """Each line's name at its end, in its colour, none over another."""
+    """Label each line at its end in its colour, without overlap."""
     low, high = axes.get_ylim()
     lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
     ends = []
@@ -191,7 +191,7 @@ def _name_lines(axes: Any, height: float) -> None:
         y = np.asarray(line.get_ydata())
         known = y[np.isfinite(y)]
         ends.append((known[-1] - low) / (high - low) if known.size else 0.0)
-    for line, end, place in zip(lines, ends, spread_apart(np.array(ends), NAME / height), strict=True):
+    for line, end, place in zip(lines, ends, separate(np.array(ends), NAME_HEIGHT / height), strict=True):
         axes.annotate(
             line.get_label(),
             (1.0, end),
@@ -212,46 +212,52 @@ def _name_lines(axes: Any, height: float) -> None:
         )
 
 
-# what a derivative of so high order is called
+# names of derivatives by order
 ORDERS = ("value", "rate", "acceleration", "jerk")
-# beside rows that move, those that do not (in a plane, say) are left out
+# rows with a smaller relative range are constant and left out of panels with moving ones
 CONSTANT_RTOL = 1e-12
 
 
 def motion_panels(
-    drawing: MechanismDescription, names: Sequence[str], values: np.ndarray, order: int = 0, what: str = ""
+    description: MechanismDescription,
+    names: Sequence[str],
+    values: np.ndarray,
+    order: int = 0,
+    what: str = "",
 ) -> list[Panel]:
-    """Values (T, n) of rows, or their derivatives in time: a panel for each unit.
+    """Return panels of row values (T, n) or their time derivatives, one for each unit.
 
     Parameters
     ----------
-    drawing : Drawing
-        Which knows the units.
+
+        Source of the units.
     names : list of str
-        Of n rows.
+        Names of the rows.
     values : (T, n)
-        Columns.
+        One column for each row.
     order : {0, 1, 2, 3}
-        Which derivative.
+        Order of the derivative.
     what : str
-        What they are called, if not after their order.
+        Name of the quantity; by default derived from the order.
     """
-    units = [rate_unit(row_unit(drawing, name), drawing.units.time, order) for name in names]
+    units = [rate_unit(row_unit(description, name), description.units.time, order) for name in names]
     return by_unit(what or ORDERS[order], units, names, values)
 
 
-def effort_panels(drawing: MechanismDescription, names: Sequence[str], efforts: np.ndarray) -> list[Panel]:
-    """Efforts (T, n) at rows: a panel for each unit."""
-    return by_unit("effort", [effort_unit(drawing, name) for name in names], names, efforts)
+def effort_panels(
+    description: MechanismDescription, names: Sequence[str], efforts: np.ndarray
+) -> list[Panel]:
+    """Return panels of efforts (T, n) at rows, one for each unit."""
+    return by_unit("effort", [effort_unit(description, name) for name in names], names, efforts)
 
 
 def part_panels(
-    drawing: MechanismDescription, configuration: Any, names: Sequence[str], which: Any = ...
+    description: MechanismDescription, configuration: Any, names: Sequence[str], which: Any = ...
 ) -> list[Panel]:
-    """Values of points, joints, distances or rows at postures, of which an index takes (T,): some panels.
+    """Return panels of the values of points, joints, distances or rows at the configurations `which` (T,).
 
-    Names of single rows come first, a panel for each unit; then each part with several. Rows of a part that
-    stand still while others of it move are left out, such as z in a plane.
+    Single rows come first, one panel for each unit; then the parts with several rows. Constant rows of a part
+    with moving rows are left out, such as z in a plane.
     """
     panels: list[Panel] = []
     plain: list[str] = []
@@ -265,19 +271,19 @@ def part_panels(
         labels = configuration.coefficients(name, order=1).rows
         moved = np.ptp(values, axis=0) > CONSTANT_RTOL * max(float(np.abs(values).max()), 1e-300)
         kept = np.flatnonzero(moved) if moved.any() else np.arange(len(labels))
-        panels += motion_panels(drawing, [labels[k] for k in kept], values[:, kept])
+        panels += motion_panels(description, [labels[k] for k in kept], values[:, kept])
     if plain:
-        panels = motion_panels(drawing, plain, np.stack(columns, axis=1)) + panels
+        panels = motion_panels(description, plain, np.stack(columns, axis=1)) + panels
     return panels
 
 
-def one_line(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
-    """Index of one course in a batch of courses (beside time).
+def course_index(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
+    """Return the index of one motion in a batch of motions, without the time axis.
 
     Raises
     ------
     InputError
-        If there are several and none is named, or there is no such one.
+        If the batch has several members and `member` is None, or `member` does not exist.
     """
     index = () if member is None else tuple(np.atleast_1d(np.asarray(member)).tolist())
     fits = len(index) == len(batch) and all(
@@ -285,9 +291,9 @@ def one_line(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
     )
     if not fits:
         raise InputError(
-            f"A plot shows one course; this is a batch {batch} of them. Give `member`, the index of one, as "
-            f"member={tuple(0 for _ in batch)}; got {member}."
+            f"`member` must be the index of one motion in the batch {batch}, such as "
+            f"{tuple(0 for _ in batch)}, got {member}."
             if batch
-            else f"There is but one course here: leave `member` out, got {member}."
+            else f"`member` must be left out for a single motion, got {member}."
         )
     return index

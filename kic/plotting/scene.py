@@ -1,4 +1,4 @@
-"""A posture, or a fan of them, as shapes seen from one side."""
+"""Scene: drawn configurations of a mechanism and their view, converted to shapes."""
 
 from __future__ import annotations
 
@@ -12,45 +12,44 @@ from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
 from kic.errors import InputError
-from kic.plotting.joint_offsets import Sites
-from kic.plotting.planar_symbols import FlatPen
-from kic.plotting.sketch import Mark, Sketch, posed, travels
-from kic.plotting.solid_symbols import SolidPen
+from kic.plotting.diagram import KinematicDiagram, Mark, move_marks, slider_travel
+from kic.plotting.joint_offsets import JointPlacement
+from kic.plotting.planar_symbols import PlanarSymbols
+from kic.plotting.spatial_symbols import SpatialSymbols
 from kic.plotting.symbols import TINTS, Shape
 from kic.plotting.view import ViewName, view_of
 
-# postures of a batch that are drawn at most
-FAN = 12
-_FAINT = 0.72
-# radius of a joint in points where there is room, and where there is none: in the plane and in space, where
-# a joint has two sides
-_ROOMY, _LEAST = (3.5, 4.0), (2.1, 2.7)
-# how much larger joints are that are all in one place
-_CROWD = 1.5
-# of the distance of near joints
-_SHARE = 0.26
-# of faint postures nothing else is shown: no ground, no signs
-_FAINT_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "coil", "dashpot")
+# maximum number of drawn members of a batch
+MEMBERS_MAX = 12
+# share of white in members between the first and the last
+_FADE_WHITE_SHARE = 0.72
+# bounds of the radius of a joint in points: in plan view and in space
+_RADIUS_MAX_PT, _RADIUS_MIN_PT = (3.5, 4.0), (2.1, 2.7)
+# enlargement of the joints of a mechanism whose joints all coincide
+_COINCIDENT_FACTOR = 1.5
+# radius of a joint as a share of the distance of near joints
+_RADIUS_DISTANCE_SHARE = 0.26
+# kinds of marks shown in faded members, without ground and arrows
+_FADED_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "coil", "dashpot")
 
 
-def evenly(count: int, most: int) -> np.ndarray:
-    """Places of so many, the first and the last among them, or of as many as there may be."""
+def evenly_spaced(count: int, most: int) -> np.ndarray:
+    """Return at most `most` indices below `count`, evenly spaced with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def check_row(batch: tuple[int, ...]) -> None:
-    """Refuse to trace what is no row of postures."""
+def check_path_batch(batch: tuple[int, ...]) -> None:
+    """Check that the batch is a path of configurations (B,)."""
     if len(batch) != 1:
         raise InputError(
-            f"trace() needs a batch of postures (B,) in a row, got a batch {batch}. Make one with path(), "
-            'such as turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and give it: '
-            'trace("tip", turn).',
+            f"`along` must have a batch shape (B,), got {batch}. Create a path, such as "
+            'turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and pass it: trace("tip", turn).',
             batch=batch,
         )
 
 
-def ordered(drawing: MechanismDescription) -> dict[str, int]:
-    """Numbers of bodies that rise as they are listed, and by which neighbours get different tints."""
+def body_order(drawing: MechanismDescription) -> dict[str, int]:
+    """Return increasing numbers of bodies in their order, from which neighbours get different tints."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]
     near: dict[str, set[str]] = {name: set() for name in names}
     for joint in drawing.joints:
@@ -59,7 +58,7 @@ def ordered(drawing: MechanismDescription) -> dict[str, int]:
             near[one].add(other)
             near[other].add(one)
     tints: dict[str, int] = {}
-    # what has as many neighbours as there are tints chooses first
+    # bodies with many neighbours are assigned first
     for name in sorted(names, key=lambda name: len(near[name]) < count):
         k, taken = names.index(name), {tints.get(other) for other in near[name]}
         tints[name] = next((t % count for t in range(k, k + count) if t % count not in taken), k % count)
@@ -71,56 +70,56 @@ def ordered(drawing: MechanismDescription) -> dict[str, int]:
 
 
 class Scene:
-    """What is to be seen of a configuration.
+    """Drawn configurations of a mechanism.
 
     Attributes
     ----------
     members : (n,) int
-        Members of the batch that are drawn, by their flat index.
+        Flat indices of the drawn members of the batch.
     view : View
-    few : Configuration
-        These members alone.
-    where : dict of str to (n, 4, 4)
-        Displacement of every body from the drawing.
+    shown : Configuration
+        The drawn members.
+    displacements : dict of str to (n, 4, 4)
+        Displacement of every body from the reference configuration.
     normal : (3,) or None
-        Of a planar mechanism.
+        Normal of a planar mechanism.
     """
 
-    def __init__(self, configuration: Configuration, view: ViewName | None, most: int = FAN) -> None:
+    def __init__(self, configuration: Configuration, view: ViewName | None, most: int = MEMBERS_MAX) -> None:
         self.configuration = configuration
         self.model = configuration._model
-        self.model.require_real("A drawing", "Draw the posture without it.")
+        self.model.require_real("A drawing", "Draw the configuration without it.")
         states = configuration._states
         if states.dtype != np.float64:
-            raise InputError(f"draw() needs real numbers; this posture holds {states.dtype}.")
+            raise InputError(f"`configuration` must hold real numbers, got {states.dtype}.")
         good = np.flatnonzero(configuration.ok)
         if not len(good):
-            what = "the batch is empty" if not configuration.ok.size else "no member has a posture"
-            raise InputError(f"There is nothing of '{configuration.name}' to draw: {what}.")
-        self.members = good[
-            np.unique(np.linspace(0, len(good) - 1, min(len(good), most)).round().astype(int))
-        ]
-        self.drawing = self.model.description
-        # indexing copies: kernels want the members one behind the other
-        self.few = Configuration(self.model, (len(self.members),), states[self.members])
-        self.where = self._displacements()
+            cause = "an empty batch" if not configuration.ok.size else "no valid member"
+            raise InputError(
+                f"`configuration` must have a valid member, got {cause} of '{configuration.name}'."
+            )
+        self.members = good[evenly_spaced(len(good), most)]
+        self.description = self.model.description
+        # indexing copies: the kernels require contiguous members
+        self.shown = Configuration(self.model, (len(self.members),), states[self.members])
+        self.displacements = self._displacements()
         self.normal = self.model.tree.planar_normal
-        # where sliding pairs are does not depend on the size of symbols, nor do welds
-        self._sites = Sites(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
+        # positions of sliding pairs and fixed joints do not depend on the size of symbols
+        self._placement = JointPlacement(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
         self.anchors = self._anchors()
-        self.view = view_of(view, self.normal, np.array(self.drawing.gravity, float), self.anchors[0])
+        self.view = view_of(view, self.normal, np.array(self.description.gravity, float), self.anchors[0])
         self.down = self._down()
 
     def _displacements(self) -> dict[str, np.ndarray]:
-        """Of every body, ground too, as matrices (n, 4, 4) for the members that are drawn."""
-        found = {body.name: self.few.displacement(body.name) for body in self.drawing.bodies}
+        """Return the displacements (n, 4, 4) of every body, including ground, in the drawn members."""
+        found = {body.name: self.shown.displacement(body.name) for body in self.description.bodies}
         return {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4)), **found}
 
     def _anchors(self) -> np.ndarray:
-        """Places (members, n, 3) of all joints, points and contacts."""
-        d = self.drawing
+        """Return the positions (members, n, 3) of all joints, points and contacts."""
+        d = self.description
         held = [(body, j.at) for j in d.joints if j.at is not None for body in j.bodies]
-        slides = self._sites.slides.values()
+        slides = self._placement.sliders.values()
         held += [(body, tuple(s.place)) for s in slides for body in (s.guide, s.slider)]
         self._joints = len(held)
         held += [(p.body, p.at) for p in d.points] + [(body, c.at) for c in d.contacts for body in c.bodies]
@@ -128,95 +127,101 @@ class Scene:
         held += [(b.name, b.reference) for b in d.bodies if counts[b.name] < 2 and b.reference is not None]
         if not held:
             held = [(GROUND, (0.0, 0.0, 0.0))]
-        T = np.stack([self.where[body] for body, _ in held], axis=1)
+        T = np.stack([self.displacements[body] for body, _ in held], axis=1)
         p = np.array([at for _, at in held], dtype=float)
         return np.einsum("bnij,nj->bni", T[..., :3, :3], p) + T[..., :3, 3]
 
     def _down(self) -> np.ndarray:
-        """Where ground is below spatial mechanisms; those that hang have it above."""
-        gravity = np.array(self.drawing.gravity, float)
+        """Return the direction toward ground: down, or up for hanging mechanisms."""
+        gravity = np.array(self.description.gravity, float)
         k = int(np.argmax(np.abs(gravity))) if gravity.any() else 2
         down = -np.eye(3)[k]
         base = [
-            j.at for j in self.drawing.joints if GROUND in j.bodies and j.at is not None and j.type != "free"
+            j.at
+            for j in self.description.joints
+            if GROUND in j.bodies and j.at is not None and j.type != "free"
         ]
         if not base:
             return down
         height = (self.anchors - np.array(base, float).mean(axis=0)) @ -down
         return -down if height.max() + height.min() < -0.5 * np.ptp(height) else down
 
-    def shown_at(self, joint: str) -> np.ndarray | None:
-        """Places (members, 3) at which a joint that was drawn without `at` is shown; None of all others."""
-        part = next((j for j in self.drawing.joints if j.name == joint), None)
+    def joint_positions(self, joint: str) -> np.ndarray | None:
+        """Return the drawn positions (members, 3) of a joint without `at`, or None for other joints."""
+        part = next((j for j in self.description.joints if j.name == joint), None)
         if part is None or part.at is not None:
             return None
-        slide = self._sites.slides.get(joint)
+        slide = self._placement.sliders.get(joint)
         ends = (
-            [(part.bodies[1], self._sites.places[joint])] if slide is None else [(slide.slider, slide.place)]
+            [(part.bodies[1], self._placement.positions[joint])]
+            if slide is None
+            else [(slide.slider, slide.place)]
         )
         if slide is not None and slide.telescopic:
             ends.append((slide.guide, slide.foot))
-        found = [self.where[body][:, :3, :3] @ p + self.where[body][:, :3, 3] for body, p in ends]
+        found = [
+            self.displacements[body][:, :3, :3] @ p + self.displacements[body][:, :3, 3] for body, p in ends
+        ]
         return np.mean(found, axis=0)
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Corners of what is drawn, without the size of symbols."""
+        """Corners of the drawing without the size of symbols."""
         seen = self.view.project(self.anchors).reshape(-1, 2)
         low, high = seen.min(axis=0), seen.max(axis=0)
-        if (high - low).max() < 1e-6 * self.model.length:  # all in one place: something has to be seen
+        if (high - low).max() < 1e-6 * self.model.length:  # a single position
             return low - self.model.length / 2, high + self.model.length / 2
         return low, high
 
     def radius(self, points: float) -> float:
-        """Radius of a joint in units of length, where so many points are a unit."""
+        """Return the radius of a joint in units of length, given the points per unit of length."""
         seen = self.view.project(self.anchors[0][: self._joints])
         pairs = np.array(list(combinations(range(len(seen)), 2)), dtype=int).reshape(-1, 2)
         apart = np.linalg.norm(seen[pairs[:, 0]] - seen[pairs[:, 1]], axis=1) * points
-        most, least = _ROOMY[not self.view.flat], _LEAST[not self.view.flat]
-        if len(self.drawing.joints) > 2 and not (apart > 2 * least).any():
-            return _CROWD * most / points  # all in one place, and set apart there
-        apart = np.sort(apart[apart > 2 * least])  # what is nearer is not told apart anyhow
+        most, least = _RADIUS_MAX_PT[not self.view.flat], _RADIUS_MIN_PT[not self.view.flat]
+        if len(self.description.joints) > 2 and not (apart > 2 * least).any():
+            return _COINCIDENT_FACTOR * most / points  # joints are offset from their common position
+        apart = np.sort(apart[apart > 2 * least])  # closer joints overlap in any case
         room = float(apart[len(apart) // 30]) if len(apart) else np.inf
-        return float(np.clip(_SHARE * room, least, most)) / points
+        return float(np.clip(_RADIUS_DISTANCE_SHARE * room, least, most)) / points
 
     def shapes(self, points: float) -> tuple[list[Shape], list[list[Mark]], float]:
-        """Shapes of all members in the order of painting, their marks, and the radius of joints."""
-        posture, size = self.pen(points)
+        """Return shapes of all members in painting order, their marks, and the radius of joints."""
+        draw_member, size = self.member_renderer(points)
         every: list[Shape] = []
         marks = []
         last = len(self.members) - 1
-        drawn = [posture(k) for k in range(last + 1)]
+        drawn = [draw_member(k) for k in range(last + 1)]
         for k in [*range(1, last), *dict.fromkeys((0, last))]:
             shapes, there = drawn[k]
-            faint = 0 < k < last
-            if faint:
-                every += [s.faded(_FAINT) for s in shapes if s.name or s.of in _FAINT_KINDS]
+            faded = 0 < k < last
+            if faded:
+                every += [s.faded(_FADE_WHITE_SHARE) for s in shapes if s.name or s.of in _FADED_KINDS]
             else:
-                clear = len(drawn) > 1 and self.view.flat  # faces let other postures through
-                every += [s.clear() for s in shapes] if clear else shapes
+                clear = len(drawn) > 1 and self.view.flat  # translucent faces show the members behind
+                every += [s.translucent() for s in shapes] if clear else shapes
                 marks.append(there)
         return every, marks, size
 
-    def pen(self, points: float) -> tuple[Callable[[int], tuple[list[Shape], list[Mark]]], float]:
-        """What draws one member, by its place among them, with its marks; and the radius of joints."""
+    def member_renderer(self, points: float) -> tuple[Callable[[int], tuple[list[Shape], list[Mark]]], float]:
+        """Return a function that draws one member with its marks, and the radius of joints."""
         size = self.radius(points)
         flat = self.normal if self.view.flat else None
-        sketch = Sketch(self.model, size, flat, self.down)
-        along = [travels(mark, self.where) for mark in sketch.marks]
-        order = ordered(self.drawing)
-        pen = (
-            FlatPen(self.view, size, points, order)
+        diagram = KinematicDiagram(self.model, size, flat, self.down)
+        along = [slider_travel(mark, self.displacements) for mark in diagram.marks]
+        order = body_order(self.description)
+        symbols = (
+            PlanarSymbols(self.view, size, points, order)
             if self.view.flat
-            else SolidPen(self.view, size, points, order, self.down)
+            else SpatialSymbols(self.view, size, points, order, self.down)
         )
 
-        def posture(k: int) -> tuple[list[Shape], list[Mark]]:
+        def draw_member(k: int) -> tuple[list[Shape], list[Mark]]:
             marks = [
                 mark if s is None else replace(mark, travel=(float(s.min() - s[k]), float(s.max() - s[k])))
-                for mark, s in zip(sketch.marks, along, strict=True)
+                for mark, s in zip(diagram.marks, along, strict=True)
             ]
-            there = posed(marks, {body: T[k] for body, T in self.where.items()})
-            return sorted(pen.draw(there), key=lambda s: s.key), there
+            there = move_marks(marks, {body: T[k] for body, T in self.displacements.items()})
+            return sorted(symbols.draw(there), key=lambda s: s.key), there
 
-        return posture, size
+        return draw_member, size

@@ -1,4 +1,4 @@
-"""Plots of a report: what the coordinates do one at a time, where points go, what holds the loops."""
+"""Plots of a report: outputs over each coordinate, curves of points, closure conditions."""
 
 from __future__ import annotations
 
@@ -10,199 +10,214 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.parts import Point
+from kic.description.units import row_unit
 from kic.display import largest_of
 from kic.errors import KicError
-from kic.kinematics.scales import row_unit
 from kic.mechanism import Mechanism
-from kic.plotting.figures import INK, Picture, labelled, new_figure, plain, style
-from kic.report.ranges import Range
+from kic.plotting.figures import INK, Picture, axis_label, literal, new_figure, style
+from kic.report.ranges import CoordinateRange
 
-# inches: three panels stand beside each other on a page
-PANEL, SQUARE = (3.15, 2.0), (4.0, 3.6)
-# inches around the axes of a panel: the same in all, so that neighbours are level
+# sizes in inches; three panels fit side by side on a page
+PANEL_SIZE, CURVE_SIZE = (3.15, 2.0), (4.0, 3.6)
+# margins in inches, equal in all panels to align neighbours
 LEFT, RIGHT, BELOW, ABOVE = 0.52, 0.06, 0.42, 0.16
-# told apart without colours
+# line styles, distinguishable without colours
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
-# more lines in one panel are not told apart
-MOST = 6
-# near singular postures numbers grow without bound: the frame ends at so many times the usual one
-FRAME = 8.0
-# what changes by less, beside the largest of its kind, does not; what by less of the frame is a level line
-ROUNDING, VISIBLE = 1e-9, 0.02
-# shares of conditions below this are drawn there
-FLOOR = 1e-17
+LINES_MAX = 6
+# limit of the ordinate in medians of |y|, which cuts off poles at singular configurations
+ORDINATE_MAX_FACTOR = 8.0
+# relative to the largest value of a unit: smaller changes are round-off; with an axis from zero, invisible
+CHANGE_RTOL, VISIBLE_CHANGE_RTOL = 1e-9, 0.02
+# smallest contribution of a closure condition on the logarithmic axis
+CONTRIBUTION_MIN = 1e-17
 
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """A picture with its caption, and with words for those who do not see it."""
+    """Picture with its caption and a text alternative."""
 
     picture: Picture
     caption: str
     alt: str
 
 
-def over(span: Range, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
-    """What is asked, effective inertias and the holding effort, as they change while one coordinate moves.
+def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
+    """Plot outputs, effective inertias and the holding effort over one coordinate.
 
     Parameters
     ----------
-    span : Range
-        The coordinate and its postures.
+    span : CoordinateRange
+        The coordinate and its configurations.
     rows : sequence of str
-        Rows of dependents; those without a value are passed over.
+        Rows of dependents; rows without a value are ignored.
     mechanism : Mechanism
-        The mechanism.
 
     Returns
     -------
     list of Plot
-        One for each unit among the rows that change, then among the inertias I*_kk, then the coordinate's own
-        effort −Tᴸ, as far as there are masses and loads. In an open chain a coordinate changes the inertia
-        of those before it, not its own.
+        One for each unit of the rows that change, then of the inertias I*_kk, then the holding effort −Tᴸ of
+        the coordinate, if masses and loads are given. In an open chain a coordinate changes the inertia
+        of the preceding ones, not its own.
     """
     u, values = mechanism.units, {row: _values(span.configuration, row) for row in rows if row != span.name}
     known = {row: y for row, y in values.items() if y is not None}
     units = {row: row_unit(mechanism, row) for row in known}
-    plots = _grouped(span, known, {row: "°" if unit == "rad" else unit for row, unit in units.items()}, "")
+    plots = _panels_by_unit(
+        span, known, {row: "°" if unit == "rad" else unit for row, unit in units.items()}, ""
+    )
     try:
         dynamics = span.configuration.dynamics(failures="mask")
-    except KicError:  # no masses, or springs whose ends meet: the table of the report says so
+    except KicError:  # no masses, or a spring of zero length; the report prints the reason
         return plots
     names = dynamics.coordinates
     turns = {q: row_unit(mechanism, q) == "rad" for q in names}
     inertia = {q: dynamics.I[:, k, k] for k, q in enumerate(names)}
     per = {q: f"{u.mass} {u.length}²" if turn else u.mass for q, turn in turns.items()}
-    plots += _grouped(span, inertia, per, "effective inertia", from_zero=True)
+    plots += _panels_by_unit(span, inertia, per, "effective inertia", from_zero=True)
     effort = {span.name: -dynamics.load[:, names.index(span.name)]}
     per = {span.name: f"{u.force} {u.length}" if turns[span.name] else u.force}
-    return plots + _grouped(span, effort, per, "holding effort")
+    return plots + _panels_by_unit(span, effort, per, "holding effort")
 
 
-def _grouped(
-    span: Range, lines: dict[str, np.ndarray], units: dict[str, str], what: str, from_zero: bool = False
+def _panels_by_unit(
+    span: CoordinateRange,
+    lines: dict[str, np.ndarray],
+    units: dict[str, str],
+    what: str,
+    from_zero: bool = False,
 ) -> list[Plot]:
-    """One panel for each unit among the lines that change; of many lines those that change most.
+    """Return one panel for each unit among the lines that change, at most `LINES_MAX` lines in each.
 
-    A line that starts at zero must change so much that it is seen.
+    With an axis from zero, lines whose change is not visible are left out.
     """
     plots = []
     for unit in dict.fromkeys(units.values()):
         alike = {name: y for name, y in lines.items() if units[name] == unit}
         size = max(map(largest_of, alike.values()))
-        own = {name: y for name, y in alike.items() if _changes(y, size, VISIBLE if from_zero else ROUNDING)}
-        first = sorted(own, key=lambda name: -float(np.ptp(own[name][np.isfinite(own[name])])))[:MOST]
+        own = {
+            name: y
+            for name, y in alike.items()
+            if _changes(y, size, VISIBLE_CHANGE_RTOL if from_zero else CHANGE_RTOL)
+        }
+        first = sorted(own, key=lambda name: -float(np.ptp(own[name][np.isfinite(own[name])])))[:LINES_MAX]
         shown = {name: (np.degrees(y) if unit == "°" else y) for name, y in own.items() if name in first}
-        more = f" and {len(own) - MOST} more that change less" if len(own) > MOST else ""
+        more = f" and {len(own) - LINES_MAX} more with smaller changes" if len(own) > LINES_MAX else ""
         if shown:
-            said = what if what and len(shown) > 1 else " of ".join(filter(None, (what, _listed(shown))))
-            plots.append(_panel(span, shown, unit, said + more, from_zero))
+            quantity = what if what and len(shown) > 1 else " of ".join(filter(None, (what, _listed(shown))))
+            plots.append(_panel(span, shown, unit, quantity + more, from_zero))
     return plots
 
 
 def _values(configuration: Configuration, row: str) -> np.ndarray | None:
-    """Values (n,) of a row; None of an angular velocity."""
+    """Return the values (n,) of a row, or None for an angular velocity."""
     try:
         return configuration.value(row)
     except KicError:
         return None
 
 
-def _changes(y: np.ndarray, size: float, share: float = ROUNDING) -> bool:
-    """Whether numbers differ by more than a share of the size of what they stand with."""
+def _changes(y: np.ndarray, size: float, share: float = CHANGE_RTOL) -> bool:
+    """Return True if the range of the numbers exceeds a share of a reference size."""
     return bool(np.nanmax(y) - np.nanmin(y) > share * size)
 
 
 def _axes() -> tuple[Any, Any]:
-    """Figure and axes of a panel; a layout that is fixed costs half the time of one that is found."""
-    figure = new_figure(*PANEL)
+    """Return figure and axes of a panel; the fixed layout takes half the time of a constrained one."""
+    figure = new_figure(*PANEL_SIZE)
     figure.set_layout_engine(None)
-    wide, high = PANEL
+    wide, high = PANEL_SIZE
     figure.subplots_adjust(LEFT / wide, BELOW / high, 1 - RIGHT / wide, 1 - ABOVE / high)
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
-def _panel(span: Range, lines: dict[str, np.ndarray], unit: str, what: str, from_zero: bool = False) -> Plot:
-    """Lines over the coordinate, with a dot at the posture."""
+def _panel(
+    span: CoordinateRange, lines: dict[str, np.ndarray], unit: str, what: str, from_zero: bool = False
+) -> Plot:
+    """Plot lines over the coordinate with a dot at the given configuration."""
     factor, sign = (np.degrees(1.0), "°") if span.unit == "rad" else (1.0, f" {span.unit}")
     x = factor * span.values
     with style():
         figure, axes = _axes()
-        axes.axvline(x[span.here], color=INK, linewidth=0.6, alpha=0.4)
+        axes.axvline(x[span.index], color=INK, linewidth=0.6, alpha=0.4)
         for k, (name, y) in enumerate(lines.items()):
-            (line,) = axes.plot(x, y, label=plain(name), linestyle=DASHES[k % len(DASHES)])
-            axes.plot(x[span.here], y[span.here], "o", color=line.get_color(), markersize=3.5)
+            (line,) = axes.plot(x, y, label=literal(name), linestyle=DASHES[k % len(DASHES)])
+            axes.plot(x[span.index], y[span.index], "o", color=line.get_color(), markersize=3.5)
         if len(lines) > 1:
             axes.legend(fontsize=7, handlelength=2.2, loc="best")
-        axes.set_xlabel(labelled(span.name, sign.strip()))
+        axes.set_xlabel(axis_label(span.name, sign.strip()))
         axes.ticklabel_format(axis="y", scilimits=(-3, 4), useOffset=False)
         axes.margins(x=0.02)
         if span.unit == "rad":
             axes.xaxis.set_major_locator(_degrees(span))
-        beyond = _frame(axes, np.array(list(lines.values())), from_zero)
-    first, last = (f"{factor * value:.4g}{sign}" for value in span.reached)
-    said = "; ".join(f"{name} from {np.nanmin(y):.4g} to {np.nanmax(y):.4g}" for name, y in lines.items())
-    caption = f"{what} ({unit})" + ", cut off where large" * beyond
-    alt = f"{what} in {unit} over {span.name} from {first} to {last}: {said}"
+        beyond = _set_ordinate(axes, np.array(list(lines.values())), from_zero)
+    first, last = (f"{factor * value:.4g}{sign}" for value in span.limits)
+    ranges = "; ".join(f"{name} from {np.nanmin(y):.4g} to {np.nanmax(y):.4g}" for name, y in lines.items())
+    caption = f"{what} ({unit})" + ", large values cut off" * beyond
+    alt = f"{what} in {unit} over {span.name} from {first} to {last}: {ranges}"
     return Plot(Picture(figure, axes), caption, f"{alt}.")
 
 
-def _degrees(span: Range) -> Any:
-    """Ticks at angles that people know."""
+def _degrees(span: CoordinateRange) -> Any:
+    """Return ticks at round angles."""
     from matplotlib.ticker import MultipleLocator
 
-    low, high = np.degrees(span.reached)
+    low, high = np.degrees(span.limits)
     return MultipleLocator(next((step for step in (1, 5, 15, 30, 45) if high - low < 5 * step), 90))
 
 
-def _frame(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
-    """Set the limits of the ordinate so that a pole does not flatten the rest; whether it cuts something."""
-    usual, finite = max(float(np.nanmedian(np.abs(line))) for line in y), y[np.isfinite(y)]
-    low, high = max(float(finite.min()), -FRAME * usual), min(float(finite.max()), FRAME * usual)
-    if not usual:
+def _set_ordinate(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
+    """Set limits of the ordinate that cut off poles; return True if they do."""
+    typical, finite = max(float(np.nanmedian(np.abs(line))) for line in y), y[np.isfinite(y)]
+    low, high = (
+        max(float(finite.min()), -ORDINATE_MAX_FACTOR * typical),
+        min(float(finite.max()), ORDINATE_MAX_FACTOR * typical),
+    )
+    if not typical:
         return False
     if from_zero:
         axes.set_ylim(0.0, 1.08 * high)
     elif low > finite.min() or high < finite.max():
-        room = 0.05 * (high - low)
-        axes.set_ylim(low - room, high + room)
+        margin = 0.05 * (high - low)
+        axes.set_ylim(low - margin, high + margin)
     return bool(low > finite.min() or high < finite.max())
 
 
-def curves(mechanism: Mechanism, spans: Sequence[Range], names: Sequence[str]) -> list[Plot]:
-    """Where points go while each coordinate moves alone: of one freedom, the coupler curve.
+def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: Sequence[str]) -> list[Plot]:
+    """Plot the curves of points while each coordinate moves alone, such as a coupler curve.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism.
-    spans : sequence of Range
-        Coordinates and their postures.
+    spans : sequence of CoordinateRange
+        Coordinates and their configurations.
     names : sequence of str
-        Names or rows of dependents; points among them are drawn.
+        Names or rows of dependents; those that are not points are ignored.
 
     Returns
     -------
     list of Plot
-        One of each point in its plane; of mechanisms in space one from above and one from the front.
+        One for each point of a planar mechanism; a top and a front view for each point of a spatial one.
     """
     points = list(dict.fromkeys(name.partition(".")[0] for name in names))
     points = [name for name in points if isinstance(mechanism.part(name), Point)]
     plots = []
     for name in points:
-        ways = {span.name: span.configuration.value(name) for span in spans}
-        size = max(map(largest_of, ways.values()), default=0.0)
-        ways = {q: way for q, way in ways.items() if any(_changes(way[:, k], size) for k in range(3))}
-        if ways:
-            here = spans[0].configuration.value(name)[spans[0].here]
-            plots += [_curve(mechanism, name, ways, here, pair) for pair in _views(mechanism)]
+        curves = {span.name: span.configuration.value(name) for span in spans}
+        size = max(map(largest_of, curves.values()), default=0.0)
+        curves = {
+            q: curve for q, curve in curves.items() if any(_changes(curve[:, k], size) for k in range(3))
+        }
+        if curves:
+            here = spans[0].configuration.value(name)[spans[0].index]
+            plots += [_curve(mechanism, name, curves, here, pair) for pair in _views(mechanism)]
     return plots
 
 
 def _views(mechanism: Mechanism) -> list[tuple[int, int]]:
-    """Pairs of world axes in which curves are drawn."""
+    """Return the pairs of world axes in which curves are drawn."""
     normal = mechanism._model.tree.planar_normal
     if normal is not None:
         flat = [k for k in range(3) if abs(normal[k]) < 1e-9]
@@ -212,28 +227,30 @@ def _views(mechanism: Mechanism) -> list[tuple[int, int]]:
 
 
 def _curve(
-    mechanism: Mechanism, name: str, ways: dict[str, np.ndarray], here: np.ndarray, pair: tuple[int, int]
+    mechanism: Mechanism, name: str, curves: dict[str, np.ndarray], here: np.ndarray, pair: tuple[int, int]
 ) -> Plot:
-    """The ways of a point in two world axes, in equal scales."""
-    figure, unit = new_figure(*SQUARE), mechanism.units.length
+    """Plot curves of a point in two world axes with equal scales."""
+    figure, unit = new_figure(*CURVE_SIZE), mechanism.units.length
     a, b = pair
     with style():
         axes = figure.add_subplot()
-        for k, (q, way) in enumerate(ways.items()):
-            axes.plot(way[:, a], way[:, b], label=plain(f"moving {q}"), linestyle=DASHES[k % len(DASHES)])
+        for k, (q, curve) in enumerate(curves.items()):
+            axes.plot(
+                curve[:, a], curve[:, b], label=literal(f"moving {q}"), linestyle=DASHES[k % len(DASHES)]
+            )
         axes.plot(here[a], here[b], "o", color=INK, markersize=4, zorder=5)
         axes.set_aspect("equal", "datalim")
-        axes.set_xlabel(labelled(f"{name}.{'xyz'[a]}", unit))
-        axes.set_ylabel(labelled(f"{name}.{'xyz'[b]}", unit))
+        axes.set_xlabel(axis_label(f"{name}.{'xyz'[a]}", unit))
+        axes.set_ylabel(axis_label(f"{name}.{'xyz'[b]}", unit))
         axes.margins(0.08)
         axes.spines[["top", "right"]].set_visible(False)
-        if len(ways) > 1:
+        if len(curves) > 1:
             figure.legend(loc="outside upper left", ncols=3, fontsize=7, handlelength=2.2)
     plane = f"{'xyz'[a]}{'xyz'[b]}"
     caption = f"{name} in the {plane} plane"
     ends = "; ".join(
-        f"moving {q} it spans {_span(way[:, a])} in {'xyz'[a]} and {_span(way[:, b])} in {'xyz'[b]}"
-        for q, way in ways.items()
+        f"moving {q} it spans {_span(curve[:, a])} in {'xyz'[a]} and {_span(curve[:, b])} in {'xyz'[b]}"
+        for q, curve in curves.items()
     )
     return Plot(Picture(figure, axes), caption, f"Curve of {name} in the {plane} plane, in {unit}: {ends}.")
 
@@ -242,15 +259,15 @@ def _span(y: np.ndarray) -> str:
     return f"{np.nanmin(y):.4g} to {np.nanmax(y):.4g}"
 
 
-def conditions(mechanism: Mechanism, configuration: Configuration) -> list[Plot]:
-    """What every closure condition adds to those before it; none for an open chain.
+def closure_condition_plots(mechanism: Mechanism, configuration: Configuration) -> list[Plot]:
+    """Plot the contribution of each closure condition; none for an open chain.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism.
     configuration : Configuration
-        One posture of it.
+        A single configuration of the mechanism.
 
     Returns
     -------
@@ -260,27 +277,35 @@ def conditions(mechanism: Mechanism, configuration: Configuration) -> list[Plot]
         return []
     account = mechanism.mobility(configuration)
     kept, total = account.coordinates - account.first_order, sum(account.conditions.values())
-    shares = np.zeros(total)  # of more conditions than coordinates the last add nothing
+    shares = np.zeros(total)  # conditions beyond the number of coordinates contribute nothing
     shares[: len(account.shares)] = account.shares
-    y, n = np.maximum(shares, FLOOR), np.arange(1, len(shares) + 1)
+    y, n = np.maximum(shares, CONTRIBUTION_MIN), np.arange(1, len(shares) + 1)
     with style():
         figure, axes = _axes()
-        axes.vlines(n, FLOOR, y, color=INK, linewidth=0.8, alpha=0.4)
+        axes.vlines(n, CONTRIBUTION_MIN, y, color=INK, linewidth=0.8, alpha=0.4)
         axes.plot(n[:kept], y[:kept], "o", markersize=4, label=f"{kept} independent")
         if kept < len(shares):
-            said = f"{len(shares) - kept} that follow"
-            axes.plot(n[kept:], y[kept:], "o", markersize=4, markerfacecolor="white", label=said)
+            label = f"{len(shares) - kept} redundant"
+            axes.plot(n[kept:], y[kept:], "o", markersize=4, markerfacecolor="white", label=label)
         axes.set_yscale("log")
-        axes.set_ylim(FLOOR, 5.0)
+        axes.set_ylim(CONTRIBUTION_MIN, 5.0)
         axes.set_yticks([1.0, 1e-4, 1e-8, 1e-12, 1e-16], ["1", "1e-4", "1e-8", "1e-12", "1e-16"])
         axes.set_xlim(0.5, len(shares) + 0.5)
-        axes.set_xlabel("condition, the best first")
+        axes.set_xlabel("closure condition, in descending order")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0.0, 0.1))
-    alt = f"{kept} conditions are independent, the weakest worth {shares[kept - 1]:.2g} of the best"
+    alt = (
+        f"{kept} conditions are independent, the smallest contribution {shares[kept - 1]:.2g} of the largest"
+    )
     if kept < len(shares):
-        alt += f"; {len(shares) - kept} follow from them, the strongest worth {shares[kept]:.2g}"
-    return [Plot(Picture(figure, axes), "worth of each closure condition, as a share of the best", f"{alt}.")]
+        alt += f"; {len(shares) - kept} are redundant, the largest contribution {shares[kept]:.2g}"
+    return [
+        Plot(
+            Picture(figure, axes),
+            "contribution of each closure condition, relative to the largest",
+            f"{alt}.",
+        )
+    ]
 
 
 def _listed(names: Any) -> str:

@@ -1,4 +1,4 @@
-"""Coordinates moved one at a time about a posture, as far as the loops let them."""
+"""Ranges of single coordinates about a configuration, as far as the loops close."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.kinematics.scales import coordinate_units
+from kic.description.units import coordinate_units
 from kic.mechanism import Mechanism
 from kic.report.report import coordinate_values
 
-# what turns is moved by half a turn either way, what slides by so much of the mechanism's length
-HALF_TURN, SLIDE = np.pi, 0.5
-# postures either way: a turn in steps of three degrees
-STEPS = 60
+# range to either side: of angles in rad, of lengths as a share of the mechanism's characteristic length
+ANGLE_RANGE, LENGTH_RANGE_FACTOR = np.pi, 0.5
+# configurations to either side: 3° apart for angles
+STEPS_PER_SIDE = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Range:
-    """One coordinate moved alone, the others staying as they are.
+class CoordinateRange:
+    """Configurations along one coordinate, the others fixed.
 
     Attributes
     ----------
     name, unit : str
-        The coordinate.
+        The coordinate and its unit.
     values : (n,) ndarray
-        Its values, those of the posture in the middle.
+        Values of the coordinate, the given one in the middle.
     configuration : Configuration
-        The postures (n,); those that were not reached are masked.
+        The configurations (n,); members that were not reached are masked.
     """
 
     name: str
@@ -37,45 +37,44 @@ class Range:
     configuration: Configuration
 
     @property
-    def here(self) -> int:
-        """Index of the posture itself."""
+    def index(self) -> int:
+        """Index of the given configuration."""
         return len(self.values) // 2
 
     @property
-    def reached(self) -> tuple[float, float]:
-        """The first and the last value with a posture."""
+    def limits(self) -> tuple[float, float]:
+        """First and last value that was reached."""
         there = self.values[self.configuration.ok]
         return float(there[0]), float(there[-1])
 
     @property
-    def whole(self) -> bool:
-        """Whether every posture was reached."""
+    def complete(self) -> bool:
+        """True if every configuration was reached."""
         return bool(self.configuration.ok.all())
 
 
-def moved_alone(mechanism: Mechanism, configuration: Configuration) -> list[Range]:
-    """Every coordinate of a mechanism moved alone about a posture.
+def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> list[CoordinateRange]:
+    """Move each coordinate alone about a configuration.
 
     Parameters
     ----------
     mechanism : Mechanism
-        The mechanism.
     configuration : Configuration
-        One posture of it.
+        A single configuration of the mechanism.
 
     Returns
     -------
-    list of Range
-        One for each coordinate. Of a mechanism with loops none where a coordinate has no value, as that of a
-        ball; paths there end where the loops can go no further on their branch.
+    list of CoordinateRange
+        One per coordinate; none for a closed mechanism with a coordinate that has no value, such as
+        that of a spherical joint. Paths of closed mechanisms end at the limits of their branch.
 
     Examples
     --------
     >>> import kic
-    >>> from kic.report.ranges import moved_alone
+    >>> from kic.report.ranges import coordinate_ranges
     >>> m = kic.load("four-bar")
-    >>> turn = moved_alone(m, m.at())[0]
-    >>> turn.name, turn.whole
+    >>> turn = coordinate_ranges(m, m.at())[0]
+    >>> turn.name, turn.complete
     ('A', True)
     """
     names, start = configuration.coordinates, coordinate_values(configuration)
@@ -84,26 +83,30 @@ def moved_alone(mechanism: Mechanism, configuration: Configuration) -> list[Rang
     units = coordinate_units(mechanism)
     found = []
     for k, name in enumerate(names):
-        half = HALF_TURN if units[name] == "rad" else SLIDE * mechanism._model.length
-        steps = half * np.linspace(-1, 1, 2 * STEPS + 1)
-        way = np.tile(start, (len(steps), 1))
-        way[:, k] += steps
-        found.append(Range(name, units[name], way[:, k].copy(), _led(mechanism, configuration, way)))
+        half = ANGLE_RANGE if units[name] == "rad" else LENGTH_RANGE_FACTOR * mechanism._model.length
+        steps = half * np.linspace(-1, 1, 2 * STEPS_PER_SIDE + 1)
+        path = np.tile(start, (len(steps), 1))
+        path[:, k] += steps
+        found.append(
+            CoordinateRange(
+                name, units[name], path[:, k].copy(), _follow_path(mechanism, configuration, path)
+            )
+        )
     return found
 
 
-def _led(mechanism: Mechanism, configuration: Configuration, way: np.ndarray) -> Configuration:
-    """Postures (n,) led to both ends of a way (n, M) from its middle."""
+def _follow_path(mechanism: Mechanism, configuration: Configuration, path: np.ndarray) -> Configuration:
+    """Return the configurations along a path (n, M), continued from its middle to both ends."""
     model = mechanism._model
     if model.tree.open:
-        return mechanism.at(way)
-    middle = len(way) // 2
-    up = mechanism.path(_named(mechanism, way[middle:]), configuration, failures="mask")
-    down = mechanism.path(_named(mechanism, way[middle::-1]), configuration, failures="mask")
+        return mechanism.at(path)
+    middle = len(path) // 2
+    up = mechanism.path(_by_name(mechanism, path[middle:]), configuration, failures="mask")
+    down = mechanism.path(_by_name(mechanism, path[middle::-1]), configuration, failures="mask")
     states = np.concatenate([down.state[:0:-1], up.state])
     ok = np.concatenate([down.ok[:0:-1], up.ok])
     return Configuration(model, ok.shape, states, ok)
 
 
-def _named(mechanism: Mechanism, way: np.ndarray) -> dict[str, np.ndarray]:
-    return dict(zip(mechanism.coordinate_names, way.T, strict=True))
+def _by_name(mechanism: Mechanism, path: np.ndarray) -> dict[str, np.ndarray]:
+    return dict(zip(mechanism.coordinate_names, path.T, strict=True))

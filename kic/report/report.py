@@ -1,4 +1,4 @@
-"""A labelled account of a mechanism in one posture: for people a `Sheet`, for scripts a dict."""
+"""Report on a mechanism in one configuration, as printed tables or as data for JSON."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from kic.configuration import Configuration, single_values, valued
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
 from kic.description.parts import Distance, Joint, Point
+from kic.description.units import coordinate_units, row_unit
 from kic.description.validation import GROUND
 from kic.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.scales import coordinate_units, row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.rotations import vector_from_matrix
 
-# of larger mechanisms the planes of P* are printed on request only
-MANY = 6
-_THINNED = "rows and columns that are zero are left out"
+# with more coordinates, zero columns and the planes of P* are left out
+FULL_TABLES_MAX = 6
+_ZEROS_OMITTED = "zero rows and columns are omitted"
 
 
-def _triple(v: Sequence[float]) -> str:
+def _vector_text(v: Sequence[float]) -> str:
     return f"({', '.join(f'{x:.5g}' for x in v)})"
 
 
-def _known(texts: Sequence[str], otherwise: str = "") -> list[str]:
+def _blank_nan(texts: Sequence[str], otherwise: str = "") -> list[str]:
     return [otherwise if text.strip() == "nan" else text for text in texts]
 
 
 def coordinate_values(configuration: Configuration) -> np.ndarray:
-    """Values (M,) of the mechanism's coordinates; NaN where a ball in a loop has none."""
+    """Return the values (M,) of the mechanism's coordinates.
+
+    The coordinates of a spherical joint in a loop have no values and are NaN.
+    """
     if configuration._model.tree.open:
         return configuration.phi
     return single_values(configuration, configuration.coordinates)
@@ -44,7 +47,7 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
 def dynamics_or_reason(
     configuration: Configuration, wrt: list[str] | None = None
 ) -> tuple[Dynamics | None, str | None]:
-    """The dynamics, or why there are none."""
+    """Return the dynamics, or None and the reason why they are not available."""
     try:
         return configuration.dynamics(wrt), None
     except KicError as error:
@@ -54,7 +57,7 @@ def dynamics_or_reason(
 def gravity_load(
     mechanism: Mechanism, configuration: Configuration, dynamics: Dynamics, wrt: list[str] | None = None
 ) -> np.ndarray:
-    """The part of Tᴸ that is gravity's: what goes when gravity is switched off."""
+    """Return the contribution of gravity to Tᴸ."""
     if not other_loads(mechanism):
         return dynamics.load
     weightless = replace(mechanism, gravity=(0.0, 0.0, 0.0))
@@ -63,54 +66,55 @@ def gravity_load(
 
 
 def other_loads(mechanism: Mechanism) -> list[str]:
-    """Everything that loads beside gravity, in words."""
+    """Return a description of each load other than gravity."""
     u = mechanism.units
-    said = [
-        f"force {f.name} at {f.point} {_triple(f.force)} {u.force} ({f.axes} axes)" for f in mechanism.forces
+    texts = [
+        f"force {f.name} at {f.point} {_vector_text(f.force)} {u.force} ({f.axes} axes)"
+        for f in mechanism.forces
     ]
-    said += [
-        f"moment {m.name} on {m.body} {_triple(m.moment)} {u.force} {u.length} ({m.axes} axes)"
+    texts += [
+        f"moment {m.name} on {m.body} {_vector_text(m.moment)} {u.force} {u.length} ({m.axes} axes)"
         for m in mechanism.moments
     ]
     for s in mechanism.springs:
         text = f"spring {s.name} from {' to '.join(s.points)} ({s.stiffness:.5g} {u.force}/{u.length}, "
         damping = f", damping {s.damping:.5g} {u.force} {u.time}/{u.length}" if s.damping else ""
-        said.append(f"{text}free length {s.rest:.5g} {u.length}{damping})")
+        texts.append(f"{text}free length {s.rest:.5g} {u.length}{damping})")
     springy = [joint.name for joint in mechanism.joints if any(joint.stiffness)]  # type: ignore[arg-type]
-    return said + ([f"springs in the joints {', '.join(springy)}"] if springy else [])
+    return texts + ([f"springs in the joints {', '.join(springy)}"] if springy else [])
 
 
-class Account:
-    """A report while it is written: the mechanism, its posture, the units, the sheet."""
+class ReportBuilder:
+    """Tables of a report on one configuration, written to a `Summary`."""
 
     def __init__(
         self,
         mechanism: Mechanism,
         configuration: Configuration,
-        sheet: Summary,
+        output: Summary,
         wrt: list[str] | None = None,
     ) -> None:
         self.mechanism = mechanism
         self.configuration = configuration
-        self.sheet = sheet
+        self.output = output
         self.names = configuration.coordinates
         self.wrt = wrt
         self.units = coordinate_units(mechanism)
         places = [getattr(part, key, None) for part in mechanism.parts.values() for key in ("at", "com")]
-        # the largest length drawn, beside which round-off shows
+        # largest reference length, the scale of round-off
         self.size = max((abs(x) for place in places if place for x in place), default=0.0)
 
-    def posture(self) -> None:
-        """Coordinates and the joints that they belong to."""
+    def coordinates(self) -> None:
+        """Write values of the coordinates and the joints to which they belong."""
         phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
-        if not self.mechanism._model.tree.open:  # the other joints follow; balls have no values
+        if not self.mechanism._model.tree.open:  # append dependent joints that have a value
             names = (*names, *(c for c in valued(joints) if c not in names))
             phi = single_values(self.configuration, names)
         wide = max(len(self.units[c]) for c in names)
-        values = dict(zip(names, _known(column(phi), "–"), strict=True))
+        values = dict(zip(names, _blank_nan(column(phi), "–"), strict=True))
         turns = [c for c in names if self.units[c] == "rad"]
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
-        degrees = dict(zip(turns, _known(column(angles)), strict=True))
+        degrees = dict(zip(turns, _blank_nan(column(angles)), strict=True))
         owner = {c: joint for joint in joints for c in joint.components}
         owner = {c: owner[c] for c in names} | {j.name: j for j in joints if not j.dof}
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
@@ -118,13 +122,15 @@ class Account:
             [shown.get(c, ""), degrees.get(c, ""), joint.type, " – ".join(joint.bodies)]
             for c, joint in owner.items()
         ]
-        still = np.array_equal(self.configuration.state, self.mechanism.at().state)
-        drawn = (" as drawn" * still) + (", the others following" if len(names) > len(self.names) else "")
+        is_reference = np.array_equal(self.configuration.state, self.mechanism.at().state)
+        caption = "coordinates" + " (reference configuration)" * is_reference
+        if len(names) > len(self.names):
+            caption += ", then dependent ones"
         heads = ["value", "degrees" if turns else "", "joint", "between"]
-        self.sheet.texts(f"coordinates{drawn}", list(owner), heads, cells)
+        self.output.texts(caption, list(owner), heads, cells)
 
     def bodies(self) -> None:
-        """Masses, centres of mass now, and how far each body is turned from the drawing."""
+        """Write masses, current centres of mass and rotations of bodies."""
         bodies = self.mechanism.bodies
         poses = [self.configuration.displacement(body.name) for body in bodies]
         nowhere = np.full(3, np.nan)
@@ -132,47 +138,49 @@ class Account:
             nowhere if b.com is None else pose[:3, :3] @ b.com + pose[:3, 3]
             for b, pose in zip(bodies, poses, strict=True)
         ]
-        masses = _known(column([np.nan if b.mass is None else b.mass for b in bodies]), "?")
+        masses = _blank_nan(column([np.nan if b.mass is None else b.mass for b in bodies]), "?")
         cells = [[mass, *xyz] for mass, xyz in zip(masses, self._xyz(centres), strict=True)]
         heads = [f"mass ({self.mechanism.units.mass})", "x", "y", f"z ({self.mechanism.units.length})"]
         caption = "bodies: mass, centre of mass"
         turns = [vector_from_matrix(pose[:3, :3]) for pose in poses]
         angles = np.linalg.norm(turns, axis=-1)
         if angles.max() > ROUNDOFF:
-            caption += ", turn from the drawing"
+            caption += ", rotation from the reference configuration"
             heads += ["degrees", "about"]
             for line, degrees, r, angle in zip(cells, column(np.degrees(angles)), turns, angles, strict=True):
                 turned = angle > ROUNDOFF
                 axis = [text.strip() for text in column(r / angle, 10.0)] if turned else []
                 line += [degrees, f"({', '.join(axis)})"] if turned else ["", ""]
-        self.sheet.texts(caption, [b.name for b in bodies], heads, cells)
+        self.output.texts(caption, [b.name for b in bodies], heads, cells)
 
     def _xyz(self, places: Sequence[np.ndarray]) -> list[list[str]]:
-        """Places as texts, one column for each component."""
+        """Return positions as texts, one column for each component."""
         a = np.array(places)
-        columns = [_known(column(a[:, k], max(largest_of(a), self.size))) for k in range(3)]
+        columns = [_blank_nan(column(a[:, k], max(largest_of(a), self.size))) for k in range(3)]
         return [list(line) for line in zip(*columns, strict=True)]
 
-    def places(self) -> None:
-        """Where the points are now, and the distances."""
+    def positions(self) -> None:
+        """Write current positions of points and lengths of distances, then contacts, couplings and motors."""
         points, distances, unit = self.mechanism.points, self.mechanism.distances, self.mechanism.units.length
         if points:
             places = self._xyz([self.configuration.value(p.name) for p in points])
             cells = [[p.body, *xyz] for p, xyz in zip(points, places, strict=True)]
-            self.sheet.texts("points", [p.name for p in points], ["of", "x", "y", f"z ({unit})"], cells)
+            self.output.texts("points", [p.name for p in points], ["of", "x", "y", f"z ({unit})"], cells)
         if distances:
             lengths = column([self.configuration.value(d.name) for d in distances])
             cells = [
                 [x, " – ".join(d.points) + ", fixed" * d.fixed]
                 for x, d in zip(lengths, distances, strict=True)
             ]
-            self.sheet.texts("distances", [d.name for d in distances], [f"length ({unit})", "between"], cells)
-        contacts.add_contacts(self.sheet, self.mechanism.contacts)
-        couplings.add_couplings(self.sheet, self.mechanism.terms)
-        list_motors(self.sheet, self.mechanism.motors)
+            self.output.texts(
+                "distances", [d.name for d in distances], [f"length ({unit})", "between"], cells
+            )
+        contacts.add_contacts(self.output, self.mechanism.contacts)
+        couplings.add_couplings(self.output, self.mechanism.terms)
+        list_motors(self.output, self.mechanism.motors)
 
-    def _what(self, name: str) -> str:
-        """What a dependent is, for its caption."""
+    def _description(self, name: str) -> str:
+        """Return a description of an output for its caption."""
         part = self.mechanism.part(name)
         if isinstance(part, Point):
             return f"point of {part.body}"
@@ -181,85 +189,89 @@ class Account:
         return f"{part.type} joint" if isinstance(part, Joint) else "body"
 
     def coefficients(self, part: str, names: list[str], c: Coefficients) -> None:
-        """Values beside G, then H and D plane by plane, of what is asked of one part."""
-        sheet, units = self.sheet, [row_unit(self.mechanism, q) for q in c.columns]
+        """Write values and G, then H and D plane by plane, of the outputs of one part."""
+        output, units = self.output, [row_unit(self.mechanism, q) for q in c.columns]
         rows = [row_unit(self.mechanism, row) for row in c.rows]
         one = units[0] if len(set(units)) == 1 else ""
         top = max(largest_of(c.G), self.size)
         values = np.asarray(c.values)
-        cells = [[value, BAR] for value in _known(column(values, max(largest_of(values), self.size)))]
-        # of many columns those are left out that the dependent does not feel
-        felt = [n for n in range(len(units)) if len(units) <= MANY or largest_of(c.G[:, n]) > ROUNDOFF * top]
-        for n in felt:
+        cells = [[value, BAR] for value in _blank_nan(column(values, max(largest_of(values), self.size)))]
+        # with many coordinates, columns without influence are left out
+        influencing = [
+            n
+            for n in range(len(units))
+            if len(units) <= FULL_TABLES_MAX or largest_of(c.G[:, n]) > ROUNDOFF * top
+        ]
+        for n in influencing:
             for line, entry in zip(cells, column(c.G[:, n], top), strict=True):
                 line.append(entry)
         labels = [f"{row} ({unit})" for row, unit in zip(c.rows, rows, strict=True)]
         if not one:
-            labels, cells = ["", *labels], [["", BAR, *(f"/{units[n]}" for n in felt)], *cells]
+            labels, cells = ["", *labels], [["", BAR, *(f"/{units[n]}" for n in influencing)], *cells]
         name = ", ".join(names)
-        caption = f"{name} ({self._what(part)}): value | G = ∂u/∂q" + (f", per {one}" if one else "")
-        sheet.texts(caption, labels, ["value", BAR, *(c.columns[n] for n in felt)], cells)
-        if len(felt) < len(units):
-            zero = [q for n, q in enumerate(c.columns) if n not in felt]
-            sheet.say(f"  G = 0 for {', '.join(zero)}")
+        caption = f"{name} ({self._description(part)}): value | G = ∂u/∂q" + (f", per {one}" if one else "")
+        output.texts(caption, labels, ["value", BAR, *(c.columns[n] for n in influencing)], cells)
+        if len(influencing) < len(units):
+            zero = [q for n, q in enumerate(c.columns) if n not in influencing]
+            output.say(f"  G = 0 for {', '.join(zero)}")
         if c.H is not None:
             per = [f"{u}/{one}²" if one else f"{u} per unit of row and column" for u in rows]
-            sheet.say(f"\nH = ∂G/∂q of {name}: rows differentiate; {_THINNED}")
-            sheet.planes("H", c.rows, c.columns, c.columns, c.H, per, max(largest_of(c.H), self.size))
+            output.say(f"\nH = ∂G/∂q of {name}: rows differentiate; {_ZEROS_OMITTED}")
+            output.planes("H", c.rows, c.columns, c.columns, c.H, per, max(largest_of(c.H), self.size))
         if c.D is not None:
-            sheet.say(f"\nD = ∂H/∂q of {name}: D[u, q] is ∂H[u]/∂q; {_THINNED}")
+            output.say(f"\nD = ∂H/∂q of {name}: D[u, q] is ∂H[u]/∂q; {_ZEROS_OMITTED}")
             labels = [f"{row}, {q}" for row in c.rows for q in c.columns]
             per = [f"{u}/{one}³" if one else "" for u in rows for _ in c.columns]
             planes = c.D.reshape(-1, *c.D.shape[-2:])
-            sheet.planes("D", labels, c.columns, c.columns, planes, per, max(largest_of(c.D), self.size))
+            output.planes("D", labels, c.columns, c.columns, planes, per, max(largest_of(c.D), self.size))
 
     def dynamics(self, planes: bool) -> None:
-        """I*, P* and loads, or why there are none."""
-        sheet, u = self.sheet, self.mechanism.units
+        """Write I*, P* and loads, or the reason why they are not available."""
+        output, u = self.output, self.mechanism.units
         d, why = dynamics_or_reason(self.configuration, self.wrt)
         if d is None:
-            sheet.say(f"\nI*, P* and loads are left out. {why}")
+            output.say(f"\nI*, P* and loads are not available. {why}")
             return
         names = d.coordinates
         damped = largest_of(d.damping) > 0
-        sheet.say(f"\nDynamics: T = I* q̈ + q̇ᵀ P* q̇ {'+ B q̇ ' if damped else ''}− Tᴸ")
+        output.say(f"\nDynamics: T = I* q̈ + q̇ᵀ P* q̇ {'+ B q̇ ' if damped else ''}− Tᴸ")
         turns = [row_unit(self.mechanism, c) == "rad" for c in names]
         unit = f"{u.mass} {u.length}²" if all(turns) else u.mass
         if any(turns) and not all(turns):
-            unit = f"{u.mass} {u.length}² turning, {u.mass} sliding, {u.mass} {u.length} mixed"
-        sheet.matrix(f"I* inertia ({unit})", names, names, d.I)
+            unit = f"{u.mass} {u.length}² rotation, {u.mass} translation, {u.mass} {u.length} mixed"
+        output.matrix(f"mass matrix I* ({unit})", names, names, d.I)
         efforts = [f"{u.force} {u.length}" if turn else u.force for turn in turns]
-        if planes or len(names) <= MANY:
-            sheet.say(f"\nP* inertia power: q̇ᵀ P*[k] q̇ is its effort at k; {_THINNED}")
+        if planes or len(names) <= FULL_TABLES_MAX:
+            output.say(f"\nChristoffel symbols P*: q̇ᵀ P*[k] q̇ is the effort at k; {_ZEROS_OMITTED}")
             per = [f"{effort} per product of rates" for effort in efforts]
-            sheet.planes("P*", names, names, names, d.P, per, max(largest_of(d.P), largest_of(d.I)))
+            output.planes("P*", names, names, names, d.P, per, max(largest_of(d.P), largest_of(d.I)))
         else:
-            sheet.say(
-                f"\nP* inertia power {d.P.shape} is left out: order 2 shows it (--order 2), "
-                "--json has it, in Python it is dynamics().P."
+            output.say(
+                f"\nChristoffel symbols P* {d.P.shape} are omitted; print them with --order 2 or --json, "
+                "or use dynamics().P in Python."
             )
         if damped:
-            sheet.matrix(
-                f"B damping (efforts in {', '.join(dict.fromkeys(efforts))})", names, names, d.damping
+            output.matrix(
+                f"damping B (efforts in {', '.join(dict.fromkeys(efforts))})", names, names, d.damping
             )
         self._load(d, [f"{c} ({effort})" for c, effort in zip(names, efforts, strict=True)])
 
     def _load(self, d: Dynamics, labels: list[str]) -> None:
-        """What loads, and the load in each coordinate."""
+        """Write the loads and their effort in each coordinate."""
         mechanism, u, g = self.mechanism, self.mechanism.units, self.mechanism.gravity
         others = other_loads(mechanism)
         if not any(g) and not others:
-            self.sheet.say("\nNothing loads it: no gravity, no forces, no springs.")
+            self.output.say("\nLoads: none (no gravity, no forces, no springs).")
             return
-        gravity = [f"gravity {_triple(g)} {u.length}/{u.time}²"] if any(g) else []
-        self.sheet.say(f"\nLoads: {'; '.join(gravity + others)}.")
+        gravity = [f"gravity {_vector_text(g)} {u.length}/{u.time}²"] if any(g) else []
+        self.output.say(f"\nLoads: {'; '.join(gravity + others)}.")
         mass = sum(b.mass or 0.0 for b in mechanism.bodies) + sum(p.mass for p in mechanism.points)
         top = max(largest_of(d.load), mass * max(map(abs, g)) * self.size)
-        heads, columns = ["Tᴸ", "to hold it: −Tᴸ"], [d.load, -d.load]
+        heads, columns = ["Tᴸ", "holding effort −Tᴸ"], [d.load, -d.load]
         if gravity and others:
             part = gravity_load(mechanism, self.configuration, d, self.wrt)
             heads, columns = ["gravity", "others", *heads], [part, d.load - part, *columns]
-        self.sheet.matrix("Tᴸ applied load", labels, heads, np.stack(columns, axis=1), largest=top)
+        self.output.matrix("applied load Tᴸ", labels, heads, np.stack(columns, axis=1), largest=top)
 
 
 def report(
@@ -269,34 +281,33 @@ def report(
     order: int = 1,
     wrt: str | Iterable[str] | None = None,
 ) -> Summary:
-    """Account of a mechanism in a posture: parts, places, coefficients, dynamics.
+    """Return a report on a mechanism in one configuration: parts, positions, coefficients, dynamics.
 
     Parameters
     ----------
     mechanism : Mechanism
-        The mechanism.
     configuration : Configuration
-        One posture of it.
+        A single configuration of the mechanism.
     of : str or sequence of str
-        Dependents, as in `Configuration.coefficients`; none by default.
+        Outputs, as in `Configuration.coefficients`; none by default.
     order : {1, 2, 3}
-        Highest order of the coefficients. P* of more than six coordinates is shown from order 2 on.
+        Highest order of the coefficients. P* of more than six coordinates is included from order 2.
     wrt : str or list of str, optional
-        Coordinates of the coefficients and of the dynamics, as in `Configuration.coefficients`; by default
-        the mechanism's own.
+        Coordinates of the coefficients and the dynamics, as in `Configuration.coefficients`; by default those
+        of the mechanism.
 
     Returns
     -------
-    Sheet
-        Its ``text(width)`` is for a terminal, ``html()`` for a notebook. Where the dynamics have no
-        answer, such as without masses, it says why.
+    Summary
+        With ``text(width)`` for a terminal and ``html()`` for a notebook. If the dynamics are not available,
+        such as without masses, it contains the reason.
 
     Raises
     ------
     UnknownNameError, InputError
-        For dependents or coordinates that are not there, another order, or a batch of postures.
+        If an output or coordinate does not exist, `order` is out of range, or `configuration` is a batch.
     SingularError
-        Where the coordinates can not drive the mechanism.
+        If the coordinates cannot drive the mechanism.
 
     Examples
     --------
@@ -306,30 +317,30 @@ def report(
     >>> print(report(arm, arm.at([0.0, 0.5]), of=["reach"]).text().splitlines()[0])
     horn-two-link – Horn's planar two-link arm of equal thin sticks
     """
-    chosen = _chosen(configuration, wrt)
-    sheet = Summary(f"{mechanism.name} – {mechanism.title}" if mechanism.title else mechanism.name)
-    for prose in (mechanism.about, mechanism.drawing and f"Drawn: {mechanism.drawing}"):
+    chosen = _checked_coordinates(configuration, wrt)
+    output = Summary(f"{mechanism.name} – {mechanism.title}" if mechanism.title else mechanism.name)
+    for prose in (mechanism.about, mechanism.drawing and f"Reference configuration: {mechanism.drawing}"):
         if prose:
-            sheet.say("\n" + " ".join(prose.split()))
+            output.say("\n" + " ".join(prose.split()))
     u = mechanism.units
-    sheet.say(f"\n{summary(mechanism)} Units: {u.length}, {u.mass}, {u.time}, {u.force}; angles in rad.")
+    output.say(f"\n{summary(mechanism)} Units: {u.length}, {u.mass}, {u.time}, {u.force}; angles in rad.")
     if not mechanism._model.tree.open:
-        sheet.chapter("Mobility")
-        sheet.say(f"\n{mechanism.mobility()}")
-    page = Account(mechanism, configuration, sheet, chosen)
-    sheet.chapter("Posture")
-    page.posture()
-    page.bodies()
-    page.places()
+        output.chapter("Mobility")
+        output.say(f"\n{mechanism.mobility()}")
+    builder = ReportBuilder(mechanism, configuration, output, chosen)
+    output.chapter("Configuration")
+    builder.coordinates()
+    builder.bodies()
+    builder.positions()
     parts: dict[str, list[str]] = {}
-    for name in _names(of):  # what is asked of one part stands together
+    for name in _unique_names(of):  # group the outputs of each part
         parts.setdefault(name.partition(".")[0], []).append(name)
     for part, names in parts.items():
-        sheet.chapter(f"Coefficients of {part}")
-        page.coefficients(part, names, configuration.coefficients(names, order, chosen))
-    sheet.chapter("Dynamics")
-    page.dynamics(order > 1)
-    return sheet
+        output.chapter(f"Coefficients of {part}")
+        builder.coefficients(part, names, configuration.coefficients(names, order, chosen))
+    output.chapter("Dynamics")
+    builder.dynamics(order > 1)
+    return output
 
 
 def report_data(
@@ -339,7 +350,7 @@ def report_data(
     order: int = 1,
     wrt: str | Iterable[str] | None = None,
 ) -> dict[str, Any]:
-    """The same as `report` in plain lists and exact numbers, for JSON.
+    """Return the content of `report` in plain lists and exact numbers, for JSON.
 
     Parameters
     ----------
@@ -349,12 +360,12 @@ def report_data(
     Returns
     -------
     dict
-        name, title, units, freedoms, mobility (what they rest on, in words); coordinates, coordinate_units,
-        phi (their values; None of balls in a loop); gravity; points {name: [x, y, z]}; poses {body: 4×4, its
-        displacement from the drawing}; rows, row_units, values (None where there is none), holonomic; wrt,
-        wrt_units (the coordinates of what follows), G, H, D (None above the order); I, P, load, gravity_load,
-        damping (None where they have no answer, and dynamics_left_out says why). Axes are as in kic:
-        H[p][m][n], D[p][l][m][n], P[k][a][b], the differentiating index first.
+        name, title, units, dof, mobility (text); coordinates, coordinate_units, phi (their values; None for
+        spherical joints in a loop); gravity; points {name: [x, y, z]}; poses {body: 4×4, displacement from
+        the reference configuration}; rows, row_units, values (None for quasi-velocities), holonomic; wrt,
+        wrt_units (coordinates of the following arrays); G, H, D (None above the order); I, P, load,
+        gravity_load, damping (None if not available; dynamics_left_out states the reason). The
+        differentiating index comes first: H[p][m][n], D[p][l][m][n], P[k][a][b].
 
     Raises
     ------
@@ -369,8 +380,8 @@ def report_data(
     >>> report_data(arm, arm.at([0.0, 0.0]), of=["tip"])["G"]
     [[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]]
     """
-    chosen = _chosen(configuration, wrt)
-    names = _names(of)
+    chosen = _checked_coordinates(configuration, wrt)
+    names = _unique_names(of)
     rows = configuration.coefficients(names, order, chosen) if names else None
     units = coordinate_units(mechanism)
     data: dict[str, Any] = {
@@ -378,37 +389,37 @@ def report_data(
         "title": mechanism.title,
         "units": {key: getattr(mechanism.units, key) for key in ("length", "mass", "time", "force")}
         | {"angle": "rad"},
-        "freedoms": mechanism.dof,
+        "dof": mechanism.dof,
         "mobility": mechanism.mobility().summary(),
         "coordinates": list(configuration.coordinates),
         "coordinate_units": [units[c] for c in configuration.coordinates],
-        "phi": plain(coordinate_values(configuration)),
+        "phi": plain_lists(coordinate_values(configuration)),
         "gravity": list(mechanism.gravity),
-        "points": {p.name: plain(configuration.value(p.name)) for p in mechanism.points},
-        "poses": {b.name: plain(configuration.displacement(b.name)) for b in mechanism.bodies},
+        "points": {p.name: plain_lists(configuration.value(p.name)) for p in mechanism.points},
+        "poses": {b.name: plain_lists(configuration.displacement(b.name)) for b in mechanism.bodies},
         "rows": list(rows.rows) if rows else [],
         "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
         "holonomic": rows.holonomic if rows else None,
     }
-    data |= {key: plain(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
+    data |= {key: plain_lists(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
     dynamics, why = dynamics_or_reason(configuration, chosen)
-    columns = _columns(configuration, chosen)
+    columns = _column_names(configuration, chosen)
     data |= {"wrt": columns, "wrt_units": [row_unit(mechanism, q) for q in columns]}
     data |= dict.fromkeys(("I", "P", "load", "gravity_load", "damping"))
     if dynamics is not None:
-        data |= {key: plain(getattr(dynamics, key)) for key in ("I", "P", "load", "damping")}
-        data["gravity_load"] = plain(gravity_load(mechanism, configuration, dynamics, chosen))
+        data |= {key: plain_lists(getattr(dynamics, key)) for key in ("I", "P", "load", "damping")}
+        data["gravity_load"] = plain_lists(gravity_load(mechanism, configuration, dynamics, chosen))
     return data | {"dynamics_left_out": why}
 
 
 def summary(mechanism: Mechanism) -> str:
-    """How many freedoms and parts there are, in a sentence."""
+    """Return the numbers of degrees of freedom, parts and loops in one sentence."""
     at_most = "at most " if mechanism.mobility().finite is None else ""
-    counts = [at_most + _count(mechanism.dof, "freedom")]
+    counts = [at_most + _count(mechanism.dof, "degree of freedom", "degrees of freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    for kind in ("points", "couplings", "rods", "contacts", "motors"):
+    for kind in ("points", "couplings", "fixed_distances", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
-            counts.append(_count(len(parts), "fixed distance" if kind == "rods" else kind[:-1]))
+            counts.append(_count(len(parts), kind[:-1].replace("_", " ")))
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
@@ -418,8 +429,8 @@ def _count(n: int, one: str, several: str = "") -> str:
     return f"{n} {one if n == 1 else several or one + 's'}"
 
 
-def plain(a: np.ndarray | None) -> Any:
-    """Nested lists with None for NaN."""
+def plain_lists(a: np.ndarray | None) -> Any:
+    """Return nested lists with None for NaN."""
     if a is None:
         return None
     exact: Any = a.astype(object)
@@ -427,14 +438,15 @@ def plain(a: np.ndarray | None) -> Any:
     return exact.tolist()
 
 
-def _names(of: str | Sequence[str]) -> list[str]:
+def _unique_names(of: str | Sequence[str]) -> list[str]:
     return list(dict.fromkeys([of] if isinstance(of, str) else of))
 
 
-def usual(mechanism: Mechanism) -> tuple[str, ...]:
-    """What is asked where nothing is named: the last point that moves, else the last body.
+def default_outputs(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the outputs of a report without `of`: the last moving point, else the last body.
 
-    Points that only hold a spring come last; a body without reference point is asked for its turning.
+    Points that only hold a spring have the lowest priority. A body without reference point has its angular
+    velocity as output.
     """
     held = {name for spring in mechanism.springs for name in spring.points}
     bodies = [p.body for p in mechanism.points if p.body != GROUND]
@@ -447,19 +459,24 @@ def usual(mechanism: Mechanism) -> tuple[str, ...]:
     return (body.name,) if body.reference else tuple(f"{body.name}.{w}" for w in ("wx", "wy", "wz"))
 
 
-def _chosen(configuration: Configuration, wrt: str | Iterable[str] | None) -> list[str] | None:
-    """The coordinates of the answers, None for the mechanism's own; of one posture."""
+def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] | None) -> list[str] | None:
+    """Return the coordinates `wrt` as a list, or None for those of the mechanism.
+
+    Raise an error for a batch or for names that are no coordinates.
+    """
     if configuration.batch:
-        raise InputError(f"A report is about one posture, got a batch {configuration.batch}.")
+        raise InputError(
+            f"`configuration` must be a single configuration, got a batch {configuration.batch}."
+        )
     if wrt is None:
         return None
-    names = _names([wrt] if isinstance(wrt, str) else list(wrt))
-    configuration.coefficients(names, 1, names)  # coordinates that are none are refused before all else
+    names = _unique_names([wrt] if isinstance(wrt, str) else list(wrt))
+    configuration.coefficients(names, 1, names)  # raises for invalid coordinates
     return names
 
 
-def _columns(configuration: Configuration, chosen: list[str] | None) -> list[str]:
-    """The coordinates of the answers, one for each freedom."""
+def _column_names(configuration: Configuration, chosen: list[str] | None) -> list[str]:
+    """Return the names of the coordinates, one for each degree of freedom."""
     if chosen is None:
         return list(configuration.coordinates)
     return list(configuration.coefficients(chosen, 1, chosen).columns)

@@ -1,1 +1,5 @@
-"""simulation."""
+"""Simulation: motion in time under efforts, voltages and prescribed motions.
+
+Read `coordinates` (equations of motion in one set of coordinates), `integration` (steps, switching of
+coordinates, events), `change_points` (passage through change points) and `result` in this order.
+"""

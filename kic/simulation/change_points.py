@@ -1,9 +1,18 @@
 """Smooth branches of the loop closure through change points.
 
 At a change point, such as all links of a parallelogram in line, the closure rows lose rank and several
-branches of configurations meet. Transfer to any coordinates is singular there, but each branch is smooth:
-every quantity on it is an analytic function of the coordinates, with a removable singularity. `Branch`
-samples one branch on both sides of the change point and interpolates between the samples.
+branches of configurations meet. Transfer to any coordinates is singular there. Each branch is smooth: every
+quantity on it is an analytic function of the coordinates, with a removable singularity.
+
+Method.
+
+1. Search along the direction of motion for the place where the smallest singular value of the closure
+   vanishes (`_search`).
+2. Close the loops at Chebyshev points on both sides of it (`_sampled`). The predicted state selects the
+   branch on the far side.
+3. Interpolate states and dynamics between the samples inside the gap; estimate the error by leaving out the
+   outermost samples. Several widths are tried and the most accurate is kept.
+4. For several coordinates, close the loops on parallel lines through the requested point.
 """
 
 from __future__ import annotations
@@ -23,25 +32,25 @@ if TYPE_CHECKING:
 
 # largest distance of samples from the change point, in radians and shares of the characteristic length
 HALF_WIDTHS = (0.2, 0.1, 0.05, 0.025, 0.0125)
-# least distance as a share of the largest: transfer loses digits with the square of the distance
+# smallest distance as a share of the largest: transfer loses digits with the square of the distance
 GAP_SHARE = 0.25
 SAMPLES_PER_SIDE = 8
-# largest distance at which a change point is looked for, and steps of the search
-REACH_MAX = 1.5
-FIRST_STEP, STEP_MAX, STEP_MIN = 1e-2, 0.1, 1e-5
+# largest distance of the search for a change point, and its steps
+SEARCH_MAX = 1.5
+STEP_FIRST, STEP_MAX, STEP_MIN = 1e-2, 0.1, 1e-5
 # step of difference quotients
-DIFFERENCE = 1e-5
+DIFFERENCE_STEP = 1e-5
 # distance from which the place of a change point is extrapolated
-NEAR_ENOUGH = 0.01
+EXTRAPOLATION_MAX = 0.01
 # relative error of interpolation at which a half width is taken at once, and the largest one accepted
 ERROR_GOOD, ERROR_MAX = 1e-11, 1e-8
-# first steps away from a start beside a change point
-STEPS_OFF = (0.02, 0.01, 0.003)
+# distances tried for the first state away from a start beside a change point
+START_STEPS = (0.02, 0.01, 0.003)
 # largest scaled difference between a start at a change point and the branch on which it lies
-ON_BRANCH = 1e-6
-# a sample may be so far from its prediction, as a share of its distance from the change point
+ON_BRANCH_ATOL = 1e-6
+# largest distance of a sample from its prediction, as a share of its distance from the change point
 PREDICTION_RTOL = 0.1
-# interpolated configurations must close to so many closure tolerances, otherwise the branches do not meet
+# limit of the residual of interpolated configurations, in closure tolerances; above it no branches meet
 RESIDUAL_FACTOR = 10.0
 # offsets of parallel lines below this are rounding
 OFFSET_ATOL = 1e-13
@@ -103,7 +112,7 @@ class Branch:
         self._normal = direction / (direction @ direction)
         if len(center) > 1:
             self._normal = self._gradient()
-        # the parallel line that was used last, by its offset
+        # cache of the last parallel line, by its offset
         self._offset, self._parallel = np.zeros_like(center), line
         self.error = self._error()
 
@@ -127,7 +136,7 @@ class Branch:
         if abs(s) > self.gap:
             return self._beside(x, s)
         line = self._across(x, s)
-        return self._chart.unit(_weights(line.places, s) @ line.states)
+        return self._chart.normalized(_weights(line.places, s) @ line.states)
 
     def evaluated(self, evaluator: Evaluator, x: np.ndarray) -> Results:
         """Return the interpolated results of an evaluator at coordinates (M,) inside the gap."""
@@ -138,19 +147,19 @@ class Branch:
         return Results(table._layout, (), rows, model)
 
     def _place(self, x: np.ndarray) -> float:
-        return float(self._normal @ (x / self._chart.place_scale - self._center))
+        return float(self._normal @ (x / self._chart.position_scale - self._center))
 
     def _beside(self, x: np.ndarray, s: float) -> np.ndarray:
-        """Closed state outside the gap, from the nearest known one on that side."""
+        """Return the closed state outside the gap, from the nearest known state on that side."""
         chart, places = self._chart, self._line.places
         k = int(np.argmin(np.where(places * s > 0, np.abs(places - s), np.inf)))
-        start, near, known = self._at(places[k]), self._line.states[k], self._place(chart.start)
+        start, near, known = self._at(places[k]), self._line.states[k], self._place(chart.anchor_position)
         if known * s > 0 and abs(known) > self.gap and abs(known - s) < abs(places[k] - s):
-            start, near = chart.start, chart.near
+            start, near = chart.anchor_position, chart.anchor_state
         return self._closed(x, start, near)
 
     def _closed(self, x: np.ndarray, start: np.ndarray, near: np.ndarray) -> np.ndarray:
-        state = self._chart.walked(x, start, near)[0]
+        state = self._chart.close_stepwise(x, start, near)[0]
         if state is None:
             names = ", ".join(self._chart.names)
             raise ConfigurationError(
@@ -159,31 +168,31 @@ class Branch:
         return state
 
     def _at(self, place: float, offset: np.ndarray | float = 0.0) -> np.ndarray:
-        """Coordinates (M,) at a place of the line, or of a parallel one."""
-        return self._chart.place_scale * (self._center + offset + place * self._direction)
+        """Return coordinates (M,) at a place of the line, or of a parallel line."""
+        return self._chart.position_scale * (self._center + offset + place * self._direction)
 
     def _across(self, x: np.ndarray, s: float) -> _Line:
-        """Samples on the parallel line through coordinates."""
-        offset = x / self._chart.place_scale - self._center - s * self._direction
+        """Return samples on the parallel line through the coordinates."""
+        offset = x / self._chart.position_scale - self._center - s * self._direction
         if np.abs(offset).max() <= OFFSET_ATOL:
             return self._line
         if not np.array_equal(offset, self._offset):
-            line = self._moved(offset, 0.0)
-            moved = self._root(line) - self._zero
-            if abs(moved) > self.gap / 4:  # the set of change points is curved
-                line = self._moved(offset, moved)
+            line = self._shifted(offset, 0.0)
+            shift = self._root(line) - self._zero
+            if abs(shift) > self.gap / 4:  # the set of change points is curved
+                line = self._shifted(offset, shift)
             self._offset, self._parallel = offset, line
         return self._parallel
 
-    def _moved(self, offset: np.ndarray, moved: float) -> _Line:
-        """Samples on a parallel line, closed from those on the line itself."""
+    def _shifted(self, offset: np.ndarray, shift: float) -> _Line:
+        """Return samples on a parallel line, closed from those on the line itself."""
         places = self._line.places
         pairs = zip(places, self._line.states, strict=True)
-        states = [self._closed(self._at(s + moved, offset), self._at(s), near) for s, near in pairs]
-        return _Line(places + moved, np.array(states))
+        states = [self._closed(self._at(s + shift, offset), self._at(s), near) for s, near in pairs]
+        return _Line(places + shift, np.array(states))
 
     def _root(self, line: _Line) -> float:
-        """Place of the change point on a line, where the smallest singular value changes its sign."""
+        """Return the place on a line where the smallest singular value changes its sign."""
         signed = -np.sign(line.places) * self._chart.closure_margin(line.states)
         before, after = np.flatnonzero(line.places < 0).max(), np.flatnonzero(line.places > 0).min()
         a, b = float(line.places[before]), float(line.places[after])
@@ -192,9 +201,9 @@ class Branch:
         return float(brentq(lambda s: _weights(line.places, s) @ signed, a, b, xtol=1e-14))
 
     def _gradient(self) -> np.ndarray:
-        """Gradient (M,) of the distance, from change points on parallel lines."""
+        """Return the gradient (M,) of the distance, from change points on parallel lines."""
         size, step = len(self._center), self.gap / 4
-        roots = np.array([self._root(self._moved(step * e, 0.0)) for e in np.eye(size)])
+        roots = np.array([self._root(self._shifted(step * e, 0.0)) for e in np.eye(size)])
         slopes = (self._zero - roots) / step
         along = float(slopes @ self._direction)
         if not abs(along - 1) < 0.5:
@@ -202,14 +211,14 @@ class Branch:
         return slopes / along
 
     def _error(self) -> float:
-        """Estimated relative error of states and dynamics at the center, by leaving out outermost samples."""
+        """Estimate the relative error at the center by leaving out the outermost samples."""
         line, chart = self._line, self._chart
         inner = np.abs(line.places) < self.half_width * (1 - 1e-9)
         apart = _weights(line.places, 0.0)
         apart[inner] -= _weights(line.places[inner], 0.0)
         worst = float((np.abs(apart @ line.states) / chart.state_scale).max(initial=0.0))
         # P* is of second order and loses the most digits; its scale is that of I*
-        r, n, scale = line.table(chart.evaluator), len(line.places), chart.place_scale
+        r, n, scale = line.table(chart.evaluator), len(line.places), chart.position_scale
         inertia = r.I * scale[:, None] * scale
         large = float(np.abs(inertia).max(initial=0.0)) or 1.0
         for part in (inertia, r.P * scale[:, None, None] * scale[:, None] * scale):
@@ -235,23 +244,27 @@ def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
     direction : (M,)
         Direction of the motion, in the coordinates.
     """
-    for d in (_descent(chart), direction / chart.place_scale):
+    for d in (_descent(chart), direction / chart.position_scale):
         tangent = None if d is None else chart.tangent(d)
         if tangent is not None:
-            branch = _branch(chart, d / np.abs(tangent).max(), chart.start, chart.near)
+            branch = _branch(chart, d / np.abs(tangent).max(), chart.anchor_position, chart.anchor_state)
             if branch is not None:
                 return branch
     return None
 
 
 def _descent(chart: Chart) -> np.ndarray | None:
-    """Scaled direction (M,) in which the closure loses rank soonest; None of a single coordinate."""
-    size = len(chart.start)
+    """Return the scaled direction (M,) of fastest loss of rank, or None for one coordinate."""
+    size = len(chart.anchor_position)
     if size == 1:
         return None
-    margin, slopes = chart.closure_margin(chart.near[None])[0], np.empty(size)
+    margin, slopes = chart.closure_margin(chart.anchor_state[None])[0], np.empty(size)
     for j, e in enumerate(np.eye(size)):
-        there = chart.walked(chart.start + DIFFERENCE * e * chart.place_scale, chart.start, chart.near)[0]
+        there = chart.close_stepwise(
+            chart.anchor_position + DIFFERENCE_STEP * e * chart.position_scale,
+            chart.anchor_position,
+            chart.anchor_state,
+        )[0]
         if there is None:
             return None
         slopes[j] = margin - chart.closure_margin(there[None])[0]
@@ -269,25 +282,31 @@ def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:
         Scaled rates of the tree's columns on the branch.
     """
     tangent = tangent / np.abs(tangent).max()
-    d = chart.along(tangent)
-    for step in STEPS_OFF:
-        start, predicted = chart.start - step * d * chart.place_scale, chart.stepped(-step * tangent)
-        near = chart.closed_near(start, predicted)
-        if near is None or chart.apart(predicted, near) > PREDICTION_RTOL * step:
+    d = chart.rates_of_tangent(tangent)
+    for step in START_STEPS:
+        start, predicted = (
+            chart.anchor_position - step * d * chart.position_scale,
+            chart.state_after(-step * tangent),
+        )
+        near = chart.close_locally(start, predicted)
+        if near is None or chart.distance(predicted, near) > PREDICTION_RTOL * step:
             continue
         branch = _branch(chart, d, start, near)
-        if branch is not None and chart.apart(branch.state(chart.start), chart.near) < ON_BRANCH:
+        if (
+            branch is not None
+            and chart.distance(branch.state(chart.anchor_position), chart.anchor_state) < ON_BRANCH_ATOL
+        ):
             return branch
     return None
 
 
 def _branch(chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray) -> Branch | None:
-    """The smooth branch through the change point ahead of a regular state, or None."""
+    """Return the smooth branch through the change point ahead of a regular state, or None."""
     found = _search(chart, d, start, near)
     if found is None:
         return None
     root, last, state = found
-    center, best = start / chart.place_scale + root * d, None
+    center, best = start / chart.position_scale + root * d, None
     for half_width in HALF_WIDTHS:
         try:
             line = _sampled(chart, center, d, half_width, last - root, state)
@@ -307,11 +326,11 @@ def _search(
     chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray
 ) -> tuple[float, float, np.ndarray] | None:
     """Find the place where the closure loses rank on a line, and a closed state near it with its place."""
-    begin, s, state, step = start / chart.place_scale, 0.0, near, FIRST_STEP
+    begin, s, state, step = start / chart.position_scale, 0.0, near, STEP_FIRST
     margin, root = float(chart.closure_margin(state[None])[0]), np.inf
     while step >= STEP_MIN:
-        x, known = (chart.place_scale * (begin + place * d) for place in (s + step, s))
-        there = chart.walked(x, known, state)[0]
+        x, known = (chart.position_scale * (begin + place * d) for place in (s + step, s))
+        there = chart.close_stepwise(x, known, state)[0]
         if there is None:
             step /= 4
             continue
@@ -320,52 +339,52 @@ def _search(
             return None
         left = step * ahead / (margin - ahead)
         s, state, margin = s + step, there, ahead
-        if s + left > REACH_MAX:
+        if s + left > SEARCH_MAX:
             return None
         root = s + left
-        if left <= NEAR_ENOUGH:
+        if left <= EXTRAPOLATION_MAX:
             break
         step = min(left / 2, STEP_MAX)
-    # where loops do not close any more, the change point must be close
-    return (root, s, state) if root - s <= NEAR_ENOUGH * 2 else None
+    # accept a place beyond the last closed state only if it is near
+    return (root, s, state) if root - s <= EXTRAPOLATION_MAX * 2 else None
 
 
 def _sampled(
     chart: Chart, center: np.ndarray, d: np.ndarray, half_width: float, place: float, state: np.ndarray
 ) -> _Line | None:
-    """Samples on both sides of a change point, from a closed state at a place before it."""
+    """Return samples on both sides of a change point, from a closed state at a place before it."""
     gap, n = GAP_SHARE * half_width, SAMPLES_PER_SIDE
-    # Chebyshev points in the square of the distance: the best for two intervals
+    # Chebyshev points in the square of the distance are optimal for two intervals
     nodes = np.cos((2 * np.arange(n) + 1) * np.pi / (2 * n))
     distances = np.sort(np.sqrt((gap**2 + half_width**2) / 2 + (half_width**2 - gap**2) / 2 * nodes))
 
     def at(s: float) -> np.ndarray:
-        return chart.place_scale * (center + s * d)
+        return chart.position_scale * (center + s * d)
 
     places, states = list[float](), list[np.ndarray]()
-    # near a change point loops close only over ways that are short beside the distance from it
+    # near a change point Newton's method converges only over steps shorter than the distance from it
     while -2 * place < gap:
-        there = chart.walked(at(2 * place), at(place), state)[0]
+        there = chart.close_stepwise(at(2 * place), at(place), state)[0]
         if there is None:
             return None
         place, state = 2 * place, there
     for s in (-distances).tolist():
-        there = chart.walked(at(s), at(place), state)[0]
+        there = chart.close_stepwise(at(s), at(place), state)[0]
         if there is None:
             return None
         place, state = s, there
         places, states = [s, *places], [there, *states]
     for s in distances.tolist():
-        predicted = chart.unit(_weights(np.array(places), s) @ np.array(states))
-        there = chart.closed_near(at(s), predicted)
-        if there is None or chart.apart(predicted, there) > PREDICTION_RTOL * s:
+        predicted = chart.normalized(_weights(np.array(places), s) @ np.array(states))
+        there = chart.close_locally(at(s), predicted)
+        if there is None or chart.distance(predicted, there) > PREDICTION_RTOL * s:
             return None
         places, states = [*places, s], [*states, there]
     return _Line(np.array(places), np.array(states))
 
 
 def _weights(nodes: np.ndarray, s: float) -> np.ndarray:
-    """Weights (n,) by which values at nodes (n,) are interpolated at a place (Lagrange)."""
+    """Return the Lagrange weights (n,) that interpolate values at nodes (n,) at a place."""
     apart = nodes[:, None] - nodes
     np.fill_diagonal(apart, 1.0)
     ahead = np.broadcast_to(s - nodes, apart.shape).copy()

@@ -1,19 +1,19 @@
 """Controllers as functions of time and state, for open and closed mechanisms.
 
 =======================  ============================  ================================================
-`computed_torque`        f(t, state, qd) → efforts     follows a trajectory of any rows, exactly linearised
+`computed_torque`        f(t, state, qd) → efforts     follow a trajectory of any rows by exact linearization
 `computed_voltage`       f(t, state, qd, current) → V  the same by the voltages of motors
-`pd_gravity`             f(t, state, qd) → efforts     springs and dampers to it, and the loads held
-`resolved_rate`          f(t, state) → q̇               rates that lead rows along a trajectory
-`resolved_acceleration`  f(t, state, qd) → q̈           accelerations that do
-`resolved_jerk`          f(t, state, qd, qdd) → q⃛      jerks that do
+`pd_gravity`             f(t, state, qd) → efforts     PD control with compensation of static loads
+`resolved_rate`          f(t, state) → q̇               rates that move rows along a trajectory
+`resolved_acceleration`  f(t, state, qd) → q̈           accelerations that move rows along a trajectory
+`resolved_jerk`          f(t, state, qd, qdd) → q⃛      jerks that move rows along a trajectory
 =======================  ============================  ================================================
 
-States (..., S) are closed ones, as `Configuration.state` has them; rates and what comes back are of the
-coordinates (..., M), the mechanism's own or those of `wrt`. Beyond its ends a trajectory rests. Gains are
-numbers, (P,) or (P, P) arrays for the P coordinates of the trajectory; errors of angles that are known but
-for full turns go the shorter way. The functions keep no memory and may be called from many threads. Those of
-efforts and voltages may be given to `kic.simulate` as they are: ``effort=computed_torque(…)``.
+States (..., S) are closed, as in `Configuration.state`. Rates and results are of the coordinates (..., M),
+the mechanism's own or those of `wrt`. Beyond its ends a trajectory rests. Gains are numbers, (P,) or (P, P)
+arrays for the P coordinates of the trajectory. Errors of angles known modulo full turns take the shorter way.
+The functions have no memory and are thread-safe. Those of efforts and voltages can be passed to
+`kic.simulate` unchanged: ``effort=computed_torque(…)``.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from kic.trajectory.trajectory import Motion, Trajectory
 
 
 class Control:
-    """A controller: a function of time and state, or of time and what `kic.simulate` shows of a moment.
+    """Controller: a function of time and state, or of time and the snapshot that `kic.simulate` provides.
 
     Attributes
     ----------
     gives : str
-        What comes back: "efforts", "voltages", "rates", "accelerations" or "jerks".
+        Kind of the result: "efforts", "voltages", "rates", "accelerations" or "jerks".
     coordinates : tuple of str
-        Names of the M coordinates that it gives them for, but for voltages; and whose rates it takes.
+        Names of the M coordinates of rates and, except for voltages, of results.
     """
 
     def __init__(self, gives: str, coordinates: tuple[str, ...], law: Callable[..., np.ndarray]) -> None:
         self.gives, self.coordinates, self._law = gives, coordinates, law
 
     def __call__(self, t: Any, state: Any, *rates: Any) -> np.ndarray:
-        """(..., M) at a time, for a closed state (..., S) and rates (..., M) as the law takes them."""
-        if not rates and hasattr(state, "state"):  # a moment of a run
+        """Return (..., M) at a time, for a closed state (..., S) and rates (..., M) as the law takes them."""
+        if not rates and hasattr(state, "state"):  # a snapshot of a run
             currents = (state.current,) if self.gives == "voltages" else ()
             return self._law(t, state.state, state.qd, *currents)
         return self._law(t, state, *rates)
 
     def check(self, gives: str, coordinates: tuple[str, ...]) -> None:
-        """Refuse a controller of something else, or in other coordinates."""
+        """Raise InputError for a controller of another kind, or in other coordinates."""
         if self.gives != gives:
-            raise InputError(f"Expected a controller that gives {gives}, got one of {self.gives}.")
+            raise InputError(f"The controller must give {gives}, got one of {self.gives}.")
         if self.coordinates != coordinates:
             raise InputError(
-                f"Expected a controller in the coordinates {', '.join(coordinates)}, got one in "
+                f"The controller must be in the coordinates {', '.join(coordinates)}, got "
                 f"{', '.join(self.coordinates)}. Give both the same `wrt`.",
                 coordinates=self.coordinates,
             )
@@ -77,8 +77,8 @@ __all__ = [
     "resolved_rate",
 ]
 
-# a system of rates worse than this has no digit left in what it resolves
-_WORST_CONDITION = 1e12
+# condition number above which the resolved rates have no significant digits
+CONDITION_MAX = 1e12
 
 
 def computed_torque(
@@ -88,7 +88,7 @@ def computed_torque(
     kd: Any,
     wrt: str | Iterable[str] | None = None,
 ) -> Control:
-    """Efforts that make errors e of a trajectory die as ë + kd ė + kp e = 0.
+    """Return the efforts that make errors e of a trajectory decay as ë + kd ė + kp e = 0.
 
     T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (eq 2-198) with the q̈ of `resolved_acceleration`.
 
@@ -97,7 +97,7 @@ def computed_torque(
     mechanism : Mechanism
         Open or closed.
     trajectory : Trajectory
-        Of as many rows with values as there are freedoms: the coordinates, or others.
+        As many rows with values as degrees of freedom: the coordinates, or others.
     kp, kd : float, (P,) or (P, P) array_like
         Gains of the errors of positions (1/s²) and of rates (1/s).
     wrt : str or list of str, optional
@@ -113,7 +113,7 @@ def computed_torque(
     UnknownNameError, InputError, InertiaError
         For names, gains or numbers of rows that do not fit, or bodies without inertia.
     SingularError
-        From the function, where the rows can not drive the mechanism.
+        From the function, where the rows cannot drive the mechanism.
 
     Examples
     --------
@@ -141,29 +141,30 @@ def computed_voltage(
     gain: float = 0.0,
     wrt: str | Iterable[str] | None = None,
 ) -> Control:
-    """Voltages of motors that make errors e of a trajectory die as ë + kd ė + kp e = 0.
+    """Return the motor voltages that make errors e of a trajectory decay as ë + kd ė + kp e = 0.
 
-    V = R i_d + k_e u̇ + r (i_d − i), with the currents i_d of the torques that this takes, rotors included.
-    Exactly so without inductance; with it currents lag by L/(R + r), which should be short beside 1/kd.
+    V = R i_d + k_e u̇ + r (i_d − i), with the currents i_d of the required torques, rotors included. This is
+    exact without inductance. With inductance currents lag by L/(R + r), which should be short compared with
+    1/kd.
 
     Parameters
     ----------
     mechanism, trajectory, kp, kd, wrt
-        As in `computed_torque`; the mechanism with as many motors as freedoms.
+        As in `computed_torque`; the mechanism must have as many motors as degrees of freedom.
     gain : float
-        r of the current loop, voltage for each unit of current.
+        Gain r of the current loop, voltage per unit of current.
 
     Returns
     -------
     Control
-        f(t, state, qd, current=None) → (..., K), of plain sources their torque. Currents (..., K) are not
-        needed without `gain`, and do not count where they are NaN.
+        f(t, state, qd, current=None) → (..., K); torques for plain sources. Currents (..., K) are needed only
+        with `gain`, and are ignored where they are NaN.
 
     Raises
     ------
     InputError, UnknownNameError, InertiaError, SingularError
-        As `computed_torque`; for a mechanism whose motors can not make any motion; from the function, where
-        `gain` asks for currents and none came.
+        As `computed_torque`; for a mechanism whose motors cannot make any motion; from the function, if
+        `gain` is given and currents are not.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def computed_voltage(
     geared = mechanism.prepare(train.joints, 2, wrt=wrt)
     p, d, r = rows.gain("kp", kp), rows.gain("kd", kd), reals(gain)
     if r is None or r.shape != () or r < 0:
-        raise InputError(f"Expected `gain` to be a number of at least 0, got {short_repr(gain)}.")
+        raise InputError(f"`gain` must be a number of at least 0, got {short_repr(gain)}.")
 
     def voltage(t: Any, state: Any, qd: Any, current: Any = None) -> np.ndarray:
         v, joints = np.asarray(qd), geared(np.asarray(state))
@@ -195,7 +196,7 @@ def computed_voltage(
         if not r:
             return made
         if current is None:
-            raise InputError("With `gain` the voltages need currents: give now.current as the last argument.")
+            raise InputError("`gain` needs currents. Give now.current as the last argument.")
         return made + r * np.nan_to_num(drive.current - np.asarray(current))
 
     return Control("voltages", rows.evaluator.coordinates, voltage)
@@ -208,9 +209,10 @@ def pd_gravity(
     kd: Any,
     wrt: str | Iterable[str] | None = None,
 ) -> Control:
-    """Efforts of springs and dampers between the rows and a trajectory, which hold the loads besides.
+    """Return the efforts of springs and dampers between rows and a trajectory, plus the static loads.
 
-    T = Gᵀ (kp (y_d − y) + kd (ẏ_d − ẏ)) − Tᴸ. Where the trajectory rests, it is stable whatever the inertia.
+    T = Gᵀ (kp (y_d − y) + kd (ẏ_d − ẏ)) − Tᴸ. Where the trajectory rests, the motion is stable for any
+    inertia.
 
     Parameters
     ----------
@@ -237,8 +239,8 @@ def pd_gravity(
 
     def effort(t: Any, state: Any, qd: Any) -> np.ndarray:
         now = rows(t, state)
-        rate = now.wanted.qd - np.einsum("...pn,...n->...p", now.G, np.asarray(qd))
-        force = _times(p, now.error) + _times(d, rate)
+        rate = now.desired.qd - np.einsum("...pn,...n->...p", now.G, np.asarray(qd))
+        force = _apply(p, now.error) + _apply(d, rate)
         return np.einsum("...pn,...p->...n", now.G, force) - now.results.load
 
     return Control("efforts", rows.evaluator.coordinates, effort)
@@ -247,7 +249,7 @@ def pd_gravity(
 def resolved_rate(
     mechanism: Mechanism, trajectory: Trajectory, kp: Any, wrt: str | Iterable[str] | None = None
 ) -> Control:
-    """Rates that lead rows along a trajectory: q̇ = G⁻¹ (ẏ_d + kp (y_d − y)).
+    """Return the rates that move rows along a trajectory: q̇ = G⁻¹ (ẏ_d + kp (y_d − y)).
 
     Parameters and errors as in `computed_torque`; kp in 1/s.
 
@@ -261,7 +263,7 @@ def resolved_rate(
 
     def rate(t: Any, state: Any) -> np.ndarray:
         now = rows(t, state)
-        return rows.solve(now, now.wanted.qd + _times(p, now.error))
+        return rows.solve(now, now.desired.qd + _apply(p, now.error))
 
     return Control("rates", rows.evaluator.coordinates, rate)
 
@@ -273,7 +275,7 @@ def resolved_acceleration(
     kd: Any,
     wrt: str | Iterable[str] | None = None,
 ) -> Control:
-    """Accelerations that lead rows along a trajectory: q̈ = G⁻¹ (ÿ_d + kd ė + kp e − q̇ᵀ H q̇).
+    """Return the accelerations that move rows along a trajectory: q̈ = G⁻¹ (ÿ_d + kd ė + kp e − q̇ᵀ H q̇).
 
     Parameters and errors as in `computed_torque`.
 
@@ -286,7 +288,7 @@ def resolved_acceleration(
     p, d = rows.gain("kp", kp), rows.gain("kd", kd)
 
     def acceleration(t: Any, state: Any, qd: Any) -> np.ndarray:
-        return rows.accelerated(rows(t, state), np.asarray(qd), p, d)
+        return rows.accelerations(rows(t, state), np.asarray(qd), p, d)
 
     return Control("accelerations", rows.evaluator.coordinates, acceleration)
 
@@ -299,7 +301,7 @@ def resolved_jerk(
     ka: Any,
     wrt: str | Iterable[str] | None = None,
 ) -> Control:
-    """Jerks that lead rows along a trajectory, with e⃛ + ka ë + kd ė + kp e = 0.
+    """Return the jerks that move rows along a trajectory, with e⃛ + ka ë + kd ė + kp e = 0.
 
     q⃛ = G⁻¹ (y⃛_d + ka ë + kd ė + kp e − q̈ᵀ (H + 2Hᵀ) q̇ − D(q̇, q̇, q̇)). Parameters and errors as in
     `computed_torque`; kp in 1/s³, kd in 1/s², ka in 1/s.
@@ -314,21 +316,21 @@ def resolved_jerk(
 
     def jerk(t: Any, state: Any, qd: Any, qdd: Any) -> np.ndarray:
         v, w, now = np.asarray(qd), np.asarray(qdd), rows(t, state)
-        want = now.wanted
+        want = now.desired
         rate = np.einsum("...pn,...n->...p", now.G, v)
-        acceleration = np.einsum("...pn,...n->...p", now.G, w) + _form(now.H, v, v)
-        bias = _form(now.H, w, v) + 2 * _form(now.H, v, w)
+        acceleration = np.einsum("...pn,...n->...p", now.G, w) + _quadratic(now.H, v, v)
+        bias = _quadratic(now.H, w, v) + 2 * _quadratic(now.H, v, w)
         bias = bias + np.einsum("...plmn,...l,...m,...n->...p", now.D, v, v, v)
-        force = _times(a, want.qdd - acceleration) + _times(d, want.qd - rate) + _times(p, now.error)
+        force = _apply(a, want.qdd - acceleration) + _apply(d, want.qd - rate) + _apply(p, now.error)
         return rows.solve(now, want.qddd + force - bias)
 
     return Control("jerks", rows.evaluator.coordinates, jerk)
 
 
-class _Now(NamedTuple):
-    """What rows are at an instant, and what is wanted of them."""
+class _RowState(NamedTuple):
+    """Rows at one time: their motion on the trajectory, errors, and coefficients."""
 
-    wanted: Motion
+    desired: Motion
     error: np.ndarray
     G: np.ndarray
     H: Any
@@ -337,7 +339,7 @@ class _Now(NamedTuple):
 
 
 class _Rows:
-    """The rows of a trajectory, prepared."""
+    """Rows of a trajectory, prepared for evaluation."""
 
     def __init__(
         self,
@@ -353,66 +355,71 @@ class _Rows:
         self.trajectory, self.names = trajectory, trajectory.names or mechanism.coordinate_names
         wrt = None if wrt is None else names_of(wrt, "wrt")
         self.evaluator = mechanism.prepare(self.names, order, dynamics, wrt)
-        # labels, and which values are known but for full turns
+
         table = self.evaluator.layouts[0]
         assert table is not None  # for the type checker: there are rows
         at = table.rows
-        self.labels, freedoms = at.labels, len(self.evaluator.coordinates)
+        self.labels, dof = at.labels, len(self.evaluator.coordinates)
         wrong = [label for label, has in zip(at.labels, at.valued, strict=True) if not has]
         if wrong:
             raise InputError(
-                f"{', '.join(wrong)} have no values that could be led. Take a trajectory of other rows."
+                f"{', '.join(wrong)} have no values to control. Take a trajectory of other rows."
             )
-        if len(at.labels) != trajectory.size or (square and trajectory.size != freedoms):
+        if len(at.labels) != trajectory.size or (square and trajectory.size != dof):
             raise InputError(
-                f"Expected a trajectory of {freedoms if square else len(at.labels)} rows of "
+                f"The trajectory must have {dof if square else len(at.labels)} rows of "
                 f"'{mechanism.name}', got {trajectory.size} for {', '.join(at.labels)}."
             )
         self.turns = at.turns
         self.scaling = self.evaluator.scaling
-        self.same = self.names == self.evaluator.coordinates
+        self.are_coordinates = self.names == self.evaluator.coordinates
 
     def gain(self, name: str, value: Any) -> np.ndarray:
-        """A matrix (P, P) of gains."""
+        """Return a matrix (P, P) of gains."""
         a, size = reals(value), self.trajectory.size
         if a is None or a.shape not in ((), (size,), (size, size)):
             raise InputError(
-                f"Expected `{name}` to be a number, ({size},) or ({size}, {size}) numbers, got "
-                f"{short_repr(value)}."
+                f"`{name}` must be a number, ({size},) or ({size}, {size}) numbers, got {short_repr(value)}."
             )
         return a if a.ndim == 2 else np.diag(np.broadcast_to(a, size))
 
-    def __call__(self, t: Any, state: Any) -> _Now:
-        """The rows at a state, and the trajectory at a time."""
-        r, wanted = self.evaluator(np.asarray(state)), self.trajectory(t, beyond="hold")
+    def __call__(self, t: Any, state: Any) -> _RowState:
+        """Return the rows at a state, and the trajectory at a time."""
+        r, desired = self.evaluator(np.asarray(state)), self.trajectory(t, beyond="hold")
         parts = [r[name] for name in self.names]
         y, G = np.concatenate([x.value for x in parts], -1), np.concatenate([x.G for x in parts], -2)
         H, D = (
             None if getattr(parts[0], k) is None else np.concatenate([getattr(x, k) for x in parts], axis)
             for k, axis in (("H", -3), ("D", -4))
         )
-        error = wanted.q - y
+        error = desired.q - y
         turn = np.where(self.turns, 2 * np.pi * np.round(np.real(error) / (2 * np.pi)), 0.0)
-        return _Now(wanted, error - turn, G, H, D, r)
+        return _RowState(desired, error - turn, G, H, D, r)
 
-    def accelerated(self, now: _Now, v: np.ndarray, p: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """Accelerations of the coordinates that let errors die."""
-        rate = now.wanted.qd - np.einsum("...pn,...n->...p", now.G, v)
-        wanted = now.wanted.qdd + _times(d, rate) + _times(p, now.error)
-        return self.solve(now, wanted - _form(now.H, v, v))
+    def accelerations(self, now: _RowState, v: np.ndarray, p: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """Return accelerations of the coordinates that make the errors decay."""
+        rate = now.desired.qd - np.einsum("...pn,...n->...p", now.G, v)
+        desired = now.desired.qdd + _apply(d, rate) + _apply(p, now.error)
+        return self.solve(now, desired - _quadratic(now.H, v, v))
 
     def effort(
         self, t: Any, state: Any, v: np.ndarray, p: np.ndarray, d: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Efforts at the coordinates, and their accelerations, that let errors die."""
+        """Return efforts at the coordinates, and their accelerations, that make the errors decay."""
         now = self(t, state)
-        qdd, r = self.accelerated(now, v, p, d), now.results
-        bias = _form(r.P, v, v) + np.einsum("...kn,...n->...k", r.damping, v) - r.load
+        qdd, r = self.accelerations(now, v, p, d), now.results
+        bias = _quadratic(r.P, v, v) + np.einsum("...kn,...n->...k", r.damping, v) - r.load
         return np.einsum("...kn,...n->...k", r.I, qdd) + bias, qdd
 
-    def solve(self, now: _Now, u: np.ndarray) -> np.ndarray:
-        """x of G x = u, or an error where the rows can not drive the mechanism."""
-        if self.same:
+    def solve(self, now: _RowState, u: np.ndarray) -> np.ndarray:
+        """Return x of G x = u.
+
+        Raises
+        ------
+        SingularError
+            If the rows cannot drive the mechanism.
+        """
+        if self.are_coordinates:
             return u
         G = now.G
         s = np.linalg.svd(self.scaling.scaled(G), compute_uv=False)
@@ -420,18 +427,19 @@ class _Rows:
         share = np.where(none, 0.0, s[..., -1:]) / np.where(none, 1.0, s[..., :1])
         least = float(np.min(share, initial=1.0))
         condition = 1 / least if least > 0 else np.inf
-        if not condition < _WORST_CONDITION:
+        if not condition < CONDITION_MAX:
             raise SingularError(
-                f"{', '.join(self.labels)} can not drive {', '.join(self.evaluator.coordinates)} here "
-                f"(condition {condition:.1e}). Lead the trajectory around this posture, or take other rows.",
+                f"{', '.join(self.labels)} cannot drive {', '.join(self.evaluator.coordinates)} here "
+                f"(condition {condition:.1e}). Plan the trajectory around this configuration, or take other "
+                "rows.",
                 condition=condition,
             )
         return np.linalg.solve(np.broadcast_to(G, (*u.shape[:-1], *G.shape[-2:])), u[..., None])[..., 0]
 
 
-def _times(K: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _apply(K: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.einsum("pq,...q->...p", K, x)
 
 
-def _form(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _quadratic(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.einsum("...pmn,...m,...n->...p", H, a, b)

@@ -1,8 +1,20 @@
-"""Equations of motion in independent coordinates, as an integrator asks for them.
+"""Equations of motion in one set of independent coordinates, as a SciPy integrator calls them.
 
-The unknowns are the independent coordinates themselves, so that loops are closed anew at every evaluation and
-nothing can drift. Of an open chain they are its whole state: quaternions of balls are unknowns like others,
-brought to unit length wherever they are used and never otherwise.
+Method. The unknowns y of the integrator are the positions x of the independent coordinates, their rates v,
+the currents of motors with inductance, and the energy accounts. At each evaluation
+
+1. prescribed positions and rates replace the integrated ones,
+2. the loops are closed at x by Newton's method from the anchor, the last accepted state,
+3. the mass matrix (I*), P*, damping and loads are evaluated in these coordinates,
+4. I* dv/dt = T − vᵀ P* v − B v + Tᴸ is solved for the accelerations.
+
+The loops are closed anew at every evaluation, so constraint errors cannot drift. The result depends on time
+and unknowns alone, never on trial steps. For an open chain in its own coordinates x is the full state:
+quaternions of balls are integrated and normalized wherever they are used.
+
+A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
+`integration` replaces it when needed. Near a change point, where branches of the closure meet, states come
+from a smooth `Branch` instead (see `change_points`).
 """
 
 from __future__ import annotations
@@ -18,8 +30,9 @@ import numpy as np
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import ConfigurationError, SingularError
 from kic.evaluator import Evaluator, PositionSolver
-from kic.kernels.layout import PRISMATIC
-from kic.kinematics.state import distance, integrate, phi_of
+from kic.kernels.layout import KIND, PRISMATIC, STATE
+from kic.kinematics.state import distance as state_distance
+from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
@@ -27,106 +40,125 @@ from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import Motoring
 from kic.transfer.input_selection import null_space
 
-# what is integrated beside the motion: work of efforts, of loads, and of dampers
-ACCOUNTS = 3
-# and with motors: what they take in, and what is lost in them
-SUPPLIED = 2
-# and what is kept of them at a moment
-FLOWS = ("torque", "voltage", "current", "current_rate")
-# the way from the last good state to another is walked in parts no smaller than this, before more is tried
-_LEAST_PART = 1 / 64
+# energies that are integrated with the motion: work of efforts, work of loads, dissipation in dampers
+N_ENERGIES = 3
+# and with motors: electrical energy supplied, heat
+N_MOTOR_ENERGIES = 2
+# quantities of motors that are recorded at each sample
+MOTOR_ARRAYS = ("torque", "voltage", "current", "current_rate")
+# smallest part of the distance from the anchor that is closed in one Newton iteration
+PART_MIN = 1 / 64
 # a start is beside a change point if the smallest singular value of the closure is below this share
-BESIDE = 1e-2
-# slides that are so many times the characteristic length, and Newton's method there
-GROWN, NEWTON_STEPS, NEWTON_CONTRACTION = 10.0, 10, 0.25
-_ENDLESS = "the motion is no longer finite: it blows up. Look at the last state."
+CHANGE_POINT_RTOL = 1e-2
+# slides longer than this many characteristic lengths need equilibrated rows; limits of Newton's method there
+LONG_SLIDE_FACTOR, NEWTON_STEPS_MAX, NEWTON_CONTRACTION = 10.0, 10, 0.25
+NOT_FINITE = "the motion is no longer finite: it diverges. Check the last state."
 
 
-class Driven(NamedTuple):
-    """Efforts and accelerations (M,) in a chart; efforts at the user's coordinates; motors.
+class DrivenMotion(NamedTuple):
+    """Accelerations and the efforts and motor quantities that cause them.
 
-    Among the efforts are those that prescribed motions take.
+    Attributes
+    ----------
+    T, a : (M,)
+        Efforts, those of prescribed motions included, and accelerations, in the chart.
+    effort : (M,)
+        Efforts at the user's coordinates.
+    shafts : ShaftKinematics or None
+    motor_state : MotorState or None
     """
 
     T: np.ndarray
     a: np.ndarray
     effort: np.ndarray
     shafts: Any
-    flow: Any
+    motor_state: Any
 
 
 class Chart:
-    """The equations in one set of coordinates, the user's or others.
+    """Equations of motion in one set of coordinates, the user's or others.
 
-    Every evaluation is a function of time and unknowns alone: loops are closed from the anchor, the last
-    state that was good, and never from what an integrator only tried.
+    Every evaluation is a function of time and unknowns alone. Loops are closed from the anchor, the last
+    accepted state, and never from a trial step of the integrator.
 
     Parameters
     ----------
     motion : Motion
-        What moves, in the user's coordinates.
+        Efforts, voltages and prescribed motions in the user's coordinates.
     names : tuple of str
         The coordinates of the chart.
-    near : (S,)
+    anchor_state : (S,)
         A closed state, the first anchor.
     q : (M,)
-        The user's coordinates there; angles that are known but for full turns go on from the anchor's.
+        The user's coordinates there. Angles known modulo full turns continue from these values.
 
     Attributes
     ----------
     size : int
-        Rates in the chart.
+        Number of rates in the chart.
+    n_positions : int
+        Number of position unknowns: the size of the state if `is_full_state`, else `size`.
     rest : slice
-        Unknowns beside coordinates and rates, of any chart the same: currents of motors, and accounts.
-    careful : bool
-        Whether all is tried where loops do not close at once.
+        Unknowns after positions and rates, equal in all charts: currents of motors, and energy accounts.
+    held, free : (H,), (M - H,)
+        Indices of the prescribed coordinates, which every chart contains, and of the others.
+    is_full_state : bool
+        True if the chart is an open chain in its own coordinates.
+    is_users : bool
+        True if the chart has the user's coordinates.
+    use_global_solver : bool
+        True if the global solver closes loops that Newton's method does not.
+    branch : Branch or None
+        Smooth branch through a change point near the anchor.
     """
 
-    def __init__(self, motion: Motion, names: tuple[str, ...], near: np.ndarray, q: np.ndarray) -> None:
+    def __init__(
+        self, motion: Motion, names: tuple[str, ...], anchor_state: np.ndarray, q: np.ndarray
+    ) -> None:
         model = motion.model
         self.motion, self.names = motion, names
-        self.near, self.q = near.copy(), q.copy()
-        self.whole = model.is_open_chain and names == model.coordinates
+        self.anchor_state, self.q = anchor_state.copy(), q.copy()
+        self.is_full_state = model.is_open_chain and names == model.coordinates
         self._tree = model.tree
-        self.own = names == motion.names
-        self._wrt = None if self.whole else names
+        self.is_users = names == motion.names
+        self._wrt = None if self.is_full_state else names
         self._motors = None if motion.train is None else Motoring(motion, motion.train, names)
-        asked, order = () if self.own else motion.names, 1
+        outputs, order = () if self.is_users else motion.names, 1
         if self._motors is not None and self._motors.rows:
-            asked, order = tuple(dict.fromkeys((*asked, *self._motors.rows))), 2
-        self.evaluator = Evaluator(model, asked, order, True, self._wrt)
+            outputs, order = tuple(dict.fromkeys((*outputs, *self._motors.rows))), 2
+        self.evaluator = Evaluator(model, outputs, order, True, self._wrt)
         self._results: Any = None
-        self._close = None if self.whole else PositionSolver(model, names)
+        self._global_solver = None if self.is_full_state else PositionSolver(model, names)
         self._closure = model.closure(names)
-        self.careful = False
-        # rows that serve in closing, where those of the drawing do not
+        self.use_global_solver = False
+        # closure rows chosen at an anchor; None for the rows chosen in the reference configuration
         self._choice: np.ndarray | None = None
-        # the smooth branch through a change point near the anchor, if there is one
+
         self.branch: Branch | None = None
-        self.places = model.tree.state_size if self.whole else len(names)
+        self.n_positions = model.tree.state_size if self.is_full_state else len(names)
         self.size = len(names)
-        # the prescribed coordinates, which are in every chart, and the others
+
         self.held = np.array([names.index(motion.names[k]) for k in motion.held], dtype=np.intp)
         self.free = np.setdiff1d(np.arange(len(names)), self.held)
-        slow = 0 if self._motors is None else int(self._motors.slow.sum())
-        self.accounts = ACCOUNTS if self._motors is None else ACCOUNTS + SUPPLIED
-        self.rest = slice(self.places + self.size, None)
-        self._currents = slice(self.places + self.size, self.places + self.size + slow)
+        n_currents = 0 if self._motors is None else int(self._motors.slow.sum())
+        self.n_accounts = N_ENERGIES if self._motors is None else N_ENERGIES + N_MOTOR_ENERGIES
+        self.rest = slice(self.n_positions + self.size, None)
+        self._currents = slice(self.n_positions + self.size, self.n_positions + self.size + n_currents)
         rows = self.evaluator.layouts[0]
-        # of the user's coordinates, those known but for full turns
+        # the user's coordinates that are known modulo full turns
         self._turns = np.zeros(len(q), dtype=bool)
-        if rows is not None and not self.own:
+        if rows is not None and not self.is_users:
             self._turns = rows.rows.turns[: len(q)]
-        self.start = np.zeros(0) if self.whole else self._values(near)
+        self.anchor_position = np.zeros(0) if self.is_full_state else self._values(anchor_state)
 
     @property
     def train(self) -> DriveTrain | None:
-        """Motors that are driven by voltages, if there are any."""
+        """Drive train of motors under voltages, or None."""
         return self.motion.train
 
     def _values(self, state: np.ndarray) -> np.ndarray:
-        """Values (M,) of the chart's coordinates."""
-        if self.own:
+        """Return the values (M,) of the chart's coordinates."""
+        if self.is_users:
             return self.q.copy()
         values = self.motion.model.values(self.names, state[None])[0]
         values[self.held] = self.q[self.motion.held]  # full turns included
@@ -134,27 +166,27 @@ class Chart:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """What is one in each unknown.
+        """Characteristic scale of each unknown.
 
-        A radian, the characteristic length; of energies, what a motion of most inertia has that moves by one
-        of these in a unit of time; of currents, see `Motoring.scale`.
+        Radians and the characteristic length for positions and rates. For energies, the largest kinetic
+        energy of a motion at unit scaled rate. For currents, see `Motoring.scale`.
         """
-        rates = self.place_scale
-        places = self.state_scale if self.whole else rates
-        if self.branch is not None and self.branch.inside(self.start):
-            r = self.branch.evaluated(self.evaluator, self.start)
+        rates = self.position_scale
+        places = self.state_scale if self.is_full_state else rates
+        if self.branch is not None and self.branch.inside(self.anchor_position):
+            r = self.branch.evaluated(self.evaluator, self.anchor_position)
         else:
-            r = self._evaluated(self.near)
+            r = self._dynamics(self.anchor_state)
         inertia, currents = np.diag(r.I), np.zeros(0)
         if self._motors is not None:
             shafts = self._motors.shafts(r, np.zeros(self.size))
             inertia = inertia + np.diag(self._motors.train.reflected(shafts.N))
             currents = self._motors.scale(shafts, inertia, rates)
         energy = (inertia * rates**2).max(initial=0.0) or 1.0
-        return np.concatenate([places, rates, currents, np.full(self.accounts, energy)])
+        return np.concatenate([places, rates, currents, np.full(self.n_accounts, energy)])
 
     @property
-    def place_scale(self) -> np.ndarray:
+    def position_scale(self) -> np.ndarray:
         """Scales (M,) of the chart's coordinates."""
         t = self._closure.transfer
         return t.scale[: t.first]
@@ -189,7 +221,7 @@ class Chart:
 
     def tangent(self, rates: np.ndarray) -> np.ndarray | None:
         """Return scaled rates (columns,) of the tree at the anchor for scaled rates (M,) of the chart."""
-        G, first = self._closure.rows(self.near[None])[1][0], self._closure.transfer.first
+        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.first
         null = null_space(G[first:], self.size)
         with suppress(np.linalg.LinAlgError):
             tangent = null @ np.linalg.solve(G[:first] @ null, rates)
@@ -197,63 +229,66 @@ class Chart:
                 return np.asarray(tangent)
         return None
 
-    def along(self, tangent: np.ndarray) -> np.ndarray:
+    def rates_of_tangent(self, tangent: np.ndarray) -> np.ndarray:
         """Return scaled rates (M,) of the chart at the anchor for scaled rates (columns,) of the tree."""
-        G, first = self._closure.rows(self.near[None])[1][0], self._closure.transfer.first
+        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.first
         return np.asarray(G[:first] @ tangent)
 
-    def stepped(self, step: np.ndarray) -> np.ndarray:
-        """Return the state (S,) beside the anchor after a scaled step (columns,) of the tree."""
-        return integrate(self._tree, self.near[None], (step * self._closure.transfer.column_scale)[None])[0]
+    def state_after(self, step: np.ndarray) -> np.ndarray:
+        """Return the state (S,) after a scaled step (columns,) of the tree from the anchor."""
+        return integrate(
+            self._tree, self.anchor_state[None], (step * self._closure.transfer.column_scale)[None]
+        )[0]
 
-    def closed_near(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
+    def close_locally(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
         """Return the closed state (S,) at coordinates by Newton's method from a near state, or None."""
-        states, arrived = self._closure.newton_local(state[None], x[None], self._choice)
-        return states[0] if arrived[0] else None
+        states, converged = self._closure.newton_local(state[None], x[None], self._choice)
+        return states[0] if converged[0] else None
 
-    def apart(self, a: np.ndarray, b: np.ndarray) -> float:
+    def distance(self, a: np.ndarray, b: np.ndarray) -> float:
         """Return the largest scaled difference between two states (S,)."""
         scale = self._closure.transfer.column_scale
-        return float(distance(self._tree, a[None], b[None], scale).max(initial=0.0))
+        return float(state_distance(self._tree, a[None], b[None], scale).max(initial=0.0))
 
     def seek_branch(self, direction: np.ndarray) -> bool:
-        """Take the smooth branch through a change point ahead, if there is one; return True if so."""
-        if self.branch is None and not self.whole and self._closure.compiled and self.rank > 0:
+        """Change to the smooth branch through a change point ahead; return True if there is one."""
+        if self.branch is None and not self.is_full_state and self._closure.compiled and self.rank > 0:
             self.branch = branch_ahead(self, direction)
             return self.branch is not None
         return False
 
-    def begin_branch(self, rates: np.ndarray | None, v: np.ndarray) -> None:
-        """Take the smooth branch through the start if that is at a change point or very near to one.
+    def seek_branch_at_start(self, rates: np.ndarray | None, v: np.ndarray) -> None:
+        """Change to the smooth branch through the start if the start is at a change point or very near one.
 
-        Rates of the tree say which branch it is, if they are known; those of the chart do at its side.
+        Rates of the tree determine the branch, if they are known. Beside a change point the rates of the
+        chart do.
         """
-        if self.whole or not self._closure.compiled or not self.rank:
+        if self.is_full_state or not self._closure.compiled or not self.rank:
             return
-        if self.closure_margin(self.near[None])[0] > BESIDE:
+        if self.closure_margin(self.anchor_state[None])[0] > CHANGE_POINT_RTOL:
             return
         if rates is not None and rates.any():
-            ways = [rates / self._closure.transfer.column_scale]
+            tangents = [rates / self._closure.transfer.column_scale]
         else:
-            given = [v / self.place_scale] if v.any() else list(np.eye(self.size))
-            ways = [way for way in map(self.tangent, given) if way is not None]
-        for way in (*ways, *(-way for way in ways)):
+            given = [v / self.position_scale] if v.any() else list(np.eye(self.size))
+            tangents = [tangent for tangent in map(self.tangent, given) if tangent is not None]
+        for tangent in (*tangents, *(-tangent for tangent in tangents)):
             if self.branch is None:
-                self.branch = branch_here(self, way)
+                self.branch = branch_here(self, tangent)
 
     def pack(self, state: np.ndarray, rates: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Unknowns from a closed state (S,), the anchor, rates (M,) of the chart, and the rest of another."""
-        return np.concatenate([state if self.whole else self.start, rates, rest])
+        """Return the unknowns from the anchor state (S,), rates (M,), and the rest of another chart."""
+        return np.concatenate([state if self.is_full_state else self.anchor_position, rates, rest])
 
     def anchor(self, t: float, y: np.ndarray) -> None:
-        """Take a good state for that from which others are closed."""
-        x, state, v, r = self.parts(t, y)
-        self.q = self._users(r, x, state, v, y)[0].q.copy()
-        self.near, self.start = state.copy(), x.copy()
+        """Make an accepted state the anchor, from which others are closed."""
+        x, state, v, r = self.evaluate(t, y)
+        self.q = self._snapshot(r, x, state, v, y)[0].q.copy()
+        self.anchor_state, self.anchor_position = state.copy(), x.copy()
 
     def coordinates(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Unknown coordinates and rates (M,) of the chart, prescribed motion put in."""
-        x, v = y[: self.places], y[self.places : self.places + self.size]
+        """Return positions and rates (M,) of the chart, with prescribed values inserted."""
+        x, v = y[: self.n_positions], y[self.n_positions : self.n_positions + self.size]
         held = self.held
         if held.size:
             value, rate, _ = self.motion.given(t)
@@ -262,60 +297,65 @@ class Chart:
             x[self._columns(held)] = value
         return x, v
 
-    def parts(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-        """Unknown coordinates, closed state (S,), rates (M,) of the chart, and dynamics there."""
+    def evaluate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+        """Return positions, closed state (S,), rates (M,) of the chart, and dynamics there."""
         x, v = self.coordinates(t, y)
-        if self._close is None:
-            state = self.unit(x)
+        if self._global_solver is None:
+            state = self.normalized(x)
         elif self.branch is None:
-            state = self._closed(x)
+            state = self._close_at(x)
         else:
             state = self.branch.state(x)
             if self.branch.inside(x):
                 return x, state, v, self.branch.evaluated(self.evaluator, x)
-        return x, state, v, self._evaluated(state)
+        return x, state, v, self._dynamics(state)
 
-    def led(self, y: np.ndarray) -> np.ndarray:
-        """Values and rates (2, H) of prescribed coordinates, as their rates and accelerations lead them."""
+    def integrated(self, y: np.ndarray) -> np.ndarray:
+        """Return the integrated values and rates (2, H) of prescribed coordinates."""
         held = self.held
-        return np.array([y[self._columns(held)], y[self.places + held]])
+        return np.array([y[self._columns(held)], y[self.n_positions + held]])
 
-    def _closed(self, x: np.ndarray) -> np.ndarray:
-        """The closed state (S,) of some coordinates: from the anchor at once, or in parts of the way.
+    def _close_at(self, x: np.ndarray) -> np.ndarray:
+        """Return the closed state (S,) at positions x, from the anchor at once or in several parts.
 
-        Where rows chosen elsewhere do not serve any more, they are chosen at the anchor. Where the way ends
-        all the same, a step that was only tried is too long, which is left to shorter ones; unless these
-        failed, and the loops themselves are near singular: there more is tried.
+        If the chosen closure rows fail, they are chosen again at the anchor. If the loops still do not close,
+        the trial step is too long and a shorter one follows. The global solver is used only after shorter
+        steps failed too.
         """
-        assert self._close is not None  # for the type checker
+        assert self._global_solver is not None  # for the type checker
         if not self._closure.compiled:
-            return self._close(x, self.near)
-        state, way = self.walked(x, self.start, self.near)
-        if state is None and self._grown:
-            state = self._closed_grown(x)
-        if state is None and (choice := self._closure.transfer.choice_at(self.near[None])) is not None:
+            return self._global_solver(x, self.anchor_state)
+        state, share = self.close_stepwise(x, self.anchor_position, self.anchor_state)
+        if state is None and self._has_long_slides:
+            state = self._close_long_slides(x)
+        if (
+            state is None
+            and (choice := self._closure.transfer.choice_at(self.anchor_state[None])) is not None
+        ):
             self._choice = choice
-            state, way = self.walked(x, self.start, self.near)
-        if state is None and way and not self.careful:
+            state, share = self.close_stepwise(x, self.anchor_position, self.anchor_state)
+        if state is None and share and not self.use_global_solver:
             raise ConfigurationError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
-        return self._close(x, self.near) if state is None else state
+        return self._global_solver(x, self.anchor_state) if state is None else state
 
     @property
-    def _grown(self) -> bool:
+    def _has_long_slides(self) -> bool:
         """Return True if slides are far longer than the characteristic length, which scales all rows."""
-        slides = self._tree.cols[self._tree.cols[:, 1] == PRISMATIC, 3]
-        return bool((np.abs(self.near[slides]) > GROWN * self._closure.transfer.length).any())
+        slides = self._tree.cols[self._tree.cols[:, KIND] == PRISMATIC, STATE]
+        return bool(
+            (np.abs(self.anchor_state[slides]) > LONG_SLIDE_FACTOR * self._closure.transfer.length).any()
+        )
 
-    def _closed_grown(self, x: np.ndarray) -> np.ndarray | None:
-        """The closed state (S,) by Newton's method in rows and columns of equal size, or None.
+    def _close_long_slides(self, x: np.ndarray) -> np.ndarray | None:
+        """Return the closed state (S,) by Newton's method with equilibrated rows and columns, or None.
 
-        It must converge as fast as the compiled one, which measures by the lengths of the drawing.
+        It must converge as fast as the compiled solver, which is scaled by the lengths of the description.
         """
-        closure, tree, state = self._closure, self._tree, self.near[None]
+        closure, tree, state = self._closure, self._tree, self.anchor_state[None]
         column_scale, goal, size = closure.transfer.column_scale, closure.goal(x[None]), np.inf
-        # places are known to so many units of the last digit of the largest length
-        limit = closure.limit * max(1.0, float(np.abs(self.near / self.state_scale).max()))
-        for _ in range(NEWTON_STEPS):
+        # positions are rounded in proportion to the largest length
+        limit = closure.limit * max(1.0, float(np.abs(self.anchor_state / self.state_scale).max()))
+        for _ in range(NEWTON_STEPS_MAX):
             values, G = closure.rows(state)
             error, rows = (goal - values)[0], np.abs(G[0]).max(axis=1)
             rows = np.where(rows > 0, rows, 1.0)
@@ -332,163 +372,165 @@ class Chart:
             state = integrate(tree, state, (step / columns * column_scale)[None])
         return None
 
-    def walked(self, x: np.ndarray, start: np.ndarray, near: np.ndarray) -> tuple[np.ndarray | None, float]:
-        """Return the closed state (S,) at x, continued from `near` at `start`, or None and the share made."""
-        state, done, part = near[None], 0.0, 1.0
-        while part >= _LEAST_PART:
+    def close_stepwise(
+        self, x: np.ndarray, start: np.ndarray, state: np.ndarray
+    ) -> tuple[np.ndarray | None, float]:
+        """Continue a closed state from `start` to x; return it (S,) or None, and the share completed."""
+        state, done, part = state[None], 0.0, 1.0
+        while part >= PART_MIN:
             share = min(1.0, done + part)
             target = (start + share * (x - start))[None]
-            there, arrived = self._closure.newton_local(state, target, self._choice)
-            if not arrived[0]:
+            closed, converged = self._closure.newton_local(state, target, self._choice)
+            if not converged[0]:
                 part /= 2
             elif share == 1.0:
-                return there[0], share
+                return closed[0], share
             else:
-                state, done = there, share
+                state, done = closed, share
         return None, done
 
     def reason(self, error: Exception) -> str:
-        """Why a motion that no shorter step continues has no posture there."""
+        """Return the reason why the loops do not close where a motion fails at any step size."""
         values = getattr(error, "values", None)
-        if values is not None and self._close is not None:
+        if values is not None and self._global_solver is not None:
             try:
-                self._close(values, self.near)
+                self._global_solver(values, self.anchor_state)
             except ConfigurationError as closer:
                 error = closer
         return str(error).rstrip(".")
 
     def _columns(self, held: np.ndarray) -> np.ndarray:
-        """Entries of the unknowns that are the values of some coordinates."""
-        if not self.whole:
+        """Return the entries of the unknowns that are the values of some coordinates."""
+        if not self.is_full_state:
             return held
         tree = self._tree
-        return np.array([tree.cols[tree.column[self.names[k]], 3] for k in held], dtype=np.intp)
+        return np.array([tree.cols[tree.column[self.names[k]], STATE] for k in held], dtype=np.intp)
 
-    def unit(self, state: np.ndarray) -> np.ndarray:
-        """A state with quaternions of length one."""
+    def normalized(self, state: np.ndarray) -> np.ndarray:
+        """Return a state with normalized quaternions."""
         tree = self._tree
         if not tree.balls:
             return state
         state = state.copy()
         for n in tree.balls:
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             q = state[place : place + 4]
             state[place : place + 4] = q / np.sqrt(q @ q)
         return state
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        """Rates of the unknowns."""
-        if not isfinite(y @ y):  # of a step that is only tried; the user's functions do not see it
-            raise SingularError(_ENDLESS)
-        x, state, v, r = self.parts(t, y)
-        now, G = self._users(r, x, state, v, y)
-        driven = self._driven(t, r, now, G, v)
+        """Return the derivatives of the unknowns."""
+        if not isfinite(y @ y):  # a trial step; the user's functions are not called with it
+            raise SingularError(NOT_FINITE)
+        x, state, v, r = self.evaluate(t, y)
+        snapshot, G = self._snapshot(r, x, state, v, y)
+        solved = self._accelerations(t, r, snapshot, G, v)
         rate = np.empty_like(y)
-        rate[: self.places] = self._slopes(x, v)
-        rate[self.places : self.places + self.size] = driven.a
+        rate[: self.n_positions] = self._position_rates(x, v)
+        rate[self.n_positions : self.n_positions + self.size] = solved.a
         spent, end = v @ r.damping @ v, self._currents.stop
         if self._motors is not None:
-            shafts, flow = driven.shafts, driven.flow
-            rate[self._currents] = flow.current_rate[self._motors.slow]
-            rate[-SUPPLIED:] = flow.power, flow.heat
+            shafts, motor_state = solved.shafts, solved.motor_state
+            rate[self._currents] = motor_state.current_rate[self._motors.slow]
+            rate[-N_MOTOR_ENERGIES:] = motor_state.power, motor_state.heat
             spent = spent + self._motors.train.damping @ shafts.speed**2
-        rate[end : end + ACCOUNTS] = driven.T @ v, r.load @ v, spent
+        rate[end : end + N_ENERGIES] = solved.T @ v, r.load @ v, spent
         if not np.isfinite(rate).all():
-            raise SingularError(_ENDLESS)
+            raise SingularError(NOT_FINITE)
         return rate
 
-    def seen(self, t: float, y: np.ndarray) -> Snapshot:
-        """What efforts and events see of the unknowns."""
-        x, state, v, r = self.parts(t, y)
-        now = self._users(r, x, state, v, y)[0]
+    def snapshot(self, t: float, y: np.ndarray) -> Snapshot:
+        """Return the snapshot that efforts and events receive."""
+        x, state, v, r = self.evaluate(t, y)
+        snapshot = self._snapshot(r, x, state, v, y)[0]
         if self._motors is None:
-            return now
-        return replace(now, current=self._motors.flow(t, now, self._motors.shafts(r, v)).current)
+            return snapshot
+        return replace(snapshot, current=self._motors.state(t, snapshot, self._motors.shafts(r, v)).current)
 
-    def moment(self, t: float, y: np.ndarray) -> dict[str, Any]:
-        """What is kept of a moment, its motion in the chart; see `seen_from`."""
-        x, state, v, r = self.parts(t, y)
-        now, G = self._users(r, x, state, v, y)
-        driven = self._driven(t, r, now, G, v)
-        kept = {
+    def sample(self, t: float, y: np.ndarray) -> dict[str, Any]:
+        """Return the quantities recorded at a sample; rates and accelerations follow in `motion_at`."""
+        x, state, v, r = self.evaluate(t, y)
+        snapshot, G = self._snapshot(r, x, state, v, y)
+        solved = self._accelerations(t, r, snapshot, G, v)
+        sample = {
             "t": t,
-            "q": now.q.copy(),
-            "effort": driven.effort.copy(),
+            "q": snapshot.q.copy(),
+            "effort": solved.effort.copy(),
             "state": state.copy(),
             "kinetic": v @ r.I @ v / 2,
             "accounts": y[self._currents.stop :].copy(),
             "v": v.copy(),
-            "a": driven.a,
-            "motion": self._motion_inside(x, v, driven.a),
+            "a": solved.a,
+            "motion": self._motion_inside(x, v, solved.a),
         }
         if self._motors is None:
-            return kept | dict.fromkeys(FLOWS, np.zeros(0))
-        kept["kinetic"] += self._motors.train.inertia @ driven.shafts.speed**2 / 2
-        return kept | {key: getattr(driven.flow, key) for key in FLOWS}
+            return sample | dict.fromkeys(MOTOR_ARRAYS, np.zeros(0))
+        sample["kinetic"] += self._motors.train.inertia @ solved.shafts.speed**2 / 2
+        return sample | {key: getattr(solved.motor_state, key) for key in MOTOR_ARRAYS}
 
-    def spread(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
-        """Rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
+    def motion_at(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
+        """Return rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
         return self._motion(self._motion_evaluator(states), v, a)
 
     @cached_property
     def _motion_evaluator(self) -> Evaluator:
-        """Second order of the user's coordinates and of the tree's columns."""
+        """Evaluator of the second order of the user's coordinates and of the tree's columns."""
         names = list(dict.fromkeys((*self.motion.names, *self._tree.columns)))
         return Evaluator(self.motion.model, names, 2, False, self._wrt)
 
     def _motion(self, r: Any, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
-        """Rates and accelerations (..., M) of the user's coordinates and of the tree's columns."""
-        made = {}
+        """Return rates and accelerations (..., M) of the user's coordinates and of the tree's columns."""
+        motion = {}
         for first, second, names in (
             ("qd", "qdd", self.motion.names),
             ("rates", "second", self._tree.columns),
         ):
             G = np.concatenate([r[name].G for name in names], axis=-2)
             H = np.concatenate([r[name].H for name in names], axis=-3)
-            made[first] = np.einsum("...pn,...n->...p", G, v)
-            bend = np.einsum("...pmn,...m,...n->...p", H, v, v)
-            made[second] = np.einsum("...pn,...n->...p", G, a) + bend
-        return made
+            motion[first] = np.einsum("...pn,...n->...p", G, v)
+            bias = np.einsum("...pmn,...m,...n->...p", H, v, v)
+            motion[second] = np.einsum("...pn,...n->...p", G, a) + bias
+        return motion
 
     def _motion_inside(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray] | None:
-        """As `spread`, at a moment so near a change point that it is interpolated; None elsewhere."""
+        """Return `motion_at` at a sample so near a change point that it is interpolated, else None."""
         if self.branch is None or not self.branch.inside(x):
             return None
         return self._motion(self.branch.evaluated(self._motion_evaluator, x), v, a)
 
-    def _evaluated(self, state: np.ndarray) -> Any:
-        """Dynamics in the chart, and the user's coordinates if they are others."""
+    def _dynamics(self, state: np.ndarray) -> Any:
+        """Return the dynamics in the chart, and the user's coordinates if they differ."""
         self._results = self.evaluator(state, self._results)
         return self._results
 
-    def _users(
+    def _snapshot(
         self, r: Any, x: np.ndarray, state: np.ndarray, v: np.ndarray, y: np.ndarray
     ) -> tuple[Snapshot, Any]:
-        """What the user sees, and the G of the user's coordinates unless they are the chart's."""
+        """Return the snapshot for the user, and the Jacobian (G) of the user's coordinates if they differ."""
         motion = self.motion
-        current = NONE if self._motors is None else self._motors.known(y[self._currents])
-        if not self.own:
+        current = NONE if self._motors is None else self._motors.currents(y[self._currents])
+        if not self.is_users:
             G = np.concatenate([r[name].G for name in motion.names])
             q = np.concatenate([r[name].value for name in motion.names])
             turns = np.round((self.q - q) / (2 * np.pi))
             return Snapshot(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state, current), G
-        # of a chart of their own the coordinates are unknowns; balls have rotation vectors
-        q = phi_of(self._tree, state[None])[0] if self.whole else x
+        # in the user's chart the coordinates are the unknowns; those of balls are rotation vectors
+        q = phi_of(self._tree, state[None])[0] if self.is_full_state else x
         return Snapshot(q, v, state, current), None
 
-    def _driven(self, t: float, r: Any, now: Snapshot, G: Any, v: np.ndarray) -> Driven:
-        """What drives the motion: efforts, motors, and what prescribed motions take."""
+    def _accelerations(self, t: float, r: Any, snapshot: Snapshot, G: Any, v: np.ndarray) -> DrivenMotion:
+        """Return accelerations, efforts and motor quantities, prescribed motions included."""
         motion, held, free = self.motion, self.held, self.free
-        effort = motion.efforts(t, now)
-        I, h, shafts, flow = r.I, (r.P @ v) @ v + r.damping @ v - r.load, None, None
+        effort = motion.efforts(t, snapshot)
+        I, h, shafts, motor_state = r.I, (r.P @ v) @ v + r.damping @ v - r.load, None, None
         if self._motors is not None:
             train, shafts = self._motors.train, self._motors.shafts(r, v)
-            flow = self._motors.flow(t, now, shafts)
+            motor_state = self._motors.state(t, snapshot, shafts)
             I = I + train.reflected(shafts.N)
-            h = h + shafts.N.T @ (train.inner(shafts.speed, shafts.bend) - flow.torque)
+            h = h + shafts.N.T @ (train.inner(shafts.speed, shafts.bias) - motor_state.torque)
         if not held.size:
             T = effort if G is None else G.T @ effort
-            return Driven(T, self._solve(I, T - h), effort, shafts, flow)
+            return DrivenMotion(T, self._solve(I, T - h), effort, shafts, motor_state)
         effort = effort.copy()
         effort[motion.held] = 0.0
         T = effort.copy() if G is None else G.T @ effort
@@ -496,34 +538,34 @@ class Chart:
         a[held] = motion.given(t)[2]
         part = I[free]
         a[free] = self._solve(part[:, free], T[free] - h[free] - part[:, held] @ a[held])
-        # a prescribed coordinate moves nothing else of the chart: what it takes is its own effort
+        # coordinates of the chart are independent, so a prescribed one takes only its own effort
         effort[motion.held] = I[held] @ a + h[held] - T[held]
         T[held] += effort[motion.held]
-        return Driven(T, a, effort, shafts, flow)
+        return DrivenMotion(T, a, effort, shafts, motor_state)
 
     def _solve(self, I: np.ndarray, net: np.ndarray) -> np.ndarray:
-        """Accelerations of an inertia that must be positive definite."""
-        if not net.size:  # every motion is given
+        """Return accelerations for a mass matrix (I*), which must be positive definite."""
+        if not net.size:  # all coordinates are prescribed
             return net
         _, a, failed = self._cholesky(I, net)
         if failed:
             raise SingularError(
-                f"I* of '{self.motion.model.description.name}' in {', '.join(self.names)} has no inverse: some "
-                "motion moves no mass. Give every body that moves mass and inertia.",
+                f"I* of '{self.motion.model.description.name}' in {', '.join(self.names)} has no inverse: "
+                "some motion moves no mass. Give mass and inertia to every body that moves.",
                 coordinates=self.names,
             )
         return np.asarray(a)
 
     @cached_property
     def _cholesky(self) -> Any:
-        """LAPACK's solver, called without the checks around it: they cost more than it does."""
+        """LAPACK's Cholesky solver; the checks of SciPy's wrapper cost more than the solution."""
         from scipy.linalg.lapack import dposv
 
         return dposv
 
-    def _slopes(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Rates of the unknown coordinates."""
-        if not self.whole:
+    def _position_rates(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the derivatives of the position unknowns."""
+        if not self.is_full_state:
             return v
         tree = self._tree
         order = tree.to_coordinates
@@ -535,19 +577,19 @@ class Chart:
 
 
 def state_scale(tree: Tree, columns: np.ndarray) -> np.ndarray:
-    """Scales (S,) of states from those (M,) of the tree's columns; 1 for quaternions."""
-    scale, places = np.ones(tree.state_size), tree.cols[:, 3]
+    """Return scales (S,) of states from scales (M,) of the tree's columns; 1 for quaternions."""
+    scale, places = np.ones(tree.state_size), tree.cols[:, STATE]
     scale[places[places >= 0]] = columns[places >= 0]
     return scale
 
 
 def state_rates(tree: Tree, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Rates (..., S) of states from those (..., M) of the tree's columns: ½ ω q for the quaternions."""
+    """Return rates (..., S) of states from rates (..., M) of the tree's columns: ½ ω q for quaternions."""
     if not tree.balls:
         return rates
     slopes = np.empty_like(state)
     for n in range(tree.size):
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         if n in tree.balls:
             turn = np.concatenate([np.zeros_like(rates[..., :1]), rates[..., n : n + 3] / 2], axis=-1)
             slopes[..., place : place + 4] = product(turn, state[..., place : place + 4])

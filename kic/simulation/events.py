@@ -12,62 +12,68 @@ from kic.errors import InputError, SimulationError, short_repr
 from kic.numerics.arrays import as_numbers
 from kic.simulation.motion import Snapshot
 
-# samples next to the ends of a step, which show a turn of an event there
-_EDGES = (1e-3, 1 - 1e-3)
-# intervals into which a step is divided at first, and the place in an interval where its samples are checked
+# samples next to the ends of a step, which show an extremum of an event there
+EDGE_SHARES = (1e-3, 1 - 1e-3)
+# initial number of intervals of a step, and the places in an interval where interpolation is checked
 INTERVALS, CHECK, SECOND_CHECK = 3, 0.47, 0.79
-# an interval is resolved if cubic interpolation misses the check by less than this share of the least value
-# in it, so that no zero is hidden, or of the range of the event within the step
+# an interval is resolved if the error of cubic interpolation at the check is below this share of the smallest
+# value in it, which excludes hidden zeros, or of the range of the event within the step
 NEAR_RTOL, RANGE_RTOL = 0.2, 1e-4
-# misses below this are rounding
+# interpolation errors below this are rounding
 ROUNDING_ATOL = 1e-13
 # all intervals are divided where more than this share is unresolved
 REFINE_ALL = 0.1
 # intervals shorter than this share of the step hold a jump, not a fast variation
 JUMP_WIDTH = 1e-9
-# most evaluations of an event within a step
+# largest number of evaluations of an event within a step
 EVALUATIONS_MAX = 32_768
-# an event that turns so near zero, as a share of its values beside, touches it
-_TOUCHING = 1e-11
-# a sample may be next to a turn below this share of its neighbours
-_NEAR = 1e-2
-# an event that differs from zero by this share of what it does in the first step is at zero at the start
-_AT_ZERO = 1e-6
-# a start may be beyond a limit by this share of the limit, which is rounding
-_ROUNDING = 1e-9
-_ACCURACY = 4 * float(np.finfo(float).eps)
+# minimum of an event, as a share of its neighbouring values, below which it touches zero
+TOUCH_RTOL = 1e-11
+# predicted minimum, as a share of the neighbouring values, below which the minimum is searched for
+DIP_RTOL = 1e-2
+# value at the start, as a share of the largest in the first step, below which the event starts at zero
+START_RTOL = 1e-6
+# distance of a start beyond a limit, as a share of the limit, that is rounding
+LIMIT_RTOL = 1e-9
+ROOT_RTOL = 4 * float(np.finfo(float).eps)
 
 Event = Callable[[float, Snapshot], Any]
 
 
 class Limit:
-    """A limit of a coordinate, as an event that stops the run; called, it says how far beyond it is.
+    """Limit of a coordinate, as an event that stops the run. Its value is the distance beyond the limit.
 
     Parameters
     ----------
     name : str
         The coordinate.
     k : int
-        Its place among the user's.
+        Its index among the user's coordinates.
     bound : float
         The limit.
-    way : int
+    sign : int
         +1 for an upper limit, -1 for a lower one.
     """
 
     terminal, direction = True, 1
 
-    def __init__(self, name: str, k: int, bound: float, way: int) -> None:
-        self.k, self.bound, self.way = k, bound, way
-        self.__name__ = f"the {'upper' if way > 0 else 'lower'} limit of {name}"
+    def __init__(self, name: str, k: int, bound: float, sign: int) -> None:
+        self.k, self.bound, self.sign = k, bound, sign
+        self.__name__ = f"the {'upper' if sign > 0 else 'lower'} limit of {name}"
 
     def __call__(self, t: float, now: Snapshot) -> float:
-        """How far the motion is beyond it."""
-        return self.way * float(now.q[self.k] - self.bound)
+        """Return the distance beyond the limit."""
+        return self.sign * float(now.q[self.k] - self.bound)
 
     def check(self, now: Snapshot) -> None:
-        """Refuse a start beyond it."""
-        if self(0.0, now) > _ROUNDING * max(1.0, abs(self.bound)):
+        """Check that the start is within the limit.
+
+        Raises
+        ------
+        InputError
+            If it is beyond the limit by more than rounding.
+        """
+        if self(0.0, now) > LIMIT_RTOL * max(1.0, abs(self.bound)):
             raise InputError(
                 f"The motion starts beyond {self.__name__}, at {now.q[self.k]:.9g}; the limit is "
                 f"{self.bound:.9g}. Start within the limits."
@@ -85,25 +91,25 @@ class Events:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.all = tuple(events)
-        # how often steps had to be divided in halves to resolve each event, for the next step
+        # number of bisections that resolved each event in the last step: the first guess for the next
         self._levels = [0] * len(self.all)
 
     def check(self, now: Snapshot) -> None:
-        """Refuse a start beyond a limit."""
+        """Check that the start is within all limits."""
         for event in self.all:
             if isinstance(event, Limit):
                 event.check(now)
 
     def stops(self, which: int) -> bool:
-        """Whether one stops the run."""
+        """Return True if the event stops the run."""
         return bool(getattr(self.all[which], "terminal", False))
 
     def name(self, which: int) -> str:
-        """What one is called."""
+        """Return the name of an event."""
         return str(getattr(self.all[which], "__name__", "an event"))
 
     def _resolved(self, which: int, value: Callable[[float], float], begin: float, end: float) -> list[float]:
-        """Times within a step between which an event varies slowly enough to find all its zeros.
+        """Return times within a step between which an event varies slowly enough to find all its zeros.
 
         Each interval of the samples is checked by one more sample, which interpolation must predict.
 
@@ -152,33 +158,33 @@ class Events:
                 times.append(old[k + 1])
                 checked += [checks[k] and k not in divided]
             values = [value(t) for t in times]
-        # a step that needed no more divisions tries with less the next time
+        # try one bisection less in the next step if none was added in this one
         self._levels[which] = level if level > self._levels[which] else max(level - 1, 0)
-        edges = [begin + share * (end - begin) for share in _EDGES]
+        edges = [begin + share * (end - begin) for share in EDGE_SHARES]
         return sorted({*times, *edges})
 
     def within(
-        self, seen: Callable[[float], Snapshot], begin: float, end: float, first: bool
+        self, snapshot: Callable[[float], Snapshot], begin: float, end: float, first: bool
     ) -> list[tuple[float, int]]:
-        """Zeros within a step, in order: when, and which; none after one that stops the run.
+        """Return the zeros within a step in order, as (time, index); none after one that stops the run.
 
         An event that is zero at the start of a run counts from then on. A limit that is reached at the start
         stops the run at once if the motion goes beyond it.
 
         Parameters
         ----------
-        seen : callable
-            What events see of the motion at a time of the step.
+        snapshot : callable
+            The snapshot that events receive at a time of the step.
         begin, end : float
             The step.
         first : bool
-            Whether it is the first of the run.
+            True for the first step of the run.
         """
         hits, moments = [], dict[float, Snapshot]()
 
         def at(t: float) -> Snapshot:
             if t not in moments:
-                moments[t] = seen(t)
+                moments[t] = snapshot(t)
             return moments[t]
 
         for i, event in enumerate(self.all):
@@ -186,27 +192,27 @@ class Events:
 
             def value(t: float, event: Event = event, known: dict[float, float] = known) -> float:
                 if t not in known:
-                    # samples of the first division serve all events
-                    known[t] = _value(event, t, at(t) if len(known) < 4 * INTERVALS else seen(t))
+                    # snapshots at the first samples are shared by all events
+                    known[t] = _value(event, t, at(t) if len(known) < 4 * INTERVALS else snapshot(t))
                 return known[t]
 
             times = self._resolved(i, value, begin, end)
             values = [value(t) for t in times]
-            if first and abs(values[0]) <= _AT_ZERO * max(map(abs, values)):
+            if first and abs(values[0]) <= START_RTOL * max(map(abs, values)):
                 values[0] = known[begin] = 0.0
                 if isinstance(event, Limit) and next((x for x in values if x), 0.0) > 0:
                     hits.append((begin, i))
                     continue
             direction = getattr(event, "direction", 0)
             zeros = crossings(value, times, values)
-            hits += [(t, i) for t, way in zeros if not direction or way * direction > 0]
+            hits += [(t, i) for t, sign in zeros if not direction or sign * direction > 0]
         hits.sort()
         last = next((n for n, (_, i) in enumerate(hits) if self.stops(i)), len(hits))
         return hits[: last + 1]
 
 
 def _predicted(times: Sequence[float], values: Sequence[float], k: int, t: float) -> float:
-    """Value at a time in the interval k, by cubic interpolation between the samples around it."""
+    """Return the value at a time in interval k, by cubic interpolation between the samples around it."""
     first = min(max(k - 1, 0), len(times) - 4)
     x, p = times[first : first + 4], list(values[first : first + 4])
     for order in range(1, 4):  # Neville's scheme
@@ -216,12 +222,12 @@ def _predicted(times: Sequence[float], values: Sequence[float], k: int, t: float
 
 
 def _value(event: Event, t: float, now: Snapshot) -> float:
-    """What an event is, checked."""
-    got = event(t, now.handed())
+    """Return the checked value of an event."""
+    got = event(t, now.copy())
     a = as_numbers(got)
     if a is None or a.dtype != np.float64 or a.size != 1:
         raise InputError(
-            f"Expected the event '{getattr(event, '__name__', event)}' to return a real number, got "
+            f"The event '{getattr(event, '__name__', event)}' must return a real number, got "
             f"{short_repr(got)} at t = {t:.9g}.",
             time=t,
         )
@@ -239,22 +245,22 @@ def _value(event: Event, t: float, now: Snapshot) -> float:
 def crossings(
     value: Callable[[float], float], times: Sequence[float], values: Sequence[float]
 ) -> list[tuple[float, int]]:
-    """Zeros of a smooth function, and whether it rises (+1), falls (-1) or only touches zero (0) there.
+    """Return zeros of a smooth function, with +1 where it rises, -1 where it falls, 0 where it touches.
 
-    Between the times at which it is known it may touch zero and turn: where it dips, its least is looked for.
-    A zero at the first time does not count, one at the last does.
+    Between the times at which it is known the function may reach zero and turn. Where it dips towards zero,
+    its minimum is searched for. A zero at the first time does not count; one at the last time does.
 
     Parameters
     ----------
     value : callable
         The function of time.
     times, values : (n,)
-        Increasing times at which it is known, and what it is there.
+        Increasing times, and the values there.
 
     Examples
     --------
     >>> found = crossings(lambda t: (t - 1.1) ** 2 - 1e-4, [0.0, 1.0, 2.0], [1.2099, 0.0099, 0.8099])
-    >>> [(round(t, 9), way) for t, way in found]
+    >>> [(round(t, 9), sign) for t, sign in found]
     [(1.09, -1), (1.11, 1)]
     """
     from scipy.optimize import brentq
@@ -270,7 +276,7 @@ def crossings(
     for a, b in pairwise(sorted([*times, *dips])):
         before, after = at(a), at(b)
         if before < 0 <= after or before > 0 >= after:
-            when = float(brentq(at, a, b, xtol=_ACCURACY * (b - a) or _ACCURACY, rtol=_ACCURACY))
+            when = float(brentq(at, a, b, xtol=ROOT_RTOL * (b - a) or ROOT_RTOL, rtol=ROOT_RTOL))
             found.append((when, 1 if after > before else -1))
     return sorted(found)
 
@@ -278,7 +284,7 @@ def crossings(
 def _dips(
     at: Callable[[float], float], times: Sequence[float]
 ) -> tuple[list[float], list[tuple[float, int]]]:
-    """Times at which a function that nears zero and turns is beyond it; zeros that it touches."""
+    """Return minima of a function beyond zero, and the zeros that it only touches."""
     from scipy.optimize import minimize_scalar
 
     dips, touched = list[float](), list[tuple[float, int]]()
@@ -287,20 +293,20 @@ def _dips(
         x, y, z = side * at(a), side * at(b), side * at(c)
         if not (0 < y <= x and y <= z and x + z > 2 * y):
             continue
-        # the least of the parabola through the three
+        # minimum of the parabola through the three samples
         p, q = (x - y) / (b - a), (z - y) / (c - b)
         bend = (p + q) / (c - a)
         slope = (q * (b - a) - p * (c - b)) / (c - a)
-        if y - slope * slope / (4 * bend) < max(y / 2, _NEAR * max(x, z)):
-            # from the middle: the minimizer's tolerance grows with the size of its variable
-            least = minimize_scalar(
+        if y - slope * slope / (4 * bend) < max(y / 2, DIP_RTOL * max(x, z)):
+            # relative to the middle, since the minimizer's tolerance grows with the size of its variable
+            lowest = minimize_scalar(
                 lambda t, b=b, side=side: side * at(b + float(t)),
                 bounds=(a - b, c - b),
                 method="bounded",
                 options={"xatol": 1e-8 * (c - a)},
             )
-            if least.fun < 0:
-                dips.append(b + float(least.x))
-            elif least.fun <= _TOUCHING * max(x, z):
-                touched.append((b + float(least.x), 0))
+            if lowest.fun < 0:
+                dips.append(b + float(lowest.x))
+            elif lowest.fun <= TOUCH_RTOL * max(x, z):
+                touched.append((b + float(lowest.x), 0))
     return dips, touched

@@ -1,4 +1,17 @@
-"""A run: charts and integrators one after the other, and what is found at the times wanted."""
+"""Integration of a run: step control, switching of coordinates, events and samples.
+
+Method. The equations of motion are integrated in independent coordinates (see `coordinates`), so loops
+close exactly and no stabilization is needed. `Integration.run` alternates three tasks:
+
+1. Take one step of a SciPy integrator. If the loops do not close within the step, switch to other
+   coordinates or repeat with a shorter step.
+2. Process the accepted step: locate events, contact violations and change points on the dense output, and
+   record the samples requested within it.
+3. Measure how well the coordinates drive the mechanism. If this falls below `CHART_SWITCH_RATIO` of its
+   value when they were chosen, switch to the coordinates that drive it best.
+
+Results are always expressed in the user's coordinates.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +23,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError, SimulationError, SingularError
-from kic.kernels.layout import PRISMATIC
+from kic.kernels.layout import KIND, PRISMATIC
 from kic.mechanism import Mechanism
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor
@@ -22,88 +35,89 @@ from kic.transfer.input_selection import GOOD, min_singular_value, null_space, r
 
 
 class SampleRecorder:
-    """What is kept at each of the times wanted, chart by chart."""
+    """Samples of the motion at the requested times, grouped by chart."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[Chart, list[dict[str, Any]]]] = []
 
     @property
     def t(self) -> list[float]:
-        """The times so far."""
-        return [moment["t"] for _, moments in self._kept for moment in moments]
+        """Times of the samples."""
+        return [sample["t"] for _, samples in self._kept for sample in samples]
 
     @property
     def last(self) -> float:
-        """The last of them."""
+        """Time of the last sample."""
         return float(self._kept[-1][1][-1]["t"])
 
-    def keep(self, chart: Chart, moment: dict[str, Any]) -> None:
-        """Add a moment of a chart."""
+    def keep(self, chart: Chart, sample: dict[str, Any]) -> None:
+        """Append a sample of a chart."""
         if not self._kept or self._kept[-1][0] is not chart:
             self._kept.append((chart, []))
-        self._kept[-1][1].append(moment)
+        self._kept[-1][1].append(sample)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All moments, the time axis first."""
+        """Return all samples as arrays, the time axis first."""
         parts = []
-        for chart, moments in self._kept:
-            keys = [key for key in moments[0] if key != "motion"]
-            part = {key: np.array([moment[key] for moment in moments]) for key in keys}
+        for chart, samples in self._kept:
+            keys = [key for key in samples[0] if key != "motion"]
+            part = {key: np.array([sample[key] for sample in samples]) for key in keys}
             state, v, a = part["state"], part.pop("v"), part.pop("a")
-            # at change points motions are known already
-            rest = np.array([moment["motion"] is None for moment in moments])
-            spread = chart.spread(state[rest], v[rest], a[rest])
-            for key, some in spread.items():
-                part[key] = np.empty((len(moments), *some.shape[1:]))
-                part[key][rest] = some
-                for k in np.flatnonzero(~rest):
-                    part[key][k] = moments[k]["motion"][key]
+            # near change points the motion was interpolated when the sample was taken
+            regular = np.array([sample["motion"] is None for sample in samples])
+            motion = chart.motion_at(state[regular], v[regular], a[regular])
+            for key, values in motion.items():
+                part[key] = np.empty((len(samples), *values.shape[1:]))
+                part[key][regular] = values
+                for k in np.flatnonzero(~regular):
+                    part[key][k] = samples[k]["motion"][key]
             parts.append(part)
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
-# a chart is left where its coordinates move less than this share of what they moved when it was chosen
+# drive quality below this share of its initial value triggers a search for better coordinates
 CHART_SWITCH_RATIO = 0.3
-# and for one that moves so much more
+# and the new coordinates must exceed the present quality by this factor
 CHART_MIN_GAIN = 1.5
-# a step that leads to no posture is tried again so much shorter, down to this share of the run
-SHORTER, SHORTEST = 0.1, 1e-13
-# the first such step where none came before it, as a share of the run
+# factor on a step whose loops do not close, and the shortest such step as a share of the run
+STEP_SHRINK, STEP_MIN_SHARE = 0.1, 1e-13
+# first retried step if no step size is known, as a share of the run
 FIRST_RETRY_STEP = 1e-3
-# so many of them, and loops are closed by all means
+# failed steps at one time before the loops are closed by the global solver
 RETRIES_MAX = 2
-# prescribed coordinates are at a dead centre if they move less than GOOD, or than this where steps fail
+# smallest singular value of prescribed coordinates at a dead centre; applies where steps fail (else GOOD)
 DEAD_CENTRE_TOL = 0.03
-# what prescribed rates lead to may differ from the prescribed values by this share of their way, and by so
-# many tolerances
-HONEST, TOLERANCES = 1e-2, 100.0
-# a change point is near if a singular value of the closure vanishes within so many steps at its present rate
-FORESIGHT = 1.5
-# a run that starts so near a change point starts at it
-AT_CHANGE_POINT = 1e-7
-# what changes by less in all of the time left, beside its scale, stands still; and the first step from there
-STILL, SHY = 1e-9, 1e-4
+# allowed difference between integrated prescribed rates and prescribed values: a share of the range of the
+# values, and a multiple of the integrator's tolerance
+PRESCRIBED_RTOL, PRESCRIBED_TOLERANCE_FACTOR = 1e-2, 100.0
+# a change point is searched for if a singular value of the closure vanishes within this many steps
+LOOKAHEAD_STEPS = 1.5
+# distance below which a run starts at a change point
+CHANGE_POINT_ATOL = 1e-7
+# scaled change over the remaining time below which the mechanism is at rest, and the share of the remaining
+# time that the first step from rest takes
+REST_TOL, REST_FIRST_STEP = 1e-9, 1e-4
 
 
-def _quiet() -> np.errstate:
-    """Numbers too large for steps that are only tried: what is not finite is refused where it comes up."""
+def _ignore_overflow() -> np.errstate:
+    """Ignore overflow within trial steps; results that are not finite are rejected later."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is integrated."""
+    """Settings of the integrator."""
 
     method: str
     rtol: float
     atol: float
-    most: int
+    max_steps: int
     stop_at_change_points: bool = False
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a run starts.
+    """Initial conditions of a run.
 
     Attributes
     ----------
@@ -125,7 +139,7 @@ class Start:
 
 
 class Integration:
-    """One run: a chart, an integrator, and what was found at the times wanted."""
+    """One run of `simulate`: the current chart, its unknowns, and everything recorded along the way."""
 
     def __init__(
         self,
@@ -136,235 +150,242 @@ class Integration:
         events: Events,
         settings: Settings,
         bar: Bar,
-        watch: ContactMonitor | None,
+        contacts: ContactMonitor | None,
     ) -> None:
         self.mechanism, self.motion, self.times = mechanism, motion, times
         self.start, self.events, self.settings, self.bar = start, events, settings, bar
-        self.watch = watch
-        self.moments, self.found = SampleRecorder(), list[tuple[float, int]]()
-        self.steps, self.charts, self.next = 0, 1, 0
+        self.contacts = contacts
+        self.samples, self.event_hits = SampleRecorder(), list[tuple[float, int]]()
+        self.steps, self.charts, self.next_sample = 0, 1, 0
         self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
-        rest = np.concatenate([start.current, np.zeros(self.chart.accounts)])
+        rest = np.concatenate([start.current, np.zeros(self.chart.n_accounts)])
         self.y = self.chart.pack(start.state, start.qd, rest)
-        # the next integrator's first step, if it is known
-        self.size: float | None = None
-        # the time from which steps led nowhere, and how many
+        # first step of the next integrator, if it is known
+        self.first_step: float | None = None
+        # time of the last failed steps, and their number
         self.failed = np.nan, 0
-        # the furthest that prescribed values and rates have been from those at the start
-        self.way = np.zeros((2, motion.held.size))
+        # largest distance of prescribed values and rates from those at the start
+        self.prescribed_range = np.zeros((2, motion.held.size))
         self.change_points = list[float]()
-        # the distance of the change point ahead, at the last good state
+        # distance of the change point ahead, at the last good state
         self.ahead = np.inf
         # singular value decomposition of the closure rows at an anchor, and the anchor
         self._decomposed: tuple[np.ndarray, Any, np.ndarray] | None = None
 
-    def go(self, before: Simulation | None) -> Simulation:
-        """Integrate to the end, or as far as it goes."""
+    def run(self, before: Simulation | None) -> Simulation:
+        """Integrate to the last time, or until the run stops, and return the simulation."""
         stopped = ""
         try:
             stopped = self._integrate()
         except KeyboardInterrupt:
-            if not self.moments.t:
+            if not self.samples.t:
                 raise
             self._keep_last()
-            stopped = f"interrupted, the last moment is t = {self.moments.last:.6g}"
+            stopped = f"interrupted, the last sample is at t = {self.samples.last:.6g}"
         except Exception as error:
             self._keep_last()
-            run = self._made(before, str(error)) if self.moments.t else before
+            run = self._result(before, str(error)) if self.samples.t else before
             if isinstance(error, SimulationError):
                 raise SimulationError(error.message, **{**error.numbers, "simulation": run}) from None
-            with suppress(AttributeError, TypeError):  # an error that takes no attributes
+            with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
                 error.simulation = run  # type: ignore[attr-defined]
             raise
         finally:
             self.bar.close()
-        return self._made(before, stopped)
+        return self._result(before, stopped)
 
-    def _made(self, before: Simulation | None, stopped: str) -> Simulation:
-        with _quiet():
-            arrays = self.moments.arrays()
-        made = Simulation(
+    def _result(self, before: Simulation | None, stopped: str) -> Simulation:
+        with _ignore_overflow():
+            arrays = self.samples.arrays()
+        result = Simulation(
             self.mechanism,
             self.motion.names,
             arrays,
-            tuple(self.found),
+            tuple(self.event_hits),
             stopped,
             self.steps,
             self.charts,
             tuple(self.change_points),
         )
-        return made if before is None else before.joined(made)
+        return result if before is None else before.joined(result)
 
     def _integrate(self) -> str:
-        """Integrate chart by chart; says why it stopped before its time."""
-        with _quiet():
-            self.chart.begin_branch(self.start.rates, self.start.qd)
-        self._begin_well()
-        self.events.check(self.chart.seen(self.t, self.y))
-        with _quiet():
-            self._keep([self.chart.moment(self.t, self.y)])
-        if self.watch is not None and self.watch.margin(self.chart, self.t, self.y) < 0:
-            return self._off(self.t, self.y)
-        while self.next < len(self.times):
+        """Integrate chart by chart; return the reason for an early stop, or ''."""
+        with _ignore_overflow():
+            self.chart.seek_branch_at_start(self.start.rates, self.start.qd)
+        self._choose_first_chart()
+        self.events.check(self.chart.snapshot(self.t, self.y))
+        with _ignore_overflow():
+            self._keep([self.chart.sample(self.t, self.y)])
+        if self.contacts is not None and self.contacts.margin(self.chart, self.t, self.y) < 0:
+            return self._contact_stop(self.t, self.y)
+        while self.next_sample < len(self.times):
             try:
-                solver, worth = self._solver(), self._worth()
+                solver, quality = self._solver(), self._drive_quality()
             except (ConfigurationError, SingularError) as error:
-                self._again(error, None)
+                self._recover(error, None)
                 continue
-            while self.next < len(self.times):
+            while self.next_sample < len(self.times):
                 try:
                     self._step(solver)
                     if self._crosses_unseen(solver):
-                        self.size = solver.t - self.t
+                        self.first_step = solver.t - self.t
                         break
-                    why = self._took(solver)
+                    why = self._accept(solver)
                 except (ConfigurationError, SingularError) as error:
-                    self._again(error, solver)
+                    self._recover(error, solver)
                     break
                 if why:
                     return why
                 self.bar.show((self.t - self.times[0]) / (self.times[-1] - self.times[0]))
                 self._check_prescribed(GOOD)
-                now = self._worth()
+                now = self._drive_quality()
                 if (
-                    worth is not None
+                    quality is not None
                     and now is not None
-                    and now < CHART_SWITCH_RATIO * worth
-                    and self._change(CHART_MIN_GAIN * now)
+                    and now < CHART_SWITCH_RATIO * quality
+                    and self._switch_chart(CHART_MIN_GAIN * now)
                 ):
-                    self.size = getattr(solver, "h_abs", None)
+                    self.first_step = getattr(solver, "h_abs", None)
                     break
         return ""
 
-    def _begin_well(self) -> None:
-        """Begin in coordinates that drive the mechanism, and in which loops are closed in compiled code.
+    def _choose_first_chart(self) -> None:
+        """Change to coordinates that drive the mechanism and whose loops are closed by compiled code.
 
-        That can not be done in angles of joints that are cut, which a run has no need of but at its ends.
+        Angles of cut joints are not closed by compiled code. A run needs them only for its results.
         """
-        worth = self._worth()
-        if worth is None:
+        quality = self._drive_quality()
+        if quality is None:
             return
-        if worth < GOOD:
-            self._change(CHART_MIN_GAIN * worth, self.start.rates)
+        if quality < GOOD:
+            self._switch_chart(CHART_MIN_GAIN * quality, self.start.rates)
         elif not self.motion.model.closure(self.chart.names).compiled:
-            self._change(GOOD, self.start.rates)
+            self._switch_chart(GOOD, self.start.rates)
 
     def _solver(self) -> Any:
-        """SciPy's integrator from the present unknowns."""
+        """Return a SciPy integrator that starts at the present unknowns."""
         import scipy.integrate
 
         s, last = self.settings, float(self.times[-1])
-        first = None if self.size is None else min(self.size, last - self.t)
+        first = None if self.first_step is None else min(self.first_step, last - self.t)
         kind, atol = getattr(scipy.integrate, s.method), s.atol * self.chart.scale
-        with _quiet():
-            if first is None and self._rests():
-                first = SHY * (last - self.t)
+        with _ignore_overflow():
+            if first is None and self._is_at_rest():
+                first = REST_FIRST_STEP * (last - self.t)
             return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
 
-    def _rests(self) -> bool:
-        """Whether all stands still and nothing sets it in motion yet, as a motor that waits at equilibrium.
+    def _is_at_rest(self) -> bool:
+        """Return True if the mechanism is at rest and nothing accelerates it yet.
 
-        From there SciPy would try the whole way in one step, into postures that are nowhere near.
+        An example is a motor at equilibrium whose voltage rises later. SciPy would try the whole span in one
+        step, which reaches configurations far away.
         """
         rates, last = self.chart(self.t, self.y), float(self.times[-1])
-        return bool((np.abs(rates) * (last - self.t) < STILL * self.chart.scale).all())
+        return bool((np.abs(rates) * (last - self.t) < REST_TOL * self.chart.scale).all())
 
     def _step(self, solver: Any) -> None:
-        """One step of the integrator, or why there is none."""
-        if self.steps >= self.settings.most:
+        """Take one step of the integrator.
+
+        Raises
+        ------
+        SimulationError
+            If the step limit is reached or the integrator fails.
+        """
+        if self.steps >= self.settings.max_steps:
             raise SimulationError(
-                self._lost(
-                    f"it took {self.steps} steps, as many as `max_steps` allows. Loosen rtol and atol, take "
-                    "method='Radau' if the motion is stiff, or allow more"
+                self._stop_message(
+                    f"it took {self.steps} steps, the limit `max_steps`. Loosen rtol and atol, take "
+                    "method='Radau' if the motion is stiff, or increase `max_steps`"
                 ),
                 time=self.t,
             )
-        with _quiet():
+        with _ignore_overflow():
             message = solver.step()
         self.steps += 1
         if message is not None or solver.status == "failed":
             raise SimulationError(
-                self._lost(
+                self._stop_message(
                     f"the steps of {self.settings.method} shrink to nothing ({message or 'it failed'}): the "
-                    "motion blows up, jumps, or is stiff. Look at the last state; method='Radau' takes stiff "
-                    "motions"
+                    "motion diverges, jumps, or is stiff. Check the last state. For stiff motions take "
+                    "method='Radau'"
                 ),
                 time=self.t,
             )
 
-    def _again(self, error: Exception, solver: Any) -> None:
-        """After a step that led to no posture: another chart, if there is a better one, or a shorter step."""
+    def _recover(self, error: Exception, solver: Any) -> None:
+        """Handle a step whose loops do not close: switch the chart, or set a shorter step."""
         span = float(self.times[-1] - self.times[0])
         when, fails = self.failed
         self.failed = self.t, fails + 1 if when == self.t else 1
-        first, worth = when != self.t, self._worth()
-        if first and self._seek_branch(*self._heading()):
-            self.size = getattr(solver, "h_abs", None) or FIRST_RETRY_STEP * span
+        first, quality = when != self.t, self._drive_quality()
+        if first and self._seek_branch(*self._directions()):
+            self.first_step = getattr(solver, "h_abs", None) or FIRST_RETRY_STEP * span
             return
-        if first and worth is not None and self._change(CHART_MIN_GAIN * worth):
-            self.size = None
+        if first and quality is not None and self._switch_chart(CHART_MIN_GAIN * quality):
+            self.first_step = None
             return
         size = (
             getattr(solver, "h_abs", None)
-            or (FIRST_RETRY_STEP * span if first else self.size)
+            or (FIRST_RETRY_STEP * span if first else self.first_step)
             or FIRST_RETRY_STEP * span
         )
-        self.size = SHORTER * size
+        self.first_step = STEP_SHRINK * size
         if fails >= RETRIES_MAX:
             self._check_prescribed(DEAD_CENTRE_TOL)
-        self.chart.careful = self.chart.careful or fails >= RETRIES_MAX
-        if self.size < SHORTEST * span:
-            # remedies of at() are none here
-            why = self.chart.reason(error).split(" Give `near=`")[0].split(" Move off this posture")[0]
+        self.chart.use_global_solver = self.chart.use_global_solver or fails >= RETRIES_MAX
+        if self.first_step < STEP_MIN_SHARE * span:
+            # the remedies of Mechanism.at do not apply to a run
+            why = self.chart.reason(error).split(" Give `near=`")[0].split(" Move off")[0]
             raise SimulationError(
-                self._lost(
-                    f"{why.rstrip('.')}. Other coordinates `wrt` do not help: end the run before, with a "
+                self._stop_message(
+                    f"{why.rstrip('.')}. Other coordinates `wrt` do not help. End the run earlier, by a "
                     "shorter `t` or `limits`, or give an `effort` that keeps the mechanism away from there"
                 ),
                 time=self.t,
             ) from None
 
-    def _check_prescribed(self, least_worth: float) -> None:
-        """Refuse to go on where prescribed coordinates themselves move less than so much."""
+    def _check_prescribed(self, least_quality: float) -> None:
+        """Raise SimulationError if prescribed coordinates drive the mechanism below `least_quality`."""
         chart = self.chart
-        if not chart.held.size or chart.whole or chart.branch is not None:
+        if not chart.held.size or chart.is_full_state or chart.branch is not None:
             return
         closure = self.motion.model.closure(chart.names)
-        G = closure.rows(chart.near[None])[1][0]
+        G = closure.rows(chart.anchor_state[None])[1][0]
         first = closure.transfer.first
-        if min_singular_value(G[chart.held] @ null_space(G[first:], chart.size)) > least_worth:
+        if min_singular_value(G[chart.held] @ null_space(G[first:], chart.size)) > least_quality:
             return
         names = ", ".join(chart.names[k] for k in chart.held)
         raise SimulationError(
-            self._lost(
-                f"the motion prescribed for {names} leads to a dead centre, from where {names} can not drive "
-                "the mechanism on. Prescribe another motion, or that of other coordinates"
+            self._stop_message(
+                f"the motion prescribed for {names} leads to a dead centre, where {names} cannot drive the "
+                "mechanism. Prescribe another motion, or the motion of other coordinates"
             ),
             time=self.t,
         )
 
-    def _lost(self, why: str) -> str:
-        """What happened, and where the last good state is."""
+    def _stop_message(self, why: str) -> str:
+        """Return an error message with the time of the last good state."""
         name = self.motion.model.description.name
-        return f"'{name}' stops after t = {self.t:.9g}: {why}. The run up to there is kept as `simulation`."
+        return f"'{name}' stops after t = {self.t:.9g}: {why}. The error has the run so far as `simulation`."
 
-    def _took(self, solver: Any) -> str:
-        """Find what is wanted within a step and go on to its end; says why if the run stops in it."""
-        wanted = self.times[self.next :][self.times[self.next :] <= solver.t]
-        hits, moments = list[tuple[float, int]](), list[dict[str, Any]]()
+    def _accept(self, solver: Any) -> str:
+        """Process the events and samples of an accepted step; return the stop reason, or ''."""
+        wanted = self.times[self.next_sample :][self.times[self.next_sample :] <= solver.t]
+        hits, samples = list[tuple[float, int]](), list[dict[str, Any]]()
         stop, end = "", float(solver.t)
-        if self.events.all or len(wanted) or self.watch is not None or self.chart.branch is not None:
+        if self.events.all or len(wanted) or self.contacts is not None or self.chart.branch is not None:
             dense, chart = solver.dense_output(), self.chart
             first = self.t == self.times[0]
-            hits = self.events.within(lambda t: chart.seen(t, dense(t)), self.t, end, first)
+            hits = self.events.within(lambda t: chart.snapshot(t, dense(t)), self.t, end, first)
             if hits and self.events.stops(hits[-1][1]):
                 end = hits[-1][0]
                 stop = f"stopped at t = {end:.9g} by {self.events.name(hits[-1][1])}"
-            off = None if self.watch is None else self.watch.broken(chart, self.t, end, dense)
-            if off is not None:
-                end, stop = off, self._off(off, dense(off))
-                hits = [hit for hit in hits if hit[0] <= off]
-            passed = self._passed(dense, end)
+            broken = None if self.contacts is None else self.contacts.broken(chart, self.t, end, dense)
+            if broken is not None:
+                end, stop = broken, self._contact_stop(broken, dense(broken))
+                hits = [hit for hit in hits if hit[0] <= broken]
+            passed = self._change_points_passed(dense, end)
             if passed and self.settings.stop_at_change_points:
                 passed, end = passed[:1], passed[0]
                 stop = f"stopped at t = {end:.9g} by a change point, where branches of the loop closure meet"
@@ -372,40 +393,40 @@ class Integration:
             self.change_points += passed
             if stop:
                 wanted = wanted[wanted <= end]
-                if end > max([self.moments.last, *wanted]):
+                if end > max([self.samples.last, *wanted]):
                     wanted = np.append(wanted, end)
             for t in wanted.tolist():
                 y = dense(t)
-                self._honest(t, y)
-                moments.append(chart.moment(t, y))
+                self._check_consistent(t, y)
+                samples.append(chart.sample(t, y))
         if not stop:
             self.chart.anchor(solver.t, solver.y)
             self.t, self.y = end, solver.y.copy()
             self._leave_branch()
-        self.found += hits
-        self._keep(moments)
+        self.event_hits += hits
+        self._keep(samples)
         return stop
 
-    def _heading(self) -> tuple[np.ndarray, ...]:
-        """Directions (M,) in which the motion goes, or will go from rest."""
+    def _directions(self) -> tuple[np.ndarray, ...]:
+        """Return directions (M,) of the motion, or of its acceleration from rest."""
         chart = self.chart
-        v = self.y[chart.places : chart.places + chart.size]
+        v = self.y[chart.n_positions : chart.n_positions + chart.size]
         if v.any():
             return (v,)
         with suppress(ConfigurationError, SingularError):
-            return (chart(self.t, self.y)[chart.places : chart.places + chart.size],)
+            return (chart(self.t, self.y)[chart.n_positions : chart.n_positions + chart.size],)
         return ()
 
     def _seek_branch(self, *directions: np.ndarray) -> bool:
-        """Take the smooth branch through a change point in one of some directions; return True if so.
+        """Change to the smooth branch through a change point in one of the directions; return True if found.
 
-        It takes the place of another one if the last good state is outside the gap of that.
+        A known branch is replaced only if the last good state is outside its gap.
         """
         chart, known = self.chart, self.chart.branch
-        if known is not None and known.inside(chart.start):
+        if known is not None and known.inside(chart.anchor_position):
             return False
         chart.branch = None
-        with _quiet():
+        with _ignore_overflow():
             if any(chart.seek_branch(d) for d in directions if d.any()):
                 self.ahead = np.inf
                 return True
@@ -413,39 +434,40 @@ class Integration:
         return False
 
     def _crosses_unseen(self, solver: Any) -> bool:
-        """Return True if a step went through a change point that was not known, and must be repeated.
+        """Return True if the step crossed an unknown change point, so that it must be repeated.
 
-        A singular value of the closure rows changes its sign there. Its singular vectors at the last good
-        state follow it; where it has vanished, or will soon, the change point is looked for.
+        A singular value of the closure rows changes its sign at a change point. It is tracked with the
+        singular vectors of the last good state. Where it has vanished, or soon will, the change point is
+        searched for.
         """
         chart = self.chart
-        if chart.whole or chart.branch is not None or not chart.rank:
+        if chart.is_full_state or chart.branch is not None or not chart.rank:
             return False
         _, (U, sigma, V) = self._decomposition()
-        _, state, _, _ = chart.parts(solver.t, solver.y)
+        _, state, _, _ = chart.evaluate(solver.t, solver.y)
         n = chart.rank
         now = np.einsum("ik,ij,kj->k", U[:, :n], chart.closing_rows(state[None])[0], V[:n])
-        if not (now < (1 - 1 / (1 + FORESIGHT)) * sigma[:n]).any():
+        if not (now < (1 - 1 / (1 + LOOKAHEAD_STEPS)) * sigma[:n]).any():
             return False
         here, there = (chart.coordinates(t, y)[0] for t, y in ((self.t, self.y), (solver.t, solver.y)))
-        if not self._seek_branch(*self._heading(), there - here):
+        if not self._seek_branch(*self._directions(), there - here):
             return False
         assert chart.branch is not None  # for the type checker
         return chart.branch.distance(there) > -chart.branch.gap
 
     def _decomposition(self) -> tuple[np.ndarray, Any]:
-        """First order of all rows at the anchor, and the singular value decomposition of the closure rows."""
+        """Return the first order of all rows at the anchor, and the SVD of the closure rows."""
         chart = self.chart
-        if self._decomposed is None or self._decomposed[2] is not chart.near:
+        if self._decomposed is None or self._decomposed[2] is not chart.anchor_state:
             closure = self.motion.model.closure(chart.names)
-            G = closure.rows(chart.near[None])[1][0]
+            G = closure.rows(chart.anchor_state[None])[1][0]
             closing = G[closure.transfer.first :]
             wide = closing.shape[0] < closing.shape[1]
-            self._decomposed = G, np.linalg.svd(closing, full_matrices=wide), chart.near
+            self._decomposed = G, np.linalg.svd(closing, full_matrices=wide), chart.anchor_state
         return self._decomposed[:2]
 
-    def _passed(self, dense: Any, end: float) -> list[float]:
-        """Times within a step at which the motion passes a change point."""
+    def _change_points_passed(self, dense: Any, end: float) -> list[float]:
+        """Return the times within a step at which the motion passes a change point."""
         chart = self.chart
         if chart.branch is None:
             return []
@@ -456,101 +478,113 @@ class Integration:
 
         times = np.linspace(self.t, end, 5).tolist()
         distances = [distance(t) for t in times]
-        if self.t == self.times[0] and abs(distances[0]) < AT_CHANGE_POINT:
-            distances[0] = 0.0  # a start there is no passage
+        if self.t == self.times[0] and abs(distances[0]) < CHANGE_POINT_ATOL:
+            distances[0] = 0.0  # a start at a change point does not pass it
         return [t for t, _ in crossings(distance, times, distances)]
 
     def _leave_branch(self) -> None:
-        """Close loops from the last good state again where the change point lies far behind."""
+        """Close the loops from the last good state again once the change point lies far behind."""
         branch = self.chart.branch
         if branch is None:
             return
-        before, self.ahead = self.ahead, -branch.distance(self.chart.start)
+        before, self.ahead = self.ahead, -branch.distance(self.chart.anchor_position)
         away = self.ahead < 0 or self.ahead > before
         if away and abs(self.ahead) > branch.half_width:
             self.chart.branch, self.ahead = None, np.inf
 
-    def _off(self, t: float, y: np.ndarray) -> str:
-        """Why the run stops where contacts can not hold."""
-        assert self.watch is not None  # for the type checker
-        return f"stopped at t = {t:.9g}: {self.watch.said(self.chart, t, y)}"
+    def _contact_stop(self, t: float, y: np.ndarray) -> str:
+        """Return the stop reason for a contact that cannot hold."""
+        assert self.contacts is not None  # for the type checker
+        return f"stopped at t = {t:.9g}: {self.contacts.description(self.chart, t, y)}"
 
-    def _keep(self, moments: list[dict[str, Any]]) -> None:
-        for moment in moments:
-            self.moments.keep(self.chart, moment)
-        self.next += len(moments)
+    def _keep(self, samples: list[dict[str, Any]]) -> None:
+        for sample in samples:
+            self.samples.keep(self.chart, sample)
+        self.next_sample += len(samples)
 
     def _keep_last(self) -> None:
-        """Keep the last good state, too, where it is none of those wanted and functions still answer."""
-        if self.moments.t and self.t > self.moments.last:
+        """Record the last good state if it is not among the samples and the user's functions still return."""
+        if self.samples.t and self.t > self.samples.last:
             with suppress(Exception, KeyboardInterrupt):
-                self._keep([self.chart.moment(self.t, self.y)])
+                self._keep([self.chart.sample(self.t, self.y)])
 
-    def _honest(self, t: float, y: np.ndarray) -> None:
-        """Refuse prescribed motions whose rates or accelerations are not the slopes of what stands before."""
+    def _check_consistent(self, t: float, y: np.ndarray) -> None:
+        """Check that prescribed rates and accelerations are the derivatives of the prescribed values.
+
+        Raises
+        ------
+        SimulationError
+            If the integrated values or rates differ from the prescribed ones.
+        """
         motion, s = self.motion, self.settings
         if not motion.held.size:
             return
         given = motion.given(t)[:2]
-        self.way = np.maximum(self.way, np.abs(given - motion.given(float(self.times[0]))[:2]))
-        scale = self.chart.scale[self.chart.places + self.chart.held]
-        allowed = np.maximum(HONEST * self.way, TOLERANCES * (s.atol * scale + s.rtol * np.abs(given)))
-        led = self.chart.led(y)
-        for row, k in np.argwhere(np.abs(led - given) > allowed):
+        self.prescribed_range = np.maximum(
+            self.prescribed_range, np.abs(given - motion.given(float(self.times[0]))[:2])
+        )
+        scale = self.chart.scale[self.chart.n_positions + self.chart.held]
+        allowed = np.maximum(
+            PRESCRIBED_RTOL * self.prescribed_range,
+            PRESCRIBED_TOLERANCE_FACTOR * (s.atol * scale + s.rtol * np.abs(given)),
+        )
+        integrated = self.chart.integrated(y)
+        for row, k in np.argwhere(np.abs(integrated - given) > allowed):
             slopes, values = (("rates", "values"), ("accelerations", "rates"))[row]
             raise SimulationError(
-                self._lost(
+                self._stop_message(
                     f"the motion prescribed for '{motion.names[motion.held[k]]}' contradicts itself: its "
-                    f"{slopes} lead to {led[row, k]:.9g} at t = {t:.9g}, where its {values} say "
-                    f"{given[row, k]:.9g}"
+                    f"{slopes} integrate to {integrated[row, k]:.9g} at t = {t:.9g}, where its {values} "
+                    f"give {given[row, k]:.9g}"
                 ),
                 time=t,
             )
 
-    def _worth(self) -> float | None:
-        """How well the chart drives what is not prescribed; None where no other is ever taken."""
-        if self.chart.whole or not self.chart.free.size or self.chart.branch is not None:
+    def _drive_quality(self) -> float | None:
+        """Return how well the chart drives the free motions, or None if the chart never changes."""
+        if self.chart.is_full_state or not self.chart.free.size or self.chart.branch is not None:
             return None
-        J, null = self._drives()
+        J, null = self._drive_rows()
         return float(min_singular_value(J @ null))
 
-    def _drives(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled rows of the chart that may be others, and the motions at its anchor that all else leaves."""
+    def _drive_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scaled rows of the free coordinates, and a basis of the motions they drive."""
         chart = self.chart
         G, (_, _, V) = self._decomposition()
-        first = len(chart.place_scale)
+        first = len(chart.position_scale)
         if not chart.held.size:
             return G[:first], V[chart.rank :].T
         stays = np.concatenate([G[chart.held], G[first:]])
         return G[:first][chart.free], null_space(stays, chart.free.size)
 
-    def _change(self, least_worth: float, known: np.ndarray | None = None) -> bool:
-        """Go over to the coordinates that drive the mechanism best here, if they are better than so much.
+    def _switch_chart(self, least_quality: float, known: np.ndarray | None = None) -> bool:
+        """Change to the coordinates that drive the mechanism best, if these exceed `least_quality`.
 
-        Prescribed ones stay. `known` are the rates of the tree, where those of the chart say less.
+        Prescribed coordinates stay. `known` are the rates of the tree, where the rates of the chart do not
+        determine them.
         """
         tree, chart = self.motion.model.tree, self.chart
-        found = ranking(self._drives()[1][None], tree.cols[:, 1] <= PRISMATIC, 1)
-        if not len(found.picks) or found.measures[0, 0] <= least_worth:
+        found = ranking(self._drive_rows()[1][None], tree.cols[:, KIND] <= PRISMATIC, 1)
+        if not len(found.picks) or found.measures[0, 0] <= least_quality:
             return False
         picks = found.picks[0]
         given = tuple(chart.names[k] for k in chart.held)
         names = (*given, *(tree.columns[n] for n in picks))
-        # turns of balls have no value that could be integrated
-        if set(names) == set(chart.names) or (tree.cols[picks, 1] > PRISMATIC).any():
+        # rotations of balls have no values to integrate
+        if set(names) == set(chart.names) or (tree.cols[picks, KIND] > PRISMATIC).any():
             return False
         if known is None:
-            rates = self._rates(names)
+            rates = self._rates_of(names)
         else:
-            rates = np.concatenate([self.y[chart.places + chart.held], known[picks]])
-        self.chart = Chart(self.motion, names, chart.near, chart.q)
-        self.y = self.chart.pack(chart.near, rates, self.y[chart.rest])
+            rates = np.concatenate([self.y[chart.n_positions + chart.held], known[picks]])
+        self.chart = Chart(self.motion, names, chart.anchor_state, chart.q)
+        self.y = self.chart.pack(chart.anchor_state, rates, self.y[chart.rest])
         self.charts += 1
         return True
 
-    def _rates(self, names: tuple[str, ...]) -> np.ndarray:
-        """Rates of other coordinates, from those of the chart."""
+    def _rates_of(self, names: tuple[str, ...]) -> np.ndarray:
+        """Return the rates of other coordinates from those of the chart."""
         chart = self.chart
-        here = Configuration(self.motion.model, (), chart.near[None].copy())
-        v = self.y[chart.places : chart.places + chart.size]
+        here = Configuration(self.motion.model, (), chart.anchor_state[None].copy())
+        v = self.y[chart.n_positions : chart.n_positions + chart.size]
         return here.coefficients(list(names), order=1, wrt=chart.names).G @ v

@@ -1,4 +1,4 @@
-"""What moves in time: efforts, voltages, prescribed motions, and what their functions see."""
+"""Inputs of a simulation: efforts, voltages and prescribed motions, and the snapshot that they receive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NONE = np.zeros(0)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A moment of a motion, as efforts, voltages and events see it.
+    """State of a motion at one time, as efforts, voltages and events receive it.
 
     Attributes
     ----------
@@ -27,8 +27,8 @@ class Snapshot:
     state : (S,)
         Closed state of the spanning tree.
     current : (K,)
-        Currents of the motors; NaN of plain sources of torque and, where efforts and voltages ask, of motors
-        without inductance, whose current is what the voltage makes of it. Empty where no voltages are given.
+        Currents of the motors; NaN for plain sources of torque. Effort and voltage functions receive NaN for
+        motors without inductance, too, because the voltage determines their current. Empty without voltages.
     """
 
     q: np.ndarray
@@ -36,31 +36,31 @@ class Snapshot:
     state: np.ndarray
     current: np.ndarray = field(default_factory=lambda: NONE)
 
-    def handed(self) -> Snapshot:
-        """A copy for a function of the user's: whatever it writes there changes nothing of the run."""
+    def copy(self) -> Snapshot:
+        """Return a copy for a user's function, which may write into it."""
         return Snapshot(self.q.copy(), self.qd.copy(), self.state.copy(), self.current.copy())
 
 
 Effort = Callable[[float, Snapshot], Any]
-# a start may differ by this share from where a prescribed motion begins
-_SAME = 1e-6
+# allowed relative difference between a start and the start of a prescribed motion
+START_RTOL = 1e-6
 
 
 class Motion:
-    """What moves: efforts, voltages and prescribed motions, in the user's coordinates, at one moment.
+    """Efforts, voltages and prescribed motions in the user's coordinates.
 
     Parameters
     ----------
-    model : Model
+    model : CompiledModel
         The mechanism.
     names : tuple of str
         The user's coordinates.
     effort : callable or None
         ``effort(t, now)`` gives efforts (M,) at them.
     prescribed : dict of str to callable
-        Of coordinates whose motion is given: value, rate, acceleration at a time.
+        Coordinates with a given motion: value, rate, acceleration at a time.
     voltage : callable, optional
-        ``voltage(t, now)`` gives voltages (K,) of the motors; without it there are none.
+        ``voltage(t, now)`` gives voltages (K,) of the motors; without it the motors are left out.
 
     Raises
     ------
@@ -81,9 +81,9 @@ class Motion:
         if self.train is not None and self.train.friction.any():
             dry = [name for name, f in zip(self.train.names, self.train.friction, strict=True) if f]
             raise InputError(
-                f"Motors of '{model.description.name}' have dry friction ({', '.join(dry)}), under which shafts "
-                "stick and slip: that jumps, and is not integrated. Draw them without `friction`; a smooth "
-                "one, such as -f·tanh(q̇/v), may be given by `effort`.",
+                f"Motors of '{model.description.name}' have dry friction ({', '.join(dry)}): shafts "
+                "stick and slip. The simulation does not support these jumps. Describe them without "
+                "`friction`; give a smooth law, such as -f·tanh(q̇/v), by `effort`.",
                 motors=tuple(dry),
             )
         self.held = np.array([names.index(name) for name in prescribed], dtype=np.intp)
@@ -92,23 +92,23 @@ class Motion:
         )
 
     def efforts(self, t: float, now: Snapshot) -> np.ndarray:
-        """Efforts (M,) at a moment, checked."""
+        """Return checked efforts (M,) at a time."""
         if self.effort is None:
             return np.zeros(len(self.names))
-        return _checked("effort", self.effort(t, now.handed()), self.names, t, now)
+        return _checked("effort", self.effort(t, now.copy()), self.names, t, now)
 
     def voltages(self, t: float, now: Snapshot) -> np.ndarray:
-        """Voltages (K,) of the motors at a moment, of plain sources their torques, checked."""
+        """Return checked voltages (K,) of the motors at a time; torques for plain sources."""
         assert self.voltage is not None  # for the type checker
         assert self.train is not None
-        return _checked("voltage", self.voltage(t, now.handed()), self.train.names, t, now)
+        return _checked("voltage", self.voltage(t, now.copy()), self.train.names, t, now)
 
     def given(self, t: float) -> np.ndarray:
-        """Values, rates and accelerations (3, H) of the prescribed coordinates."""
+        """Return values, rates and accelerations (3, H) of the prescribed coordinates."""
         rows = []
         for name, motion in self.prescribed.items():
             got = motion(t)
-            # trajectories give jerks, too
+            # trajectories return jerks, too
             a = reals(got[:3] if isinstance(got, tuple) else got)
             if a is None or a.size != 3:
                 raise SimulationError(
@@ -119,24 +119,24 @@ class Motion:
             rows.append(a.reshape(3))
         return np.array(rows).reshape(-1, 3).T
 
-    def begun(self, t: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
-        """Rates (M,) at the start, those prescribed among them; zero where none are given.
+    def start_rates(self, t: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
+        """Return rates (M,) at the start, prescribed ones included; zero where none are given.
 
         Raises
         ------
         InputError
-            For a start (M,), or rates at it, that are not those prescribed.
+            If the values or rates at the start differ from the prescribed ones.
         """
         given = self.given(t)
         rates = np.zeros(len(self.names)) if qd is None else qd.copy()
         for what, at, of in (("values", q, given[0]), ("rates", rates, given[1])):
-            off = np.abs(at[self.held] - of) > _SAME * np.maximum(1.0, np.abs(of))
+            off = np.abs(at[self.held] - of) > START_RTOL * np.maximum(1.0, np.abs(of))
             if off.any() and (what == "values" or qd is not None):
                 k = int(np.argmax(off))
                 name = self.names[self.held[k]]
                 raise InputError(
                     f"The motion prescribed for '{name}' begins with {of[k]:.9g}, but the {what} of the "
-                    f"start are {at[self.held[k]]:.9g} there. Start where it begins.",
+                    f"start are {at[self.held[k]]:.9g}. Start where it begins.",
                     name=name,
                 )
         rates[self.held] = given[1]
@@ -144,21 +144,21 @@ class Motion:
 
 
 def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Snapshot) -> np.ndarray:
-    """What a function of the user's returned, or an error that says what, when and where."""
+    """Return the numbers that a user's function returned, or raise an error with its name, time and state."""
     a = as_numbers(got)
     if a is None or a.dtype != np.float64 or a.shape != (len(names),):
-        came = "no numbers" if a is None else f"{a.dtype} of {a.shape}"
+        returned = "no numbers" if a is None else f"{a.dtype} of {a.shape}"
         raise InputError(
-            f"Expected `{what}(t, now)` to return real numbers of shape ({len(names)},), one for each of "
-            f"{', '.join(names)}, got {came} at t = {t:g}.",
+            f"`{what}(t, now)` must return real numbers of shape ({len(names)},), one for each of "
+            f"{', '.join(names)}, got {returned} at t = {t:g}.",
             time=t,
         )
     if not np.isfinite(a).all():
         n = int(np.flatnonzero(~np.isfinite(a))[0])
         raise SimulationError(
             f"`{what}(t, now)` returned {a[n]} for '{names[n]}' at t = {t:.9g}, where q = "
-            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. {what.capitalize()}s must be "
-            "finite.",
+            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. "
+            f"{what.capitalize()}s must be finite.",
             time=t,
             q=now.q,
             qd=now.qd,

@@ -1,4 +1,18 @@
-"""Results of a simulation: arrays by name, the energy account, interpolation, one file."""
+"""Results of a simulation: arrays over time, energy balance, interpolation, files and plots.
+
+Method. `Simulation` stores samples of the motion at the requested times: the closed state of the spanning
+tree, rates and accelerations of the user's coordinates and of the tree, efforts, motor quantities, and the
+integrated energies. Everything else is computed on demand:
+
+* `Simulation.configuration` is the batch of sampled states, so every analysis of a `Configuration` applies.
+* `Simulation.at` interpolates states between samples by quintic or higher Hermite polynomials of values,
+  rates and accelerations. It then closes the loops by Newton's method, and raises an error where the
+  estimated error exceeds the tolerance.
+* `Simulation.energy` balances kinetic, potential and magnetic energy against work, dissipation and heat. Its
+  residual measures the error of the whole run.
+
+`run_file` reads what `Simulation.save` writes.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.units import energy_unit, motor_unit
 from kic.display import Summary
-from kic.errors import InputError, KicError, ModelFileError, short_repr, unknown
+from kic.errors import InputError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
-from kic.kinematics.scales import energy_unit, motor_unit
+from kic.kernels.layout import STATE
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
@@ -23,8 +38,8 @@ from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
-from kic.simulation.coordinates import ACCOUNTS, state_rates, state_scale
-from kic.simulation.motors import between
+from kic.simulation.coordinates import N_ENERGIES, state_rates, state_scale
+from kic.simulation.motors import interpolate_currents
 from kic.simulation.run_file import FORMAT, digest_of, read_run
 from kic.transfer.compiled_model import CompiledModel
 
@@ -34,24 +49,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Energy:
-    """The energy account of a run, (T,) each.
+    """Energy balance of a run, (T,) each.
 
     Attributes
     ----------
     kinetic, potential : (T,)
-        Of the bodies, with the rotors of motors whose voltages are given; of their weights and of springs.
+        Kinetic energy of the bodies, with the rotors of motors under voltages. Potential energy of weights
+        and springs.
     work : (T,)
-        Done by the efforts since the start, those of prescribed motions included.
+        Work of the efforts since the start, those of prescribed motions included.
     applied : (T,)
-        Done by the forces and moments of the model.
+        Work of the forces and moments of the model.
     dissipated : (T,)
-        Lost in dampers, those of motors included.
+        Energy dissipated in dampers, those of motors included.
     electrical : (T,)
-        Taken in by motors since the start: V i of DC motors, the work of plain sources of torque.
+        Energy supplied to motors since the start: V i for DC motors, the work of plain sources of torque.
     heat : (T,)
-        Lost in their armatures: R i², and (k_e − k_t) i u̇ where these constants differ.
+        Energy lost in their armatures: R i², and (k_e − k_t) i u̇ where these constants differ.
     magnetic : (T,)
-        In their inductances, ½ L i².
+        Energy in their inductances, ½ L i².
     """
 
     kinetic: np.ndarray
@@ -70,130 +86,131 @@ class Energy:
 
     @property
     def residual(self) -> np.ndarray:
-        """What the account misses (T,): gain in energy, less what came in, plus what was lost."""
-        came = self.work + self.applied + self.electrical
-        return self.total - self.total[:1] - came + self.dissipated + self.heat
+        """Residual (T,) of the balance: gain in energy, minus energy supplied, plus energy lost."""
+        supplied = self.work + self.applied + self.electrical
+        return self.total - self.total[:1] - supplied + self.dissipated + self.heat
 
 
 def potential_energy(c: Configuration) -> np.ndarray:
-    """Potential energy (...) of gravity and of springs between points and in joints.
+    """Return the potential energy (...) of gravity and of springs between points and in joints.
 
-    Weights count from the origin of the drawing, springs from where they are free. Forces and moments of the
-    model have none; dampers neither.
+    Weights are measured from the origin of the reference configuration, springs from their free length.
+    Forces and moments of the model have no potential, nor have dampers.
     """
-    drawing = c._model.description
+    description = c._model.description
     U = np.zeros(c.batch)
-    g = np.array(drawing.gravity)
-    for body in drawing.bodies:
+    g = np.array(description.gravity)
+    for body in description.bodies:
         if body.mass and g.any():
             T = c.displacement(body.name)
             U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
-    for point in drawing.points:
+    for point in description.points:
         if point.mass and g.any():
             U = U - point.mass * (c.value(point.name) @ g)
-    for spring in drawing.springs:
+    for spring in description.springs:
         r = c.value(spring.points[1]) - c.value(spring.points[0])
         stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
         U = U + spring.stiffness * stretch**2 / 2
-    for joint in drawing.joints:
+    for joint in description.joints:
         for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
             if k:
                 U = U + k * (c.value(name) - rest) ** 2 / 2
     return U
 
 
-# of the energies, what counts as none: an account that misses as little is a good one
-NOTHING = 1e-6
-# what a run has beside the rows of its mechanism; a part of the same name is meant first
+# energies below this share of the largest are not drawn
+ENERGY_RTOL = 1e-6
+# groups of quantities that can be plotted by name; a part of the same name takes precedence
 PLOT_GROUPS = ("values", "rates", "accelerations", "efforts", "energy")
-
-
-# and a run under voltages beside those: what it is called, and where the run has it
-MOTORS = {"torques": "torque", "currents": "current", "voltages": "voltage"}
+# groups of a run under voltages, with the attributes that hold them
+MOTOR_GROUPS = {"torques": "torque", "currents": "current", "voltages": "voltage"}
 
 
 def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Picture:
-    """Panels of a run; see `Simulation.plot`."""
-    drawing = run.mechanism
+    """Plot panels of a run. See `Simulation.plot`."""
+    description = run.mechanism
     if names is None:
         names = ("values", "rates", *(("efforts",) if np.any(run.effort) else ()))
-    accounts = (*PLOT_GROUPS, *(MOTORS if run.motors else ()))
+    groups = (*PLOT_GROUPS, *(MOTOR_GROUPS if run.motors else ()))
     panels: list[Panel] = []
     rows: list[str] = []
     for name in names_of(names, "names"):
-        if name not in accounts or name in drawing.parts:
-            if name.partition(".")[0] not in drawing.parts:
-                raise unknown("account or part", name, drawing.name, (*accounts, *drawing.parts))
+        if name not in groups or name in description.parts:
+            if name.partition(".")[0] not in description.parts:
+                raise unknown("group or part", name, description.name, (*groups, *description.parts))
             rows.append(name)
             continue
-        panels += part_panels(drawing, run.configuration, rows) if rows else []
+        panels += part_panels(description, run.configuration, rows) if rows else []
         rows = []
-        panels += _account(run, name)
-    panels += part_panels(drawing, run.configuration, rows) if rows else []
-    return draw_plots(run.t, panels, drawing.units.time, [when for when, _ in run.events], width)
+        panels += _group_panels(run, name)
+    panels += part_panels(description, run.configuration, rows) if rows else []
+    return draw_plots(run.t, panels, description.units.time, [when for when, _ in run.events], width)
 
 
-def _account(run: Any, name: str) -> list[Panel]:
-    """Panels of what a run has beside its rows."""
-    drawing = run.mechanism
+def _group_panels(run: Any, name: str) -> list[Panel]:
+    """Return the panels of a group of quantities of a run."""
+    description = run.mechanism
     if name == "efforts":
-        return effort_panels(drawing, run.coordinates, run.effort)
+        return effort_panels(description, run.coordinates, run.effort)
     if name == "energy":
-        return energy_panels(run.energy, energy_unit(drawing))
-    if name in MOTORS:
-        values = getattr(run, MOTORS[name])
-        there = np.isfinite(values).any(axis=0)  # plain sources of torque have no current
-        named = [motor for motor, some in zip(run.motors, there, strict=True) if some]
+        return energy_panels(run.energy, energy_unit(description))
+    if name in MOTOR_GROUPS:
+        values = getattr(run, MOTOR_GROUPS[name])
+        has_values = np.isfinite(values).any(axis=0)  # plain sources of torque have no current
+        names = [motor for motor, valid in zip(run.motors, has_values, strict=True) if valid]
         return by_unit(
-            MOTORS[name], [motor_unit(drawing, MOTORS[name])] * len(named), named, values[:, there]
+            MOTOR_GROUPS[name],
+            [motor_unit(description, MOTOR_GROUPS[name])] * len(names),
+            names,
+            values[:, has_values],
         )
     order = PLOT_GROUPS.index(name)
-    return motion_panels(drawing, run.coordinates, (run.q, run.qd, run.qdd)[order], order)
+    return motion_panels(description, run.coordinates, (run.q, run.qd, run.qdd)[order], order)
 
 
 def energy_panels(energy: Any, unit: str) -> list[Panel]:
-    """The energy account, and below it what it misses."""
+    """Return the panels of the energy balance and of its residual."""
     lines = {"kinetic": energy.kinetic, "potential": energy.potential, "total": energy.total}
-    others = {"work": energy.work, "work of forces": energy.applied, "dissipated": energy.dissipated}
-    others |= {"in inductance": energy.magnetic, "taken by motors": energy.electrical, "heat": energy.heat}
+    others = {"work": energy.work, "work of loads": energy.applied, "dissipated": energy.dissipated}
+    others |= {"in inductance": energy.magnetic, "supplied to motors": energy.electrical, "heat": energy.heat}
     size = max(np.abs(y).max(initial=0.0) for y in lines.values())
-    # what is rounding beside the rest is no line
-    lines |= {name: y for name, y in others.items() if np.abs(y).max(initial=0.0) > NOTHING * size}
-    return [Panel("energy", unit, lines), Panel("missed", unit, {"residual": energy.residual})]
+
+    lines |= {name: y for name, y in others.items() if np.abs(y).max(initial=0.0) > ENERGY_RTOL * size}
+    return [Panel("energy", unit, lines), Panel("residual", unit, {"residual": energy.residual})]
 
 
-# between moments a current is interpolated if trapezoids of its rate agree with it to so much (shares of the
-# largest); what is interpolated errs by much less
-_AGREE = 1e-3
+# largest difference between a change of current and the trapezoidal rule of its rates, as a share of the
+# largest current, at which currents are interpolated; the interpolation is far more accurate
+CURRENT_RTOL = 1e-3
 
 
 class Simulation:
-    """A motion in time. Made by `simulate`, or read by `Simulation.load`.
+    """Motion of a mechanism in time. Made by `simulate`, or read by `Simulation.load`.
 
-    ``run["tip.x"]`` are the values of anything over time, ``run.configuration`` the postures, of which every
-    question can be asked; ``run.at(t)`` the postures at other times.
+    ``run["tip.x"]`` gives values over time. ``run.configuration`` is the batch of configurations, to which
+    every analysis applies. ``run.at(t)`` gives configurations at other times.
 
     Attributes
     ----------
     mechanism : Mechanism
-        What moved.
+        The simulated mechanism.
     coordinates : tuple of str
         The user's coordinates.
     t : (T,)
         Times.
     q, qd, qdd, effort : (T, M)
-        Values, rates, accelerations of the coordinates, and the efforts at them.
+        Values, rates and accelerations of the coordinates, and the efforts at them.
     state : (T, S)
         States of the spanning tree, closed.
     current, voltage, torque : (T, K)
-        Of the motors, as in `MotorDemand`, where voltages were given; else K = 0. NaN where there is none, as of
-        plain sources of torque.
+        Quantities of the motors, as in `MotorDemand`; K = 0 without voltages. NaN for plain sources of
+        torque, which have no current and voltage.
     events : tuple of (float, int)
-        Zeros of the events: when, and which.
+        Zeros of the events: time and index of the event.
     stopped : str
-        Why the run ended before its time; '' if it did not.
+        Reason why the run ended early; '' if it did not.
     steps, charts : int
-        Steps of the integrator; sets of coordinates that it took, the user's included.
+        Numbers of integrator steps, and of coordinate sets used, the user's included.
     change_points : tuple of float
         Times at which the motion passed a change point, where branches of the loop closure meet.
     """
@@ -234,54 +251,54 @@ class Simulation:
 
     @property
     def configuration(self) -> Configuration:
-        """The postures, a batch (T,)."""
+        """The configurations, a batch (T,)."""
         return Configuration(self._model, (len(self.t),), self.state.copy())
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Values over time (T, ...) of a coordinate, a point, a joint, a distance or one of their rows."""
+        """Return values over time (T, ...) of a coordinate, point, joint, distance or one of their rows."""
         return self.configuration.value(name)
 
     @property
     def energy(self) -> Energy:
-        """The energy account."""
+        """The energy balance."""
         potential = potential_energy(self.configuration)
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
-        work, loads, lost = accounts[:ACCOUNTS]
+        work, loads, lost = accounts[:N_ENERGIES]
         if self.motors:
-            motors[:2], motors[2] = accounts[ACCOUNTS:], self._model.drive_train.stored(self.current)
+            motors[:2], motors[2] = accounts[N_ENERGIES:], self._model.drive_train.stored(self.current)
         applied = loads + potential - potential[:1]
         return Energy(self._arrays["kinetic"], potential, work, applied, lost, *motors)
 
     @property
     def closure(self) -> np.ndarray:
-        """What the loops miss, (T,): the worst closure condition, as a share of its length or in radians."""
+        """Closure error (T,): the largest residual of the loops, as a share of the length or in radians."""
         missing = self._model.closure(()).rows(self.state)[0]
         return np.abs(missing).max(axis=1, initial=0.0)
 
     def at(self, t: Any, tolerance: float = 1e-4) -> Configuration:
-        """Postures at other times, by interpolation between the moments of the run, closed.
+        """Return configurations at other times, by interpolation between the samples of the run.
 
-        Values, rates and accelerations at the moments beside make it: two, of fifth degree, or four, where
-        these agree better. What it errs is estimated, to a factor of about three; halving the intervals
-        divides it by 64 and more. Loops close exactly.
+        Values, rates and accelerations at the neighbouring samples are interpolated: two samples by degree
+        five, or four where these agree better. The error is estimated to a factor of about three. Halving the
+        intervals divides it by at least 64. Loops close exactly.
 
         Parameters
         ----------
         t : (...) array_like
             Times within the run.
         tolerance : float
-            The most that interpolated states may err, in radians and shares of the characteristic length.
+            Largest allowed error of interpolated states, in radians and shares of the characteristic length.
 
         Returns
         -------
         Configuration
-            Of the batch (...).
+            A batch of shape (...).
 
         Raises
         ------
         InputError
-            For times outside of the run, a tolerance that is no positive number, or between moments too far
-            apart for it, as where an effort jumps.
+            For times outside the run, a tolerance that is not positive, or samples too far apart for the
+            tolerance, for example where an effort jumps.
 
         Examples
         --------
@@ -293,14 +310,16 @@ class Simulation:
         """
         allowed = reals(tolerance)
         if allowed is None or allowed.shape or not allowed > 0:
-            raise InputError(f"Expected `tolerance` to be a positive number, got {short_repr(tolerance)}.")
-        times, when, k = self._placed(t)
+            raise InputError(f"`tolerance` must be a positive number, got {short_repr(tolerance)}.")
+        times, when, k = self._locate(t)
         if len(self.t) == 1 or not len(when):
             return Configuration(self._model, times.shape, self.state[k])
-        return Configuration(self._model, times.shape, self._closed(self._between(when, k, tolerance), when))
+        return Configuration(
+            self._model, times.shape, self._close(self._interpolate(when, k, tolerance), when)
+        )
 
     def current_at(self, t: Any) -> np.ndarray:
-        """Currents of the motors at other times, by cubic interpolation between the moments of the run.
+        """Return motor currents at other times, by cubic interpolation between the samples.
 
         Parameters
         ----------
@@ -310,34 +329,34 @@ class Simulation:
         Returns
         -------
         (..., K)
-            NaN of plain sources of torque, and of motors without inductance, whose current follows a voltage
-            that may jump.
+            NaN for plain sources of torque and for motors without inductance, whose current jumps with the
+            voltage.
 
         Raises
         ------
         InputError
-            For times outside of the run, or between moments too far apart.
+            For times outside the run, or samples too far apart.
         """
-        times, when, k = self._placed(t)
-        found, off = between(self.t, self.current, self._arrays["current_rate"], when, k)
-        if (off > _AGREE).any():
-            self._too_far(when[np.argmax(off > _AGREE)])
-        return found.reshape(*times.shape, len(self.motors))
+        times, when, k = self._locate(t)
+        values, error = interpolate_currents(self.t, self.current, self._arrays["current_rate"], when, k)
+        if (error > CURRENT_RTOL).any():
+            self._too_far(when[np.argmax(error > CURRENT_RTOL)])
+        return values.reshape(*times.shape, len(self.motors))
 
-    def _placed(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Times (...) of the run, flat ones (n,), and the moments (n,) before them."""
+    def _locate(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return times (...) of the run, flat times (n,), and the indices (n,) of the samples before them."""
         times = reals(t)
         if times is None or ((times < self.t[0]) | (times > self.t[-1])).any():
             raise InputError(
-                f"Expected times from {self.t[0]:g} to {self.t[-1]:g}, those of the run, got {short_repr(t)}."
+                f"`t` must be within the run, from {self.t[0]:g} to {self.t[-1]:g}, got {short_repr(t)}."
             )
         when = times.reshape(-1)
         k = np.searchsorted(self.t, when, side="right") - 1
         return times, when, np.clip(k, 0, max(len(self.t) - 2, 0))
 
-    def _between(self, when: np.ndarray, k: np.ndarray, tolerance: float) -> np.ndarray:
-        """Interpolated states, if they err little enough."""
-        found, off = HermiteInterpolant(self.t, self.state, *self._slopes()).at(when, k)
+    def _interpolate(self, when: np.ndarray, k: np.ndarray, tolerance: float) -> np.ndarray:
+        """Return interpolated states, or raise InputError if the estimated error exceeds the tolerance."""
+        found, off = HermiteInterpolant(self.t, self.state, *self._state_rates()).at(when, k)
         scale = state_scale(self._model.tree, self._model.closure(()).transfer.column_scale)
         inside = (when > self.t[k]) & (when < self.t[k + 1])
         rough = inside & ~(off <= tolerance * scale).all(axis=1)
@@ -345,33 +364,33 @@ class Simulation:
             worst = float((off[rough][0] / scale).max())
             self._too_far(
                 when[rough][0],
-                f": what comes out may err by {worst:.0e} (rad, shares of a length), allowed {tolerance:g}",
+                f": the estimated error is {worst:.0e} (rad, shares of a length), allowed {tolerance:g}",
             )
         return np.where(inside[:, None], found, self.state[np.where(when == self.t[k], k, k + 1)])
 
     def _too_far(self, when: float, remark: str = "") -> None:
         raise InputError(
-            f"The moments of the run around t = {when:.9g} are too far apart to interpolate between "
+            f"The samples of the run around t = {when:.9g} are too far apart to interpolate between "
             f"them{remark}. Simulate with more times `t`.",
             time=float(when),
         )
 
-    def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
-        """First and second rates (T, S) of the states."""
+    def _state_rates(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return first and second rates (T, S) of the states."""
         tree, rates, second = self._model.tree, self._arrays["rates"], self._arrays["second"]
         first = state_rates(tree, self.state, rates)
         turned = state_rates(tree, self.state, second)
         for n in tree.balls:  # q̈ = ½ ω̇ q + ½ ω q̇
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             w = np.concatenate([np.zeros((len(rates), 1)), rates[:, n : n + 3] / 2], axis=1)
             turned[:, place : place + 4] += product(w, first[:, place : place + 4])
         return first, turned
 
-    def _closed(self, states: np.ndarray, when: np.ndarray) -> np.ndarray:
-        """The closed states beside some that nearly are."""
+    def _close(self, states: np.ndarray, when: np.ndarray) -> np.ndarray:
+        """Return the closed states nearest to interpolated ones."""
         tree = self._model.tree
         for n in tree.balls:
-            place = tree.cols[n, 3]
+            place = tree.cols[n, STATE]
             q = states[:, place : place + 4]
             states[:, place : place + 4] = q / np.linalg.norm(q, axis=1, keepdims=True)
         if tree.open:
@@ -383,14 +402,14 @@ class Simulation:
         return states
 
     def joined(self, later: Simulation) -> Simulation:
-        """This run with its continuation."""
+        """Return this run followed by its continuation."""
         instance("later", later, Simulation)
         more = dict(later._arrays)
         alike = later.mechanism == self.mechanism and later.coordinates == self.coordinates
         if not alike or any(a.shape[1:] != more[key].shape[1:] for key, a in self._arrays.items()):
             raise InputError(
-                "`later` must be a run of the same mechanism in the same coordinates, driven alike, "
-                f"got one of '{later.mechanism.name}' in {', '.join(later.coordinates)}."
+                "`later` must be a run of the same mechanism in the same coordinates, with voltages if this "
+                f"has them, got one of '{later.mechanism.name}' in {', '.join(later.coordinates)}."
             )
         more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]
         arrays = {key: np.concatenate([a, more[key][1:]]) for key, a in self._arrays.items()}
@@ -406,17 +425,17 @@ class Simulation:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run, its mechanism included, to one file (NumPy's npz).
+        """Write the run and its mechanism to one file (NumPy's npz).
 
         Parameters
         ----------
         path : path
-            File to write; one that is there is replaced, and stays as it was if writing fails.
+            File to write. An existing file is replaced; it is left unchanged if writing fails.
 
         Raises
         ------
-        ModelFileError
-            If it cannot be written.
+        FileError
+            If the file cannot be written.
 
         Examples
         --------
@@ -429,7 +448,7 @@ class Simulation:
         (2, 2)
         """
         model = written(self.mechanism)
-        told = {
+        attributes = {
             "format": FORMAT,
             "digest": digest_of(self._arrays, model),
             "coordinates": self.coordinates,
@@ -439,22 +458,16 @@ class Simulation:
             "charts": self.charts,
             "change_points": self.change_points,
         }
-        texts = {"model": np.array(model), "told": np.array(json.dumps(told))}
-        try:
-            with atomic_write(path) as file:
-                np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
-        except (OSError, TypeError, ValueError) as error:  # of the place, of the path
-            if isinstance(error, KicError):
-                raise
-            why = error.strerror if isinstance(error, OSError) else error
-            raise ModelFileError(f"{path}: can not be written: {why}.", path=path) from None
+        texts = {"model": np.array(model), "attributes": np.array(json.dumps(attributes))}
+        with atomic_write(path) as file:
+            np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Simulation:
         """Read a run that `save` wrote.
 
-        Shapes, kinds and sizes of the arrays are checked. The states must close the loops of the mechanism,
-        and the coordinates must be those of the states.
+        Shapes, types and sizes of the arrays are checked. The states must close the loops of the mechanism,
+        and agree with the coordinates.
 
         Parameters
         ----------
@@ -468,20 +481,20 @@ class Simulation:
         Raises
         ------
         ModelFileError
-            If it cannot be read, or holds no run.
+            If the file cannot be read, or holds no run.
         """
         return cls(**read_run(path))
 
     def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
-        """Panels over time above one another, one unit in each; events are thin lines across.
+        """Plot quantities over time in stacked panels, one unit in each. Thin vertical lines mark events.
 
         Parameters
         ----------
         names : str or list of str, optional
-            Of the coordinates "values", "rates", "accelerations", "efforts"; the account "energy", with what
-            it misses; of motors under voltages "torques", "currents", "voltages"; and anything that has a
-            value, such as "tip", "tip.x" or "A", of a part with several rows those that move. By default
-            values, rates and, where there are any, efforts.
+            Groups for the coordinates: "values", "rates", "accelerations", "efforts". "energy" is the energy
+            balance with its residual. Groups for motors under voltages: "torques", "currents", "voltages".
+            Any other name with a value, such as "tip", "tip.x" or "A"; of a part with several rows, those
+            that move. By default values, rates and, if any is nonzero, efforts.
         width : float
             In inches.
 
@@ -493,15 +506,15 @@ class Simulation:
         Raises
         ------
         UnknownNameError, InputError
-            For names that are not there or have no value.
+            For names that do not exist or have no value.
         MissingExtraError
             Without Matplotlib.
         """
         return plot_run(self, names, width)
 
     def summary(self) -> Summary:
-        """Account of the run, to print or to show."""
-        sheet = Summary(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} moments")
+        """Return a summary of the run, to print or to display."""
+        sheet = Summary(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} samples")
         if self.stopped:
             sheet.say(self.stopped)
         several = f" in {self.charts} sets of coordinates" if self.charts > 1 else ""
@@ -521,14 +534,21 @@ class Simulation:
         e = self.energy
         rows = {"kinetic": e.kinetic, "potential": e.potential, "work of efforts": e.work}
         if self.mechanism.forces or self.mechanism.moments:
-            rows["work of forces"] = e.applied
+            rows["work of loads"] = e.applied
         if np.abs(e.dissipated).max(initial=0.0):
             rows["dissipated"] = e.dissipated
         if self.motors:
-            rows |= {"in inductance": e.magnetic, "taken by motors": e.electrical, "heat in motors": e.heat}
+            rows |= {
+                "in inductance": e.magnetic,
+                "supplied to motors": e.electrical,
+                "heat in motors": e.heat,
+            }
         table = np.array([[x[0], x[-1]] for x in rows.values()])
         sheet.matrix("energy", list(rows), ["start", "end"], table)
-        sheet.say(f"account misses at most {np.abs(e.residual).max():.1e}, loops {self.closure.max():.1e}")
+        sheet.say(
+            f"energy residual at most {np.abs(e.residual).max():.1e}, "
+            f"closure error at most {self.closure.max():.1e}"
+        )
         return sheet
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
-"""Run files: read with every check that the file itself and its mechanism allow.
+"""Run files: reading with every check that the file itself and its mechanism allow.
 
 A run file is a zip archive of NumPy arrays (npz): the arrays of the run, the text of the model, and the
-remaining attributes as JSON text. Sizes are checked before anything is unpacked; nothing is unpickled.
+remaining attributes as JSON text. Sizes are checked before anything is unpacked; nothing is unpickled. A
+digest detects changes.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ import numpy as np
 
 from kic.errors import KicError, ModelFileError
 from kic.io.toml import parsed
+from kic.kernels.layout import STATE
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
-from kic.simulation.coordinates import ACCOUNTS, FLOWS, SUPPLIED
+from kic.simulation.coordinates import MOTOR_ARRAYS, N_ENERGIES, N_MOTOR_ENERGIES
 
-FORMAT = 1
+FORMAT = 2
 ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
-TEXTS = ("model", "told")
-# contents may be so many times as large as their file
+TEXTS = ("model", "attributes")
+# largest size of the contents, as a multiple of the file size
 EXPANSION_MAX = 100
-# texts are far below this many characters
+# largest length of a text (characters) and of an array's header (bytes)
 TEXT_MAX = 20_000_000
 HEADER_MAX = 10_000
-# residual of the loops and difference between coordinates and states, in radians and shares of lengths: a
+# residual of the loops, and difference between coordinates and states, in radians and shares of lengths; a
 # run stays below 1e-9
 CLOSED_ATOL, VALUE_ATOL = 1e-7, 1e-6
-# attributes of a run: their keys, and those that older files do not have
-KEYS = ("format", "coordinates", "events", "stopped", "steps", "charts")
-LATER_KEYS = ("change_points", "digest")
+# attributes of a run; `digest` may be left out by files that were made by hand
+KEYS = ("format", "coordinates", "events", "stopped", "steps", "charts", "change_points")
+OPTIONAL_KEYS = ("digest",)
 
 
 class _RunFileError(ValueError):
@@ -53,29 +55,29 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     try:
         arrays, texts = _unpacked(path)
-        told = _told(texts["told"])
-        if told.get("digest", digest := digest_of(arrays, texts["model"])) != digest:
+        attributes = _attributes(texts["attributes"])
+        if attributes.get("digest", digest := digest_of(arrays, texts["model"])) != digest:
             raise _RunFileError("it was changed after it was saved")
         mechanism = parsed(texts["model"], Path(path))
-        _check(mechanism, told, arrays)
+        _check(mechanism, attributes, arrays)
     except OSError as error:
-        raise ModelFileError(f"{path}: can not be read: {error.strerror or error}.", path=path) from None
+        raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}.", path=path) from None
     except ModelFileError:
         raise
     except (KicError, ValueError, TypeError, LookupError, ArithmeticError, EOFError, BadZipFile) as error:
         raise _no_run(path, error) from None
-    except (RecursionError, NotImplementedError, MemoryError, RuntimeError) as error:  # of zip, JSON, TOML
+    except (RecursionError, NotImplementedError, MemoryError, RuntimeError) as error:  # zip, JSON, TOML
         raise _no_run(path, error) from None
     for key in ("format", "digest"):
-        told.pop(key, None)
-    told.setdefault("change_points", ())
-    return {"mechanism": mechanism, "arrays": arrays, **told}
+        attributes.pop(key, None)
+
+    return {"mechanism": mechanism, "arrays": arrays, **attributes}
 
 
 def digest_of(arrays: dict[str, np.ndarray], model: str) -> str:
     """Return a digest (SHA-256) of the arrays and the model of a run."""
     digest = sha256(model.encode(errors="surrogatepass"))
-    for key in (*ARRAYS, *FLOWS):
+    for key in (*ARRAYS, *MOTOR_ARRAYS):
         digest.update(f"{key}{arrays[key].shape}".encode())
         digest.update(np.ascontiguousarray(arrays[key]).tobytes())
     return digest.hexdigest()
@@ -87,16 +89,16 @@ def _no_run(path: Any, error: Exception) -> ModelFileError:
 
 
 def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Arrays and texts of a file, none of them larger than the file may hold."""
+    """Return arrays and texts of a file, none of them larger than the file may hold."""
     with Path(path).open("rb") as raw:
         size = os.fstat(raw.fileno()).st_size
         with ZipFile(raw) as archive:
             members = archive.infolist()
             names = [member.filename.removesuffix(".npy") for member in members]
-            known = (*ARRAYS, *FLOWS, *TEXTS)
+            known = (*ARRAYS, *MOTOR_ARRAYS, *TEXTS)
             if len(set(names)) < len(names) or not set(names) <= set(known):
-                raise _RunFileError("it has entries that no run has")
-            missing = [name for name in (*ARRAYS, *TEXTS) if name not in names]
+                raise _RunFileError("it has unknown or repeated entries")
+            missing = [name for name in known if name not in names]
             if missing:
                 raise _RunFileError(f"'{missing[0]}' is missing")
             if sum(member.file_size for member in members) > EXPANSION_MAX * size:
@@ -105,13 +107,11 @@ def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict
                 name: _array(name, archive.read(member)) for name, member in zip(names, members, strict=True)
             }
     texts = {name: str(parts.pop(name)) for name in TEXTS}
-    # files from before there were voltages
-    none = np.zeros((len(parts["t"]), 0))
-    return {key: parts.get(key, none) for key in (*ARRAYS, *FLOWS)}, texts
+    return parts, texts
 
 
 def _array(name: str, data: bytes) -> np.ndarray:
-    """An array of real numbers, or a text, from the bytes of a npy file."""
+    """Return an array of real numbers, or a text, from the bytes of a npy file."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
@@ -125,28 +125,26 @@ def _array(name: str, data: bytes) -> np.ndarray:
     elif dtype.kind != "f" or dtype.itemsize != 8 or not 1 <= len(shape) <= 2:
         raise _RunFileError(f"'{name}' must be an array of real numbers, got {dtype} of {shape}")
     if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(data) - begin:
-        raise _RunFileError(
-            f"'{name}' has {len(data) - begin} bytes, which is not what its shape {shape} takes"
-        )
-    if 0 in shape:  # from which no array could be made
+        raise _RunFileError(f"'{name}' has {len(data) - begin} bytes, which does not match its shape {shape}")
+    if 0 in shape:  # frombuffer rejects empty buffers
         return np.zeros(shape)
     flat = np.frombuffer(data, dtype, offset=begin).reshape(shape, order="F" if columns_first else "C")
     return flat if name in TEXTS else np.array(flat, dtype=np.float64, order="C")
 
 
-def _told(text: str) -> dict[str, Any]:
-    """Attributes of a run from their JSON text, checked."""
-    told = json.loads(text)
-    if not isinstance(told, dict) or not set(KEYS) <= set(told) <= {*KEYS, *LATER_KEYS}:
+def _attributes(text: str) -> dict[str, Any]:
+    """Return the checked attributes of a run from their JSON text."""
+    attributes = json.loads(text)
+    if not isinstance(attributes, dict) or not set(KEYS) <= set(attributes) <= {*KEYS, *OPTIONAL_KEYS}:
         raise _RunFileError("its table of attributes is not that of a run")
-    if told["format"] != FORMAT:
-        raise _RunFileError(f"it is of format {told['format']!r:.20}, known is {FORMAT}")
+    if attributes["format"] != FORMAT:
+        raise _RunFileError(f"it is of format {attributes['format']!r:.20}, known is {FORMAT}")
     for key, least in (("steps", 0), ("charts", 1)):
-        if type(told[key]) is not int or not least <= told[key] < 2**63:
-            raise _RunFileError(f"'{key}' must be an integer, {least} at least, got {told[key]!r:.20}")
-    if not isinstance(told["stopped"], str):
+        if type(attributes[key]) is not int or not least <= attributes[key] < 2**63:
+            raise _RunFileError(f"'{key}' must be an integer, {least} at least, got {attributes[key]!r:.20}")
+    if not isinstance(attributes["stopped"], str):
         raise _RunFileError("'stopped' must be a text")
-    coordinates, events = told["coordinates"], told["events"]
+    coordinates, events = attributes["coordinates"], attributes["events"]
     if not isinstance(coordinates, list) or not all(isinstance(name, str) for name in coordinates):
         raise _RunFileError("'coordinates' must be a list of names")
     if not isinstance(events, list) or not all(
@@ -154,13 +152,13 @@ def _told(text: str) -> dict[str, Any]:
         for event in events
     ):
         raise _RunFileError("'events' must be pairs of a time and an integer")
-    passed = told.get("change_points", [])
-    if not isinstance(passed, list) or not all(map(_is_time, passed)):
+    change_points = attributes["change_points"]
+    if not isinstance(change_points, list) or not all(map(_is_time, change_points)):
         raise _RunFileError("'change_points' must be a list of times")
-    told["coordinates"] = tuple(coordinates)
-    told["events"] = tuple((float(t), i) for t, i in events)
-    told["change_points"] = tuple(map(float, passed))
-    return told
+    attributes["coordinates"] = tuple(coordinates)
+    attributes["events"] = tuple((float(t), i) for t, i in events)
+    attributes["change_points"] = tuple(map(float, change_points))
+    return attributes
 
 
 def _is_time(x: Any) -> bool:
@@ -171,34 +169,34 @@ def _is_index(x: Any) -> bool:
     return type(x) is int and 0 <= x < 2**63
 
 
-def _check(mechanism: Mechanism, told: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Check that arrays are those of a run of this mechanism in these coordinates."""
-    model, names = mechanism._model, told["coordinates"]
+    model, names = mechanism._model, attributes["coordinates"]
     tree, moments, size = model.tree, len(arrays["t"]), len(names)
     if model.transfer(names).labels != names:
         raise _RunFileError("its coordinates are not single rows")
-    model.check_number(model.coordinates if names == model.coordinates else names)
+    model.check_number(None if names == model.coordinates else names)
     motors = arrays["torque"].shape[1] if arrays["torque"].ndim == 2 else -1
     if motors not in (0, len(mechanism.motors)):
         raise _RunFileError(f"'torque' must have a column for each of {len(mechanism.motors)} motors")
-    widths = dict.fromkeys(("q", "qd", "qdd", "effort"), size) | dict.fromkeys(FLOWS, motors)
-    widths |= {"state": tree.state_size, "accounts": ACCOUNTS + SUPPLIED * bool(motors)}
+    widths = dict.fromkeys(("q", "qd", "qdd", "effort"), size) | dict.fromkeys(MOTOR_ARRAYS, motors)
+    widths |= {"state": tree.state_size, "accounts": N_ENERGIES + N_MOTOR_ENERGIES * bool(motors)}
     widths |= dict.fromkeys(("rates", "second"), tree.size)
     shapes = {"t": (moments,), "kinetic": (moments,)} | {key: (moments, n) for key, n in widths.items()}
     for key, shape in shapes.items():
         if arrays[key].shape != shape:
             raise _RunFileError(f"'{key}' must have shape {shape}, got {arrays[key].shape}")
         nan = np.isnan(arrays[key])
-        # currents and voltages of motors that have none
-        none = key in FLOWS and key != "torque" and bool((nan.all(axis=0) == nan.any(axis=0)).all())
-        # energies and accelerations of a motion that blew up may overflow, if the file is as it was saved
-        overflown = key not in ("t", "q", "qd", "state", "rates") and "digest" in told
+        # plain sources of torque have no currents and voltages
+        none = key in MOTOR_ARRAYS and key != "torque" and bool((nan.all(axis=0) == nan.any(axis=0)).all())
+        # energies and accelerations of a diverging motion may overflow, if the file is unchanged
+        overflown = key not in ("t", "q", "qd", "state", "rates") and "digest" in attributes
         if (np.isinf(arrays[key]).any() or (nan.any() and not none)) and not overflown:
             raise _RunFileError(f"'{key}' must be finite numbers")
     t = arrays["t"]
     if not moments or (np.diff(t) <= 0).any():
         raise _RunFileError("its times must increase")
-    when = np.array([*(time for time, _ in told["events"]), *told["change_points"]])
+    when = np.array([*(time for time, _ in attributes["events"]), *attributes["change_points"]])
     if ((when < t[0]) | (when > t[-1])).any():
         raise _RunFileError("its events must lie within its times")
     _check_states(mechanism, names, arrays)
@@ -209,18 +207,18 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
     model, states = mechanism._model, arrays["state"]
     tree, closure = model.tree, model.closure(())
     for n in tree.balls:
-        place = tree.cols[n, 3]
+        place = tree.cols[n, STATE]
         length = np.linalg.norm(states[:, place : place + 4], axis=1)
         if (np.abs(length - 1) > VALUE_ATOL).any():
             raise _RunFileError("its rotations are no unit quaternions")
     residual = np.abs(closure.rows(states)[0]).max(initial=0.0)
     if not residual <= max(CLOSED_ATOL, closure.limit, 2 * closure.transfer.tolerance):
-        raise _RunFileError(f"its loops miss by {residual:.1e}, so that it is not a run of its mechanism")
+        raise _RunFileError(f"its closure error is {residual:.1e}, so it is no run of its mechanism")
     transfer = model.transfer(names)
     scale = transfer.scale[: transfer.first]
     own = model.is_open_chain and names == model.coordinates
-    off = arrays["q"] - (phi_of(tree, states) if own else model.values(names, states))
-    # angles of cut joints are known but for full turns
-    off = np.where(transfer.chosen.turns, off - 2 * np.pi * np.round(off / (2 * np.pi)), off)
-    if not (np.abs(off) <= VALUE_ATOL * np.maximum(scale, np.abs(arrays["q"]))).all():
+    error = arrays["q"] - (phi_of(tree, states) if own else model.values(names, states))
+    # angles of cut joints are known modulo full turns
+    error = np.where(transfer.chosen.turns, error - 2 * np.pi * np.round(error / (2 * np.pi)), error)
+    if not (np.abs(error) <= VALUE_ATOL * np.maximum(scale, np.abs(arrays["q"]))).all():
         raise _RunFileError("its coordinates are not those of its states")

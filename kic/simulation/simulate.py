@@ -1,4 +1,4 @@
-"""Simulation: motion in time from efforts, with loops closed anew at every step."""
+"""The `simulate` function: check the arguments, build the motion, and run the integration."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ from kic.trajectory.trajectory import Trajectory
 from kic.transfer.compiled_model import CompiledModel
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
-# times at which results are wanted where only an end is given
-MOMENTS = 1001
-# the finest relative tolerance that the integrators take
-FINEST = 100 * float(np.finfo(float).eps)
-# steps of integrators would underflow in less time
-SHORTEST_RUN = 1e-250
-# an error as large as the motion itself, a radian or the characteristic length, is no tolerance
-LOOSEST = 1.0
+# number of samples if only an end time is given
+SAMPLES_DEFAULT = 1001
+# smallest and largest relative tolerance: the integrators' own limit, and an error as large as the motion
+RTOL_MIN, RTOL_MAX = 100 * float(np.finfo(float).eps), 1.0
+# duration below which steps of the integrators underflow
+DURATION_MIN = 1e-250
 
 
 def simulate(
@@ -55,92 +53,96 @@ def simulate(
     on_change_point: Literal["continue", "stop"] = "continue",
     progress: bool | None = None,
 ) -> Simulation:
-    """Motion in time of a mechanism that efforts or motors drive, from a posture and its rates.
+    """Simulate the motion of a mechanism under efforts, voltages or prescribed motions.
 
-    Integrated are independent coordinates alone; everything else follows by closing the loops at each
-    evaluation, to machine precision and without stabilisation. Where the coordinates come near a posture in
-    which they do not drive the mechanism, others take over; the results stay in the user's.
+    Only independent coordinates are integrated. The loops are closed at each evaluation, to machine precision
+    and without stabilization. Where the coordinates cease to drive the mechanism, others replace them; the
+    results stay in the user's coordinates.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism.
     start : Configuration or Simulation
-        One posture; or an earlier run, which is then continued from its end, and comes back as one.
+        One configuration; or an earlier run, which is continued from its end and returned with its
+        continuation.
     t : (T,) array_like
-        Increasing times at which results are wanted, the first being that of the start; or the end alone,
-        for 1001 times from 0 (from the end of the earlier run).
+        Increasing times at which results are recorded, the first being the time of the start; or the end time
+        alone, for 1001 times from 0 (from the end of the earlier run).
     effort : callable or (M,) array_like, optional
-        ``effort(t, now)`` gives the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are their
-        values and rates, ``now.state`` (S,) is the closed state, as evaluators and controllers take it. Or a
-        controller of `kic.controllers` that gives efforts at them, or constant ones. None: it moves freely.
+        ``effort(t, now)`` returns the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are their
+        values and rates, ``now.state`` (S,) is the closed state that evaluators and controllers take. Or a
+        controller of `kic.controllers` that gives efforts at them, or constant efforts. None: no efforts.
     qd : (M,) array_like, optional
-        Rates at the start; at rest, or as prescribed, if left out. Not with an earlier run.
+        Rates at the start. By default zero, or the prescribed rates. Not with an earlier run.
     wrt : str or list of str, optional
-        The user's coordinates, in which efforts, rates and results are; by default the mechanism's own.
+        The user's coordinates for efforts, rates and results; by default the mechanism's own.
     prescribed : Trajectory or dict of str to callable, optional
-        Coordinates whose motion is given: a trajectory of `kic.trajectory`; or by name, ``f(t)`` returns
-        value, rate and acceleration, which must be each other's slopes, or is a trajectory of one. They begin
-        where the start is, and stay where others of the coordinates are taken. The effort that they take is
-        in the results, in place of what `effort` says there. A trajectory goes on beyond its ends only if it
-        rests there. Angles of joints that close a loop are slow to integrate.
+        Coordinates with a given motion: a trajectory of `kic.trajectory`; or by name, where ``f(t)`` returns
+        value, rate and acceleration, or is a trajectory of one coordinate. Rates and accelerations must be
+        the derivatives of the values. The motion must begin at the start. Prescribed coordinates remain when
+        other coordinates are replaced. The results contain the effort of the prescribed motion, in place of
+        `effort`. A trajectory continues beyond its ends only if it rests there. Prescribed angles of joints
+        that close a loop are slow to integrate.
     events : callable or list of them, optional
-        ``event(t, now)``, a real number whose zeros are found, those that it only touches too. Attributes as
-        in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where it rises, or
-        falls). A zero at the start does not count, so that a run goes on from where one stopped it.
+        ``event(t, now)`` returns a real number whose zeros are found, including those that it only touches.
+        Attributes as in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where
+        it rises or falls). A zero at the start does not count, so a run can continue from where an event
+        stopped it.
     limits : dict of str to (lower, upper), optional
-        Coordinates at whose limits the run stops; at once, if it starts at one and goes beyond it.
+        Limits of coordinates at which the run stops; at once if it starts at a limit and moves beyond it.
     voltage : callable or (K,) array_like, optional
-        ``voltage(t, now)`` gives the voltages (K,) of the motors in the order of the drawing, and the torques
-        of those that are plain sources; ``now.current`` (K,) are their currents. Or a
-        controller of `kic.controllers` that gives voltages, or constant ones. Rotors,
-        damping and circuits count then, and efforts come on top. None: the bodies move alone, without motors.
+        ``voltage(t, now)`` returns the voltages (K,) of the motors in the order of the description, and
+        torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
+        `kic.controllers` that gives voltages, or constant voltages. Rotors, damping and circuits are then
+        included, and efforts are added. None: the motors are left out.
     current : (K,) array_like, optional
-        Currents at the start, 0 if left out; those that a motion begins with are
-        ``start.drive(qd, qdd, qddd).current``. Those of motors without inductance are not looked at: they
-        follow the voltage. Not with an earlier run.
+        Currents at the start, 0 by default; ``start.drive(qd, qdd, qddd).current`` gives the currents of a
+        known motion. Entries of motors without inductance are ignored: these follow the voltage. Not with an
+        earlier run.
     method : str
-        Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (the multistep Adams
-        family, which goes over to BDF where the motion is stiff), "Radau", "BDF" (stiff).
+        Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (Adams, switches to BDF
+        where the motion is stiff), "Radau", "BDF" (stiff).
     rtol, atol : float
-        Tolerances of the integrator; of lengths, `atol` is a share of the mechanism's characteristic length.
+        Tolerances of the integrator. For lengths, `atol` is a share of the mechanism's characteristic length.
     max_steps : int
-        A run that takes more is stopped.
+        Largest number of steps.
     contacts : {"stop", "hold"}
-        What becomes of a run in which a closed contact would have to pull, or needs more friction than it
-        has: it stops at that moment, and ``stopped`` says which contact; or contacts hold whatever comes.
-        Where loads are open, it is enough that some are possible.
+        "stop" ends the run at the time when a closed contact would have to pull or exceed its friction limit;
+        ``stopped`` then names the contact. "hold" keeps all contacts closed. Where the loads are not unique,
+        the run continues if some admissible loads exist.
     on_change_point : {"continue", "stop"}
         Continue through change points, or stop there. At a change point branches of the loop closure meet,
-        such as where all links of a parallelogram are in line. A run continues on the branch on which all
+        for example where all links of a parallelogram are in line. A run continues on the branch on which all
         joints move smoothly. The times are ``change_points`` of the run.
     progress : bool, optional
-        Whether a bar is shown on stderr; by default where that is a terminal and the run is long.
+        Show a progress bar on stderr; by default if stderr is a terminal and the run is long.
 
     Returns
     -------
     Simulation
-        Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy account; of
-        motors currents, voltages and torques. A run that was interrupted (Ctrl-C) keeps what it had, to
-        the last good state, and says so in ``stopped``.
+        Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy balance; for
+        motors currents, voltages and torques. A run interrupted by Ctrl-C keeps its results up to the last
+        good state, and ``stopped`` states the interruption.
 
     Raises
     ------
     InputError
-        For arguments of another shape or kind, a start that is not closed, or voltages where there are no
-        motors, or such with dry friction.
+        For arguments of wrong shape or type, a start that is not closed, or voltages of a mechanism without
+        motors or with dry friction in its motors.
     SimulationError
-        For a run that can not go on: efforts, voltages or events that are no numbers, prescribed motions that
-        contradict themselves, steps that shrink to nothing, loops that are singular or come apart.
+        If the run cannot continue: efforts, voltages or events that are not finite, inconsistent prescribed
+        motions, steps that shrink to nothing, or loops that are singular or cannot close.
 
     Notes
     -----
-    A circuit is quick: where L/R is far below what the motion takes, "Radau" and "LSODA" make longer steps;
-    or leave the inductance out, ``replace(motor, inductance=0.0)``, and the current follows at once.
+    Circuits are fast. If L/R is far below the time scale of the motion, "Radau" and "LSODA" take longer
+    steps. Alternatively remove the inductance, ``replace(motor, inductance=0.0)``, so that the current
+    follows at once.
 
-    Once it is under way, every error carries the run so far as ``simulation``, its last good state at the end
-    even if that was none of the times wanted: also those that the user's functions raise, which come through
-    as they are. It can be saved, and continued. What functions write into ``now`` changes nothing of the run.
+    Every error during the run carries the run so far as ``simulation``, with its last good state at the end.
+    This includes exceptions of the user's functions, which propagate unchanged. The partial run can be saved
+    and continued. Changes that functions make to ``now`` have no effect on the run.
 
     Examples
     --------
@@ -150,7 +152,7 @@ def simulate(
     >>> bool(abs(run.energy.residual).max() < 1e-7)
     True
 
-    A motor at the crank, switched on:
+    Switch on a motor at the crank:
 
     >>> from dataclasses import replace
     >>> circuit = {"resistance": 0.5, "inductance": 1e-3, "torque_constant": 0.02}
@@ -160,42 +162,48 @@ def simulate(
     ((1001, 1), True)
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
+        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
-    model.check_number(names)
+    model.check_number(None if wrt is None else names)
     _check_integrable(model, names)
     if not isinstance(progress, bool | np.bool_ | None):
         raise InputError(f"`progress` must be True, False or None, got {short_repr(progress)}.")
     before = start if isinstance(start, Simulation) else None
-    led = _prescribed(prescribed, model, names)
+    prescriptions = _prescribed(prescribed, model, names)
     motors = tuple(motor.name for motor in model.description.motors)
     motion = Motion(
-        model, names, _inputs("effort", effort, names, names), led, _inputs("voltage", voltage, motors, names)
+        model,
+        names,
+        _inputs("effort", effort, names, names),
+        prescriptions,
+        _inputs("voltage", voltage, motors, names),
     )
     times = _times(t, before)
-    begun = _begun(mechanism, start, qd, names)
-    rates = motion.begun(float(times[0]), begun.q, None if qd is None and before is None else begun.qd)
+    initial = _initial(mechanism, start, qd, names)
+    rates = motion.start_rates(
+        float(times[0]), initial.q, None if qd is None and before is None else initial.qd
+    )
     run = Integration(
         mechanism,
         motion,
         times,
-        replace(begun, qd=rates, current=_currents(current, motion, before)),
+        replace(initial, qd=rates, current=_currents(current, motion, before)),
         Events([*_events(events), *_limits(limits, model, names)]),
         _settings(method, rtol, atol, max_steps, on_change_point),
         Bar(progress),
-        _watch(contacts, model, names),
+        _monitor(contacts, model, names),
     )
-    return run.go(before)
+    return run.run(before)
 
 
 def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
-    """How to integrate, checked."""
+    """Return the checked settings of the integrator."""
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"Expected `method` to be one of {', '.join(METHODS)}, got {short_repr(method)}.")
-    # work and energy begin at zero, where only `atol` counts
+        raise InputError(f"`method` must be one of {', '.join(METHODS)}, got {short_repr(method)}.")
+    # energies start at zero, where only `atol` applies
     for name, value, lowest, highest in (
-        ("rtol", rtol, FINEST, LOOSEST),
+        ("rtol", rtol, RTOL_MIN, RTOL_MAX),
         ("atol", atol, float(np.finfo(float).tiny), np.inf),
     ):
         a = reals(value)
@@ -209,74 +217,74 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
     return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1), stop)
 
 
-def _watch(contacts: Any, model: CompiledModel, names: tuple[str, ...]) -> ContactMonitor | None:
-    """The watch over contacts, where there are some that may come off or slip."""
+def _monitor(contacts: Any, model: CompiledModel, names: tuple[str, ...]) -> ContactMonitor | None:
+    """Return a monitor of contacts, or None if no contact can open or slip."""
     if contacts not in ("stop", "hold") or not isinstance(contacts, str):
-        raise InputError(f"Expected `contacts` to be 'stop' or 'hold', got {short_repr(contacts)}.")
+        raise InputError(f"`contacts` must be 'stop' or 'hold', got {short_repr(contacts)}.")
     some = any(contact.type != "pinned" for contact in model.description.closed_contacts)
     return ContactMonitor(model, names) if some and contacts == "stop" else None
 
 
 def _check_integrable(model: CompiledModel, names: tuple[str, ...]) -> None:
-    """Refuse coordinates without values, but for those of balls that an open chain has of its own."""
+    """Raise InputError for coordinates without values, except an open chain's own balls."""
     bare = [name for name in names if not model.value_rows(name)[1]]
     if bare and not (model.is_open_chain and names == model.coordinates):
         own = f" The mechanism's own serve: {', '.join(model.coordinates)}." if model.is_open_chain else ""
         raise InputError(
-            f"{', '.join(bare)} of '{model.description.name}' have rates but no values, so that a run can not be "
-            f"told in them. Take coordinates `wrt` that have values.{own}",
+            f"{', '.join(bare)} of '{model.description.name}' have rates but no values and cannot be "
+            f"integrated. Take coordinates `wrt` that have values.{own}",
             names=tuple(bare),
         )
 
 
-def _begun(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
-    """The start, closed."""
+def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
+    """Return the closed start with its values and rates."""
     model = mechanism._model
     if isinstance(start, Simulation):
         if start.mechanism != mechanism or start.coordinates != names:
             raise InputError("A run is continued with its own mechanism and coordinates.")
         if qd is not None:
             raise InputError(
-                "`qd` was given with an earlier run, which ends with rates of its own. Leave it out."
+                "`qd` was given with an earlier run, which has its own final rates. Leave it out."
             )
         return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
     if not isinstance(start, Configuration) or start._model.description != mechanism:
-        raise InputError(f"Expected `start` to be a posture of '{mechanism.name}', got {short_repr(start)}.")
+        raise InputError(f"`start` must be a configuration of '{mechanism.name}', got {short_repr(start)}.")
     if start.batch or not start.ok.all():
         got = f"a batch {start.batch}" if start.batch else "one that failed"
-        raise InputError(f"Expected `start` to be one posture, got {got}.")
+        raise InputError(f"`start` must be one configuration, got {got}.")
     if start.state.dtype != np.float64:
         raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
     model.closure(names).check(start.state[None])
     rates = np.zeros(len(names)) if qd is None else as_array("qd", qd, len(names), finite=False)
     if rates.dtype != object and not np.isfinite(rates).all():
-        as_array("qd", qd, len(names))  # raises; huge rates end the run instead
+        as_array("qd", qd, len(names))  # raises InputError; rates that overflow end the run instead
     if rates.ndim != 1 or rates.dtype != np.float64:
-        raise InputError(f"Expected `qd` to be {len(names)} real numbers, got {short_repr(qd)}.")
+        raise InputError(f"`qd` must be {len(names)} real numbers, got {short_repr(qd)}.")
     direct = model.is_open_chain and names == model.coordinates
     q = phi_of(model.tree, start.state[None]) if direct else model.values(names, start.state[None])
     return Start(start.state, q[0], rates)
 
 
 def _times(t: Any, before: Simulation | None) -> np.ndarray:
-    """Increasing times (T,), the first that of the start."""
+    """Return increasing times (T,), the first being that of the start."""
     begin = 0.0 if before is None else float(before.t[-1])
     a = reals(t)
-    if a is not None and a.ndim == 0 and a > begin + SHORTEST_RUN:
-        return np.linspace(begin, float(a), MOMENTS)
+    if a is not None and a.ndim == 0 and a > begin + DURATION_MIN:
+        return np.linspace(begin, float(a), SAMPLES_DEFAULT)
     if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
         raise InputError(
-            f"Expected `t` to be increasing times, two at least, or an end after {begin:g}; got {short_repr(t)}."
+            f"`t` must be increasing times, two at least, or an end after {begin:g}; got {short_repr(t)}."
         )
-    if a[-1] - a[0] < SHORTEST_RUN:
-        raise InputError(f"`t` must span {SHORTEST_RUN:g} at least, got {short_repr(t)}. Take a longer time.")
+    if a[-1] - a[0] < DURATION_MIN:
+        raise InputError(f"`t` must span {DURATION_MIN:g} at least, got {short_repr(t)}. Take a longer time.")
     if before is not None and a[0] != begin:
         raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
     return a
 
 
 def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[str, ...]) -> Effort | None:
-    """Efforts or voltages as a function of (t, now), or None where there are none."""
+    """Return efforts or voltages as a function of (t, now), or None."""
     if isinstance(given, Control):
         given.check(f"{what}s", coordinates)
     if given is None or callable(given):
@@ -284,27 +292,27 @@ def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[st
     a = reals(given)
     if a is None or a.shape != (len(names),):
         raise InputError(
-            f"Expected `{what}` to be a function of (t, now) or {len(names)} finite numbers, one for each "
+            f"`{what}` must be a function of (t, now) or {len(names)} finite numbers, one for each "
             f"of {', '.join(names) or 'no motors'}; got {short_repr(given)}."
         )
     return lambda t, now: a
 
 
 def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.ndarray:
-    """Currents (n,) at the start, of the motors with inductance."""
+    """Return currents (n,) at the start, of the motors with inductance."""
     train = motion.train
     if before is not None and bool(before.motors) != (train is not None):
         raise InputError(
-            "The earlier run was driven by voltages. Give `voltage`: 0 of all motors lets them brake."
+            "The earlier run was driven by voltages. Give `voltage`; 0 lets the motors brake."
             if train is None
-            else "The earlier run had no voltages, so that its motors did not count. Go on without "
-            "`voltage`, or start anew at run.at(run.t[-1]) with qd=run.qd[-1]."
+            else "The earlier run had no voltages and left the motors out. Continue without "
+            "`voltage`, or start a new run at run.at(run.t[-1]) with qd=run.qd[-1]."
         )
     if current is not None and (train is None or before is not None):
         why = (
-            "without `voltage`, so that there are no circuits"
+            "without `voltage`, so there are no circuits"
             if train is None
-            else ("with an earlier run, which ends with currents of its own")
+            else "with an earlier run, which has its own final currents"
         )
         raise InputError(f"`current` was given {why}. Leave it out.")
     if train is None:
@@ -319,8 +327,8 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
         or not np.isfinite(a[train.slow]).all()
     ):
         raise InputError(
-            f"Expected `current` to be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
-            f"finite where there is inductance; got {short_repr(current)}."
+            f"`current` must be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
+            f"finite for motors with inductance; got {short_repr(current)}."
         )
     return a[train.slow]
 
@@ -332,7 +340,7 @@ def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dic
         given = given.sampled(names)
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
         raise InputError(
-            "Expected `prescribed` to be a dict of coordinate to function of t, or a Trajectory, got "
+            "`prescribed` must be a dict of coordinate to function of t, or a Trajectory, got "
             f"{short_repr(given)}."
         )
     for name in given:
@@ -341,13 +349,12 @@ def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dic
 
 
 def _check_valued(what: str, name: Any, model: CompiledModel, names: tuple[str, ...]) -> None:
-    """Refuse what is no coordinate of the motion, or one that has no value."""
+    """Raise an error for a name that is no coordinate of the motion, or has no value."""
     if name not in names:
         raise unknown("coordinate", name, "the motion", names)
     if not model.value_rows(name)[1]:
         raise InputError(
-            f"'{name}' has a rate but no value, so that there is none for `{what}`. Take coordinates that "
-            "have values.",
+            f"'{name}' has a rate but no value, which `{what}` needs. Take coordinates that have values.",
             name=name,
         )
 
@@ -355,22 +362,22 @@ def _check_valued(what: str, name: Any, model: CompiledModel, names: tuple[str, 
 def _events(events: Any) -> list[Event]:
     several = [events] if callable(events) else entries(events)
     if not all(map(callable, several)):
-        raise InputError(f"Expected `events` to be functions of (t, now), got {short_repr(events)}.")
+        raise InputError(f"`events` must be functions of (t, now), got {short_repr(events)}.")
     return several
 
 
 def _limits(limits: Any, model: CompiledModel, names: tuple[str, ...]) -> list[Event]:
-    """Limits of coordinates as events that stop the run; infinite ones are none."""
+    """Return limits of coordinates as events that stop the run; infinite limits are left out."""
     if limits is not None and not isinstance(limits, Mapping):
         raise InputError(
-            f"Expected `limits` to be a dict of coordinate to (lower, upper), got {short_repr(limits)}."
+            f"`limits` must be a dict of coordinate to (lower, upper), got {short_repr(limits)}."
         )
     stops: list[Event] = []
     for name, pair in (limits or {}).items():
         _check_valued("limits", name, model, names)
         a = as_numbers(pair)
         if a is None or a.dtype != np.float64 or a.shape != (2,) or not a[0] < a[1]:
-            raise InputError(f"Expected `limits` of '{name}' to be (lower, upper), got {short_repr(pair)}.")
+            raise InputError(f"`limits` of '{name}' must be (lower, upper), got {short_repr(pair)}.")
         k = names.index(name)
         stops += [Limit(name, k, float(x), way) for x, way in zip(a, (-1, 1), strict=True) if np.isfinite(x)]
     return stops

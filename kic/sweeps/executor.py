@@ -1,4 +1,4 @@
-"""Crews: who does the work of a sweep: an executor, or this process. The answers are the same."""
+"""Map jobs over an executor, or serially. The results do not depend on the executor."""
 
 from __future__ import annotations
 
@@ -10,86 +10,86 @@ from typing import Any
 
 from kic.errors import InputError, short_repr
 
-# what is known of a job is asked for so often (s), that an interrupt is heard while others work
+# polling interval of jobs (s), short enough for keyboard interrupts
 POLL_S = 0.5
 
 
 class ParallelMap:
-    """An executor, or nobody but this process, with what all jobs share.
+    """Run jobs that share data on an executor, or serially if `executor` is None.
 
     Parameters
     ----------
     shared : object
-        First argument of all work. It is pickled once, and unpickled once in each other process.
+        First argument of all jobs. It is pickled once, and unpickled once in each other process.
     executor : concurrent.futures.Executor or None
-        Who works.
+        The executor.
     chunk : int
-        How many members a job has at most.
+        Largest number of members in a job.
     """
 
     def __init__(self, shared: Any, executor: Any, chunk: int) -> None:
         self.executor, self.chunk = executor, chunk
         self._shared = shared
-        # threads see what is here
-        self._packed = executor is not None and not isinstance(executor, ThreadPoolExecutor)
-        if self._packed:
-            self._shared = packed(shared)
+        # threads share the memory of this process
+        self._is_pickled = executor is not None and not isinstance(executor, ThreadPoolExecutor)
+        if self._is_pickled:
+            self._shared = pickled(shared)
 
     def chunks(self, count: int) -> list[slice]:
-        """Members in pieces."""
+        """Return slices of at most `chunk` members."""
         return [slice(a, min(a + self.chunk, count)) for a in range(0, count, self.chunk)]
 
-    def work(self, what: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Number and result of each job ``what(shared, *job)``, as they come."""
+    def run(self, func: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        """Yield number and result of each job ``func(shared, *job)`` in order of completion."""
         jobs = list(jobs)
         if self.executor is None:
             for k, job in enumerate(jobs):
-                yield k, what(self._shared, *job)
+                yield k, func(self._shared, *job)
             return
-        open_: dict[Future[Any], int] = {}
+        pending: dict[Future[Any], int] = {}
         try:
             for k, job in enumerate(jobs):
-                call = (_unpacked, what, self._shared) if self._packed else (what, self._shared)
-                open_[self.executor.submit(*call, *job)] = k
-            while open_:
-                done, _ = wait(open_, timeout=POLL_S, return_when=FIRST_COMPLETED)
-                for future in sorted(done, key=open_.__getitem__):
-                    yield open_.pop(future), future.result()
+                call = (_unpacked, func, self._shared) if self._is_pickled else (func, self._shared)
+                pending[self.executor.submit(*call, *job)] = k
+            while pending:
+                done, _ = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
+                for future in sorted(done, key=pending.__getitem__):
+                    yield pending.pop(future), future.result()
         finally:
-            for future in open_:
+            for future in pending:
                 future.cancel()
 
 
-def packed(shared: Any) -> bytes:
-    """What other processes get.
+def pickled(shared: Any) -> bytes:
+    """Return the shared data as bytes for other processes.
 
     Raises
     ------
     InputError
-        If it holds something that can not be sent, such as a lambda.
+        If it contains something that cannot be pickled, such as a lambda.
     """
     try:
         return pickle.dumps(shared)
     except Exception as error:
         raise InputError(
-            "What an executor's processes are to answer must be importable there, and "
-            f"{short_repr(shared.answers)} can not be pickled ({error}). Write it as a function at the top of a "
-            "module, take one of kic.metrics, or leave `executor` out; threads take anything."
+            "The metrics of a sweep must be importable in the executor's processes, and "
+            f"{short_repr(shared.metrics)} cannot be pickled ({error}). Define them as functions at the top "
+            "of a module, take those of kic.metrics, or use threads."
         ) from None
 
 
-def _unpacked(what: Callable[..., Any], shared: bytes, *job: Any) -> Any:
-    """Do a job, in another process."""
-    return what(_kept(shared), *job)
+def _unpacked(func: Callable[..., Any], shared: bytes, *job: Any) -> Any:
+    """Run a job in another process."""
+    return func(_load(shared), *job)
 
 
 @lru_cache(maxsize=2)
-def _kept(shared: bytes) -> Any:
-    """What all jobs share, unpacked once."""
+def _load(shared: bytes) -> Any:
+    """Return the shared data, unpickled once."""
     try:
         return pickle.loads(shared)
     except (AttributeError, ImportError) as error:
         raise InputError(
-            f"A process of the executor does not find what to answer: {error}. Write it as a function in a "
-            "module that is installed there, not in the session."
+            f"A process of the executor cannot import a metric: {error}. Define it as a function in a module "
+            "that is installed there, not in the session."
         ) from None

@@ -1,4 +1,4 @@
-"""Grids: named axes over which a mechanism is asked, and which of their cells are neighbours."""
+"""Grids: named axes of inputs, and the neighbours of each cell."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kic.numerics.arrays import reals
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Axes and what stays beside them.
+    """Axes of a grid, and the inputs that all cells share.
 
     Attributes
     ----------
     axes : dict of str to (n,) ndarray
-        Values along each axis, growing or falling.
+        Values along each axis, increasing or decreasing.
     fixed : dict of str to value
-        What all cells have in common.
+        Inputs that all cells have in common.
     """
 
     axes: dict[str, np.ndarray]
@@ -30,7 +30,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each axis has."""
+        """Number of values of each axis."""
         return tuple(len(values) for values in self.axes.values())
 
     @property
@@ -39,42 +39,42 @@ class Grid:
         return prod(self.shape)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Values (cells,) of each axis at all cells, the last axis fastest."""
-        spread = np.meshgrid(*self.axes.values(), indexing="ij")
-        return {name: x.ravel() for name, x in zip(self.axes, spread, strict=True)}
+        """Return values (cells,) of each axis at all cells, the last axis fastest."""
+        mesh = np.meshgrid(*self.axes.values(), indexing="ij")
+        return {name: x.ravel() for name, x in zip(self.axes, mesh, strict=True)}
 
     def inputs(self) -> dict[str, Any]:
-        """All cells as one batch, as `Mechanism.at` takes it."""
+        """Return all cells as one batch for `Mechanism.at`."""
         return {**self.columns(), **self.fixed}
 
     def by_distance(self, place: Mapping[str, float]) -> np.ndarray:
-        """Cells, the nearest to a place first: in steps of the grid, ties in their order."""
-        far = np.zeros(self.size)
+        """Return the cells ordered by distance from a place, in steps of the grid; ties keep their order."""
+        squared = np.zeros(self.size)
         for name, x in self.columns().items():
             values = self.axes[name]
             step = np.abs(values[-1] - values[0]) / max(len(values) - 1, 1)
-            far += ((x - place[name]) / (step or 1.0)) ** 2
-        return np.argsort(far, kind="stable")
+            squared += ((x - place[name]) / (step or 1.0)) ** 2
+        return np.argsort(squared, kind="stable")
 
     def neighbours(self) -> np.ndarray:
-        """The cells beside each, (cells, 2 axes): before and after along every axis; -1 beyond the edge."""
+        """Return the neighbours of each cell, (cells, 2 axes): before and after on each axis, or -1."""
         cells = np.arange(self.size).reshape(self.shape)
-        beside = np.full((*self.shape, 2 * len(self.shape)), -1)
+        neighbours = np.full((*self.shape, 2 * len(self.shape)), -1)
         for axis in range(len(self.shape)):
-            inner = np.moveaxis(beside, axis, 0)
+            inner = np.moveaxis(neighbours, axis, 0)
             along = np.moveaxis(cells, axis, 0)
             inner[1:, ..., 2 * axis] = along[:-1]
             inner[:-1, ..., 2 * axis + 1] = along[1:]
-        return beside.reshape(self.size, -1)
+        return neighbours.reshape(self.size, -1)
 
 
 def make_grid(grid: Any) -> Grid:
-    """A grid from what a user gives: names with lists for axes, with single values for what stays.
+    """Return a grid from a dict of names to lists, which are axes, or single values, which are fixed.
 
     Raises
     ------
     InputError
-        For anything else, axes that turn back or repeat a value, or no axis.
+        For anything else, axes that are not monotonic, or no axis.
 
     Examples
     --------
@@ -82,36 +82,34 @@ def make_grid(grid: Any) -> Grid:
     (3,)
     """
     if not isinstance(grid, Mapping):
-        raise InputError(
-            f"Expected `grid` to be a dict of names to values, lists for axes, got {short_repr(grid)}."
-        )
+        raise InputError(f"`grid` must be a dict of names to values, lists for axes, got {short_repr(grid)}.")
     axes: dict[str, np.ndarray] = {}
     fixed: dict[str, Any] = {}
     for name, values in grid.items():
         if not isinstance(name, str):
-            raise InputError(f"Expected names as keys of `grid`, got {short_repr(name)}.")
+            raise InputError(f"The keys of `grid` must be names, got {short_repr(name)}.")
         found = reals(values)
         listed = isinstance(values, list | tuple | np.ndarray) if found is None else found.ndim > 0
         if not listed:
-            fixed[name] = values  # a number, or what `at` knows, such as a pose
+            fixed[name] = values  # a number, or another input of `at`, such as a pose
             continue
-        if found is None or not _goes_one_way(found):
+        if found is None or not _is_monotonic(found):
             raise InputError(
-                f"Expected axis '{name}' of `grid` to be a list of growing (or falling) numbers, got "
+                f"Axis '{name}' of `grid` must be a list of increasing (or decreasing) numbers, got "
                 f"{short_repr(values)}.",
                 name=name,
             )
         axes[name] = found.astype(float)
     if not axes:
         raise InputError(
-            "Expected at least one axis in `grid`: a name with a list of values, as {'A': "
-            f"np.linspace(0, 1, 50)}}; got {short_repr(grid)}. One posture is asked by at()."
+            "`grid` must have at least one axis: a name with a list of values, such as {'A': "
+            f"np.linspace(0, 1, 50)}}; got {short_repr(grid)}. For one configuration, call at()."
         )
     return Grid(axes, fixed)
 
 
-def _goes_one_way(values: np.ndarray) -> bool:
-    """Whether numbers are a list that grows or falls all along."""
+def _is_monotonic(values: np.ndarray) -> bool:
+    """Return True if numbers are a strictly monotonic list."""
     if values.ndim != 1 or not values.size:
         return False
     step = np.diff(values)

@@ -1,10 +1,10 @@
-"""Spreading: postures over a grid, each led from a neighbour, so that a map is of one branch.
+"""Continuation over a grid: each cell is closed from a neighbour, so that a map shows one branch.
 
-From the start a first cell is reached, and from every cell that is closed its neighbours, wave by wave. A
-cell is closed by the first neighbour from which a watched way leads to it (see `kic.continuation`): no dead
-centre is stepped over. First all are tried that one step reaches for certain; only where that comes to an end
-the others are led, in leaps, which takes long where there is no posture. Which neighbour closes a cell
-depends on the grid alone, not on who does the work.
+The first cell is reached from the start. Each closed cell then starts its neighbours, in waves. A cell is
+closed from the first neighbour that a continuation path connects to it (see `kic.transfer.continuation`), so
+no dead centre is crossed. Cells that a single certified Newton step reaches come first. The others follow in
+several steps, which takes long where no configuration exists. The neighbour that closes a cell depends on the
+grid alone, not on the executor.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import continue_to
 from kic.transfer.targets import Targets
 
-# leads members (B, S) to targets (B, P), by one step alone or all the way: states (B, S), and why some failed
-Lead = Callable[[np.ndarray, np.ndarray, bool], tuple[np.ndarray, list[str]]]
-# the first cell is looked for among so many, and so many times more if none of them is reached
-FIRST, MORE = 1, 8
+# function of states (B, S), targets (B, P) and a flag for one step only; returns states and failure reasons
+Continue = Callable[[np.ndarray, np.ndarray, bool], tuple[np.ndarray, list[str]]]
+# number of cells tried first, and the factor on it each time none is reached
+FIRST_TRIED, GROWTH = 1, 8
 
 
 def continue_cell(
     closure: Closure, start: np.ndarray, target: np.ndarray, step: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """Closed states (B, S) at targets (B, P), and the reasons of those that failed."""
+    """Return closed states (B, S) at targets (B, P), and the reasons of failures."""
     if step:
-        states, arrived = closure.newton_local(start, target)
-        return states, ["" if there else "not in one step" for there in arrived]
+        states, converged = closure.newton_local(start, target)
+        return states, ["" if ok else "not in one step" for ok in converged]
     outcome = continue_to(closure, start, target)
     return outcome.states, outcome.reasons
 
 
 class GridContinuation:
-    """Closed postures of a grid's cells, as far as they are known.
+    """Closed configurations of the cells of a grid, as far as they are known.
 
     Attributes
     ----------
     states : (cells, S)
-        NaN where there is none.
+        NaN for cells without a configuration.
     reasons : list of str
-        Why a cell has no posture; '' for those that have.
+        Why a cell has no configuration; '' for the others.
     """
 
     def __init__(
@@ -62,88 +62,95 @@ class GridContinuation:
         self.values = targets.values.reshape(grid.size, -1)
         self.states = np.full((grid.size, model.tree.state_size), np.nan)
         self.reasons = [str(why) for why in np.broadcast_to(targets.impossible, grid.size)]
-        self._able = np.array([not why for why in self.reasons], dtype=bool)
-        self.done = ~self._able
+        self._possible = np.array([not why for why in self.reasons], dtype=bool)
+        self.done = ~self._possible
 
     @property
     def ok(self) -> np.ndarray:
-        """Cells that have a posture, (cells,) bool."""
+        """Cells that have a configuration, (cells,) bool."""
         return np.isfinite(self.states).all(axis=1)
 
-    def go(self, near: Configuration | None, lead: Lead, tell: Callable[[float], None]) -> None:
-        """Close all cells to which ways over the grid lead.
+    def run(
+        self, near: Configuration | None, continue_cells: Continue, report: Callable[[float], None]
+    ) -> None:
+        """Close all cells that are connected to the first one over the grid.
 
         Raises
         ------
         ConfigurationError
             If no cell can be reached from the start.
         """
-        new = np.array([self._first(near, lead)])
-        beside = self.grid.neighbours()
-        # from which neighbours each cell was tried by a step, and led
-        tried = {True: beside < 0, False: beside < 0}
-        waiting = np.empty(0, dtype=np.intp)
+        new = np.array([self._first(near, continue_cells)])
+        neighbours = self.grid.neighbours()
+        # neighbours from which each cell was tried, by one step (True) or several (False)
+        tried = {True: neighbours < 0, False: neighbours < 0}
+        candidates = np.empty(0, dtype=np.intp)
         while True:
-            # who might be closed now: who is beside a new cell, and who was not closed from another one
-            waiting = np.union1d(waiting, beside[new].ravel())
-            waiting = waiting[(waiting >= 0) & self._able[waiting]]
-            waiting = waiting[~self.ok[waiting]]
+            # candidates are the neighbours of new cells, and cells that other neighbours did not close
+            candidates = np.union1d(candidates, neighbours[new].ravel())
+            candidates = candidates[(candidates >= 0) & self._possible[candidates]]
+            candidates = candidates[~self.ok[candidates]]
             for step in (True, False):
-                ready = ~tried[step][waiting] & self.ok[beside[waiting]]
+                ready = ~tried[step][candidates] & self.ok[neighbours[candidates]]
                 able = ready.any(axis=1)
                 if able.any():
                     break
             else:
                 break
-            cells, way = waiting[able], ready[able].argmax(axis=1)
-            tried[step][cells, way] = True
-            states, reasons = lead(self.states[beside[cells, way]], self.values[cells], step)
+            cells, direction = candidates[able], ready[able].argmax(axis=1)
+            tried[step][cells, direction] = True
+            states, reasons = continue_cells(
+                self.states[neighbours[cells, direction]], self.values[cells], step
+            )
             self._put(cells, states, reasons)
             new = cells[self.ok[cells]]
-            tell(self.done.mean())
+            report(self.done.mean())
         for cell in np.flatnonzero(~self.done):
-            self.reasons[cell] = "no way over cells of the grid leads to it on this branch"
+            self.reasons[cell] = "no path over cells of the grid connects it to the start on this branch"
         self.done[:] = True
 
     def _put(self, cells: np.ndarray, states: np.ndarray, reasons: list[str]) -> None:
-        """Keep what became of some cells."""
+        """Store the results of some cells."""
         over = self._beyond(states)
-        for cell, state, why, limit in zip(cells.tolist(), states, reasons, over, strict=True):
-            self.reasons[cell] = why or limit
+        for cell, state, reason, limit in zip(cells.tolist(), states, reasons, over, strict=True):
+            self.reasons[cell] = reason or limit
             if not self.reasons[cell]:
                 self.states[cell] = state
         self.done[cells] = True
 
     def _beyond(self, states: np.ndarray) -> list[str]:
-        """Which limits states (B, S) exceed, in words; '' for none."""
-        said = [""] * len(states)
-        over = beyond_limits(self.model, states, self.limits)
-        for b in np.flatnonzero((over > LIMIT_ATOL).any(axis=1)):
-            name = list(self.limits)[int(np.argmax(over[b]))]
-            said[b] = f"beyond the limits of '{name}' by {over[b].max():.3g}"
-        return said
+        """Describe the limits that states (B, S) exceed; '' for none."""
+        descriptions = [""] * len(states)
+        excess = beyond_limits(self.model, states, self.limits)
+        for b in np.flatnonzero((excess > LIMIT_ATOL).any(axis=1)):
+            name = list(self.limits)[int(np.argmax(excess[b]))]
+            descriptions[b] = f"beyond the limits of '{name}' by {excess[b].max():.3g}"
+        return descriptions
 
     def set(self, states: np.ndarray) -> None:
-        """Take states (cells, S) that need no closing."""
-        cells = np.flatnonzero(self._able)
+        """Store states (cells, S) that are already closed."""
+        cells = np.flatnonzero(self._possible)
         self._put(cells, states[cells], [""] * len(cells))
 
-    def _first(self, near: Configuration | None, lead: Lead) -> int:
-        """The cell from which all others are reached: the nearest to the start that can be."""
+    def _first(self, near: Configuration | None, continue_cells: Continue) -> int:
+        """Return the cell from which all others are reached: the nearest to the start that can be closed."""
         start, _ = initial_states(self.model, near)
         here = Configuration(self.model, (), start.reshape(1, -1))
         order = self.grid.by_distance({name: float(here.value(name)) for name in self.grid.axes})
-        order = order[self._able[order]]
-        begin, count = 0, FIRST
+        order = order[self._possible[order]]
+        begin, count = 0, FIRST_TRIED
         while begin < len(order):
             cells = order[begin : begin + count]
-            begin, count = begin + count, count * MORE
+            begin, count = begin + count, count * GROWTH
             self._put(
-                cells, *lead(np.repeat(start.reshape(1, -1), len(cells), axis=0), self.values[cells], False)
+                cells,
+                *continue_cells(
+                    np.repeat(start.reshape(1, -1), len(cells), axis=0), self.values[cells], False
+                ),
             )
             reached = np.flatnonzero(self.ok[cells])
             if reached.size:
-                # the others of this round wait for a neighbour, as all do
+                # the other cells of this round are closed from neighbours like all others
                 rest = np.delete(cells, reached[0])
                 self.states[rest], self.done[rest] = np.nan, False
                 for cell in rest:
@@ -151,8 +158,8 @@ class GridContinuation:
                 return int(cells[reached[0]])
         why = next((self.reasons[k] for k in order[:1]), next(iter(self.reasons)))
         raise ConfigurationError(
-            f"'{self.model.description.name}' reaches no cell of this grid from its start; to the nearest one "
-            f"{why}. Give `near` a posture within the grid, or other axes.",
+            f"'{self.model.description.name}' reaches no cell of this grid from its start; nearest: {why}. "
+            "Give `near` a configuration within the grid, or other axes.",
             failed=[tuple(map(int, np.unravel_index(k, self.grid.shape))) for k in range(self.grid.size)],
             reasons=list(self.reasons),
             configuration=Configuration(

@@ -1,7 +1,7 @@
-"""Ready answers for a sweep: scalars of a posture by which workspaces are judged.
+"""Metrics for sweeps: scalar measures of a configuration.
 
-Each function here makes an answer; called with a `Configuration` it gives one number for each member. All
-can be sent to other processes, know their unit, and those that vanish where something is singular know what.
+Each function here makes a `Metric`, which returns one number for each member of a `Configuration`. Metrics
+can be pickled, have a unit, and name the rows whose singularity makes them vanish.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
+from kic.description.units import effort_unit, row_unit
 from kic.errors import InputError, short_repr, unknown
-from kic.kinematics.scales import coordinate_limits, effort_unit, row_scales, row_unit
+from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import directions
 
@@ -24,45 +25,45 @@ Names = str | Iterable[str]
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """An answer that knows what it is; made by the functions of `kic.metrics`.
+    """Scalar measure of configurations; made by the functions of `kic.metrics`.
 
     Attributes
     ----------
     name : str
-        What its values are called.
-    question : callable
+        Name of its values.
+    function : callable
         Function of a `Configuration` and the arguments.
     arguments : dict
-        Of the question.
-    measure : callable
-        Function of the drawing and the arguments that gives the unit.
+        Arguments of the function.
+    unit_function : callable
+        Function of the description and the arguments that returns the unit.
     singular : dict of str to (tuple of str or None)
-        Rows ("inputs", "outputs") that depend on one another where the answer vanishes or is refused; None
+        Rows ("inputs", "outputs") that are linearly dependent where the metric vanishes or is undefined; None
         for the mechanism's coordinates.
     """
 
     name: str
-    question: Callable[..., np.ndarray]
+    function: Callable[..., np.ndarray]
     arguments: Mapping[str, Any]
-    measure: Callable[..., str]
+    unit_function: Callable[..., str]
     singular: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
     def __call__(self, c: Configuration) -> np.ndarray:
-        """The answer (...) at postures."""
-        return self.question(c, **self.arguments)
+        """Return the metric (...) of configurations."""
+        return self.function(c, **self.arguments)
 
-    def unit(self, drawing: MechanismDescription) -> str:
-        """Its unit; '' for none."""
-        return self.measure(drawing, **self.arguments)
+    def unit(self, description: MechanismDescription) -> str:
+        """Return the unit; '' for none."""
+        return self.unit_function(description, **self.arguments)
 
 
 def value(row: str) -> Metric:
-    """Value of a coordinate, of a row of a point, or of a distance.
+    """Return the metric "value of a row": a coordinate, a row of a point, or a distance.
 
     Parameters
     ----------
     row : str
-        Such as "tip.x"; a bare name of one as an answer of `kic.sweep` means this.
+        A row such as "tip.x". In `kic.sweep` the bare name of the row means this metric.
     """
     return Metric(row, _value, {"row": row}, _unit_of_value)
 
@@ -70,7 +71,9 @@ def value(row: str) -> Metric:
 def inverse_condition_number(
     *of: str, wrt: Names | None = None, limits: Any = None, length: float | None = None
 ) -> Metric:
-    """Inverse condition number of a task's G: shortest by longest semi-axis of its velocity ellipsoid.
+    """Return the metric "inverse condition number" of a task's Jacobian (G).
+
+    It is the shortest by the longest semi-axis of the velocity ellipsoid.
 
     1 where the task moves equally well in all directions, 0 where it is singular.
 
@@ -88,15 +91,21 @@ def inverse_condition_number(
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
     """
-    rows, given = _rows("conditioning", of), _given(wrt)
+    rows, given = _rows("inverse_condition_number", of), _given(wrt)
     arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
-    return Metric("conditioning", _conditioning, arguments, _no_unit, {"outputs": rows, "inputs": given})
+    return Metric(
+        "inverse condition number",
+        _inverse_condition_number,
+        arguments,
+        _no_unit,
+        {"outputs": rows, "inputs": given},
+    )
 
 
 def manipulability(
     *of: str, wrt: Names | None = None, limits: Any = None, length: float | None = None
 ) -> Metric:
-    """Yoshikawa's manipulability √det(G Gᵀ) of a task, 0 where it is singular.
+    """Return the metric "manipulability" of a task, √det(G Gᵀ) after Yoshikawa, 0 where it is singular.
 
     Parameters
     ----------
@@ -120,15 +129,16 @@ def manipulability(
 
 
 def transmission(*inputs: str) -> Metric:
-    """How well inputs drive the mechanism, between 0, where the transfer to them is singular, and 1.
+    """Return the metric "transmission": how well inputs drive the mechanism, from 0 (singular) to 1.
 
-    The smallest singular value of the inputs' rows, each on its own scale, on the motions that the closure
-    leaves: the inverse of the largest one of the transfer's G^φ_q. See `Singularities.measures`.
+    It is the smallest singular value of the inputs' rows, each on its own scale, on the motions that the
+    closure leaves. This is the inverse of the largest singular value of the transfer G^φ_q. See
+    `Singularities.measures`.
 
     Parameters
     ----------
     *inputs : str
-        As many rows as freedoms; none for the mechanism's coordinates.
+        As many rows as degrees of freedom; none for the mechanism's coordinates.
 
     Examples
     --------
@@ -137,11 +147,17 @@ def transmission(*inputs: str) -> Metric:
     (2,)
     """
     given = tuple(inputs) or None
-    return Metric("transfer", _gap, {"inputs": given, "kinds": ("inputs",)}, _no_unit, {"inputs": given})
+    return Metric(
+        "transmission",
+        _min_singular_value,
+        {"inputs": given, "kinds": ("inputs",)},
+        _no_unit,
+        {"inputs": given},
+    )
 
 
 def min_singular_value(inputs: Names | None = None, outputs: Names | None = None) -> Metric:
-    """How far all is from singular: the least singular value of inputs, outputs and closure, 0 at the worst.
+    """Return the metric "smallest singular value" of inputs, outputs and closure, 0 at any singularity.
 
     Parameters
     ----------
@@ -153,11 +169,13 @@ def min_singular_value(inputs: Names | None = None, outputs: Names | None = None
     if wanted:
         singular["outputs"] = wanted
     arguments = {"inputs": given, "outputs": wanted, "kinds": None}
-    return Metric("singular value gap", _gap, arguments, _no_unit, singular)
+    return Metric("smallest singular value", _min_singular_value, arguments, _no_unit, singular)
 
 
 def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
-    """Effective inertia of a coordinate, the others at rest: its entry on the diagonal of I*.
+    """Return the metric "effective inertia" of a coordinate: its diagonal entry of the mass matrix (I*).
+
+    The other coordinates are at rest.
 
     Parameters
     ----------
@@ -179,14 +197,14 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
 
 
 def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
-    """Effective mass of a task along a direction: what a force in it has to accelerate, all else free.
+    """Return the metric "effective mass" of a task along a direction, all else being free to move.
 
     Parameters
     ----------
     *of : str
         Rows of the task.
     direction : (P,) array_like, optional
-        In these rows; may be left out of a single one.
+        In these rows; optional for a single row.
     wrt : str or list of str, optional
         As in `Configuration.operational_space`.
 
@@ -203,12 +221,12 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
 
 
 def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Metric:
-    """Effort that holds the mechanism at rest, against gravity, springs and applied forces.
+    """Return the metric "static effort" that holds the mechanism against gravity, springs and applied forces.
 
     Parameters
     ----------
     coordinate : str, optional
-        Where; by default the largest of all by its size.
+        Coordinate of the effort; by default the largest effort by magnitude.
     wrt : str or list of str, optional
         The coordinates, as in `Configuration.dynamics`.
 
@@ -220,8 +238,8 @@ def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Me
     """
     given = _given(wrt)
     at = None if coordinate is None else _coordinate(coordinate)
-    name = f"holding effort of {at}" if at is not None else "largest holding effort"
-    return Metric(name, _holding, {"coordinate": at, "wrt": given}, _unit_of_effort, {"inputs": given})
+    name = f"static effort of {at}" if at is not None else "largest static effort"
+    return Metric(name, _static_effort, {"coordinate": at, "wrt": given}, _unit_of_effort, {"inputs": given})
 
 
 def force(
@@ -232,11 +250,11 @@ def force(
     length: float | None = None,
     load: bool = True,
 ) -> Metric:
-    """Force margin: the largest force of a task that the actuators can press with, beside holding the load.
+    """Return the metric "force margin": the largest task force on top of the static load.
 
-    With the holding efforts h and the limits L, force f along the unit vector d takes h + Gᵀ d f, and f is
-    the largest for which no effort exceeds its limit. Without a direction it is what is left in the worst
-    one, min (Lₙ − |hₙ|)/‖Gₙ‖. NaN where the limits do not hold the load itself.
+    With the static efforts h and the limits L, a force f along the unit vector d requires h + Gᵀ d f. The
+    margin is the largest f for which no effort exceeds its limit. Without a direction it is the margin in the
+    worst direction, min (Lₙ − |hₙ|)/‖Gₙ‖. NaN where the limits do not hold the load itself.
 
     Parameters
     ----------
@@ -249,7 +267,7 @@ def force(
     wrt, length
         As in `Configuration.ellipsoid`.
     load : bool
-        Whether efforts also hold gravity, springs and applied forces.
+        True if efforts also hold gravity, springs and applied forces.
 
     Examples
     --------
@@ -270,11 +288,11 @@ def force(
 def _value(c: Configuration, row: str) -> np.ndarray:
     found = c.value(row)
     if found.shape != c.batch:
-        raise InputError(f"'{row}' has several rows; a sweep asks one of them, such as '{row}.x'.", name=row)
+        raise InputError(f"'{row}' has several rows; give one of them, such as '{row}.x'.", name=row)
     return found
 
 
-def _conditioning(c: Configuration, of: Any, wrt: Any, limits: Any, length: Any) -> np.ndarray:
+def _inverse_condition_number(c: Configuration, of: Any, wrt: Any, limits: Any, length: Any) -> np.ndarray:
     return c.ellipsoid("velocity", of, wrt, limits, length).isotropy
 
 
@@ -282,7 +300,7 @@ def _manipulability(c: Configuration, of: Any, wrt: Any, limits: Any, length: An
     return c.ellipsoid("velocity", of, wrt, limits, length).manipulability
 
 
-def _gap(c: Configuration, inputs: Any, outputs: Any = None, kinds: Any = None) -> np.ndarray:
+def _min_singular_value(c: Configuration, inputs: Any, outputs: Any = None, kinds: Any = None) -> np.ndarray:
     measures = c.singularities(inputs, outputs).measures
     return np.min([measures[kind] for kind in kinds or measures], axis=0)
 
@@ -297,10 +315,12 @@ def _mass(c: Configuration, of: Any, direction: Any, wrt: Any) -> np.ndarray:
     return c.operational_space(of, wrt).mass(direction)
 
 
-def _holding(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
+def _static_effort(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
     d = c.dynamics(wrt)
     if coordinate is None:
-        coordinate_limits(c._model.description, d.coordinates, None, "force")  # of one unit, or it refuses
+        coordinate_limits(
+            c._model.description, d.coordinates, None, "force"
+        )  # raises unless all have one unit
         return np.abs(d.load).max(axis=-1)
     return -d.load[..., _place(c, coordinate, d.coordinates)]
 
@@ -308,60 +328,60 @@ def _holding(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
 def _force(
     c: Configuration, of: Any, limits: Any, direction: Any, wrt: Any, length: Any, load: bool
 ) -> np.ndarray:
-    drawing = c._model.description
+    description = c._model.description
     u = c.coefficients(of, order=1, wrt=wrt)
-    L = coordinate_limits(drawing, u.columns, limits, "force")
-    G = row_scales(drawing, u.rows, length)[:, None] * u.G
-    held = -c.dynamics(wrt).load if load else np.zeros(len(u.columns))
+    L = coordinate_limits(description, u.columns, limits, "force")
+    G = row_factors(description, u.rows, length)[:, None] * u.G
+    static = -c.dynamics(wrt).load if load else np.zeros(len(u.columns))
     if direction is None:
-        share, room, most = np.sqrt((G**2).sum(axis=-2)), L - np.abs(held), L + np.abs(held)
+        share, upper, lower = np.sqrt((G**2).sum(axis=-2)), L - np.abs(static), L + np.abs(static)
     else:
         moved = np.einsum("...pn,p->...n", G, np.asarray(direction))
-        share, helped = np.abs(moved), np.sign(moved) * held
-        # what takes no part holds its load all the same
-        room, most = L - np.where(share == 0, np.abs(held), helped), L + helped
+        share, helped = np.abs(moved), np.sign(moved) * static
+        # coordinates without a share of the force still hold their static load
+        upper, lower = L - np.where(share == 0, np.abs(static), helped), L + helped
     with np.errstate(divide="ignore", invalid="ignore"):
-        high = np.where(share == 0, np.where(room < 0, -np.inf, np.inf), room / share).min(axis=-1)
-        low = np.where(share == 0, 0.0, -most / share).max(axis=-1).clip(0.0)
-    return np.where((high >= low) & np.isfinite(room).all(axis=-1), high, np.nan)
+        high = np.where(share == 0, np.where(upper < 0, -np.inf, np.inf), upper / share).min(axis=-1)
+        low = np.where(share == 0, 0.0, -lower / share).max(axis=-1).clip(0.0)
+    return np.where((high >= low) & np.isfinite(upper).all(axis=-1), high, np.nan)
 
 
-def _no_unit(drawing: MechanismDescription, **arguments: Any) -> str:
+def _no_unit(description: MechanismDescription, **arguments: Any) -> str:
     return ""
 
 
-def _unit_of_value(drawing: MechanismDescription, row: str) -> str:
-    return row_unit(drawing, row)
+def _unit_of_value(description: MechanismDescription, row: str) -> str:
+    return row_unit(description, row)
 
 
 def _unit_of_product(
-    drawing: MechanismDescription, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any
+    description: MechanismDescription, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any
 ) -> str:
-    columns = drawing.coordinate_names if wrt is None else wrt
-    units = {row_unit(drawing, name) for name in columns}
-    if limits is not None or units != {"rad"} or any(row_unit(drawing, row) == "rad" for row in of):
+    columns = description.coordinate_names if wrt is None else wrt
+    units = {row_unit(description, name) for name in columns}
+    if limits is not None or units != {"rad"} or any(row_unit(description, row) == "rad" for row in of):
         return ""
-    # of single rows; a part's name stands for several, and of how many it is asked for later
+    # the name of a part stands for an unknown number of rows
     power = {1: "", 2: "²", 3: "³"}.get(len(of)) if all("." in row for row in of) else None
-    return "" if power is None else f"{drawing.units.length}{power}"
+    return "" if power is None else f"{description.units.length}{power}"
 
 
-def _unit_of_inertia(drawing: MechanismDescription, coordinate: str, **rest: Any) -> str:
-    turns = row_unit(drawing, coordinate) == "rad"
-    return f"{drawing.units.mass} {drawing.units.length}²" if turns else drawing.units.mass
+def _unit_of_inertia(description: MechanismDescription, coordinate: str, **rest: Any) -> str:
+    turns = row_unit(description, coordinate) == "rad"
+    return f"{description.units.mass} {description.units.length}²" if turns else description.units.mass
 
 
-def _unit_of_mass(drawing: MechanismDescription, of: tuple[str, ...], **rest: Any) -> str:
-    return _unit_of_inertia(drawing, of[0])
+def _unit_of_mass(description: MechanismDescription, of: tuple[str, ...], **rest: Any) -> str:
+    return _unit_of_inertia(description, of[0])
 
 
-def _unit_of_effort(drawing: MechanismDescription, coordinate: str | None, wrt: Any) -> str:
-    names = (coordinate,) if coordinate else wrt or drawing.coordinate_names
-    return effort_unit(drawing, names[0])
+def _unit_of_effort(description: MechanismDescription, coordinate: str | None, wrt: Any) -> str:
+    names = (coordinate,) if coordinate else wrt or description.coordinate_names
+    return effort_unit(description, names[0])
 
 
-def _unit_of_force(drawing: MechanismDescription, of: tuple[str, ...], length: Any, **rest: Any) -> str:
-    return effort_unit(drawing, of[0]) if length is None else drawing.units.force
+def _unit_of_force(description: MechanismDescription, of: tuple[str, ...], length: Any, **rest: Any) -> str:
+    return effort_unit(description, of[0]) if length is None else description.units.force
 
 
 def _rows(what: str, of: tuple[str, ...]) -> tuple[str, ...]:
@@ -399,7 +419,7 @@ def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> i
     return coordinates.index(coordinate)
 
 
-# what makes an answer, and is none itself
+# functions that make metrics
 MAKERS = (
     value,
     inverse_condition_number,
@@ -411,7 +431,7 @@ MAKERS = (
     static_effort,
     force,
 )
-# what may be asked by its name alone
+# metrics that `kic.sweep` accepts by name
 BY_NAME: dict[str, Callable[[], Metric]] = {
     "transmission": transmission,
     "min_singular_value": min_singular_value,

@@ -1,4 +1,4 @@
-"""Desk: what every worker of a sweep has before him: the mechanism, how it is closed, and what is asked."""
+"""Data and functions shared by all sweep workers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from kic.transfer.targets import PoseTarget
 
 
 class CellResult(NamedTuple):
-    """What some postures answered.
+    """Metrics of some cells.
 
     Attributes
     ----------
     values : dict of (str, str) to (n, ...) ndarray
-        By question and name of the value; NaN where there is no answer. Of a question that none answered it
-        is not known what it would have returned.
+        Values by metric and name; NaN where undefined. A metric that is undefined in all cells has no entry.
     sides : dict of (str, str) to (n,) ndarray
-        For an answer and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
+        For a metric and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
         where they are singular.
     reasons : list of str
-        Why a posture has no answer; '' for those that have.
+        Why a metric is undefined in a cell; '' for the others.
     """
 
     values: dict[tuple[str, str], np.ndarray]
@@ -42,67 +41,69 @@ class CellResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SweepProblem:
-    """A mechanism and questions.
+    """Data shared by all sweep workers: mechanism, closure settings, requested metrics.
 
     Attributes
     ----------
     mechanism : Mechanism
-        As drawn.
+        The mechanism.
     names, held
-        Rows and bodies that the grid gives, as `Targets` has them.
-    answers : dict of str to callable
+        Rows and bodies that the grid gives, as in `Targets`.
+    metrics : dict of str to callable
         Functions of a `Configuration` (n,).
     """
 
     mechanism: Mechanism
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
-    answers: Mapping[str, Callable[[Configuration], Any]]
+    metrics: Mapping[str, Callable[[Configuration], Any]]
 
     @cached_property
     def _closure(self) -> Closure:
         return self.mechanism._model.closure(self.names, self.held)
 
-    def lead(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
-        """See `led`."""
+    def continue_cells(
+        self, start: np.ndarray, target: np.ndarray, step: bool
+    ) -> tuple[np.ndarray, list[str]]:
+        """Close cells. See `continue_cell`."""
         return continue_cell(self._closure, start, target, step)
 
-    def answer(self, states: np.ndarray) -> CellResult:
-        """What closed states (n, S) answer."""
+    def evaluate(self, states: np.ndarray) -> CellResult:
+        """Evaluate the metrics at closed states (n, S)."""
         values: dict[tuple[str, str], np.ndarray] = {}
         sides: dict[tuple[str, str], np.ndarray] = {}
         reasons = [""] * len(states)
-        for name, question in self.answers.items():
-            found, refused = self._asked(name, question, states)
-            twice = sorted(found.keys() & {key for _, key in values})
-            if twice:
-                raise InputError(f"Two answers of the sweep are called '{twice[0]}'. Call one otherwise.")
+        for name, metric in self.metrics.items():
+            found, undefined = self._evaluate_metric(name, metric, states)
+            repeated = sorted(found.keys() & {key for _, key in values})
+            if repeated:
+                raise InputError(f"Two metrics of the sweep are called '{repeated[0]}'. Rename one.")
             values |= {(name, key): value for key, value in found.items()}
-            reasons = [a or b for a, b in zip(reasons, refused, strict=True)]
-            if isinstance(question, Metric):
-                for kind, rows in question.singular.items():
+            reasons = [a or b for a, b in zip(reasons, undefined, strict=True)]
+            if isinstance(metric, Metric):
+                for kind, rows in metric.singular.items():
                     rows = self.mechanism.coordinate_names if rows is None else rows
                     side = self._side(rows, states)
                     if side is not None:
                         sides[name, f"{kind} {', '.join(rows)}"] = side
         return CellResult(values, sides, reasons)
 
-    def _asked(
-        self, name: str, question: Callable[[Configuration], Any], states: np.ndarray
+    def _evaluate_metric(
+        self, name: str, metric: Callable[[Configuration], Any], states: np.ndarray
     ) -> tuple[dict[str, np.ndarray], list[str]]:
-        """Values of one answer, by name, and the reasons of those that have none."""
+        """Return the values of one metric by name, and the reasons where it is undefined."""
         model, reasons = self.mechanism._model, [""] * len(states)
         good = np.arange(len(states))
         while good.size:
             try:
-                found = question(Configuration(model, (len(good),), states[good]))
+                found = metric(Configuration(model, (len(good),), states[good]))
                 break
             except MemberError as error:
                 failed = sorted({index[0] for index in error.numbers.get("failed", ())})
                 if not failed:
                     raise
                 for k in good[failed]:
-                    reasons[k] = self._why(question, states[k : k + 1], error)
+                    reasons[k] = self._reason(metric, states[k : k + 1], error)
                 good = np.delete(good, failed)
         else:
             return {}, reasons
@@ -112,28 +113,31 @@ class SweepProblem:
             a = as_numbers(value)
             if a is None or a.dtype != np.float64 or a.shape[:1] != good.shape:
                 raise InputError(
-                    f"Expected the answer '{key}' of a sweep to be real numbers, one for each of "
-                    f"{len(good)} postures that it got, got {short_repr(value)}. A sweep asks batches: write the "
-                    "answer with c.value(), c.coefficients() and so on, whose batch axis comes first."
+                    f"The metric '{key}' must be real numbers, one for each of "
+                    f"{len(good)} configurations, got {short_repr(value)}. A sweep evaluates batches: write "
+                    "the metric with c.value(), c.coefficients() and similar, whose batch axis is the first."
                 )
             whole = np.full((len(states), *a.shape[1:]), np.nan)
             whole[good] = a
             values[key] = whole
         return values, reasons
 
-    def _why(self, question: Callable[[Configuration], Any], state: np.ndarray, among: MemberError) -> str:
-        """Why one posture has no answer, in a sentence that knows of no others."""
+    def _reason(
+        self, metric: Callable[[Configuration], Any], state: np.ndarray, of_batch: MemberError
+    ) -> str:
+        """Return why a metric is undefined at one state, without numbers of other members."""
+        found = of_batch
         try:
-            question(Configuration(self.mechanism._model, (1,), state))
+            metric(Configuration(self.mechanism._model, (1,), state))
         except MemberError as error:
-            among = error
-        # what stands in brackets are numbers of this posture
-        return re.sub(r" \([^()]*\)", "", among.message.split(". ")[0].rstrip("."))
+            found = error
+        # parentheses contain numbers of single members
+        return re.sub(r" \([^()]*\)", "", found.message.split(". ")[0].rstrip("."))
 
     def _side(self, rows: tuple[str, ...], states: np.ndarray) -> np.ndarray | None:
-        """Determinant (n,) of rows with respect to what the grid gives; None where there is none.
+        """Return the determinant (n,) of rows with respect to the inputs of the grid, or None.
 
-        The grid's own rows stay regular along a branch, so that its sign changes where the rows are singular.
+        The rows of the grid stay regular along a branch, so the sign changes where the rows are singular.
         """
         model = self.mechanism._model
         if self.held or set(rows) == set(self.names):
@@ -148,13 +152,13 @@ class SweepProblem:
         return side
 
 
-def lead_cells(
-    desk: SweepProblem, start: np.ndarray, target: np.ndarray, step: bool
+def continue_cells(
+    problem: SweepProblem, start: np.ndarray, target: np.ndarray, step: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """`Desk.lead`, as a function that can be sent."""
-    return desk.lead(start, target, step)
+    """Close cells, as a function that can be pickled."""
+    return problem.continue_cells(start, target, step)
 
 
-def answer_cells(desk: SweepProblem, states: np.ndarray) -> CellResult:
-    """`Desk.answer`, as a function that can be sent."""
-    return desk.answer(states)
+def evaluate_cells(problem: SweepProblem, states: np.ndarray) -> CellResult:
+    """Evaluate the metrics, as a function that can be pickled."""
+    return problem.evaluate(states)

@@ -1,4 +1,4 @@
-"""Sweep: any scalar of a mechanism over a grid of inputs or of the task space."""
+"""The `sweep` function: check the arguments, close the cells, and evaluate the metrics."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from kic.sweeps.executor import ParallelMap
 from kic.sweeps.grid import Grid, make_grid
 from kic.sweeps.grid_continuation import GridContinuation
 from kic.sweeps.metrics import BY_NAME, MAKERS, Metric, value
-from kic.sweeps.problem import CellResult, SweepProblem, answer_cells, lead_cells
+from kic.sweeps.problem import CellResult, SweepProblem, continue_cells, evaluate_cells
 from kic.sweeps.result import Sweep
 
+# default number of cells in a job
 CHUNK = 1024
-# cells that an interrupt or an error left
-UNASKED = "not asked: the sweep ended before"
-# what a function without a name of its own is called
-UNNAMED = "answer"
+# reason of cells that an interrupt or an error left
+NOT_EVALUATED = "not evaluated: the sweep ended before"
+# name of the values of a function without a name
+UNNAMED = "metric"
 
 
 def sweep(
     mechanism: Mechanism,
     grid: Mapping[str, Any],
-    answer: Any,
+    metric: Any,
     *,
     near: Configuration | None = None,
     limits: Mapping[str, Any] | None = None,
@@ -44,61 +45,61 @@ def sweep(
     progress: bool | None = None,
     units: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """Ask a mechanism over a grid of inputs or of the task space.
+    """Evaluate metrics of a mechanism over a grid of inputs or task coordinates.
 
-    An open chain in its own coordinates takes any. Otherwise cells are closed one from another: from the
-    start the nearest cell that can be, and from each cell its neighbours, as `Mechanism.at` leads postures.
-    So a map is of one assembly, that of the start, as far as it goes without stepping over a dead centre;
-    beyond, cells are not reached and say why. (Where ways around a hole in the grid lead to different
-    assemblies, there is a seam between them.) The result depends on the grid and the start alone, not on who
-    does the work or in what chunks.
+    An open chain in its own coordinates reaches all cells. Otherwise each cell is closed from a neighbour,
+    beginning with the cell nearest to the start that can be reached, by the continuation of `Mechanism.at`.
+    The map therefore shows one assembly, that of the start, up to dead centres. Cells beyond are not reached
+    and have a reason. If paths around a hole in the grid lead to different assemblies, the map has a seam
+    between them. The result depends on the grid and the start alone, not on the executor or the chunks.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism.
     grid : dict of str to array_like
-        Inputs as `Mechanism.at` takes them, as many as freedoms: joints or rows, lists of growing values for
-        axes, and single values for what stays.
-    answer : callable, str, or dict or list of them
-        Functions of a `Configuration` whose batch are n postures, that return n numbers (or several, in a
-        dict of names); those of `kic.metrics`; names of rows with a value ("tip.x"), or "transmission", "min_singular_value",
-        "static_effort" for those of `kic.metrics` without arguments. A dict gives names of its own.
+        Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values for
+        axes, and single values for fixed inputs.
+    metric : callable, str, or dict or list of them
+        Functions of a `Configuration` with a batch of n members that return n numbers, or a dict of several
+        by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or "transmission",
+        "min_singular_value", "static_effort" for those of `kic.metrics` without arguments. The keys of a dict
+        name the metrics.
     near : Configuration, optional
-        One posture, the start of the branch; by default the drawing. Open chains in their own coordinates
-        need none.
+        One configuration, the start of the branch; by default the reference configuration. Open chains in
+        their own coordinates need none.
     limits : dict of str to (lower, upper), optional
-        Limits of joint coordinates; cells beyond them are not reached, nor gone through.
+        Limits of joint coordinates; cells beyond them are not reached, nor passed through.
     executor : concurrent.futures.Executor, optional
-        Who works: a `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
-        `MPIPoolExecutor`. Processes must find what they are asked: a function of an installed module, one of
-        `kic.metrics`, or a name. By default this process does it all.
+        A `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
+        `MPIPoolExecutor`. Processes must be able to import the metrics: functions of an installed module,
+        metrics of `kic.metrics`, or names. By default the sweep runs serially in this process.
     chunk : int, optional
-        How many cells are asked at once, 1024 by default.
+        Number of cells in a job, 1024 by default.
     progress : bool, optional
-        Whether a bar is shown on stderr; by default where that is a terminal and it takes long.
+        Show a progress bar on stderr; by default if stderr is a terminal and the sweep is long.
     units : dict of str to str, optional
-        Units of answers of your own, for labels.
+        Units of your own metrics, for labels.
 
     Returns
     -------
     Sweep
-        Values, `reached` and `reasons` over the grid; ``plot()``. A sweep that was interrupted (Ctrl-C)
-        keeps what it had, and says so in ``stopped``.
+        Values, `reached` and `reasons` over the grid; ``plot()``. A sweep interrupted by Ctrl-C keeps its
+        results, and ``stopped`` states the interruption.
 
     Raises
     ------
     InputError, UnknownNameError
-        For a grid that is none, names that are not there, another number of inputs than freedoms, answers
-        of another shape, or such as other processes can not find; a start that is a batch or of another
+        For an invalid grid, unknown names, a number of inputs other than the degrees of freedom, metrics of
+        another shape, metrics that other processes cannot import, or a start that is a batch or of another
         mechanism.
     ConfigurationError
         If no cell can be reached from the start.
 
     Notes
     -----
-    Postures where an answer is refused (`SingularError` and its like) are NaN with their reason. Any other
-    error ends the sweep and carries what there is so far as ``sweep``.
+    Configurations where a metric raises `SingularError` or a similar member error are NaN with their reason.
+    Any other error ends the sweep and carries the results so far as ``sweep``.
 
     Examples
     --------
@@ -111,117 +112,120 @@ def sweep(
     True
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
+        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     model = mechanism._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
-    answers = _answers(answer)
+    metrics = _metrics(metric)
     size = _chunk(chunk)
     _, batch = initial_states(model, near)
     if batch:
         first = ", ".join("0" for _ in batch)
-        raise InputError(f"Expected `near` to be one posture, got a batch {batch}. Take one: near[{first}].")
+        raise InputError(f"`near` must be one configuration, got a batch {batch}. Take one: near[{first}].")
     if units is not None and not isinstance(units, Mapping):
-        raise InputError(f"Expected `units` to be a dict of answers to units, got {short_repr(units)}.")
+        raise InputError(f"`units` must be a dict of metrics to units, got {short_repr(units)}.")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
-            f"Expected `executor` to be a concurrent.futures.Executor, got {short_repr(executor)}. Of Dask it is "
+            f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
             "client.get_executor()."
         )
     targets = model.targets(cells.inputs())
-    spread = GridContinuation(model, cells, targets, limits_of(model, limits))
-    # a fresh drawing goes out, without all that this one remembers
-    desk = SweepProblem(replace(mechanism), targets.names, targets.held, answers)
+    continuation = GridContinuation(model, cells, targets, limits_of(model, limits))
+    # processes receive a copy of the mechanism without its caches
+    problem = SweepProblem(replace(mechanism), targets.names, targets.held, metrics)
     if executor is None:
-        desk = replace(desk, mechanism=mechanism)
-    job = _Job(spread, ParallelMap(desk, executor, size), Bar(progress))
-    told = {**{n: a.unit(mechanism) for n, a in answers.items() if isinstance(a, Metric)}, **(units or {})}
+        problem = replace(problem, mechanism=mechanism)
+    job = _Job(continuation, ParallelMap(problem, executor, size), Bar(progress))
+    units_by_name = {
+        **{n: a.unit(mechanism) for n, a in metrics.items() if isinstance(a, Metric)},
+        **(units or {}),
+    }
 
-    def made(stopped: str = "") -> Sweep:
-        return job.made(mechanism, cells, list(answers), told, stopped)
+    def result(stopped: str = "") -> Sweep:
+        return job.result(mechanism, cells, list(metrics), units_by_name, stopped)
 
     try:
-        job.go(near, model.is_open_chain and only_coordinates(mechanism, grid), mechanism, cells)
+        job.run(near, model.is_open_chain and only_coordinates(mechanism, grid), mechanism, cells)
     except KeyboardInterrupt:
-        if not spread.ok.any():
+        if not continuation.ok.any():
             raise
-        return made(f"interrupted, {int(job.asked.sum())} of {cells.size} cells were asked")
+        return result(f"interrupted, {int(job.evaluated.sum())} of {cells.size} cells were evaluated")
     except Exception as error:
-        with suppress(AttributeError, TypeError):  # an error that takes no attributes
-            error.sweep = made(str(error))  # type: ignore[attr-defined]
+        with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
+            error.sweep = result(str(error))  # type: ignore[attr-defined]
         raise
     finally:
         job.bar.close()
-    found = made()
+    sweep_result = result()
     for name in units or {}:
-        if name not in found.values:
-            wrong = unknown("answer", name, "the sweep", found.values)
-            wrong.sweep = found  # type: ignore[attr-defined]
+        if name not in sweep_result.values:
+            wrong = unknown("metric", name, "the sweep", sweep_result.values)
+            wrong.sweep = sweep_result  # type: ignore[attr-defined]
             raise wrong
-    return found
+    return sweep_result
 
 
 class _Job:
-    """A sweep under way."""
+    """Sweep in progress."""
 
-    def __init__(self, spread: GridContinuation, crew: ParallelMap, bar: Bar) -> None:
-        self.spread, self.crew, self.bar = spread, crew, bar
-        self.asked = np.zeros(len(spread.reasons), dtype=bool)
+    def __init__(self, cells: GridContinuation, workers: ParallelMap, bar: Bar) -> None:
+        self.cells, self.workers, self.bar = cells, workers, bar
+        self.evaluated = np.zeros(len(cells.reasons), dtype=bool)
         self.parts: list[tuple[np.ndarray, CellResult]] = []
 
-    def go(self, near: Configuration | None, direct: bool, mechanism: Mechanism, cells: Grid) -> None:
-        """Close the cells, then ask them."""
+    def run(self, near: Configuration | None, direct: bool, mechanism: Mechanism, grid: Grid) -> None:
+        """Close the cells, then evaluate the metrics."""
         if direct:
-            self.spread.set(mechanism.at(cells.inputs()).state)
+            self.cells.set(mechanism.at(grid.inputs()).state)
         else:
-            self.spread.go(near, self._lead, lambda share: self.bar.show(share / 2))
-        reached = np.flatnonzero(self.spread.ok)
-        pieces = [reached[piece] for piece in self.crew.chunks(len(reached))]
-        jobs = [(self.spread.states[piece],) for piece in pieces]
-        begun = 0.0 if direct else 0.5
-        for k, answered in self.crew.work(answer_cells, jobs):
-            self.parts.append((pieces[k], answered))
-            self.asked[pieces[k]] = True
-            self.bar.show(begun + (1 - begun) * self.asked.sum() / max(len(reached), 1))
+            self.cells.run(near, self._continue, lambda share: self.bar.show(share / 2))
+        reached = np.flatnonzero(self.cells.ok)
+        pieces = [reached[piece] for piece in self.workers.chunks(len(reached))]
+        jobs = [(self.cells.states[piece],) for piece in pieces]
+        closed_share = 0.0 if direct else 0.5
+        for k, computed in self.workers.run(evaluate_cells, jobs):
+            self.parts.append((pieces[k], computed))
+            self.evaluated[pieces[k]] = True
+            self.bar.show(closed_share + (1 - closed_share) * self.evaluated.sum() / max(len(reached), 1))
 
-    def _lead(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
-        """Postures led by the crew."""
-        pieces = self.crew.chunks(len(start))
+    def _continue(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
+        """Close cells on the executor."""
+        pieces = self.workers.chunks(len(start))
         states, reasons = np.full(start.shape, np.nan), [""] * len(start)
-        for k, (some, why) in self.crew.work(lead_cells, [(start[p], target[p], step) for p in pieces]):
+        for k, (some, why) in self.workers.run(continue_cells, [(start[p], target[p], step) for p in pieces]):
             states[pieces[k]], reasons[pieces[k]] = some, why
         return states, reasons
 
-    def made(
-        self, mechanism: Mechanism, cells: Grid, names: list[str], units: dict[str, str], stopped: str
+    def result(
+        self, mechanism: Mechanism, grid: Grid, names: list[str], units: dict[str, str], stopped: str
     ) -> Sweep:
-        """What there is so far."""
+        """Return the results so far."""
         found: dict[tuple[str, str], np.ndarray] = {}
         sides: dict[tuple[str, str], np.ndarray] = {}
-        reasons = np.array(self.spread.reasons, dtype=object)
-        reached = self.spread.ok
-        for at, answered in self.parts:
-            for some, whole in ((answered.values, found), (answered.sides, sides)):
+        reasons = np.array(self.cells.reasons, dtype=object)
+        reached = self.cells.ok
+        for at, computed in self.parts:
+            for some, whole in ((computed.values, found), (computed.sides, sides)):
                 for key, part in some.items():
                     if key not in whole:
-                        whole[key] = np.full((cells.size, *part.shape[1:]), np.nan)
+                        whole[key] = np.full((grid.size, *part.shape[1:]), np.nan)
                     whole[key][at] = part
-            reasons[at] = answered.reasons
+            reasons[at] = computed.reasons
         values: dict[str, np.ndarray] = {}
-        for question in names:
-            own = {key: a for (asked, key), a in found.items() if asked == question}
-            values |= own or {question: np.full(cells.size, np.nan)}
+        for name in names:
+            own = {key: a for (metric, key), a in found.items() if metric == name}
+            values |= own or {name: np.full(grid.size, np.nan)}
         for name, a in values.items():
-            empty = np.isnan(a).reshape(cells.size, -1).any(axis=1) & self.asked & (reasons == "")
+            empty = np.isnan(a).reshape(grid.size, -1).any(axis=1) & self.evaluated & (reasons == "")
             reasons[empty] = f"'{name}' has no value there"
-        reasons[reached & ~self.asked] = UNASKED
-        reasons[~reached & (reasons == "")] = UNASKED
-        shape = cells.shape
+        reasons[reached & ~self.evaluated] = NOT_EVALUATED
+        reasons[~reached & (reasons == "")] = NOT_EVALUATED
+        shape = grid.shape
         return Sweep(
             mechanism,
-            cells.axes,
-            cells.fixed,
-            self.spread.states,
+            grid.axes,
+            grid.fixed,
+            self.cells.states,
             {key: a.reshape(*shape, *a.shape[1:]) for key, a in values.items()},
             {key: unit for key, unit in units.items() if key in values},
             reasons.reshape(shape),
@@ -230,33 +234,33 @@ class _Job:
         )
 
 
-def _answers(answer: Any) -> dict[str, Callable[..., Any]]:
-    """Functions by name, from what a user gives."""
-    if isinstance(answer, Mapping):
-        found = {str(name): _question(one) for name, one in answer.items()}
+def _metrics(metric: Any) -> dict[str, Callable[..., Any]]:
+    """Return metrics by name from the user's argument."""
+    if isinstance(metric, Mapping):
+        found = {str(name): _as_metric(one) for name, one in metric.items()}
     else:
-        several = [answer] if isinstance(answer, str) or callable(answer) else entries(answer)
+        several = [metric] if isinstance(metric, str) or callable(metric) else entries(metric)
         found = {}
         for one in several:
-            question = _question(one)
-            name = question.name if isinstance(question, Metric) else getattr(question, "__name__", UNNAMED)
+            function = _as_metric(one)
+            name = function.name if isinstance(function, Metric) else getattr(function, "__name__", UNNAMED)
             name = UNNAMED if name == "<lambda>" else name
             if name in found:
-                raise InputError(f"Two answers of the sweep are called '{name}'. Name them in a dict.")
-            found[name] = question
+                raise InputError(f"Two metrics of the sweep are called '{name}'. Name them in a dict.")
+            found[name] = function
     if not found:
-        raise InputError("Expected at least one `answer`, got none.")
+        raise InputError("`metric` must have at least one entry, got none.")
     return found
 
 
-def _question(one: Any) -> Callable[..., Any]:
+def _as_metric(one: Any) -> Callable[..., Any]:
     if isinstance(one, str):
         return BY_NAME[one]() if one in BY_NAME else value(one)
     if any(one is maker for maker in MAKERS):
-        raise InputError(f"kic.metrics.{one.__name__} makes an answer: call it, with what it asks about.")
+        raise InputError(f"kic.metrics.{one.__name__} makes a metric. Call it with its rows.")
     if not callable(one):
         raise InputError(
-            "Expected `answer` to be a function of a Configuration, one of kic.metrics, or a name; got "
+            "`metric` must be a function of a Configuration, one of kic.metrics, or a name; got "
             f"{short_repr(one)}."
         )
     return one

@@ -1,4 +1,4 @@
-"""Trajectories in any coordinates: polynomials, trapezoids, S-curves, ways through points, and their timing.
+"""Trajectories in any coordinates: polynomials, profiles, splines, orientations, and their timing.
 
 ======================  ==============================================================================
 `quintic`, `septic`     one polynomial between two states of motion
@@ -6,14 +6,14 @@
 `spline`                a spline through points, smooth up to the acceleration or the jerk; with stops
 `rotation`              orientations, with angular velocities, accelerations and jerks
 `line`                  a straight path at constant rate, to be timed
-`trapezoid`, `s_curve`  the fastest straight way within velocity, acceleration and jerk
-`concatenate`           one after the other
-`uniform`               the same motion, so much faster or slower as limits allow, of voltages and jerks too
-`fastest`               the least time along a path within velocity, acceleration, effort, voltage or others
+`trapezoid`, `s_curve`  the fastest straight path within velocity, acceleration and jerk
+`concatenate`           one trajectory after another
+`uniform`               the same motion scaled in time to limits, also of voltages and jerks
+`fastest`               the time-optimal motion along a path within velocity, acceleration, effort, voltage
 ======================  ==============================================================================
 
-Coordinates come as dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or as bare arrays (M,) in the order
-of `Mechanism.coordinates`. A `Trajectory` is called with times; `Trajectory.on` puts a mechanism on its way.
+Coordinates are dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or arrays (M,) in the order of
+`Mechanism.coordinates`. Call a `Trajectory` with times; `Trajectory.on` moves a mechanism along it.
 """
 
 from kic.trajectory.builders import concatenate, line, quintic, s_curve, septic, trapezoid

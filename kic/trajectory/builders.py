@@ -13,26 +13,21 @@ from kic.numerics import polynomials as piecewise
 from kic.numerics.arguments import choice
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory import profiles
-from kic.trajectory.orientation import OrientationTrajectory, RotationSegments, rotation
-from kic.trajectory.path_constraints import PathConstraints, PathSamples
-from kic.trajectory.splines import hermite, spline
-from kic.trajectory.time_optimal import TimeOptimal, fastest
-from kic.trajectory.time_scaling import uniform
-from kic.trajectory.trajectory import Motion, Naming, SampledMotion, Trajectory, naming, positive
+from kic.trajectory.trajectory import Naming, Trajectory, naming, positive
 
-# positions or rates that miss each other by this share are taken to meet
-_MEET = 1e-9
+# relative tolerance of positions, rates and durations where trajectories meet
+JOIN_RTOL = 1e-9
 
 
 def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
-    """A straight way at constant rate: a path to be timed by `fastest`, or a motion that goes on.
+    """Return a straight path at constant rate, to be timed by `fastest` or used as it is.
 
     Parameters
     ----------
     start, end : dict of str to float or list, or (M,) array_like
-        Where it starts and ends.
+        Positions at start and end.
     duration : float
-        How long it takes.
+        Duration.
 
     Returns
     -------
@@ -63,16 +58,16 @@ def quintic(
     start_acceleration: Any = None,
     end_acceleration: Any = None,
 ) -> Trajectory:
-    """One polynomial of degree five between two states of motion; at rest unless said otherwise.
+    """Return one polynomial of degree five between two states of motion; at rest by default.
 
     Parameters
     ----------
     start, end : dict of str to float or list, or (M,) array_like
-        Where it starts and ends.
+        Positions at start and end.
     duration : float
-        How long it takes.
+        Duration.
     start_rate, end_rate, start_acceleration, end_acceleration : as `start`, optional
-        Derivatives there; 0 if left out.
+        Derivatives at start and end; 0 by default.
 
     Returns
     -------
@@ -104,7 +99,7 @@ def septic(
     start_jerk: Any = None,
     end_jerk: Any = None,
 ) -> Trajectory:
-    """One polynomial of degree seven between two states of motion, jerks included; see `quintic`.
+    """Return one polynomial of degree seven between two states of motion, jerks included; see `quintic`.
 
     Examples
     --------
@@ -139,29 +134,30 @@ def trapezoid(
     acceleration: Any,
     together: Literal["line", "ends"] = "line",
 ) -> Trajectory:
-    """The fastest way from rest to rest within velocity and acceleration: faster, even, slower.
+    """Return the fastest rest-to-rest trajectory within limits of velocity and acceleration.
 
     Parameters
     ----------
     start, end : dict of str to float or list, or (M,) array_like
-        Where it starts and ends.
+        Positions at start and end.
     velocity, acceleration : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits: of the size of all or of each, or lower and upper ones; a dict may leave names free. Of a
-        velocity the side counts to which it goes; of an acceleration (and a jerk) the smaller of both sides.
+        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free. Of
+        the velocity limits, the one in the direction of motion applies; of acceleration (and jerk) the
+        smaller one.
     together : {"line", "ends"}
-        All coordinates in proportion, along a straight line; or each as fast as it can, slowed down so
-        that all end together, which is never slower.
+        "line": all coordinates in proportion, along a straight line. "ends": each as fast as it can, slowed
+        down so that all end together; this is never slower.
 
     Returns
     -------
     Trajectory
-        Of no duration where there is no way to go.
+        Of zero duration if start and end coincide.
 
     Raises
     ------
     InputError
-        For other shapes, limits that are not positive, none that holds a coordinate that moves, or some so
-        high beside the others that no time is left for what they limit.
+        For other shapes, limits that are not positive, a moving coordinate without a limit, or limits of such
+        different sizes that phases are lost in rounding.
 
     Examples
     --------
@@ -181,9 +177,10 @@ def s_curve(
     jerk: Any,
     together: Literal["line", "ends"] = "line",
 ) -> Trajectory:
-    """The fastest way from rest to rest within velocity, acceleration and jerk; see `trapezoid`.
+    """Return the fastest rest-to-rest trajectory within velocity, acceleration and jerk; see `trapezoid`.
 
-    Seven phases of constant jerk, fewer where the way is too short to reach the velocity or the acceleration.
+    It has seven phases of constant jerk, fewer if the path is too short to reach the velocity or
+    acceleration.
 
     Examples
     --------
@@ -198,65 +195,68 @@ def s_curve(
 def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Trajectory:
     of, ends = _ends(start, end)
     choice("together", together, ("line", "ends"))
-    way = ends[1] - ends[0]
-    limits = np.array([_share(of.bounds(key, x), way, key == "velocity") for key, x in given.items()])
-    moves = np.flatnonzero(way)
+    displacement = ends[1] - ends[0]
+    limits = np.array(
+        [_share(of.bounds(key, x), displacement, key == "velocity") for key, x in given.items()]
+    )
+    moves = np.flatnonzero(displacement)
     if not len(moves):
         return Trajectory(Piecewise(np.zeros(2), ends[None, :1]), of)
     if together == "line":
         moves, limits = moves[:1], np.broadcast_to(limits.min(axis=1, keepdims=True), limits.shape)
     made = {k: _profile(tuple(given), limits[:, k], of.labels[k]) for k in moves.tolist()}
     longest = max(p.knots[-1] for p in made.values())
-    # slower by a factor ≥ 1, so that no limit is passed; all end at one and the same instant
+    # slowing down by a factor ≥ 1 respects all limits; all coordinates end at the same time
     made = {
         k: p if p.knots[-1] == longest else Piecewise(p.knots / p.knots[-1] * longest, p.coefficients)
         for k, p in made.items()
     }
     knots = np.unique(np.concatenate([p.knots for p in made.values()]))
     shares = {k: p.refined(knots).coefficients for k, p in made.items()}
-    c = np.concatenate([shares.get(k, shares[int(moves[0])]) for k in range(of.size)], axis=2) * way
+    c = np.concatenate([shares.get(k, shares[int(moves[0])]) for k in range(of.size)], axis=2) * displacement
     c[:, 0] += ends[0]
     return Trajectory(Piecewise(knots, c), of)
 
 
 def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise:
-    """The fastest profile from 0 to 1 within limits of its derivatives."""
+    """Return the fastest profile from 0 to 1 within limits of its derivatives."""
     for key, limit in zip(keys, limits.tolist(), strict=True):
         if not limit > 0 or (key == keys[-1] and limit == np.inf):
             raise InputError(
-                f"Expected a limit of `{key}` that lets {label} move on its way, and holds it, got {limit:g} "
-                "in shares of the way.",
+                f"`{key}` must limit {label} and let it move, got {limit:g} in shares of the displacement.",
                 key=key,
             )
     made = (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
     if made is None:
-        said = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))
+        values = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))
         raise InputError(
-            f"Limits of {label} are of too different sizes, in shares of its way: {said}. Phases of its "
-            f"motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
+            f"Limits of {label} are of too different sizes, in shares of its displacement: {values}. "
+            f"Phases of its motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
             + ("." if len(keys) == 2 else ", or take trapezoid()."),
             limits=limits,
         )
     return made
 
 
-def _share(bounds: tuple[np.ndarray, np.ndarray], way: np.ndarray, one_way: bool) -> np.ndarray:
-    """Limits (M,) in shares of the way; of rates only the side that is gone to counts."""
+def _share(bounds: tuple[np.ndarray, np.ndarray], displacement: np.ndarray, signed: bool) -> np.ndarray:
+    """Return limits (M,) as shares of the displacement; of rates only in the direction of motion."""
     lower, upper = bounds
-    ahead = np.where(way > 0, upper, -lower)
-    size = np.abs(ahead if one_way else np.minimum(upper, -lower))
+    ahead = np.where(displacement > 0, upper, -lower)
+    size = np.abs(ahead if signed else np.minimum(upper, -lower))
     with np.errstate(over="ignore"):
-        return np.where(way == 0, np.inf, size / np.where(way == 0, 1.0, np.abs(way)))
+        return np.where(
+            displacement == 0, np.inf, size / np.where(displacement == 0, 1.0, np.abs(displacement))
+        )
 
 
 def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
-    """One trajectory after the other.
+    """Return trajectories joined one after another.
 
     Parameters
     ----------
     parts : iterable of Trajectory
-        In the same coordinates. Each starts where, and as fast as, the one before it ends, to a billionth of
-        what they reach; accelerations may jump.
+        Trajectories in the same coordinates. Positions and rates must agree where they meet, to a billionth
+        of their largest values; accelerations may jump.
 
     Returns
     -------
@@ -265,8 +265,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     Raises
     ------
     InputError
-        If there is none, coordinates differ, positions or rates jump, or times are so long that pieces are
-        lost in their rounding.
+        If there is none, coordinates differ, positions or rates jump, or pieces are lost in the rounding of
+        long times.
 
     Examples
     --------
@@ -277,33 +277,33 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     """
     given = list(parts) if np.iterable(parts) else []
     if not given or not all(isinstance(part, Trajectory) for part in given):
-        raise InputError(f"Expected trajectories to concatenate, got {short_repr(given or parts)}.")
+        raise InputError(f"`parts` must be trajectories, got {short_repr(given or parts)}.")
     first = given[0]
     for k, (one, next_one) in enumerate(pairwise(given)):
         if next_one.naming != first.naming:
             raise InputError(
-                f"Expected trajectories in the same coordinates, {', '.join(first.naming.labels)}, got "
+                f"Trajectories must be in the same coordinates, {', '.join(first.naming.labels)}, got "
                 f"{', '.join(next_one.naming.labels)}."
             )
         for order, word in enumerate(("positions", "rates")):
             end, start = one(one.duration)[order], next_one(0.0)[order]
             size = np.max([np.abs(one.extremes(order)), np.abs(next_one.extremes(order))], axis=(0, 1))
             off = np.abs(end - start)
-            if (off > _MEET * size).any():
+            if (off > JOIN_RTOL * size).any():
                 n = int(np.argmax(off))
                 raise InputError(
-                    f"Expected {word} to meet, but {first.naming.labels[n]} jumps from {end[n]:g} to "
+                    f"The {word} must meet, but {first.naming.labels[n]} jumps from {end[n]:g} to "
                     f"{start[n]:g} between trajectories {k} and {k + 1}.",
                     part=k,
                 )
     made = piecewise.joined([part.pieces for part in given])
     before = np.concatenate([np.diff(part.pieces.knots) for part in given if part.duration] or [np.zeros(1)])
-    off = np.abs(np.diff(made.knots) - before) > _MEET * before
+    off = np.abs(np.diff(made.knots) - before) > JOIN_RTOL * before
     if off.any():
         k = int(np.argmax(off))
         raise InputError(
             f"A piece that lasts {before[k]:.3g} is lost in the rounding of times at {made.knots[k]:.9g}, so "
-            "long after the start. Keep the trajectories apart.",
+            "long after the start. Do not concatenate the trajectories.",
             piece=k,
         )
     return Trajectory(made, first.naming)

@@ -1,7 +1,8 @@
-"""Limits of the voltages of motors: as rows of a path, and as speeds at which a motion keeps them.
+"""Constraints along a path: limits of efforts, rates and motor voltages as functions of s, ṡ and s̈.
 
-Without inductance V = R i + k_e u̇ is a row like an effort's. With it the voltage has a share of the jerk, so
-that for a motion run r times as fast V is a cubic in r: it is read off at four speeds, and solved.
+Without inductance the voltage V = R i + k_e u̇ is linear in the effort and the speed, so it is one more row.
+With inductance it depends on the jerk: for a motion at r times the speed V is a cubic in r. The cubic is
+determined from four speeds and solved.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from kic.numerics.arrays import as_numbers
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory.trajectory import Naming, Trajectory
 
-# rates that jump by this share of the largest make a corner
-_CORNER = 1e-9
+# jump of a rate, as a share of the largest rate, that is a corner of the path
+CORNER_RTOL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class PathConstraints:
-    """Limits lower ≤ A s̈ + B ṡ² + C ṡ + D ≤ upper at both ends of each interval of a path.
+    """Constraints lower ≤ A s̈ + B ṡ² + C ṡ + D ≤ upper at both ends of each interval of a path.
 
     Attributes
     ----------
     names : tuple of str
-        A word for each of R rows, for messages.
-    A, B, C, D : (L, 2, R) array_like, or what broadcasts to it
-        At the start and at the end of each of L intervals, from inside.
-    lower, upper : (R,) array_like, or what broadcasts to (L, 2, R)
-        Limits; infinite ones are none.
+        Label of each of the R rows, for messages.
+    A, B, C, D : (L, 2, R) array_like, or broadcastable to it
+        Coefficients at the start and at the end of each of L intervals, as limits from inside.
+    lower, upper : (R,) array_like, or broadcastable to (L, 2, R)
+        Limits; infinite limits are none.
     """
 
     names: tuple[str, ...]
@@ -51,18 +52,19 @@ class PathConstraints:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PathSamples:
-    """A path cut into intervals, and a mechanism on it: what rows of limits are made of.
+    """Path divided into intervals, with a mechanism on it: the argument of functions that return constraints.
 
     Attributes
     ----------
     s : (L + 1,)
         Ends of the intervals.
     first, second : (L, 2, M)
-        Derivatives q′(s), q″(s) of the coordinates at the start and the end of each interval, from inside.
+        Derivatives q′(s), q″(s) of the coordinates at the start and the end of each interval, as limits from
+        inside.
     configuration : Configuration or None
-        Postures (L + 1,) of the mechanism.
+        Configurations (L + 1,) of the mechanism.
     wrt : tuple of str or None
-        The coordinates, for `wrt` in other questions.
+        The coordinates, for `wrt` in other methods.
     naming : Naming
         Names of the coordinates.
     """
@@ -75,39 +77,39 @@ class PathSamples:
     naming: Naming
 
     def both(self, a: np.ndarray) -> np.ndarray:
-        """What is known at the ends (L + 1, ...) at the start and the end of each interval (L, 2, ...)."""
+        """Return values at grid points (L + 1, ...) as values at both ends of intervals (L, 2, ...)."""
         return np.stack([a[:-1], a[1:]], axis=1)
 
     def velocity(self, limits: Any) -> PathConstraints:
-        """Rows q′ ṡ."""
+        """Return the constraints on q′ ṡ."""
         lower, upper = self.naming.bounds("velocity", limits)
-        return PathConstraints(self._words("velocity", self.naming), C=self.first, lower=lower, upper=upper)
+        return PathConstraints(self._labels("velocity", self.naming), C=self.first, lower=lower, upper=upper)
 
     def acceleration(self, limits: Any) -> PathConstraints:
-        """Rows q′ s̈ + q″ ṡ²."""
+        """Return the constraints on q′ s̈ + q″ ṡ²."""
         lower, upper = self.naming.bounds("acceleration", limits)
-        words = self._words("acceleration", self.naming)
-        return PathConstraints(words, self.first, self.second, lower=lower, upper=upper)
+        labels = self._labels("acceleration", self.naming)
+        return PathConstraints(labels, self.first, self.second, lower=lower, upper=upper)
 
     def effort(self, limits: Any, actuators: str | Iterable[str] | None = None) -> PathConstraints:
-        """Rows of efforts at the coordinates, or at actuators; see `terms`."""
+        """Return the constraints on efforts at the coordinates, or at actuators; see `terms`."""
         names, *terms = self.terms(actuators)
         of = self.naming if actuators is None else Naming(names, (0,) * len(names), len(names))
         lower, upper = of.bounds("effort", limits, rest=False)
         A, B, C, D = terms
-        return PathConstraints(self._words("effort", of), A, B, C, D, lower, upper)
+        return PathConstraints(self._labels("effort", of), A, B, C, D, lower, upper)
 
     def terms(
         self, actuators: str | Iterable[str] | None = None
     ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Names of efforts, and A, B, C, D (L, 2, M) for which T = A s̈ + B ṡ² + C ṡ + D.
+        """Return names of efforts, and A, B, C, D (L, 2, M) such that T = A s̈ + B ṡ² + C ṡ + D.
 
         With the path y(s) of the coordinates at which they act: A = I* y′, B = I* y″ + y′ᵀ P* y′, C = B* y′
-        with the matrix B* of the dampers, and D = −Tᴸ.
+        with the damping matrix B*, and D = −Tᴸ.
         """
         c = self.configuration
         if c is None:
-            raise InputError("Efforts need a mechanism: give the one that goes along the path.")
+            raise InputError("Limits of effort need `mechanism`.")
         first, second, names = self.first, self.second, self.wrt
         if actuators is not None:
             rows = c.coefficients(actuators, order=2, wrt=self.wrt)
@@ -121,43 +123,43 @@ class PathSamples:
         return names or d.coordinates, A, B, C, -self.both(d.load)
 
     @staticmethod
-    def _words(what: str, of: Naming) -> tuple[str, ...]:
+    def _labels(what: str, of: Naming) -> tuple[str, ...]:
         return tuple(f"{what} of {label}" for label in of.labels)
 
 
 def sample_path(
     path: Trajectory, mechanism: Mechanism | None, near: Configuration | None, s: np.ndarray
 ) -> PathSamples:
-    """A path cut at s (L + 1,), its knots among them, with a mechanism on it."""
+    """Return a path divided at s (L + 1,), which must include its knots, with a mechanism on it."""
     pieces: Piecewise = path.pieces.refined(s)
     first, second = (np.stack(pieces.limits(k), axis=1) for k in (1, 2))
-    corner = np.abs(first[1:, 0] - first[:-1, 1]) > _CORNER * np.abs(first).max(axis=(0, 1), initial=0.0)
+    corner = np.abs(first[1:, 0] - first[:-1, 1]) > CORNER_RTOL * np.abs(first).max(axis=(0, 1), initial=0.0)
     if corner.any():
         k, n = np.argwhere(corner)[0].tolist()
         raise InputError(
             f"The path has a corner at {s[k + 1]:g}, where the rate of {path.naming.labels[n]} jumps. Take a "
-            "smooth one, or time its parts and concatenate them.",
+            "smooth path, or time its parts and concatenate them.",
             s=float(s[k + 1]),
         )
     of = named(path, mechanism)
     if mechanism is None:
         return PathSamples(s, first, second, None, path.names or None, of)
-    course = path.on(mechanism, s, near)
-    return PathSamples(s, first, second, course.configuration, course.wrt, of)
+    motion = path.on(mechanism, s, near)
+    return PathSamples(s, first, second, motion.configuration, motion.wrt, of)
 
 
 def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
-    """Names of the coordinates; where the path has none, those of the mechanism."""
+    """Return the names of the coordinates; if the path has none, those of the mechanism."""
     of = path.naming
     if mechanism is not None and not isinstance(mechanism, Mechanism):
-        raise InputError(f"Expected `mechanism` to be a Mechanism, got {short_repr(mechanism)}.")
+        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     if of.names or mechanism is None:
         return of
     names = mechanism.coordinate_names
     if len(names) != of.size:
         raise InputError(
-            f"Expected a path in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, got "
-            f"one in {of.size}."
+            f"The path must be in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, "
+            f"got one in {of.size}."
         )
     return Naming(names, (0,) * of.size, of.size)
 
@@ -165,26 +167,26 @@ def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
 ConstraintFactory = Callable[[PathSamples], PathConstraints]
 
 
-def gathered(
-    of: PathSamples,
+def path_constraints(
+    samples: PathSamples,
     velocity: Any = None,
     acceleration: Any = None,
     effort: Any = None,
     actuators: str | Iterable[str] | None = None,
     rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
 ) -> PathConstraints:
-    """All limits as one set of rows, checked and with full shapes; those without any limit are left out."""
+    """Return all constraints as one set of rows with full shapes; rows without any limit are left out."""
     made = []
     if velocity is not None:
-        made.append(of.velocity(velocity))
+        made.append(samples.velocity(velocity))
     if acceleration is not None:
-        made.append(of.acceleration(acceleration))
+        made.append(samples.acceleration(acceleration))
     if effort is not None:
-        made.append(of.effort(effort, actuators))
+        made.append(samples.effort(effort, actuators))
     elif actuators is not None:
-        raise InputError("`actuators` were named without limits of `effort`.")
-    made += [_checked(hook, of) for hook in constraint_factories(rows)]
-    shape = len(of.s) - 1, 2
+        raise InputError("`actuators` need limits of `effort`.")
+    made += [_checked(factory, samples) for factory in constraint_factories(rows)]
+    shape = len(samples.s) - 1, 2
     names = tuple(name for one in made for name in one.names)
     parts = [
         np.concatenate(
@@ -200,37 +202,38 @@ def gathered(
 
 
 def constraint_factories(rows: Any) -> list[Any]:
-    """Functions of further limits, one or several; None is none."""
+    """Return functions of further constraints as a list; None gives an empty list."""
     if rows is None or callable(rows):
         return [] if rows is None else [rows]
     return entries(rows)
 
 
-def _checked(hook: Any, of: PathSamples) -> PathConstraints:
-    """Rows that a function of the user's makes of a path."""
-    if not callable(hook):
+def _checked(factory: Any, samples: PathSamples) -> PathConstraints:
+    """Return the checked constraints of a user's function."""
+    if not callable(factory):
         raise InputError(
-            f"Expected `rows` to be functions that take an Along and return Rows, got {short_repr(hook)}."
+            f"`rows` must be functions that take PathSamples and return PathConstraints, got "
+            f"{short_repr(factory)}."
         )
-    made = hook(of)
+    made = factory(samples)
     if not isinstance(made, PathConstraints):
-        raise InputError(f"Expected a function in `rows` to return Rows, got {short_repr(made)}.")
-    shape = len(of.s) - 1, 2, len(made.names)
+        raise InputError(f"A function in `rows` must return PathConstraints, got {short_repr(made)}.")
+    shape = len(samples.s) - 1, 2, len(made.names)
     for key in ("A", "B", "C", "D", "lower", "upper"):
         a = as_numbers(getattr(made, key))
         if a is None or a.dtype != np.float64 or not _fits(a, shape, finite=key in "ABCD"):
             raise InputError(
-                f"Expected `{key}` of the rows {', '.join(made.names)} to be numbers that broadcast to "
+                f"`{key}` of the rows {', '.join(made.names)} must be numbers that broadcast to "
                 f"{shape}, got {short_repr(getattr(made, key)) if a is None else a.shape}.",
                 key=key,
             )
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
-        raise InputError(f"Expected `lower` of the rows {', '.join(made.names)} to be at most `upper`.")
+        raise InputError(f"`lower` of the rows {', '.join(made.names)} must be at most `upper`.")
     return made
 
 
 def _fits(a: np.ndarray, shape: tuple[int, ...], finite: bool) -> bool:
-    """Whether numbers broadcast to a shape, and are finite, or at least numbers."""
+    """Return True if numbers broadcast to a shape, and are finite (or at least not NaN)."""
     try:
         fits = np.broadcast_shapes(a.shape, shape) == shape
     except ValueError:
@@ -238,85 +241,88 @@ def _fits(a: np.ndarray, shape: tuple[int, ...], finite: bool) -> bool:
     return fits and bool(np.isfinite(a).all() if finite else not np.isnan(a).any())
 
 
-def impossible(rows: PathConstraints, s: np.ndarray, letter: str) -> str | None:
-    """What says that a row fails at rest already: which, where and by how much; None if all can rest."""
+def static_violation(rows: PathConstraints, s: np.ndarray, letter: str) -> str | None:
+    """Describe the row that most exceeds its limits at rest, or return None if all can rest."""
     beyond = np.maximum(rows.D - rows.upper, rows.lower - rows.D)
     if not (beyond > 0).any():
         return None
     k, end, r = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
     return (
-        f"at {letter} = {s[k + end]:.4g} the {rows.names[r]} is {rows.D[k, end, r]:.5g} at rest already, "
+        f"at {letter} = {s[k + end]:.4g} the {rows.names[r]} is {rows.D[k, end, r]:.5g} at rest, "
         f"with limits {rows.lower[k, end, r]:.5g} and {rows.upper[k, end, r]:.5g}"
     )
 
 
-# speeds at which a cubic is read off
-_SPEEDS = np.array([0.5, 1.0, 1.5, 2.0])
-# roots are rounded by this share, so that two may leave the real axis; inverse ones below this are none
-_ROUNDED, _NONE = 1e-7, 1e-12
+# speed factors at which the cubic of the voltage is evaluated
+SPEEDS = np.array([0.5, 1.0, 1.5, 2.0])
+# relative rounding error of double roots, which may become complex; smallest inverse root
+ROOT_RTOL, INVERSE_ROOT_MIN = 1e-7, 1e-12
 
 
 def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
-    """Rows of voltages of motors without inductance, for `fastest`.
+    """Return a function of the constraints on voltages of motors without inductance, for `fastest`.
 
-    V = R τ/k_t + k_e u̇, of which the torque takes what efforts, rotors, damping and friction do.
+    V = R τ/k_t + k_e u̇. The torque includes efforts, rotors, damping and friction.
     """
-    train, lower, upper = _limited(mechanism, limits)
+    train, lower, upper = _voltage_limits(mechanism, limits)
     slow = [name for name, has in zip(train.names, train.slow, strict=True) if has]
     if slow:
         raise InputError(
             f"Motors have inductance ({', '.join(slow)}), but accelerations of the fastest motion jump, and "
-            "so would their currents, which no voltage makes them do. Leave it out, replace(motor, "
-            "inductance=0.0), or take a smooth motion and uniform().",
+            "currents in an inductance cannot. Leave it out, replace(motor, inductance=0.0), or take a "
+            "smooth motion and uniform().",
             motors=tuple(slow),
         )
 
-    def rows(of: PathSamples) -> PathConstraints:
-        c = of.configuration
+    def rows(samples: PathSamples) -> PathConstraints:
+        c = samples.configuration
         assert c is not None  # for the type checker: there is a mechanism
-        joints = c.coefficients(train.joints, order=2, wrt=of.wrt)
-        G, H = of.both(joints.G), of.both(joints.needed("H", 2))
+        joints = c.coefficients(train.joints, order=2, wrt=samples.wrt)
+        G, H = samples.both(joints.G), samples.both(joints.needed("H", 2))
         shafts = train.shafts(Coefficients(joints.rows, joints.columns, G, H, quasi=joints.quasi))
-        turn, still = shafts.velocity(of.first), np.zeros(1)
-        # speeds and accelerations of shafts that go with s̈, ṡ², ṡ and 1
+        turn, zero = shafts.velocity(samples.first), np.zeros(1)
+        # speeds and accelerations of shafts in the terms of s̈, ṡ², ṡ and 1
         moved = (
-            (still, turn),
-            (still, shafts.acceleration(of.first, of.second)),
-            (turn, still),
-            (still, still),
+            (zero, turn),
+            (zero, shafts.acceleration(samples.first, samples.second)),
+            (turn, zero),
+            (zero, zero),
         )
         found = []
-        for effort, (speed, acceleration) in zip(of.terms()[1:], moved, strict=True):
+        for effort, (speed, acceleration) in zip(samples.terms()[1:], moved, strict=True):
             torque = train.torques(shafts, effort) + train.inner(speed, acceleration)
             found.append(train.drop(torque / train.torque_constant, speed))
-        # dry friction is against the motion, which goes forth
-        held = train.drop(train.dry(shafts, of.first) / train.torque_constant, still)
+        # dry friction opposes the motion, in which s increases
+        held = train.drop(train.dry(shafts, samples.first) / train.torque_constant, zero)
         A, B, C, D = (np.where(train.electrical, V, 0.0) for V in (*found[:3], found[3] + held))
         return PathConstraints(tuple(f"voltage of {name}" for name in train.names), A, B, C, D, lower, upper)
 
     return rows
 
 
-def voltage_room(
+def voltage_speed_intervals(
     trajectory: Trajectory,
     mechanism: Mechanism | None,
     near: Configuration | None,
     t: np.ndarray,
     limits: Any,
 ) -> np.ndarray:
-    """Closed intervals (n, 2) of r, so many times as fast the motion keeps the voltages at t (L + 1,).
+    """Return closed intervals (n, 2) of the speed factor r at which the motion keeps the voltage limits.
 
-    At both sides of each instant, as accelerations and jerks may jump there.
+    The limits are checked on both sides of each time t (L + 1,), where accelerations and jerks may jump.
     """
-    train, lower, upper = _limited(mechanism, limits)
-    of = sample_path(trajectory, mechanism, near, t)
-    assert of.configuration is not None  # for the type checker: there is a mechanism
-    c = of.configuration
-    ends = Configuration(c._model, (len(t) - 1, 2), of.both(c.state).reshape(-1, c.state.shape[-1]))
+    train, lower, upper = _voltage_limits(mechanism, limits)
+    samples = sample_path(trajectory, mechanism, near, t)
+    assert samples.configuration is not None  # for the type checker: there is a mechanism
+    c = samples.configuration
+    ends = Configuration(c._model, (len(t) - 1, 2), samples.both(c.state).reshape(-1, c.state.shape[-1]))
     third = np.stack(trajectory.pieces.refined(t).limits(3), axis=1)
-    # both sides of each limit of V(r), a cubic
-    seen = [ends.drive(r * of.first, r**2 * of.second, r**3 * third, wrt=of.wrt).voltage for r in _SPEEDS]
-    powers = np.linalg.inv(np.vander(_SPEEDS, increasing=True))
+    # V(r) is a cubic, determined by four values
+    seen = [
+        ends.drive(r * samples.first, r**2 * samples.second, r**3 * third, wrt=samples.wrt).voltage
+        for r in SPEEDS
+    ]
+    powers = np.linalg.inv(np.vander(SPEEDS, increasing=True))
     V = np.where(train.electrical, np.einsum("pr,r...k->p...k", powers, np.array(seen)), 0.0)
     room = []
     for sign, limit in ((-1.0, upper), (1.0, lower)):
@@ -326,15 +332,15 @@ def voltage_room(
         cubics[0] -= sign * limit[held]
         cubics[0][np.abs(cubics[0]) <= rounding] = 0.0
         room.append(cubics.reshape(4, -1))
-    return cubic_room(np.concatenate(room, axis=1))
+    return nonnegative_intervals(np.concatenate(room, axis=1))
 
 
-def cubic_room(c: np.ndarray) -> np.ndarray:
-    """Closed intervals (n, 2) of r ≥ 0, in order, on which all of the cubics c (4, N) are at least 0.
+def nonnegative_intervals(c: np.ndarray) -> np.ndarray:
+    """Return closed intervals (n, 2) of r ≥ 0, in order, on which all cubics c (4, N) are at least 0.
 
     Examples
     --------
-    >>> cubic_room(np.array([[-1.0, 8.0], [1.0, 0.0], [0.0, 0.0], [0.0, -1.0]])).round(12)
+    >>> nonnegative_intervals(np.array([[-1.0, 8.0], [1.0, 0.0], [0.0, 0.0], [0.0, -1.0]])).round(12)
     array([[1., 2.]])
     """
     size = np.abs(c).max(axis=0, initial=0.0)
@@ -349,7 +355,7 @@ def cubic_room(c: np.ndarray) -> np.ndarray:
     ends[0] = np.where(c[0] < 0, -np.inf, 0.0)
     start, end = ends[:-1][shut], ends[1:][shut]
     order = np.argsort(start, kind="stable")
-    # what is left between open intervals that are shut
+    # complement of the union of open intervals with negative values
     left = np.maximum.accumulate(np.concatenate([[0.0], end[order]]))
     right = np.concatenate([start[order], [np.inf]])
     there = (right >= left) & (left < np.inf)
@@ -357,13 +363,13 @@ def cubic_room(c: np.ndarray) -> np.ndarray:
 
 
 def _roots(c: np.ndarray) -> np.ndarray:
-    """Positive roots (3, N) of cubics (4, N), infinite where there are fewer."""
-    for _ in range(3):  # without roots at zero
+    """Return the positive roots (3, N) of cubics (4, N), infinite where there are fewer."""
+    for _ in range(3):  # divide by roots at zero
         c = np.where(c[0] == 0, np.concatenate([c[1:], np.zeros_like(c[:1])]), c)
     there = c[0] != 0
     found = np.full((3, c.shape[1]), np.inf)
     c = c[:, there]
-    # of x = s/r, the polynomial turned round, whose coefficients are at most the first
+    # reversed polynomial in x = s/r, scaled so that its leading coefficient is the largest
     with np.errstate(divide="ignore"):
         s = np.min([np.abs(c[0] / c[k]) ** (1 / k) for k in (1, 2, 3)], axis=0)
     s = np.where(np.isfinite(s), s, 1.0)
@@ -371,27 +377,27 @@ def _roots(c: np.ndarray) -> np.ndarray:
     companion[:, 0] = (-c[1:] / c[0] * s ** np.arange(1, 4)[:, None]).T
     companion[:, 1, 0] = companion[:, 2, 1] = 1.0
     x = np.linalg.eigvals(companion).T
-    real = (np.abs(x.imag) <= _ROUNDED * np.abs(x)) & (x.real > _NONE)
+    real = (np.abs(x.imag) <= ROOT_RTOL * np.abs(x)) & (x.real > INVERSE_ROOT_MIN)
     r = np.where(real, s / np.where(real, x.real, 1.0), np.inf)
     found[:, there] = np.where(real, _polished(c, r), np.inf)
     return found
 
 
 def _polished(c: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Roots after a step of Newton's, where it is small."""
+    """Return roots after one step of Newton's method, where the step is small."""
     safe = np.where(np.isfinite(r), r, 1.0)
     value = c[0] + safe * (c[1] + safe * (c[2] + safe * c[3]))
     slope = c[1] + safe * (2 * c[2] + 3 * safe * c[3])
     step = value / np.where(slope != 0, slope, np.inf)
-    return np.where(np.abs(step) < _ROUNDED * safe, safe - step, r)
+    return np.where(np.abs(step) < ROOT_RTOL * safe, safe - step, r)
 
 
-def shared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """What two unions of closed intervals (n, 2), in order, have in common.
+def intersection(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the intersection of two unions of closed intervals (n, 2), in order.
 
     Examples
     --------
-    >>> shared(np.array([[0.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 4.0]])).tolist()
+    >>> intersection(np.array([[0.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 4.0]])).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
     low = np.maximum(one[:, None, 0], other[None, :, 0]).reshape(-1)
@@ -399,10 +405,10 @@ def shared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.stack([low, high], axis=1)[low <= high]
 
 
-def _limited(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrain, np.ndarray, np.ndarray]:
-    """The motors, and limits (K,) of their voltages."""
+def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrain, np.ndarray, np.ndarray]:
+    """Return the motors, and limits (K,) of their voltages."""
     if mechanism is None:
-        raise InputError("Voltages need a mechanism with motors: give the one that goes along.")
+        raise InputError("Limits of voltage need `mechanism`, with motors.")
     train = mechanism._model.drive_train
     of = Naming(train.names, (0,) * len(train.names), len(train.names))
     lower, upper = of.bounds("voltage", limits, rest=False)
@@ -410,8 +416,8 @@ def _limited(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrain, np.n
     if plain.any():
         names = [name for name, has in zip(train.names, plain, strict=True) if has]
         raise InputError(
-            f"Motors without a circuit have no voltage to be limited ({', '.join(names)}). Limit the others "
-            "by name, in a dict; and efforts by `effort`.",
+            f"Motors without a circuit have no voltage to limit ({', '.join(names)}). Limit the others by "
+            "name, in a dict, and efforts by `effort`.",
             motors=tuple(names),
         )
     return train, lower, upper

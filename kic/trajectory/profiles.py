@@ -1,6 +1,6 @@
-"""Fastest profiles from 0 to 1 at rest in one coordinate: trapezoid and S-curve, in closed form.
+"""Time-optimal rest-to-rest profiles from 0 to 1 in one coordinate, in closed form: trapezoid and S-curve.
 
-Phases of constant acceleration or jerk; those that a short way leaves no time for are not there.
+Phases of constant acceleration or jerk are left out where the distance is too short for them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import numpy as np
 
 from kic.numerics.polynomials import Piecewise
 
-# ramps shorter than this share of the whole are lost in the rounding of times
-_SHORTEST = 1e-8
-# an acceleration that is never reached where the jerk is near 1
-_NEVER = 1e9
-# a phase of this share of the whole is one that is not there, rounded
-_NONE = 1e-15
+# shortest ramp, as a share of the duration, that is not lost in the rounding of times
+RAMP_MIN = 1e-8
+# replaces an infinite limit of acceleration, in units in which the jerk is near 1
+ACCELERATION_MAX = 1e9
+# phase, as a share of the duration, that is zero up to rounding
+PHASE_ATOL = 1e-15
 
 
 def trapezoid(velocity: float, acceleration: float) -> Piecewise | None:
-    """The fastest way from 0 to 1: faster, even, slower. Without even part where velocity is not reached.
+    """Return the fastest profile with limited acceleration, or None if its ramps are too short to resolve.
 
-    None where its ramps are too short to be told from jumps.
+    It has no phase of constant velocity if the limit of velocity is not reached.
     """
     unit = _unit(1 / sqrt(acceleration))
     v, a = velocity * unit, acceleration * unit * unit
@@ -31,11 +31,11 @@ def trapezoid(velocity: float, acceleration: float) -> Piecewise | None:
 
 
 def s_curve(velocity: float, acceleration: float, jerk: float) -> Piecewise | None:
-    """The fastest way from 0 to 1 with limited jerk, in seven phases at most; None as for `trapezoid`."""
+    """Return the fastest profile with limited jerk, at most seven phases; None as for `trapezoid`."""
     unit = _unit(1 / cbrt(jerk))
     limit, j = velocity * unit, jerk * unit**3
-    a = min(acceleration * unit * unit, _NEVER)
-    # the peak of the velocity were there no limit to it
+    a = min(acceleration * unit * unit, ACCELERATION_MAX)
+    # peak velocity without a limit of velocity
     peak = 2 / (a / j + sqrt((a / j) ** 2 + 4 / a)) if 2 * a**3 <= j**2 else (j / 4) ** (1 / 3)
     v = min(peak, limit)
     change, even = (a / j, v / a - a / j) if v * j >= a * a else (sqrt(v / j), 0.0)
@@ -45,23 +45,23 @@ def s_curve(velocity: float, acceleration: float, jerk: float) -> Piecewise | No
 
 
 def _unit(time: float) -> float:
-    """A power of 2 near to a time: in this unit numbers are near 1, and not rounded."""
+    """Return a power of 2 near a time. In this unit numbers are near 1, and scaling does not round."""
     return 2.0 ** round(log2(time))
 
 
 def _integrated(lengths: list[float], constants: list[float], order: int, unit: float) -> Piecewise | None:
-    """From 0 at rest, a derivative of an order constant on each phase; those without length are left out."""
+    """Integrate a piecewise constant derivative from rest at 0; phases of zero length are left out."""
     whole = sum(lengths)
     changes = [h for h, constant in zip(lengths, constants, strict=True) if constant]
-    if not whole < inf or min(changes) < _SHORTEST * whole:
+    if not whole < inf or min(changes) < RAMP_MIN * whole:
         return None
     state, rows, knots, top = np.zeros(order), [], [0.0], 0.0
     for nominal, constant in zip(lengths, constants, strict=True):
         end = knots[-1] + nominal * unit
         top += constant * nominal
-        if nominal < _NONE * whole or not end > knots[-1]:
+        if nominal < PHASE_ATOL * whole or not end > knots[-1]:
             continue
-        # the length between rounded knots: with it the derivative below the constant one ends where it should
+        # the length between rounded knots makes the lower derivative end exactly at its nominal value
         h = (end - knots[-1]) / unit
         jet = np.append(state, (top - state[-1]) / h)
         rows.append([x * h**k / factorial(k) for k, x in enumerate(jet)])

@@ -1,4 +1,4 @@
-"""Ways through points: splines, with stops where wanted, and polynomials with given derivatives."""
+"""Trajectories through points: splines, with stops, and Hermite polynomials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kic.trajectory.trajectory import Naming, Trajectory, naming, positive
 
 
 def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerks: Any = None) -> Trajectory:
-    """Polynomials through points with given derivatives there: of degree three, five or seven.
+    """Return polynomials through points with given derivatives there, of degree three, five or seven.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     of, q = _points(points)
     knots = _knots(times, len(q))
     if rates is None:
-        raise InputError("Expected `rates` at the points. Where they are free, through() finds them.")
+        raise InputError("`rates` at the points must be given. spline() chooses them if they are free.")
     if accelerations is None and jerks is not None:
-        raise InputError("Expected `accelerations` where `jerks` are given.")
+        raise InputError("`accelerations` must be given with `jerks`.")
     given = {"rates": rates, "accelerations": accelerations, "jerks": jerks}
     derivatives = [of.array(key, x, q.shape[:1]) for key, x in given.items() if x is not None]
     return Trajectory(piecewise.hermite(knots, np.array([q, *derivatives])), of)
@@ -65,22 +65,22 @@ def spline(
     ends: Literal["rest", "free"] = "rest",
     stops: bool | Iterable[int] = False,
 ) -> Trajectory:
-    """A spline through points: all derivatives below its degree are continuous.
+    """Return a spline through points. All derivatives below its degree are continuous.
 
     Parameters
     ----------
     points : dict of str to (K,) or (K, w) array_like, or (K, M) array_like
-        Where it comes to.
+        The points.
     times : (K,) array_like, optional
-        When, from 0 on. By default spread over the duration as the square roots of the ways between points,
-        each coordinate measured by its own range (centripetal).
+        Times from 0. By default centripetal: intervals in proportion to the square roots of the distances
+        between points, each coordinate scaled by its range.
     duration : float
-        How long it takes, where no times are given.
+        Total time, if no times are given.
     degree : {3, 5, 7}
-        3 for continuous accelerations, 5 for continuous jerks and their rates, 7 for more.
+        3 for continuous accelerations, 5 for continuous jerks and their rates, 7 for two more derivatives.
     ends : {"rest", "free"}
-        At rest at both ends, with as many derivatives as the degree allows; or without a word about them,
-        as it suits a path that `fastest` shall time.
+        "rest": zero derivatives at both ends, as many as the degree allows. "free": no end conditions, which
+        suits a path to be timed by `fastest`.
     stops : bool or iterable of int
         Points (counted from 0, -1 the last) at which it comes to rest; True for all.
 
@@ -91,8 +91,8 @@ def spline(
     Raises
     ------
     InputError
-        For other shapes, fewer than 2 points, times that do not increase, points that coincide where no times
-        are given, or too few points for free ends.
+        For other shapes, fewer than 2 points, times that do not increase, points that coincide without times,
+        or too few points for free ends.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def spline(
     if wanted is None or wanted.ndim or wanted not in (3, 5, 7):
         raise InputError(f"`degree` must be 3, 5 or 7, got {short_repr(degree)}.", name="degree")
     choice("ends", ends, ("rest", "free"))
-    knots = _spread(q, positive("duration", duration)) if times is None else _knots(times, len(q))
+    knots = _centripetal_times(q, positive("duration", duration)) if times is None else _knots(times, len(q))
     at = [0, *_stops(stops, len(q)), len(q) - 1]
     parts = []
     for a, b in pairwise(at):
@@ -118,7 +118,7 @@ def spline(
 
 
 def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) -> Piecewise:
-    """A spline of odd degree with its knots at the points; all of its ends at rest, or neither said."""
+    """Return a spline of odd degree with knots at the points, at rest or free at each end."""
     from scipy.interpolate import make_interp_spline
 
     at_rest = [(k, np.zeros(q.shape[1])) for k in range(1, (degree + 1) // 2)]
@@ -134,7 +134,7 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
     elif not any(resting):
         spline = make_interp_spline(knots, q, k=degree)
     else:
-        # scipy wants both ends said alike in number: knots as for rest at one end, none taken in at the other
+        # SciPy requires knots for one-sided conditions: inner knots follow from the conditions at the ends
         spare = (degree - 1) // 2
         inner = knots[1 : -1 - spare] if resting[0] else knots[1 + spare : -1]
         t = np.concatenate([np.repeat(knots[0], degree + 1), inner, np.repeat(knots[-1], degree + 1)])
@@ -148,54 +148,54 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
 
 
 def _points(points: Any) -> tuple[Naming, np.ndarray]:
-    """Points (K, M), two at least."""
+    """Return the names and points (K, M), at least two."""
     of = naming("points", points, 1)
     count = len(np.asarray(next(iter(points.values())) if of.names else points))
     if count < 2:
-        raise InputError(f"Expected 2 points at least, got {count}.", points=count)
+        raise InputError(f"`points` must have at least 2 points, got {count}.", points=count)
     return of, of.array("points", points, (count,))
 
 
 def _knots(times: Any, count: int) -> np.ndarray:
-    """Times (K,) that increase from 0."""
+    """Return checked times (K,) that increase from 0."""
     a = reals(times)
     if a is None or a.shape != (count,):
         raise InputError(
-            f"Expected `times` to be {count} finite numbers, one for each point, got {short_repr(times)}."
+            f"`times` must be {count} finite numbers, one for each point, got {short_repr(times)}."
         )
     if a[0] != 0 or (np.diff(a) <= 0).any():
         wrong = int(np.argmax(np.diff(a) <= 0))
         what = f"a start at {a[0]:g}" if a[0] != 0 else f"{a[wrong]:g} and then {a[wrong + 1]:g}"
-        raise InputError(f"Expected `times` to increase from 0, got {what}.", times=a)
+        raise InputError(f"`times` must increase from 0, got {what}.", times=a)
     return a.copy()
 
 
-def _spread(q: np.ndarray, duration: float) -> np.ndarray:
-    """Times (K,) that a centripetal way takes; each coordinate is measured by its range."""
+def _centripetal_times(q: np.ndarray, duration: float) -> np.ndarray:
+    """Return centripetal times (K,); each coordinate is scaled by its range."""
     extent = np.ptp(q, axis=0)
-    way = np.linalg.norm(np.diff(q / np.where(extent > 0, extent, 1.0), axis=0), axis=1)
-    return centripetal(way, duration)
+    distances = np.linalg.norm(np.diff(q / np.where(extent > 0, extent, 1.0), axis=0), axis=1)
+    return centripetal(distances, duration)
 
 
-def centripetal(way: np.ndarray, duration: float) -> np.ndarray:
-    """Times (K,), spread over a duration as the square roots of the ways (K − 1,) between points."""
-    if (way == 0).any():
-        k = int(np.argmin(way))
+def centripetal(distances: np.ndarray, duration: float) -> np.ndarray:
+    """Return times (K,) with intervals in proportion to the square roots of the distances (K − 1,)."""
+    if (distances == 0).any():
+        k = int(np.argmin(distances))
         raise InputError(
-            f"Points {k} and {k + 1} coincide: the way between them takes no time. Give `times`, or leave "
-            "one of them out.",
+            f"Points {k} and {k + 1} coincide, so the time between them would be zero. Give `times`, "
+            "or leave one of them out.",
             point=k,
         )
-    at = np.concatenate([[0.0], np.cumsum(np.sqrt(way))])
+    at = np.concatenate([[0.0], np.cumsum(np.sqrt(distances))])
     return at / at[-1] * duration
 
 
 def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
-    """Points between the ends at which it stops."""
+    """Return the indices of inner points at which it stops."""
     if isinstance(stops, bool | np.bool_):
         return list(range(1, count - 1)) if stops else []
-    # a list of True and False would be taken for points 1 and 0
+    # reals() rejects lists of bool, which would mean points 1 and 0
     a = reals(list(stops)) if np.iterable(stops) else None
     if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
-        raise InputError(f"Expected `stops` to be points from 0 to {count - 1}, got {short_repr(stops)}.")
+        raise InputError(f"`stops` must be points from 0 to {count - 1}, got {short_repr(stops)}.")
     return sorted({int(k) % count for k in a} - {0, count - 1})

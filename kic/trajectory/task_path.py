@@ -1,4 +1,4 @@
-"""Trajectories: what a task is to do in time, from functions, from samples, or from poses."""
+"""Task paths: desired rows or poses as functions of time, from functions, samples or trajectories."""
 
 from __future__ import annotations
 
@@ -15,80 +15,80 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.targets import reference_of
 
-# value, turn (3, 3), rate, acceleration: some may be missing
-Told = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
+# value, rotation (3, 3), rate and acceleration of some rows; a body has its position as value
+Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 
-# how many intervals between times are looked into, where, and how far the difference reaches in each
-_LOOKS = 6
-_PLACE, _REACH = 0.382, 5e-3
-# rates may be off by this share of their size, by what would move the values by so little of theirs in the
-# whole time, and by so many of their roundings
-_SHARE, _DRIFT, _ROUNDINGS = 1e-5, 1e-8, 16 * float(np.finfo(float).eps)
+# number of intervals between times that are checked, place in the interval, and width of the differences
+CHECKS, CHECK_SHARE, WIDTH_SHARE = 6, 0.382, 5e-3
+# tolerance of rates: relative, relative drift of the values over the whole time, and rounding of the values
+RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * float(np.finfo(float).eps)
 
 
-def check_rates(name: str, labels: tuple[str, ...], told: Callable[[float], Told], t: np.ndarray) -> None:
-    """Refuse rates that are not the slopes of the values, and accelerations that are not those of the rates.
+def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sample], t: np.ndarray) -> None:
+    """Check that stated rates and accelerations are the derivatives of the values.
 
-    Central differences over two widths are taken inside a few of the intervals between times. What they
-    differ by themselves, as at a kink, is not held against the function.
+    Central differences over two widths are taken inside some of the intervals between times. The difference
+    between the two widths, for example at a kink, is not counted as an error of the function.
 
     Parameters
     ----------
     name : str
-        Whose path it is, for messages.
+        Name of the path, for messages.
     labels : tuple of str
-        A word for each number of a rate.
-    told : callable
-        The function: value (..., a), turn, rate (..., n) and acceleration or None, of a time.
+        Label of each number of a rate.
+    sample : callable
+        The function: value (..., a), rotation, rate (..., n) and acceleration or None at a time.
     t : (K,) ndarray
         Increasing times.
 
     Raises
     ------
     InputError
-        With the moment, what was stated, and what the values say.
+        With the time, the stated number, and the derivative of the values.
     """
-    looks = np.unique(np.linspace(0, len(t) - 2, _LOOKS).round().astype(int))
-    steps = np.diff(t)[looks]
-    times, h = t[looks] + _PLACE * steps, _REACH * steps
-    middle = [told(x) for x in times.tolist()]
+    checks = np.unique(np.linspace(0, len(t) - 2, CHECKS).round().astype(int))
+    steps = np.diff(t)[checks]
+    times, h = t[checks] + CHECK_SHARE * steps, WIDTH_SHARE * steps
+    middle = [sample(x) for x in times.tolist()]
     # narrow and wide pairs around each
-    around = [[(told(x - w * r), told(x + w * r)) for x, r in zip(times, h, strict=True)] for w in (0.5, 1.0)]
-    slow = 0.0
+    around = [
+        [(sample(x - w * r), sample(x + w * r)) for x, r in zip(times, h, strict=True)] for w in (0.5, 1.0)
+    ]
+    drift = 0.0
     stated = [[m[2] for m in middle], [m[3] for m in middle if m[3] is not None]]
     for order, (word, below) in enumerate((("rate", "values"), ("acceleration", "rates"))):
         if not stated[order]:
             break
-        # a batch of values may have rates in common, or the other way round
+        # values and rates broadcast against each other
         shape = np.broadcast_shapes(stated[order][0].shape, _change(*around[0][0], order).shape)
-        said = np.stack([np.broadcast_to(a, shape) for a in stated[order]])
-        size = max(slow, *(_size(m, order) for m in middle))
-        slow = _DRIFT * size / float(t[-1] - t[0])
-        wide = np.broadcast_to(h.reshape(-1, *[1] * (said.ndim - 1)), said.shape)
+        rate_given = np.stack([np.broadcast_to(a, shape) for a in stated[order]])
+        size = max(drift, *(_size(m, order) for m in middle))
+        drift = DRIFT_RTOL * size / float(t[-1] - t[0])
+        wide = np.broadcast_to(h.reshape(-1, *[1] * (rate_given.ndim - 1)), rate_given.shape)
         one, two = (
             np.stack([np.broadcast_to(_change(a, b, order), shape) for a, b in pairs]) / (w * wide)
             for w, pairs in zip((1.0, 2.0), around, strict=True)
         )
         slope = (4 * one - two) / 3
-        allowed = 4 * np.abs(one - two) + _ROUNDINGS * size / wide + slow
-        allowed = allowed + _SHARE * np.maximum(np.abs(said), np.abs(slope)).max(axis=0)
-        off = np.abs(slope - said) - allowed
+        allowed = 4 * np.abs(one - two) + ROUNDING_RTOL * size / wide + drift
+        allowed = allowed + RATE_RTOL * np.maximum(np.abs(rate_given), np.abs(slope)).max(axis=0)
+        off = np.abs(slope - rate_given) - allowed
         if off.max(initial=-1.0) > 0:
             at = np.unravel_index(int(np.argmax(off)), off.shape)
             time, width = float(times[at[0]]), float(h[at[0]])
             raise InputError(
-                f"The {word} that the path of '{name}' states contradicts its {below}: for {labels[at[-1]]} "
-                f"at t = {time:.6g} it says {said[at]:.6g}, where the {below} within {width:.2g} change by "
-                f"{slope[at]:.6g} per unit of time. Return the derivative, or leave it out.",
+                f"The {word} of the path of '{name}' contradicts its {below}: for {labels[at[-1]]} "
+                f"at t = {time:.6g} it is {rate_given[at]:.6g}, where the {below} within {width:.2g} change "
+                f"by {slope[at]:.6g} per unit of time. Return the derivative, or leave it out.",
                 name=name,
                 time=time,
-                stated=float(said[at]),
+                stated=float(rate_given[at]),
                 found=float(slope[at]),
             )
 
 
-def _change(before: Told, after: Told, order: int) -> np.ndarray:
-    """From one to the other, turns as rotation vectors."""
+def _change(before: Sample, after: Sample, order: int) -> np.ndarray:
+    """Return the difference of two samples, of rotations as rotation vectors."""
     if order:
         change: np.ndarray = after[2] - before[2]
         return change
@@ -98,25 +98,24 @@ def _change(before: Told, after: Told, order: int) -> np.ndarray:
     return np.concatenate([moved, vector_from_matrix(after[1] @ before[1].swapaxes(-1, -2))], axis=-1)
 
 
-def _size(told: Told, order: int) -> float:
-    """How large the numbers are of which differences are taken."""
-    value, turn, rate, _ = told
+def _size(sample: Sample, order: int) -> float:
+    """Return the magnitude of the numbers whose differences are taken."""
+    value, turn, rate, _ = sample
     if order:
         return float(np.abs(rate).max(initial=0.0))
     return max(float(np.abs(value).max(initial=0.0)), 0.0 if turn is None else 1.0)
 
 
+# complex step: its square underflows against any value
 _STEP = 1e-40
-# value, rate, acceleration of some rows; of a body its turn (3, 3) stands beside the value of its place
-Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 
 
 class TaskPath:
-    """Wanted values of a task's rows in time, with their rates, and accelerations if they are known.
+    """Desired values of a task's rows in time, with rates, and accelerations if they are known.
 
     Parameters
     ----------
-    model : Model
+    model : CompiledModel
         The mechanism.
     path : Trajectory, or dict of str to callable or array_like
         Rows with a value, and bodies, by name; see `Mechanism.follow`.
@@ -130,25 +129,25 @@ class TaskPath:
     batch : tuple of int
         Shape of the batch of paths.
     scale : (P,)
-        What each row is measured by: a characteristic length, or 1.
+        Scale of each row: a characteristic length, or 1.
     """
 
     def __init__(self, model: CompiledModel, path: Any, t: np.ndarray) -> None:
-        # a trajectory, which is made on a higher floor, says what it is by name
-        if hasattr(path, "courses"):
-            path = path.courses(model.description.coordinate_names)
+        # a Trajectory; its module cannot be imported here
+        if hasattr(path, "sampled"):
+            path = path.sampled(model.description.coordinate_names)
         if not isinstance(path, Mapping) or not path:
             raise InputError(
-                f"Expected `path` to be a Trajectory, or a dict of rows or bodies, each with its course, got "
+                f"`path` must be a Trajectory, or a dict of rows or bodies, each with its path, got "
                 f"{short_repr(path)}."
             )
         self._model = model
         self._entries: list[_Entry] = []
         names: list[str] = []
-        for name, course in path.items():
+        for name, motion in path.items():
             if not isinstance(name, str):
-                raise InputError(f"Expected names of rows as keys of `path`, got {short_repr(name)}.")
-            entry = _Entry(model, name, course, t)
+                raise InputError(f"The keys of `path` must be names of rows, got {short_repr(name)}.")
+            entry = _Entry(model, name, motion, t)
             self._entries.append(entry)
             names += entry.names
         self.names = tuple(names)
@@ -158,29 +157,29 @@ class TaskPath:
         self.scale = scale if rows.select is None else scale[rows.select]
 
     def rates(self, time: float) -> np.ndarray:
-        """u̇ (..., P) at a time."""
+        """Return u̇ (..., P) at a time."""
         return self._joined([e.sample(time)[2] for e in self._entries])
 
     def accelerations(self, time: float) -> np.ndarray | None:
-        """ü (..., P) at a time; None where some are not known."""
+        """Return ü (..., P) at a time, or None if some are unknown."""
         found = [e.sample(time)[3] for e in self._entries]
         return None if any(a is None for a in found) else self._joined(found)
 
     def error(self, states: np.ndarray, time: float, shape: tuple[int, ...]) -> np.ndarray:
-        """What is left (B, P) from states (B, S) to what is wanted, turns as rotation vectors."""
+        """Return the error (B, P) of states (B, S), desired minus actual, rotations as rotation vectors."""
         parts = []
         for e in self._entries:
             value, turn, _, _ = e.sample(time)
             missing = []
             if value.shape[-1]:
                 there = self._model.values(e.valued, states)[:, : value.shape[-1]]
-                apart = _spread(value, shape) - there
+                apart = _broadcast_rows(value, shape) - there
                 rows = self._model.rows(e.valued, 1).layout.rows
                 missing.append(apart if turn is not None else rows.shortest(apart))
             if turn is not None:
                 question = self._model.pose(e.name)
                 p = question.layout.split(question.table(states), (len(states),))[0].reshape(-1, 4, 3)
-                # rows of p are the turned unit vectors: p is the transpose of the rotation
+                # the rows of p are the rotated unit vectors, so p is the transpose of the rotation
                 missing.append(vector_from_matrix(turn @ p[:, 1:]))
             parts.append(np.concatenate(missing, axis=-1))
         return np.concatenate(parts, axis=-1)
@@ -189,33 +188,33 @@ class TaskPath:
         return np.concatenate([np.broadcast_to(a, (*self.batch, a.shape[-1])) for a in parts], axis=-1)
 
 
-def _spread(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Rows (B, n) over a batch of a shape."""
+def _broadcast_rows(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return rows (B, n) broadcast over a batch."""
     return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(-1, a.shape[-1])
 
 
 class _Entry:
-    """The course of one name."""
+    """Path of one name."""
 
-    def __init__(self, model: CompiledModel, name: str, course: Any, t: np.ndarray) -> None:
+    def __init__(self, model: CompiledModel, name: str, motion: Any, t: np.ndarray) -> None:
         self.name = name
         self._last: tuple[float, Sample] | None = None
         body = isinstance(model.description.parts.get(name), Body)
-        given = course(float(t[0])) if callable(course) and not _is_pose(course) else course
+        given = motion(float(t[0])) if callable(motion) and not _is_pose(motion) else motion
         first = given[0] if isinstance(given, tuple) and given else given
         self.names: tuple[str, ...] = (name,)
         self.valued: str = name
         if _is_pose(first):
             if not body:
-                raise InputError(f"'{name}' is no body; a pose is the course of bodies only.", name=name)
+                raise InputError(f"'{name}' is no body; only bodies follow poses.", name=name)
             self.whole = hasattr(first, "translation")
             if not self.whole:
                 self.names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
             self.size = 6 if self.whole else 3
             self._reference = reference_of(model.tree, name)
-            self._made = self._posed(course, t)
+            self._made = self._posed(motion, t)
             self.batch: tuple[int, ...] = ()
-            if callable(course) and not _is_pose(course):
+            if callable(motion) and not _is_pose(motion):
                 labels = tuple(f"{name}.{w}" for w in ("x", "y", "z", "wx", "wy", "wz")[6 - self.size :])
                 check_rates(name, labels, self._made, t)
             return
@@ -223,16 +222,16 @@ class _Entry:
         if not valued:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value to follow. Give a body its "
-                "course as SciPy RigidTransforms or Rotations, or name single rows of it.",
+                "motion as SciPy RigidTransforms or Rotations, or name single rows of it.",
                 name=name,
             )
-        self._made = self._valued(course, t)
+        self._made = self._valued(motion, t)
         self.batch = self._made(float(t[0]))[0].shape[:-1]
         if isinstance(given, tuple) and self._states(given):
             check_rates(name, model.rows((name,), 1).layout.rows.labels, self._made, t)
 
     def sample(self, time: float) -> Sample:
-        """Value, turn, rate, acceleration at a time; the last is remembered."""
+        """Return value, rotation, rate and acceleration at a time; the last sample is cached."""
         if self._last is None or self._last[0] != time:
             self._last = time, self._made(time)
         return self._last[1]
@@ -244,21 +243,21 @@ class _Entry:
             a = a[..., None]
         if a.ndim == 0 or a.shape[-1] != size or a.dtype != np.float64 or not np.isfinite(a).all():
             raise InputError(
-                f"Expected the {what} of '{self.name}' to be finite real numbers of shape (..., {size}), got "
+                f"The {what} of '{self.name}' must be finite real numbers of shape (..., {size}), got "
                 f"{short_repr(value)}."
             )
         return a
 
-    def _valued(self, course: Any, t: np.ndarray) -> Callable[[float], Sample]:
+    def _valued(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:
         size = self.size
-        if not callable(course):
-            a = reals(course)
+        if not callable(motion):
+            a = reals(motion)
             if a is not None and size == 1 and a.ndim and (a.ndim == 1 or a.shape[-1] != 1):
                 a = a[..., None]
             if a is None or a.ndim < 2 or a.shape[0] != len(t) or a.shape[-1] != size:
                 raise InputError(
-                    f"Expected the course of '{self.name}' to be a function of time, or finite samples of "
-                    f"shape ({len(t)}, ..., {size}), one for each time; got {short_repr(course)}."
+                    f"The path of '{self.name}' must be a function of time, or finite samples of "
+                    f"shape ({len(t)}, ..., {size}), one for each time; got {short_repr(motion)}."
                 )
             from scipy.interpolate import make_interp_spline
 
@@ -267,14 +266,14 @@ class _Entry:
             return lambda x: (spline(x), None, one(x), None if two is None else two(x))
 
         def made(time: float) -> Sample:
-            found = course(time)
+            found = motion(time)
             if self._states(found):
                 whats = ("value", "rate", "acceleration")
                 given = [self._array(w, a, size) for w, a in zip(whats, found, strict=False)]
                 return given[0], None, given[1], given[2] if len(given) > 2 else None
             value = self._array("value", found, size)
             try:
-                rate = np.asarray(course(time + 1j * _STEP))
+                rate = np.asarray(motion(time + 1j * _STEP))
             except (TypeError, ValueError) as error:
                 raise InputError(self._no_rate()) from error
             if rate.dtype.kind != "c":
@@ -284,25 +283,25 @@ class _Entry:
         return made
 
     def _states(self, found: Any) -> bool:
-        """Whether a function gives rates beside values, and perhaps accelerations, and jerks."""
+        """Return True if a function returns rates beside values, and perhaps accelerations and jerks."""
         several = isinstance(found, tuple) and 2 <= len(found) <= 4
         return several and bool(np.ndim(found[0]) + (self.size == 1))
 
     def _no_rate(self) -> str:
         return (
-            f"The rate of '{self.name}' is a complex step of its function, which does not pass complex times "
-            "on. Return (value, rate) or (value, rate, acceleration) from it."
+            f"The rate of '{self.name}' is a complex step of its function, which must accept complex times. "
+            "Otherwise return (value, rate) or (value, rate, acceleration) from it."
         )
 
-    def _posed(self, course: Any, t: np.ndarray) -> Callable[[float], Sample]:
+    def _posed(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:
         none = np.zeros(0)
-        if callable(course) and not _is_pose(course):
+        if callable(motion) and not _is_pose(motion):
 
             def made(time: float) -> Sample:
-                found = course(time)
+                found = motion(time)
                 if not isinstance(found, tuple) or not 2 <= len(found) <= 4 or not _is_pose(found[0]):
                     raise InputError(
-                        f"Expected the function of '{self.name}' to return (pose, rate) or (pose, rate, "
+                        f"The function of '{self.name}' must return (pose, rate) or (pose, rate, "
                         f"acceleration), its rates as rows {', '.join(self.names)}; got {short_repr(found)}."
                     )
                 pose = found[0]
@@ -315,26 +314,26 @@ class _Entry:
                 return place, rotation.as_matrix(), later[0], later[1] if len(later) > 1 else None
 
             return made
-        rotations = course.rotation if self.whole else course
+        rotations = motion.rotation if self.whole else motion
         if rotations.as_matrix().shape != (len(t), 3, 3):
             raise InputError(
-                f"Expected {len(t)} poses of '{self.name}', one for each time, got those of shape "
+                f"`path` must have {len(t)} poses of '{self.name}', one for each time, got shape "
                 f"{rotations.as_matrix().shape[:-2]}."
             )
         from scipy.interpolate import make_interp_spline
         from scipy.spatial.transform import RotationSpline
 
-        turns = RotationSpline(t, rotations)
+        splined = RotationSpline(t, rotations)
         places = None
         if self.whole:
             k = 5 if len(t) > 5 else 3 if len(t) > 3 else 1
-            spline = make_interp_spline(t, course.apply(self._reference), k=k)
+            spline = make_interp_spline(t, motion.apply(self._reference), k=k)
             places = spline, spline.derivative(), spline.derivative(2) if k > 1 else None
 
         def posed(time: float) -> Sample:
-            R = turns(time).as_matrix()
-            # a spline of rotations has its rates in axes of the body
-            w, wd = R @ turns(time, 1), R @ turns(time, 2)
+            R = splined(time).as_matrix()
+            # RotationSpline returns rates in body axes
+            w, wd = R @ splined(time, 1), R @ splined(time, 2)
             if places is None:
                 return none, R, w, wd
             at, v, a = places
@@ -345,5 +344,5 @@ class _Entry:
 
 
 def _is_pose(value: Any) -> bool:
-    """Whether it is a SciPy Rotation or RigidTransform."""
+    """Return True for a SciPy Rotation or RigidTransform."""
     return hasattr(value, "as_matrix")

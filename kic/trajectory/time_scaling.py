@@ -1,7 +1,7 @@
-"""Uniform time scaling: the same motion, as much faster or slower as limits allow, in closed form.
+"""Uniform time scaling: the same motion, faster or slower as limits allow, in closed form.
 
-After J. M. Hollerbach, "Dynamic scaling of manipulator trajectories", 1984: run r times as fast, rates grow
-by r, accelerations and what inertia takes by r², jerks by r³, efforts of dampers by r, and loads not at all.
+After J. M. Hollerbach, "Dynamic scaling of manipulator trajectories", 1984. At r times the speed, rates scale
+with r, accelerations and inertial efforts with r², jerks with r³, efforts of dampers with r. Loads stay.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kic.trajectory.path_constraints import (
     ConstraintFactory,
     PathConstraints,
     constraint_factories,
-    gathered,
-    impossible,
+    intersection,
     named,
+    path_constraints,
     sample_path,
-    shared,
-    voltage_room,
+    static_violation,
+    voltage_speed_intervals,
 )
 from kic.trajectory.trajectory import Trajectory
 
@@ -43,42 +43,43 @@ def uniform(
     samples: int = 201,
     voltage: Any = None,
 ) -> Trajectory:
-    """The same motion run as fast as limits allow: one of them is just reached.
+    """Return the same motion at the highest speed that the limits allow; one limit is just reached.
 
-    Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials;
-    others at the samples and on both sides of all knots, and between them but for what falls with the square
-    of their distance.
+    Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials.
+    Others hold at the samples and on both sides of all knots. Between them they may be exceeded by an amount
+    that falls with the square of the sample distance.
 
     Parameters
     ----------
     trajectory : Trajectory
         The motion. Its rates at the ends are scaled, too.
     mechanism : Mechanism, optional
-        What moves, where efforts or voltages are limited.
+        The mechanism, needed for limits of efforts or voltages.
     velocity, acceleration, jerk, effort : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits: of the size of all or of each, or lower and upper ones; a dict may leave names free.
+        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free.
     actuators : str or list of str, optional
-        Coordinates at which efforts act, as many as freedoms; by default those of the trajectory.
+        Coordinates at which efforts act, as many as degrees of freedom; by default those of the trajectory.
     rows : callable or list of those, optional
-        Further limits: each takes an `Along` and returns `Rows` of it.
+        Further limits: functions of a `PathSamples` that return `PathConstraints`.
     near : Configuration, optional
-        From where the first posture is led; by default the drawing.
+        Start of the continuation to the first configuration; by default the reference configuration.
     samples : int
-        How many instants are looked at.
+        Number of sample times.
     voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
-        Limits of the voltages of the motors, by name or in the order of the drawing. They count whole: with
-        rotors, damping, friction and the inductance, whose share goes with the jerk.
+        Limits of the motor voltages, by name or in the order of the description. Rotors, damping, friction
+        and inductance are included; the share of the inductance scales with the jerk.
 
     Returns
     -------
     Trajectory
-        Its duration, divided by that before, is the factor.
+        Its duration divided by the duration before is the factor.
 
     Raises
     ------
     InputError
-        If nothing limits the motion, or no speed meets the limits, as where gravity alone exceeds that of an
-        effort: which, and where; also for wrong shapes, or a trajectory of no duration.
+        If nothing limits the motion, or no speed meets the limits, for example where gravity alone exceeds an
+        effort limit; the message names the limit and the time. Also for wrong shapes, or a trajectory of zero
+        duration.
 
     Examples
     --------
@@ -87,42 +88,42 @@ def uniform(
     >>> round(trajectory.uniform(slow, velocity=1.875).duration, 12)
     1.0
     """
-    check_way(trajectory)
-    top, of = np.inf, named(trajectory, mechanism)
+    check_duration(trajectory)
+    highest, of = np.inf, named(trajectory, mechanism)
     given = ("velocity", velocity), ("acceleration", acceleration), ("jerk", jerk)
     for order, (key, limits) in enumerate(given, start=1):
         if limits is not None:
             share = _share(trajectory.extremes(order), of.bounds(key, limits))
-            top = min(top, share ** (-1 / order) if share else np.inf)
-    s = grid_of(trajectory, samples, clustered=False)
+            highest = min(highest, share ** (-1 / order) if share else np.inf)
+    s = grid_points(trajectory, samples, clustered=False)
     made = PathConstraints(())
-    room = np.array([[0.0, np.inf]])
+    allowed_speeds = np.array([[0.0, np.inf]])
     hooks = constraint_factories(rows)
     if effort is not None or actuators is not None or hooks:
-        made = gathered(
+        made = path_constraints(
             sample_path(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks
         )
-        room = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
+        allowed_speeds = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
     if voltage is not None:
-        room = shared(room, voltage_room(trajectory, mechanism, near, s, voltage))
-    room = room[room[:, 0] <= top]
-    fastest = min(float(room[-1, 1]), top) if len(room) else 0.0
+        allowed_speeds = intersection(
+            allowed_speeds, voltage_speed_intervals(trajectory, mechanism, near, s, voltage)
+        )
+    allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
+    fastest = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
     if fastest == np.inf:
-        raise InputError("Nothing limits this motion: give limits for what moves.")
+        raise InputError("Nothing limits this motion. Give limits for coordinates that move.")
     if not fastest > 0:
-        why = impossible(made, s, "t")
+        why = static_violation(made, s, "t")
         if voltage is not None and why is None:
-            why = "motors do not reach so far, nor hold what they carry"
+            why = "the motors cannot hold the static load"
         raise InputError(
-            f"No speed meets the limits: {why}. Allow more, or take another way."
-            if why
-            else "No speed meets the limits, however slow. Allow more, or take another way."
+            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or take another path."
         )
     return trajectory.scaled(1 / fastest)
 
 
 def _quadratics(made: PathConstraints) -> list[list[np.ndarray]]:
-    """Coefficients of upper − (B r² + C r + D) and of (B r² + C r + D) − lower, where there are limits."""
+    """Return coefficients of upper − (B r² + C r + D) and of (B r² + C r + D) − lower, for finite limits."""
     found = []
     for sign, limit in ((-1.0, made.upper), (1.0, made.lower)):
         held = np.isfinite(limit)
@@ -131,30 +132,30 @@ def _quadratics(made: PathConstraints) -> list[list[np.ndarray]]:
 
 
 def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.ndarray]) -> float:
-    """The largest share of bounds that is reached; what is only rounding reaches nothing."""
-    # a limit of −0 would let everything pass
+    """Return the largest ratio of extremes to bounds; extremes within rounding count as zero."""
+    # a limit of −0 would have the wrong sign in the ratio
     out, most = np.array([-reach[0], reach[1]]), np.abs([bounds[0], bounds[1]])
     moves = out > ROUNDOFF * np.abs(reach).max(initial=0.0)
     with np.errstate(divide="ignore"):
         return float(np.max(out[moves] / most[moves], initial=0.0))
 
 
-def check_way(trajectory: Any) -> None:
-    """A trajectory that takes time, or an error."""
+def check_duration(trajectory: Any) -> None:
+    """Check that a trajectory has a positive duration."""
     if not isinstance(trajectory, Trajectory):
-        raise InputError(f"Expected a Trajectory, got {short_repr(trajectory)}.")
+        raise InputError(f"`path` must be a Trajectory, got {short_repr(trajectory)}.")
     if not trajectory.duration:
-        raise InputError("A trajectory of a single instant has no time to scale: it goes nowhere.")
+        raise InputError("A trajectory of zero duration cannot be scaled.")
 
 
-def grid_of(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
-    """Ends (L + 1,) of intervals of a path, all of its knots among them; `clustered` at its two ends."""
+def grid_points(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
+    """Return ends (L + 1,) of intervals of a path that include all knots; `clustered` at both ends."""
     if not isinstance(count, int | np.integer) or isinstance(count, bool | np.timedelta64) or count < 3:
-        raise InputError(f"Expected a grid of at least 3 points, got {short_repr(count)}.")
+        raise InputError(f"The grid must have at least 3 points, got {short_repr(count)}.")
     share = np.linspace(0.0, 1.0, int(count))
     base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)
     knots = path.pieces.knots
-    # points of the grid give way to knots beside them
+    # knots replace points of the grid near them
     place = np.clip(np.searchsorted(knots, base), 1, len(knots) - 1)
     off = np.minimum(np.abs(base - knots[place - 1]), np.abs(base - knots[place]))
     return np.unique(np.concatenate([knots, base[off > np.gradient(base) / 4]]))

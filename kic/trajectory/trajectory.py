@@ -1,4 +1,4 @@
-"""Trajectory: how named coordinates move in time."""
+"""Trajectories: piecewise polynomials of time for named coordinates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.units import rate_unit, row_unit
 from kic.display import Summary
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, short_repr, unknown
-from kic.kinematics.scales import rate_unit, row_unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, reals
@@ -23,14 +23,14 @@ from kic.plotting.plots import ORDERS, by_unit, draw_plots, motion_panels
 
 @dataclass(frozen=True)
 class Naming:
-    """M coordinates: by name, or bare and in the order of the mechanism.
+    """Names of M coordinates, or none for the coordinates of the mechanism in its order.
 
     Attributes
     ----------
     names : tuple of str
-        Joints, points or rows; none means the coordinates of the mechanism.
+        Joints, points or rows; empty for the coordinates of the mechanism.
     widths : tuple of int
-        How many numbers stand for each name; 0 for one number that is no list.
+        Number of values of each name; 0 for a single number that is no list.
     size : int
         Number M of coordinates.
     """
@@ -41,7 +41,7 @@ class Naming:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """A word for each coordinate, for messages and tables."""
+        """Label of each coordinate, for messages and tables."""
         if not self.names:
             return tuple(f"coordinate {k + 1}" for k in range(self.size))
         return tuple(
@@ -51,7 +51,7 @@ class Naming:
         )
 
     def inputs(self, q: np.ndarray) -> Any:
-        """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
+        """Return positions (..., M) as inputs of `Mechanism.at`: a dict by name, or the array if unnamed."""
         if not self.names:
             return q
         return {name: q[..., at] if width else q[..., at.start] for name, width, at in self._places()}
@@ -65,7 +65,7 @@ class Naming:
         ]
 
     def array(self, key: str, value: Any, front: tuple[int, ...] = ()) -> np.ndarray:
-        """Finite numbers (*front, M) from a dict of all names, or a bare array; 0 for None."""
+        """Return finite numbers (*front, M) from a dict of all names, or an array; 0 for None."""
         if value is None:
             return np.zeros((*front, self.size))
         if isinstance(value, Mapping):
@@ -77,7 +77,7 @@ class Naming:
             return np.concatenate(parts, axis=-1)
         if self.names:
             raise InputError(
-                f"Expected `{key}` by name, as the others, {{{', '.join(map(repr, self.names))}}}, got "
+                f"`{key}` must be given by name like the others, {{{', '.join(map(repr, self.names))}}}, got "
                 f"{short_repr(value)}."
             )
         return _finite(key, value, (*front, self.size))
@@ -86,14 +86,15 @@ class Naming:
         wanted = ", ".join(self.names) or "none: the others came as bare arrays"
         if not self.names or set(value) != set(self.names):
             raise InputError(
-                f"Expected `{key}` for the names of the others ({wanted}), got {', '.join(map(str, value))}."
+                f"`{key}` must have the names of the others ({wanted}), got {', '.join(map(str, value))}."
             )
 
     def bounds(self, key: str, value: Any, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper limits (M,); where there must be room for `rest`, with 0 between them.
+        """Return lower and upper limits (M,). With `rest`, 0 must lie between them.
 
-        A number is the limit of the size of all, (M,) numbers those of each, (2, M) lower and upper ones; a
-        dict gives a number, a pair, or (w,) or (2, w) numbers for some names, and leaves others free.
+        A number limits the magnitude of all coordinates, (M,) numbers limit each, (2, M) numbers are lower
+        and upper limits. A dict gives a number, a pair, or (w,) or (2, w) numbers for some names; other names
+        are free.
         """
         if not isinstance(value, Mapping):
             return _pair(key, value, self.size, rest)
@@ -111,17 +112,17 @@ class Naming:
 
 
 def naming(key: str, value: Any, rank: int = 0) -> Naming:
-    """Names and widths of what is given first: a dict of values of a rank, or of rank + 1; or an array."""
+    """Return the names and widths of a dict of values with `rank` or one more dimensions, or an array."""
     if isinstance(value, Mapping):
         if not value or not all(isinstance(name, str) for name in value):
-            raise InputError(f"Expected `{key}` to give coordinates by name, got {short_repr(value)}.")
+            raise InputError(f"`{key}` must give coordinates by name, got {short_repr(value)}.")
         widths = []
         for name, given in value.items():
             a = as_numbers(given)
             if a is None or a.ndim not in (rank, rank + 1) or 0 in a.shape:
                 shapes = ("a number", "a list of numbers") if rank == 0 else ("(K,)", "(K, w) numbers")
                 raise InputError(
-                    f"Expected `{key}[{name!r}]` to be {shapes[0]} or {shapes[1]}, got {short_repr(given)}."
+                    f"`{key}[{name!r}]` must be {shapes[0]} or {shapes[1]}, got {short_repr(given)}."
                 )
             widths.append(0 if a.ndim == rank else a.shape[-1])
         return Naming(tuple(value), tuple(widths), sum(max(w, 1) for w in widths))
@@ -129,7 +130,7 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
     if a is None or a.ndim != rank + 1 or 0 in a.shape:
         shape = "(M,)" if rank == 0 else "(K, M)"
         raise InputError(
-            f"Expected `{key}` to be numbers {shape}, or a dict of them by name, got {short_repr(value)}.",
+            f"`{key}` must be numbers {shape}, or a dict of them by name, got {short_repr(value)}.",
             key=key,
         )
     return Naming((), (), a.shape[-1])
@@ -139,7 +140,7 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     a = reals(value)
     if a is None or a.shape != shape or a.dtype != np.float64:
         raise InputError(
-            f"Expected `{key}` to be finite numbers of shape {shape}, got "
+            f"`{key}` must be finite numbers of shape {shape}, got "
             f"{short_repr(value) if a is None else a.shape}.",
             key=key,
         )
@@ -147,18 +148,18 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits (size,); infinite ones are none."""
+    """Return lower and upper limits (size,); infinite limits are none."""
     a = as_numbers(value)
     if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
         raise InputError(
-            f"Expected `{key}` to be a number, ({size},) numbers, or (2, {size}) lower and upper ones, got "
+            f"`{key}` must be a number, ({size},) numbers, or (2, {size}) lower and upper ones, got "
             f"{short_repr(value)}.",
             key=key,
         )
     lower, upper = a if a.shape == (2, size) else (-np.broadcast_to(a, size), np.broadcast_to(a, size))
     if not (lower < upper).all() or (rest and not ((lower <= 0) & (upper >= 0)).all()):
         raise InputError(
-            f"Expected limits of `{key}` to be positive, or a lower one below an upper one"
+            f"Limits of `{key}` must be positive, or a lower one below an upper one"
             f"{' with 0 between them' if rest else ''}, got {short_repr(value)}.",
             key=key,
         )
@@ -166,7 +167,7 @@ def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.n
 
 
 class Motion(NamedTuple):
-    """Positions (..., M) and their derivatives in time, to unpack: ``q, qd, qdd, qddd = trajectory(t)``."""
+    """Positions (..., M) and their time derivatives, to unpack: ``q, qd, qdd, qddd = trajectory(t)``."""
 
     q: np.ndarray
     qd: np.ndarray
@@ -176,18 +177,18 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampledMotion:
-    """A mechanism on its way along a trajectory; made by `Trajectory.on`.
+    """Mechanism sampled along a trajectory; made by `Trajectory.on`.
 
     Attributes
     ----------
     t : (T,)
         Times.
     configuration : Configuration
-        The postures (T,), with all that can be asked of them.
+        The configurations (T,).
     motion : Motion
         q, q̇, q̈, q⃛ (T, M) of the coordinates.
     wrt : tuple of str or None
-        The coordinates, for `wrt` in other questions; None for the mechanism's own.
+        The coordinates, for `wrt` in other methods; None for the mechanism's own.
     """
 
     t: np.ndarray
@@ -196,7 +197,7 @@ class SampledMotion:
     wrt: tuple[str, ...] | None
 
     def of(self, names: str | Iterable[str]) -> Motion:
-        """Values, velocities, accelerations and jerks (T, P) of anything that moves with it.
+        """Return values, velocities, accelerations and jerks (T, P) of points, joints or rows.
 
         Values of angular velocities are NaN.
 
@@ -205,8 +206,8 @@ class SampledMotion:
         >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> reach = kic.trajectory.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
-        >>> course = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
-        >>> course.of("tip").qd[0].round(12).tolist()
+        >>> motion = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
+        >>> motion.of("tip").qd[0].round(12).tolist()
         [0.5, 0.0, 0.0]
         """
         _, qd, qdd, qddd = self.motion
@@ -215,12 +216,12 @@ class SampledMotion:
         return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
 
     def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
-        """Efforts that the motion takes (eq 2-198).
+        """Return the efforts of the motion (eq 2-198).
 
         Parameters
         ----------
         actuators : str or list of str, optional
-            Coordinates at which they act, as many as freedoms; by default those of the trajectory.
+            Coordinates at which they act, as many as degrees of freedom; by default those of the trajectory.
 
         Returns
         -------
@@ -236,7 +237,7 @@ class SampledMotion:
         >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> hold = kic.trajectory.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
-        >>> hold.inverse_dynamics()[0].tolist()
+        >>> hold.effort()[0].tolist()
         [19.62, 4.905]
         """
         if actuators is None:
@@ -245,7 +246,7 @@ class SampledMotion:
         return self.configuration.dynamics(wrt=actuators).inverse_dynamics(moved.qd, moved.qdd)
 
     def drive(self) -> MotorDemand:
-        """What the motors do: speeds, torques, currents and voltages (T, K) of each (eqs 2-238 to 2-240).
+        """Return speeds, torques, currents and voltages (T, K) of the motors (eqs 2-238 to 2-240).
 
         Raises
         ------
@@ -264,12 +265,12 @@ class SampledMotion:
         return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
 
     def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
-        """Values, velocities, accelerations and jerks over time, above one another.
+        """Plot values, velocities, accelerations and jerks over time in stacked panels.
 
         Parameters
         ----------
         names : str or list of str, optional
-            Anything that moves, as in `of`; by default the coordinates.
+            Names as in `of`; by default the coordinates.
         width : float
             In inches.
 
@@ -290,20 +291,20 @@ class SampledMotion:
 
     def __repr__(self) -> str:
         names = ", ".join(self.wrt or self.configuration.coordinates)
-        return f"course of '{self.configuration.name}' in {names}, {len(self.t)} times"
+        return f"motion of '{self.configuration.name}' in {names}, {len(self.t)} times"
 
 
-# an instant this share of the duration outside is one of the ends, rounded
-_ROUNDED = 1e-9
-# times outside of these have third powers that are no numbers
-_SHORTEST, _LONGEST = 1e-60, 1e60
+# distance outside the ends, as a share of the duration, that is rounding; also of rates at rest
+TIME_RTOL = 1e-9
+# range of durations whose third powers neither underflow nor overflow
+DURATION_MIN, DURATION_MAX = 1e-60, 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """Named coordinates as piecewise polynomials of time. Immutable; made by the functions of this module.
+    """Named coordinates as piecewise polynomials of time. Immutable; made by the functions of this package.
 
-    Call it with times. Coordinates may be anything that `Mechanism.at` takes: joints, points, single rows.
+    Call it with times. Coordinates may be any inputs of `Mechanism.at`: joints, points, single rows.
 
     Attributes
     ----------
@@ -326,15 +327,18 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         h = self.pieces.lengths
-        if not np.isfinite(self.pieces.coefficients).all() or not ((h >= _SHORTEST) & (h <= _LONGEST)).all():
+        if (
+            not np.isfinite(self.pieces.coefficients).all()
+            or not ((h >= DURATION_MIN) & (h <= DURATION_MAX)).all()
+        ):
             raise InputError(
-                f"Expected positions that are far from the largest number, and pieces that last from "
-                f"{_SHORTEST:g} to {_LONGEST:g}, got some of {h.min():g}."
+                f"Positions must not overflow, and pieces must last from "
+                f"{DURATION_MIN:g} to {DURATION_MAX:g}, got some of {h.min():g}."
             )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the coordinates; none means those of the mechanism, in its order."""
+        """Names of the coordinates; empty for those of the mechanism, in its order."""
         return self.naming.names
 
     @property
@@ -344,24 +348,24 @@ class Trajectory:
 
     @property
     def duration(self) -> float:
-        """How long it takes."""
+        """Duration."""
         return float(self.pieces.knots[-1])
 
     @property
     def knots(self) -> np.ndarray:
-        """Instants (K + 1,) where its polynomials meet, from 0 to the duration."""
+        """Times (K + 1,) where the polynomials meet, from 0 to the duration."""
         return self.pieces.knots.copy()
 
     def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> Motion:
-        """Positions, rates, accelerations and jerks at times.
+        """Return positions, rates, accelerations and jerks at times.
 
         Parameters
         ----------
         t : (...) array_like
-            Times from 0 to the duration; complex steps pass. Where a derivative jumps, the value is that
-            after the jump.
+            Times from 0 to the duration; complex steps are allowed. Where a derivative jumps, the value after
+            the jump is returned.
         beyond : {"raise", "hold"}
-            What becomes of other times: an error, or rest at the nearer end.
+            Treatment of other times: an error, or rest at the nearer end.
 
         Returns
         -------
@@ -371,16 +375,16 @@ class Trajectory:
         Raises
         ------
         InputError
-            For times that are none, or beyond the ends.
+            For times that are not finite numbers, or beyond the ends.
         """
         times = self._times(t)
         choice("beyond", beyond, ("raise", "hold"))
-        slack = _ROUNDED * self.duration
+        slack = TIME_RTOL * self.duration
         outside = ~((times.real >= -slack) & (times.real <= self.duration + slack))
         if beyond == "raise" and outside.any():
             first = times[outside].flat[0]
             raise InputError(
-                f"Expected times from 0 to {self.duration:g}, the duration of this trajectory, got "
+                f"`t` must be from 0 to {self.duration:g}, the duration of this trajectory, got "
                 f"{first:g}. beyond='hold' rests at the ends.",
                 t=first,
                 duration=self.duration,
@@ -395,47 +399,47 @@ class Trajectory:
     def _times(self, t: Any) -> np.ndarray:
         times = numbers("t", t)
         if times.dtype == object or not np.isfinite(times).all():
-            raise InputError(f"Expected times to be finite numbers, got {short_repr(t)}.")
+            raise InputError(f"`t` must be finite numbers, got {short_repr(t)}.")
         return times
 
-    def _moments(self, t: Any) -> np.ndarray:
-        """Times (T,) on the way: those given, or so many."""
+    def _sample_times(self, t: Any) -> np.ndarray:
+        """Return times (T,) along the trajectory: those given, or as many as requested."""
         if isinstance(t, int | np.integer):
             t = np.linspace(0.0, self.duration, integer("t", t, 2))
         times = self._times(t)
         if times.ndim != 1 or times.dtype == complex:
-            raise InputError(f"Expected times (T,) of a path, real, got {times.dtype} {times.shape}.")
+            raise InputError(f"`t` must be real times (T,), got {times.dtype} {times.shape}.")
         return times
 
     def inputs(self, q: Any) -> Any:
-        """Positions (..., M) as `Mechanism.at` takes them: by name, or bare where there are none."""
+        """Return positions (..., M) as inputs of `Mechanism.at`: a dict by name, or the array if unnamed."""
         return self.naming.inputs(as_array("q", q, self.size, finite=False))
 
     @property
     def rests(self) -> bool:
-        """Whether it is at rest at both ends, where it may therefore stay for longer."""
+        """True if the trajectory is at rest at both ends, so that it can be continued by rest."""
         rates = self.pieces.limits(1)
         size = np.abs(self.extremes(1)).max(axis=0)
-        return bool((np.abs([rates[0][0], rates[1][-1]]) <= _ROUNDED * size).all())
+        return bool((np.abs([rates[0][0], rates[1][-1]]) <= TIME_RTOL * size).all())
 
     def sampled(self, names: Iterable[str] | None = None) -> dict[str, Callable[[Any], Motion]]:
-        """The same by name, as functions of time: what `Mechanism.follow` and `kic.simulate` make of it.
+        """Return the coordinates by name as functions of time, for `Mechanism.follow` and `kic.simulate`.
 
         Parameters
         ----------
         names : iterable of str, optional
-            What the coordinates are called, where the trajectory has no names.
+            Names of the coordinates, if the trajectory has none.
 
         Returns
         -------
         dict of str to callable
-            Each gives position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
-            trajectory rests at both; otherwise such times are refused.
+            Each returns position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
+            trajectory rests at both; otherwise such times raise an error.
 
         Raises
         ------
         InputError
-            For as many names as do not fit.
+            For a wrong number of names.
 
         Examples
         --------
@@ -447,71 +451,72 @@ class Trajectory:
         of = self.naming
         beyond: Literal["raise", "hold"] = "hold" if self.rests else "raise"
         if not of.names:
-            called = () if names is None else names_of(names, "names")
-            if len(called) != of.size:
+            names_given = () if names is None else names_of(names, "names")
+            if len(names_given) != of.size:
                 raise InputError(
-                    f"This trajectory has {of.size} coordinates without names, for {len(called)}: "
-                    f"{', '.join(called) or 'none'}. Give them by name, as {{'A': …}}."
+                    f"The trajectory has {of.size} coordinates without names, but `names` has {len(names_given)}: "
+                    f"{', '.join(names_given) or 'none'}. Give them by name, as {{'A': …}}."
                 )
-            of = Naming(called, (0,) * of.size, of.size)
+            of = Naming(names_given, (0,) * of.size, of.size)
 
-        def course(name: str) -> Callable[[Any], Motion]:
+        def function(name: str) -> Callable[[Any], Motion]:
             return lambda t: Motion(*(of.inputs(x)[name] for x in self(t, beyond)))
 
-        return {name: course(name) for name in of.names}
+        return {name: function(name) for name in of.names}
 
     def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> SampledMotion:
-        """What a mechanism does on the way: its postures, and all that can be asked of them.
+        """Return the motion of a mechanism along the trajectory.
 
         Parameters
         ----------
         mechanism : Mechanism
-            One with as many freedoms as there are coordinates here, open or closed.
+            A mechanism with as many degrees of freedom as there are coordinates, open or closed.
         t : int or (T,) array_like
-            Times, in the order in which the mechanism comes to them; or how many, evenly spaced.
+            Times in order; or their number, evenly spaced.
         near : Configuration, optional
-            From where the first posture is led, as in `Mechanism.path`; by default the drawing.
+            Start of the continuation to the first configuration, as in `Mechanism.path`; by default the
+            reference configuration.
 
         Returns
         -------
-        Course
+        SampledMotion
 
         Raises
         ------
         InputError
-            For times that are none, names that can not be coordinates of the mechanism, or those of a ball,
+            For invalid times, names that cannot be coordinates of the mechanism, or coordinates of a ball,
             whose rates are no derivatives.
         ConfigurationError
-            Where the mechanism can not go on; it carries how far it came.
+            Where the mechanism cannot continue; it carries the configurations reached.
 
         Examples
         --------
         >>> import kic
         >>> lift = kic.trajectory.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
-        >>> course = lift.on(kic.load("four-bar"), 5)
-        >>> course.configuration.batch, course.of("tip").qdd.shape
+        >>> motion = lift.on(kic.load("four-bar"), 5)
+        >>> motion.configuration.batch, motion.of("tip").qdd.shape
         ((5,), (5, 3))
         """
         instance("mechanism", mechanism, Mechanism)
-        times = self._moments(t)
+        times = self._sample_times(t)
         motion = self(times)
         where = mechanism.path(self.inputs(motion.q), near=near)
-        course = SampledMotion(times, where, motion, self.names or None)
-        wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=course.wrt).quasi
+        sampled = SampledMotion(times, where, motion, self.names or None)
+        wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=sampled.wrt).quasi
         if wrong:
             raise InputError(
-                f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives of coordinates: "
-                "a trajectory can not run in them. Name other rows, such as those of a point."
+                f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives, "
+                "so they cannot be coordinates of a trajectory. Name other rows, such as those of a point."
             )
-        return course
+        return sampled
 
     def extremes(self, order: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Least and largest position, rate, acceleration or jerk on the way, exactly.
+        """Return the exact minimum and maximum of the position, rate, acceleration or jerk.
 
         Parameters
         ----------
         order : {0, 1, 2, 3}
-            Which derivative.
+            Order of the derivative.
 
         Returns
         -------
@@ -526,12 +531,12 @@ class Trajectory:
         return self.pieces.extremes(_order(order))
 
     def jumps(self, order: int) -> np.ndarray:
-        """How far the position, rate, acceleration or jerk jumps (K − 1, M) at the knots between its ends."""
+        """Return the jumps (K − 1, M) of the position, rate, acceleration or jerk at the inner knots."""
         start, end = self.pieces.limits(_order(order))
         return start[1:] - end[:-1]
 
     def scaled(self, factor: float) -> Trajectory:
-        """The same way in so many times the time: rates shrink by the factor, accelerations by its square.
+        """Return the same path in `factor` times the duration.
 
         Examples
         --------
@@ -543,14 +548,14 @@ class Trajectory:
         return replace(self, pieces=self.pieces.scaled(factor))
 
     def lasting(self, duration: float) -> Trajectory:
-        """The same way in another time."""
+        """Return the same path in another duration."""
         duration = positive("duration", duration)
         if not self.duration:
-            raise InputError("A trajectory of a single instant can not last longer: it goes nowhere.")
+            raise InputError("A trajectory of zero duration cannot be stretched.")
         return self.scaled(duration / self.duration)
 
     def reversed(self) -> Trajectory:
-        """The same way back.
+        """Return the reversed motion.
 
         Examples
         --------
@@ -561,14 +566,14 @@ class Trajectory:
         return replace(self, pieces=self.pieces.reversed())
 
     def plot(self, mechanism: Mechanism | None = None, t: Any = 401, width: float = 3.5) -> Picture:
-        """Value, rate, acceleration and jerk over time, above one another, a panel for each unit.
+        """Plot value, rate, acceleration and jerk over time in stacked panels, one for each unit.
 
         Parameters
         ----------
         mechanism : Mechanism, optional
-            Whose names they are: it knows their units. Without, there are none.
+            Mechanism of the names, which gives their units. Without it units are left out.
         t : int or (T,) array_like
-            Times, or how many of them, evenly spaced.
+            Times, or their number, evenly spaced.
         width : float
             In inches.
 
@@ -577,7 +582,7 @@ class Trajectory:
         Picture
             Its ``axes`` are a tuple, one for each panel.
         """
-        times = self._moments(t)
+        times = self._sample_times(t)
         units = self._units(mechanism)
         time = "" if mechanism is None else mechanism.units.time
         panels = [
@@ -593,7 +598,7 @@ class Trajectory:
         return draw_plots(times, panels, time, width=width)
 
     def _units(self, mechanism: Mechanism | None) -> list[str]:
-        """Unit of each coordinate."""
+        """Return the unit of each coordinate."""
         if mechanism is None:
             return [""] * self.size
         instance("mechanism", mechanism, Mechanism)
@@ -607,7 +612,7 @@ class Trajectory:
         return [row_unit(mechanism, row) for row in rows]
 
     def summary(self) -> Summary:
-        """Labelled account of its ends and extremes, to print or to show."""
+        """Return a summary of the ends and extremes, to print or to display."""
         sheet = Summary(
             f"trajectory of {', '.join(self.naming.labels)}: duration {self.duration:.5g}, "
             f"{len(self.pieces.coefficients)} polynomials of degree {self.pieces.coefficients.shape[1] - 1}"
@@ -627,14 +632,16 @@ class Trajectory:
 
 
 def _order(order: Any) -> int:
-    """Which derivative, or an error."""
+    """Return a checked order of derivative."""
     return integer("order", order, 0, 3)
 
 
 def positive(name: str, value: Any, what: str = "a positive number") -> float:
-    """A positive finite number, or an error."""
+    """Return a checked positive finite number."""
     a = reals(value)
-    if a is None or a.shape != () or not _SHORTEST <= a <= _LONGEST:
-        span = f" from {_SHORTEST:g} to {_LONGEST:g}" if a is not None and a.shape == () and a > 0 else ""
-        raise InputError(f"Expected `{name}` to be {what}{span}, got {short_repr(value)}.", name=name)
+    if a is None or a.shape != () or not DURATION_MIN <= a <= DURATION_MAX:
+        span = (
+            f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if a is not None and a.shape == () and a > 0 else ""
+        )
+        raise InputError(f"`{name}` must be {what}{span}, got {short_repr(value)}.", name=name)
     return float(a)

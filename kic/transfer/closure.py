@@ -14,7 +14,7 @@ import numpy as np
 from kic.description.contacts import Contact
 from kic.description.parts import Joint
 from kic.errors import InputError
-from kic.kernels.layout import DISTANCE, PRISMATIC
+from kic.kernels.layout import DISTANCE, DRAWN, KIND, PRISMATIC, STATE
 from kic.kinematics.closure_rows import facing_items
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
@@ -59,7 +59,7 @@ class Closure:
         )
         # a loop much smaller than the mechanism closes no better than its places are known
         self.limit = max(CLOSURE_RTOL, _DIGITS * transfer.length / transfer.system.smallest)
-        self.turning = tree.cols[:, 1] != PRISMATIC
+        self.turning = tree.cols[:, KIND] != PRISMATIC
         self._round = [
             k
             for k, row in enumerate(transfer.system.picked)
@@ -156,8 +156,8 @@ class Closure:
         curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2]) @ mask.T
         slid = np.zeros((len(states), t.tree.size))
         for n in np.flatnonzero(~self.turning):
-            here = states[..., t.tree.cols[n, 3]]
-            slid[:, n] = np.abs(here - t.tree.geometry[n, 12].real).max(axis=1)
+            here = states[..., t.tree.cols[n, STATE]]
+            slid[:, n] = np.abs(here - t.tree.geometry[n, DRAWN].real).max(axis=1)
         lever = (levers + np.where(levers > 0, slid @ mask.T / t.scale, 0.0))[:, None] * np.ones(T.shape)
         # |v| has derivatives by those of v, over powers of the smallest length on the way
         least = np.abs(values[:, 1::2, lengths]) - lever[..., lengths] * T[..., lengths]

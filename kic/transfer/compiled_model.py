@@ -4,48 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
-from kic.dynamics.queries import ContributionsQuery, DynamicsQuery
 from kic.errors import InputError
-from kic.kernels.layout import DIRECTION, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
+from kic.kernels.layout import DIRECTION, DRAWN, KIND, POINT, PRISMATIC
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
-from kic.kinematics.scaling import EPS, Scaling, moved_error
+from kic.kinematics.scaling import EPS, Scaling
 from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.lru import LRU
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import TransferQuery, column_scales, row_scales
-from kic.transfer.coordinate_transfer import RANK_SHARE, CoordinateTransfer
+from kic.transfer.constraint_system import TransferQuery, row_scales
+from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.identity import IdentityQuery, IdentityTransfer, Transfer
+from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import PoseTarget, Targets, motion_subspace, pose_items, targets_of
 
 if TYPE_CHECKING:
-    from kic.analysis.mobility import Mobility
     from kic.dynamics.drive_train import DriveTrain
+    from kic.mechanism import Mechanism
     from kic.transfer.free_bodies import FreeBodies
 
 
 class CompiledModel:
     """What is packed of a drawing, and what of it moves: each made once, when first needed."""
 
-    def __init__(self, drawing: MechanismDescription) -> None:
-        self.description = drawing
-        self._questions: LRU[object, OutputQuery] = LRU()
-        self._dynamics: dict[int, DynamicsQuery] = {}
-        self._elsewhere: LRU[object, TransferQuery] = LRU()
+    def __init__(self, description: Mechanism) -> None:
+        self.description = description
+        self._row_queries: LRU[object, OutputQuery] = LRU()
+        self._queries: LRU[object, TransferQuery | IdentityQuery] = LRU()
         self._transfers: LRU[tuple[str, ...], CoordinateTransfer] = LRU()
         self._closures: LRU[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = LRU()
-        # a model each, with caches of its own
+        # models with caches of their own
         self._opened: LRU[tuple[str, ...], CompiledModel] = LRU(8)
         self._sizes: LRU[tuple[str, ...], np.ndarray] = LRU()
 
@@ -99,7 +98,7 @@ class CompiledModel:
         """Characteristic length: the extent of the drawing's joints, points and contacts."""
         places = self._places
         extent = float(np.ptp(places, axis=0).max()) if len(places) > 1 else 0.0
-        slides = self.tree.geometry[self.tree.cols[:, 1] == PRISMATIC, 12].real
+        slides = self.tree.geometry[self.tree.cols[:, KIND] == PRISMATIC, DRAWN].real
         extent = max(extent, float(np.abs(slides).max(initial=0.0)))
         return extent if extent > 0 else 1.0
 
@@ -126,7 +125,7 @@ class CompiledModel:
         moved = np.zeros(self.tree.size)
         for frame, m, I in zip(self.masses.frames.tolist(), mass, turning, strict=True):
             path = list(self.tree.path(frame))
-            moved[path] += np.where(self.tree.cols[path, 1] == PRISMATIC, m, I)
+            moved[path] += np.where(self.tree.cols[path, KIND] == PRISMATIC, m, I)
         return EPS * moved
 
     @cached_property
@@ -142,22 +141,22 @@ class CompiledModel:
     def rows(self, of: str | Iterable[str], order: int) -> OutputQuery:
         """The question for rows of a name or of several, remembered."""
         key = (of if isinstance(of, str) else names_of(of), order)
-        found = self._questions.get(key)
+        found = self._row_queries.get(key)
         if found is None:
             names = (of,) if isinstance(of, str) else key[0]
-            found = self._questions[key] = OutputQuery(self.tree, make_rows(self.tree, names), order)
+            found = self._row_queries[key] = OutputQuery(self.tree, make_rows(self.tree, names), order)
         return found
 
     def pose(self, body: str) -> OutputQuery:
         """The question for a body's place: its point drawn at the origin, and the drawing's unit vectors."""
-        found = self._questions.get(("pose", body))
+        found = self._row_queries.get(("pose", body))
         if found is None:
             tree = self.tree
             frame = tree.frame[body]
             items = [Item(POINT, frame, local_b=tuple(tree.local_point(frame, np.zeros(3))))]
             items += [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
             found = OutputQuery(tree, plain_rows(tree, items), 1)
-            self._questions["pose", body] = found
+            self._row_queries["pose", body] = found
         return found
 
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
@@ -174,34 +173,10 @@ class CompiledModel:
 
         return FreeBodies(self.tree, self.length)
 
-    def dynamics(self, want: int = WANT_INERTIA | WANT_LOADS) -> DynamicsQuery:
-        """The question for I* and P*, for load and damping, or for all of these, remembered."""
-        found = self._dynamics.get(want)
-        if found is None:
-            found = self._dynamics[want] = DynamicsQuery(self.tree, self.masses, self.loads, want)
-        return found
-
-    @cached_property
-    def contributions(self) -> ContributionsQuery:
-        """The question for each body's shares."""
-        return ContributionsQuery(self.tree, self.masses)
-
     @cached_property
     def cut_joint_loads(self) -> tuple[Joint, ...]:
         """Cut joints with springs or dampers."""
         return tuple(j for j in self.tree.cuts if any(j.stiffness) or any(j.damping))  # type: ignore[arg-type]
-
-    def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
-        """Tensors whose last `rank` axes are the tree's columns, in the order of the coordinates."""
-        order = self.tree.to_coordinates
-        if order is None:
-            return tensors
-        turned = []
-        for tensor, rank in zip(tensors, ranks, strict=True):
-            for axis in range(-rank, 0):
-                tensor = tensor.take(order, axis=axis)
-            turned.append(tensor)
-        return turned
 
     def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
         """Coefficients of a distance are NaN where its two points meet: it has no direction there."""
@@ -228,50 +203,22 @@ class CompiledModel:
 
     @cached_property
     def real(self) -> CompiledModel:
-        """The model of the drawing without its steps; it finds the postures that the steps then follow."""
-        return CompiledModel(self.description.without_complex_step()) if self.has_complex_step else self
-
-    @cached_property
-    def mobility(self) -> Mobility:
-        """Account of the freedoms."""
-        from kic.analysis.mobility import Mobility
-
-        return (
-            self.real.mobility if self.has_complex_step else Mobility(self.closure(()), self.reference_state)
-        )
-
-    def mobility_at(self, state: np.ndarray) -> Mobility:
-        """Account of the freedoms at a closed state (1, S)."""
-        from kic.analysis.mobility import Mobility
-
-        return Mobility(self.closure(()), state, is_reference=False)
+        """Model of the mechanism without complex step, which solves the position problems."""
+        return self.description.without_complex_step()._model if self.has_complex_step else self
 
     @cached_property
     def dof(self) -> int:
-        """Number of freedoms in the reference configuration.
+        """Degrees of freedom at the reference configuration and near it, by the rank of the closure.
 
-        The rank of the closure conditions decides where they are independent, or where one step along generic
-        first-order motions shows that the rank is constant. Only singular configurations need the account.
+        Rank does not decide in a singular configuration, which needs the account of `Mechanism.mobility`.
         """
         if self.has_complex_step:
             return self.real.dof
-        if "mobility" in self.__dict__:
-            return self.mobility.dof
-        closure = self.closure(())
-        count, independent = closure.transfer.dof(self.reference_state)
-        if not independent:
-            from kic.analysis.finite_mobility import is_regular
-
-            independent = is_regular(closure, self.reference_state, count)
-        return count if independent else self.mobility.dof
+        found = regular_dof(self.closure(()), self.reference_state)
+        return self.description.mobility().dof if found is None else found
 
     @property
-    def redundant(self) -> int:
-        """Closure conditions that follow from the others."""
-        return self.mobility.redundant
-
-    @property
-    def _transferring(self) -> type[CoordinateTransfer]:
+    def _transfer_class(self) -> type[CoordinateTransfer]:
         if not self.has_complex_step:
             return CoordinateTransfer
         from kic.transfer.complex_step import ComplexStepTransfer
@@ -283,8 +230,7 @@ class CompiledModel:
         found = self._transfers.get(names)
         if found is None:
             tolerance = self.description.closure_tolerance
-            found = self._transfers[names] = self._transferring(self.tree, names, self.length, tolerance)
-            found.remark = partial(self.undriven_freedom, names)
+            found = self._transfers[names] = self._transfer_class(self.tree, names, self.length, tolerance)
         return found
 
     def targets(self, inputs: Any) -> Targets:
@@ -306,12 +252,17 @@ class CompiledModel:
                     places.append((str(one), rows, rows + one.turns_at))
                     rows += sum(item.height for item in made)
                     items += made
-                transfer = self._transferring(self.tree, names, self.length, transfer.tolerance, items)
+                transfer = self._transfer_class(self.tree, names, self.length, transfer.tolerance, items)
             found = self._closures[names, held] = Closure(transfer, tuple(places))
         return found
 
-    def check_number(self, names: tuple[str, ...], held: tuple[PoseTarget, ...] = ()) -> None:
-        """As many coordinates as freedoms, none of them fixed, or an error that says how many."""
+    def check_number(self, names: tuple[str, ...] | None, held: tuple[PoseTarget, ...] = ()) -> None:
+        """Check that coordinates and body poses are as many as the degrees of freedom, and none is fixed.
+
+        `names` is None for the default coordinates.
+        """
+        unnamed = names is None and self.description.coordinates is None
+        names = self.coordinates if names is None else names
         touching = {contact.name: contact for contact in self.description.closed_contacts}
         for contact in (touching[base] for base in (n.partition(".")[0] for n in names) if base in touching):
             raise InputError(
@@ -339,21 +290,21 @@ class CompiledModel:
         count = len(labels) + sum(counts)
         if count == self.dof:
             return
-        # the very tuple that stands for what nobody named
-        if names is self.coordinates and self.description.coordinates is None and count > self.dof:
+        if unnamed and count > self.dof:
             raise InputError(self._unnamed(), mobility=self.dof, count=0)
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.dof - count} more." if count < self.dof else f"Name {self.dof}."
         if not self.dof:
             remedy = "It does not move: name none."
-        if named and not held and count < self.dof and self.mobility.regular:
+        if named and not held and count < self.dof and self.description.mobility().regular:
             one = "that stands" if count == 1 else "these stand"
-            remedy += f" While {one} still, {self.unconstrained_coordinates(names)} can move. {self.undriven_freedom(names)}".rstrip()
+            remedy += f" While {one} still, {self.unconstrained_coordinates(names)} can move."
+            remedy = f"{remedy} {self.transfer(names).undriven_freedom()}".rstrip()
         if held and count > self.dof:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
             f"'{self.description.name}' has mobility {self.dof}; {count} coordinates were named: "
-            f"{', '.join(named) or 'none'}. {remedy} {self.mobility.doubt()}".rstrip(),
+            f"{', '.join(named) or 'none'}. {remedy} {self.description.mobility().doubt()}".rstrip(),
             mobility=self.dof,
             count=count,
         )
@@ -362,7 +313,8 @@ class CompiledModel:
         """What to write where a drawing names no coordinates and has more than it has freedoms."""
         head = f"'{self.description.name}' has mobility {self.dof}, and no coordinates are named"
         if not self.dof:
-            return f"{head}. It does not move: add `coordinates = []`. {self.mobility.doubt()}".rstrip()
+            doubt = self.description.mobility().doubt()
+            return f"{head}. It does not move: add `coordinates = []`. {doubt}".rstrip()
         if self.has_complex_step:
             return self.real._unnamed()
         closure, names = self.closure(self.coordinates), self.coordinates
@@ -378,7 +330,7 @@ class CompiledModel:
         among = f"any {self.dof} of {', '.join(few)} that can drive it"
         said = ", ".join(f'"{names[row]}"' for row in found)
         remedy = f" = [{said}]`, or {among}" if len(found) == self.dof else f"`: {among}"
-        return f"{head}. Add `coordinates{remedy}. {self.mobility.doubt()}".rstrip()
+        return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
 
     def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Labels of the rows at which efforts act: as many as there are freedoms or more, each once."""
@@ -412,53 +364,26 @@ class CompiledModel:
         closure = self.closure(names)
         return closure.transfer.unconstrained_coordinates(closure.rows(self.reference_state)[1][0])
 
-    def undriven_freedom(self, names: tuple[str, ...]) -> str:
-        """Which idle freedom some named rows leave at rest at the drawing, in a sentence; '' for none."""
-        if self.has_complex_step:
-            return self.real.undriven_freedom(names)
-        closure = self.closure(names)
-        return self.mobility.undriven_freedom(
-            closure.rows(self.reference_state)[1][0][: closure.transfer.first]
-        )
-
-    def query(
-        self, transfer: CoordinateTransfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0
-    ) -> TransferQuery:
-        """The question for rows, and for the dynamics, in the coordinates of a transfer, remembered."""
-        names = (of,) if isinstance(of, str) else names_of(of)
-        key = (transfer.names, names, order, want)
-        found = self._elsewhere.get(key)
+    def query(self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0) -> Any:
+        """Return the query for rows and for the dynamics in the coordinates of a transfer, from a cache."""
+        # one name is the key as it stands: this is the hot path
+        key = (transfer, of if isinstance(of, str) else names_of(of), order, want)
+        found = self._queries.get(key)
         if found is None:
-            found = self._elsewhere[key] = TransferQuery(
-                transfer.system,
-                max(order, 2) if want & WANT_INERTIA else order,
-                make_rows(self.tree, names) if names else None,
-                order,
-                self.masses if want else None,
-                self.loads if want else None,
-                want,
-            )
+            names = names_of(of)
+            rows = make_rows(self.tree, names) if names else None
+            masses, loads = (self.masses, self.loads) if want else (None, None)
+            found = self._queries[key] = transfer.query(rows, order, masses, loads, want)
         return found
 
-    def transferred_dynamics(
-        self, transfer: CoordinateTransfer, states: np.ndarray, force: np.ndarray
-    ) -> list[np.ndarray]:
-        """I*, P*, load and damping (B, …) in chosen coordinates (3-34 to 3-36): loads by Aᵀ."""
-        question = self.query(transfer, want=WANT_INERTIA | WANT_LOADS)
-        out = transfer.answer(question, states, force)
-        parts = question.model.split(out.K, (len(states),))
-        self.add_cut_joint_loads(transfer, states, *parts[2:])
-        return parts
-
     def add_cut_joint_loads(
-        self, transfer: CoordinateTransfer, states: np.ndarray, load: np.ndarray, damping: np.ndarray
+        self, transfer: Transfer, states: np.ndarray, load: np.ndarray, damping: np.ndarray
     ) -> None:
         """Add spring loads (B, m) and damping (B, m, m) in joints that are no columns of the tree."""
         for joint in self.cut_joint_loads:
-            question = self.query(transfer, joint.name)
-            table = question.answer
-            assert table is not None  # for the type checker: there is a name
-            T = transfer.answer(question, states).T
+            query = self.query(transfer, joint.name)
+            table = query.outputs
+            T = transfer.evaluate(query, states).T
             c = self.assemble(table.rows, table.split(T, (len(states),)), transfer)
             stretch = np.where(table.rows.valued, c.values - np.array(joint.rest), 0.0)
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
@@ -471,19 +396,21 @@ class CompiledModel:
             every = tuple(
                 replace(c, closed=c.closed and c.name not in contacts) for c in self.description.contacts
             )
-            found = self._opened[contacts] = CompiledModel(replace(self.description, contacts=every))
+            found = self._opened[contacts] = replace(self.description, contacts=every)._model
         return found
 
-    def transfer_for(self, wrt: str | Iterable[str] | None) -> CoordinateTransfer | None:
-        """The transfer to the coordinates asked for; None for the tree's own."""
-        if wrt is None:
-            if self.is_open_chain:
-                return None
-            names = self.coordinates
-        else:
-            names = names_of(wrt, "wrt")
+    @cached_property
+    def identity(self) -> IdentityTransfer:
+        """Transfer to the coordinates of an open chain itself."""
+        return IdentityTransfer(self.tree, self.coordinates, self.length)
+
+    def transfer_for(self, wrt: str | Iterable[str] | None) -> Transfer:
+        """Return the transfer to requested coordinates, by default the mechanism's own."""
+        if wrt is None and self.is_open_chain:
+            return self.identity
+        names = None if wrt is None else names_of(wrt, "wrt")
         self.check_number(names)
-        return self.transfer(names)
+        return self.transfer(self.coordinates if names is None else names)
 
     def sizes(self, rows: Rows) -> np.ndarray:
         """Return the characteristic sizes (P,) of rows: a length for lengths, 1 for angles."""
@@ -495,38 +422,17 @@ class CompiledModel:
             self._sizes[rows.labels] = found
         return found
 
-    @cached_property
-    def own_sizes(self) -> np.ndarray:
-        """Characteristic sizes (M,) of the coordinates of an open chain."""
-        (sizes,) = self.in_coordinates([column_scales(self.tree, self.length)], [1])
-        sizes.flags.writeable = False
-        return sizes
-
-    def inertia_error_at(self, transfer: CoordinateTransfer | None, states: np.ndarray) -> np.ndarray:
-        """Return the estimated error (B or 1, m) of the diagonal of I* in chosen coordinates."""
-        if transfer is None:
-            return self.in_coordinates([self.inertia_error], [1])[0][None]
-        size, first = self.tree.size, transfer.first
-        A = transfer.solve(states, 1).X[:, size : size * (1 + first)].reshape(-1, size, first)
-        return moved_error(self.inertia_error, A)
-
-    def scaling(self, rows: Rows, wrt: CoordinateTransfer | None, pivot: np.ndarray | None = None) -> Scaling:
-        """Return the scaling of rows in chosen coordinates.
+    def scaling(self, rows: Rows, wrt: Transfer, pivot: np.ndarray | None = None) -> Scaling:
+        """Return the scaling of rows in the coordinates of a transfer.
 
         `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse.
         """
-        if wrt is None:
-            return Scaling(self.sizes(rows), self.own_sizes, self.rounding)
-        return Scaling(self.sizes(rows), self.sizes(wrt.chosen), self.rounding * wrt.amplification(pivot))
+        return Scaling(self.sizes(rows), wrt.row_sizes, self.rounding * wrt.amplification(pivot))
 
     def assemble(
-        self,
-        rows: Rows,
-        parts: list[np.ndarray],
-        wrt: CoordinateTransfer | None = None,
-        pivot: np.ndarray | None = None,
+        self, rows: Rows, parts: list[np.ndarray], wrt: Transfer, pivot: np.ndarray | None = None
     ) -> Coefficients:
-        """Return coefficients of the rows asked for; columns in the order of the coordinates.
+        """Return the coefficients of requested rows, with columns in the order of the coordinates.
 
         `pivot` is that of `scaling`.
         """
@@ -536,21 +442,21 @@ class CompiledModel:
         if rows.select is not None:
             values = values[..., rows.select]
             tensors = [t.take(rows.select, axis=t.ndim - k - 2) for k, t in enumerate(tensors)]
-        if wrt is None:
-            tensors = self.in_coordinates(tensors, range(1, 4)[: len(tensors)])
+        tensors = wrt.in_coordinates(tensors, range(1, len(tensors) + 1))
         if not rows.holonomic:
             values = np.where(rows.valued, values, np.nan)
         G, H, D = (*tensors, None, None)[:3]
-        columns = self.coordinates if wrt is None else wrt.labels
-        whole = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
-        quasi = () if whole else self._quasi(rows, wrt)
+        quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
         scaling = self.scaling(rows, wrt, pivot)
-        return Coefficients(rows.labels, columns, G, H, D, values, quasi=quasi, scaling=scaling)
+        return Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
 
-    def _quasi(self, rows: Rows, wrt: CoordinateTransfer | None) -> set[str]:
-        """Names, among rows and columns, that have rates but no values."""
-        turns = {name for name, n in self.tree.column.items() if self.tree.cols[n, 1] > 1}
-        asked = [rows] if wrt is None else [rows, wrt.chosen]
-        for of in asked:
-            turns |= {label for label, has in zip(of.labels, of.valued, strict=True) if not has}
-        return turns
+    def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
+        """Return the names, among rows and columns, that have rates but no values."""
+        own = {label for label, has in zip(rows.labels, rows.valued, strict=True) if not has}
+        return own | wrt.quasi | self._turning
+
+    @cached_property
+    def _turning(self) -> frozenset[str]:
+        """Columns of the tree that are angular velocities of ball joints."""
+        kinds = self.tree.cols[:, KIND]
+        return frozenset(name for name, n in self.tree.column.items() if kinds[n] > PRISMATIC)

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from kic.errors import InputError, SingularError
-from kic.kernels.layout import LINEAR_TERM, PRISMATIC
+from kic.kernels.layout import DRAWN, KIND, LINEAR_TERM, PRISMATIC, STATE, TURN0
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import integrate
 from kic.transfer.closure import condition
@@ -28,14 +28,14 @@ _EPS = float(np.finfo(float).eps)
 class ComplexStepTransfer(CoordinateTransfer):
     """A transfer of a drawing that carries a complex step; it answers only what closes with the step, too."""
 
-    def answer(
+    def evaluate(
         self,
-        question: TransferQuery,
+        query: TransferQuery,
         states: np.ndarray,
         applied: np.ndarray | None = None,
         out: TransferResult | None = None,
     ) -> TransferResult:
-        """Answers of a question at states (B, S), every member looked at; see `Transfer.answer`.
+        """Evaluate a query at states (B, S); see `CoordinateTransfer.evaluate`.
 
         Raises
         ------
@@ -44,9 +44,9 @@ class ComplexStepTransfer(CoordinateTransfer):
         SingularError
             Where the step contradicts closure conditions that were redundant.
         """
-        out = super().answer(question, states, applied, out)
+        out = super().evaluate(query, states, applied, out)
         if self.owners and len(states):
-            self._certify(states, question.order)
+            self._certify(states, query.order)
         return out
 
     def follow(self, states: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -89,7 +89,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         gears = np.array([item.kind == LINEAR_TERM for item in self.system.rows.source], dtype=bool)
         parts = [
             geometry[:, :3] / self.system.smallest,
-            geometry[:, 3:12],
+            geometry[:, TURN0:DRAWN],
             geometry[:, 12:] / self.column_scale[:, None],
             vectors[:, :6] / units[:, None],
             vectors[:, 6:9] / np.where(gears, units, 1.0)[:, None],
@@ -118,9 +118,9 @@ class ComplexStepTransfer(CoordinateTransfer):
         worst = condition(G.real)
         moved = np.abs(states.imag / self._state_scale).max(axis=1, initial=0.0)
         self._judge(values[:, first:].imag, self._floor + moved, worst, 0, members)
-        question = self._conditions(order)
-        out = super().answer(question, states)
-        table = question.answer
+        query = self._conditions(order)
+        out = super().evaluate(query, states)
+        table = query.outputs
         assert table is not None  # for the type checker: it has rows
         residuals = table.split(out.T, (count,))
         units, start, sizes = np.ones(()), size, list[np.ndarray]()
@@ -143,8 +143,8 @@ class ComplexStepTransfer(CoordinateTransfer):
     def _state_scale(self) -> np.ndarray:
         """Units (S,) of a state."""
         scale = np.ones(self.tree.state_size)
-        single = self.tree.cols[:, 1] <= PRISMATIC
-        scale[self.tree.cols[single, 3]] = self.column_scale[single]
+        single = self.tree.cols[:, KIND] <= PRISMATIC
+        scale[self.tree.cols[single, STATE]] = self.column_scale[single]
         return scale
 
     def _refuse_rounded(self) -> None:

@@ -17,11 +17,13 @@ from kic.kernels.layout import (
     COORDINATE,
     DISTANCE,
     DOT2,
+    KIND,
     LEVER,
     LINEAR_TERM,
     LOWER,
     NONE,
     OMEGA,
+    PIVOT,
     PLANE_ANGLE,
     POINT,
     PRISMATIC,
@@ -35,6 +37,7 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
 from kic.kinematics.tree import Tree
+from kic.numerics.arrays import scatter
 
 # a redundant closure row may miss by this much whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
@@ -100,7 +103,7 @@ def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
     """What each coordinate of the tree is multiplied by: the characteristic length for sliders."""
-    return np.where(tree.cols[:, 1] == PRISMATIC, length, 1.0)
+    return np.where(tree.cols[:, KIND] == PRISMATIC, length, 1.0)
 
 
 def moving(tree: Tree, item: Item) -> list[int]:
@@ -119,7 +122,7 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
         if item.kind not in _LONG:
             continue  # directions and turns have no size
         columns = moving(tree, item)
-        turning = [n for n in columns if tree.cols[n, 1] != PRISMATIC]
+        turning = [n for n in columns if tree.cols[n, KIND] != PRISMATIC]
         if len(turning) < len(columns) and k < len(items) - closing:
             continue
         places = [tree.zero_origins[n] for n in turning]
@@ -197,7 +200,7 @@ class ConstraintSystem:
         self.column_scale = column_scales(tree, length)
         # a slider is as long as the smallest of the loops that hold it
         for item, size in zip(closing, sizes[len(items) - len(closing) :], strict=True):
-            sliders = [n for n in moving(tree, item) if tree.cols[n, 1] == PRISMATIC]
+            sliders = [n for n in moving(tree, item) if tree.cols[n, KIND] == PRISMATIC]
             self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
         self.item_scale = item_scales(tree, items, sizes, self.column_scale)
         # the item of every row; of a coupling's, the last of its terms
@@ -223,7 +226,7 @@ class ConstraintSystem:
         made = np.array([lever_arm(self.tree, item) for item in self.rows.source])
         for k in np.flatnonzero(made):
             columns = moving(self.tree, self.rows.source[k])
-            sliders = [n for n in columns if self.tree.cols[n, 1] == PRISMATIC]
+            sliders = [n for n in columns if self.tree.cols[n, KIND] == PRISMATIC]
             made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
         return made / self.item_scale
 
@@ -251,17 +254,37 @@ class ConstraintSystem:
 
 @dataclass
 class TransferResult:
-    """What the kernel wrote for a batch: tables of the tree's coordinates, of rows and of the dynamics."""
+    """Tables that the kernels write for a batch.
+
+    Attributes
+    ----------
+    X : (B or 0, n)
+        The tree's coordinates φ, A, B, C as far as computed, where they are kept.
+    T, K : (B, n)
+        Rows, and dynamics.
+    quality : (B, QUALITY_WIDTH) or (0, 0)
+        Pivots and residuals of the systems; empty if none was solved.
+    """
 
     X: np.ndarray
     T: np.ndarray
     K: np.ndarray
     quality: np.ndarray
 
+    @property
+    def pivot(self) -> np.ndarray | None:
+        """Smallest pivot (B,) of each member's system; None if none was solved."""
+        return self.quality[:, PIVOT] if self.quality.shape[1] else None
+
     def members(self, some: slice) -> TransferResult:
-        """The part of some members."""
+        """Return the views of some members."""
         X = self.X[some] if len(self.X) else self.X
         return TransferResult(X, self.T[some], self.K[some], self.quality[some])
+
+    def scatter(self, good: np.ndarray) -> TransferResult:
+        """Return the tables for a batch (B,) of which these are the good members; the others are NaN."""
+        T, K, quality = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.quality))
+        return TransferResult(self.X, T, K, quality)
 
 
 class TransferQuery(KernelQuery):
@@ -294,8 +317,8 @@ class TransferQuery(KernelQuery):
     ) -> None:
         size, own = 1 if want & WANT_CURVATURE else system.first, system.rows
         self.system, self.order, self.keep = system, order, keep
-        self.answer = None if rows is None else OutputTable(rows, asked, size)
-        self.model = ModelTable(size, want)
+        self.outputs = None if rows is None else OutputTable(rows, asked, size)
+        self.dynamics = ModelTable(size, want)
         height = 0 if rows is None else rows.height
         both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
         vectors = np.zeros((len(both.items), 11), system.tree.scalar)
@@ -316,7 +339,7 @@ class TransferQuery(KernelQuery):
             loads=loads,
             asked=(order, height, size, want),
             system=(len(own.items), own.height, system.left_out, LOWER if lower else 0, asked),
-            width=0 if self.answer is None else self.answer.width,
+            width=0 if self.outputs is None else self.outputs.width,
             last=last,
         )
 
@@ -338,7 +361,7 @@ class TransferQuery(KernelQuery):
         return TransferResult(
             np.empty((kept, self.x_width), dtype),
             np.empty((count, self.width), dtype),
-            np.empty((count, self.model.width), dtype),
+            np.empty((count, self.dynamics.width), dtype),
             np.empty((count, QUALITY_WIDTH)),
         )
 
@@ -397,7 +420,7 @@ def _ordered(tree: Tree, rows: Rows | None) -> bool:
     return rows is not None and any(
         item.kind == RELATIVE_OMEGA
         or (item.kind == OMEGA and item.frame_a != NONE)
-        or (item.kind == COORDINATE and tree.cols[item.frame_b, 1] > PRISMATIC)
+        or (item.kind == COORDINATE and tree.cols[item.frame_b, KIND] > PRISMATIC)
         for item in rows.source
     )
 

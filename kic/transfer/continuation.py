@@ -327,7 +327,9 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     return (
         f"its inputs depend on one another where it starts (condition {condition(G[None])[0]:.0e}, at most "
         f"{REGULAR:.0e} can be followed), and lead nowhere from there: while they stand still, "
-        f"{closure.transfer.unconstrained_coordinates(G)} can move. {closure.transfer.remark()}".rstrip(". ")
+        f"{closure.transfer.unconstrained_coordinates(G)} can move. {closure.transfer.undriven_freedom()}".rstrip(
+            ". "
+        )
     )
 
 

@@ -1,24 +1,30 @@
 """Transfer of generalized coordinates: coefficients of the tree's coordinates φ with respect to chosen q.
 
-Chosen rows s(φ) = q and independent rows of the closure c(φ) = 0 are stacked into one square system w(φ).
-To first order G^w A = [1; 0]; to second G^w B = −H^w(A, A); to third likewise: the matrix is the same at
-every order. A compiled kernel solves it with the closure rows that a pivoted QR of scaled rows finds to be
-independent in the drawing. Postures where these serve badly get a second look, with rows of their own and a
-condition, by which they are answered or refused.
+Chosen rows s(φ) = q and independent rows of the closure c(φ) = 0 are stacked into one square system w(φ)
+(4-8 to 4-17). To first order G^w A = [1; 0] (3-15, 4-18, 4-19); to second G^w B = −H^w(A, A) (3-19, 4-20 to
+4-23); to third likewise (3-47). The matrix is the same at every order.
+
+A compiled kernel solves the system with the closure rows that are independent in the reference
+configuration. Where these are ill-conditioned, rows are chosen anew for the configuration, and its condition
+decides if there is a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from kic.errors import InputError, SingularError
-from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT
+from kic.dynamics.mass_tables import Loads, Masses
+from kic.dynamics.queries import ContributionsQuery
+from kic.errors import InputError, SingularError, batch_indices
+from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT, QUALITY_WIDTH, WANT_INERTIA
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows
+from kic.kinematics.queries import kernel
+from kic.kinematics.scaling import moved_error
 from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
 from kic.transfer.conditioning import UNITS, error_amplification
@@ -31,12 +37,16 @@ from kic.transfer.constraint_system import (
     curvature_query,
     elimination_order,
     no_forces,
+    row_scales,
     system_query,
     values_and_rates,
 )
+from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, independent_rows
 
-# a pivot below this share of the largest is no row of its own: closed postures are known to about 1e-13
-RANK_SHARE = 1e-9
+if TYPE_CHECKING:
+    from kic.mechanism import Mechanism
+    from kic.transfer.closure import Closure
+
 # a system worse than this has lost too many digits to be called an answer
 WORST_CONDITION = 1e12
 # share of an answer that may be lost to a closure that is nearly singular in itself
@@ -79,8 +89,38 @@ class CoordinateTransfer:
         self.first = self.system.first
         self.scale, self.column_scale = self.system.scale, self.system.column_scale
         self.owners = self.system.owners
-        # what else there is to say of coordinates that can not drive, by those who know the mechanism
-        self.remark: Callable[[], str] = str
+
+    # the kernels write tensors in the order of the coordinates
+    permutation = None
+
+    @property
+    def size(self) -> int:
+        """Number of the coordinates."""
+        return self.first
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if one kernel call evaluates any regular configuration."""
+        return self.choice is not None
+
+    @cached_property
+    def row_sizes(self) -> np.ndarray:
+        """Characteristic sizes (M,) of the coordinates; read-only."""
+        sizes = row_scales(self.tree, list(self.chosen.source), self.length)
+        sizes = sizes if self.chosen.select is None else sizes[self.chosen.select]
+        sizes.flags.writeable = False
+        return sizes
+
+    @property
+    def coordinate_scale(self) -> np.ndarray:
+        """Scale (M,) of each coordinate in the equations that are solved."""
+        return self.scale[: self.first]
+
+    @cached_property
+    def quasi(self) -> frozenset[str]:
+        """Coordinates that have rates but no values."""
+        rows = self.chosen
+        return frozenset(label for label, has in zip(rows.labels, rows.valued, strict=True) if not has)
 
     def amplification(self, pivot: np.ndarray | None) -> Any:
         """Estimate by how much errors of rounding grow in coefficients, from the smallest pivots (...).
@@ -142,25 +182,71 @@ class CoordinateTransfer:
         return curvature(self._bent, states, rates)
 
     @cached_property
-    def _only(self) -> dict[int, TransferQuery]:
+    def _jet_queries(self) -> dict[int, TransferQuery]:
         return {}
 
     def solve(self, states: np.ndarray, order: int) -> TransferResult:
-        """A, B, C of the tree's coordinates at states (B, S), as far as asked; see `answer`."""
-        question = self._only.get(order)
-        if question is None:
-            question = self._only[order] = TransferQuery(self.system, order, keep=True)
-        return self.answer(question, states)
+        """Solve for φ, A, B, C of the tree's coordinates at states (B, S), up to an order of at most 3."""
+        query = self._jet_queries.get(order)
+        if query is None:
+            query = self._jet_queries[order] = TransferQuery(self.system, order, keep=True)
+        return self.evaluate(query, states)
+
+    def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
+        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order (3-15, 3-19, 3-47)."""
+        X, start, made = self.solve(states, order).X, self.tree.size, []
+        for k in range(1, order + 1):
+            stop = start + self.tree.size * self.first**k
+            made.append(X[:, start:stop].reshape(len(states), self.tree.size, *(self.first,) * k))
+            start = stop
+        return made
+
+    def tree_rates(self, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the rates φ̇ = A q̇ (B, M) of the tree's coordinates (3-12), from q̇ (B, m)."""
+        (A,) = self.jets(states, 1)
+        return np.einsum("bni,bi->bn", A, qd)
+
+    def tree_motion(
+        self, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return φ̇ and φ̈ = A q̈ + q̇ᵀ B q̇ (B, M) of the tree's coordinates (3-12, 3-13)."""
+        if not self.first:  # a structure
+            return np.zeros((len(states), self.tree.size)), np.zeros((len(states), self.tree.size))
+        A, B = self.jets(states, 2)
+        bias = np.einsum("bnij,bi,bj->bn", B, qd, qd)
+        return np.einsum("bni,bi->bn", A, qd), np.einsum("bni,bi->bn", A, qdd) + bias
+
+    def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
+        """Return the tensors, which have the order of the coordinates."""
+        return tensors
+
+    def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Return the error (B, m) of the diagonal of I*, from that (M,) in the tree's coordinates."""
+        return moved_error(error, self.jets(states, 1)[0])
+
+    def contributions_query(self, masses: Masses) -> ContributionsQuery:
+        """Return the query for the contribution of each body to I* and P*."""
+        return ContributionsQuery(self.tree, masses, self.first)
+
+    def contributions(self, query: ContributionsQuery, states: np.ndarray) -> np.ndarray:
+        """Return the table (B, N, …) of contributions."""
+        return query.table(states, self.solve(states, 2).X)
+
+    def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
+        """Return the condition (B,) of states that must be closed and regular; see `Closure.check`.
+
+        `closure` returns the position problem of some coordinates.
+        """
+        return closure(self.names).check(states)
 
     @cached_property
     def choice(self) -> np.ndarray | None:
-        """Rows and order of elimination that serve wherever they are regular: those of the drawing."""
+        """Rows and order of elimination of the reference configuration; None where it is singular."""
         return self.choice_at(reference_states(self.tree))
 
     def choice_at(self, state: np.ndarray) -> np.ndarray | None:
-        """Those of a closed state (1, S); None where its closure conditions depend on one another."""
-        G = self.values_and_rates(state)[1][0]
-        scaled = G / self.system.scale[:, None] * self.system.column_scale
+        """Return the rows and order of elimination of a closed state (1, S); None where it is singular."""
+        scaled = self.scaled_rates(state)[0]
         try:
             use = self._choice(scaled)
         except SingularError:
@@ -168,109 +254,118 @@ class CoordinateTransfer:
         return self._packed(scaled[use], use)
 
     def _packed(self, scaled: np.ndarray, use: np.ndarray) -> np.ndarray:
-        """The kernel's table of a choice, with an order of elimination that keeps zeros."""
+        """Return the kernel's table of chosen rows, with an order of elimination that keeps zeros."""
         rows, columns = elimination_order(scaled)
         return self.system.packed_choice(use[rows], columns)
 
-    def rank(self, states: np.ndarray) -> int:
-        """Number of independent closure rows at one posture (1, S)."""
-        if not self.owners:
-            return 0
-        return len(
-            self.independent(
-                self.values_and_rates(states)[1][0] / self.system.scale[:, None] * self.system.column_scale
-            )
-        )
-
-    def dof(self, states: np.ndarray) -> tuple[int, bool]:
-        """Return the degrees of freedom to first order at one configuration (1, S), and if they are certain.
-
-        They are certain if nothing moves, or if the closure rows are independent but for those that vanish
-        because all motion is in one plane: the rank is then constant nearby.
-        """
-        if not self.owners:
-            return self.tree.size, True
-        G = self.values_and_rates(states)[1][0] / self.system.scale[:, None] * self.system.column_scale
-        rank = len(self.independent(G))
-        rows = G[self.first :]
-        if self.tree.planar_normal is not None:
-            rows = rows[np.abs(rows).max(axis=1, initial=0.0) > RANK_SHARE]
-        return self.tree.size - rank, rank in (self.tree.size, len(rows))
+    def scaled_rates(self, states: np.ndarray) -> np.ndarray:
+        """Return G^w (B, P, M) of the chosen rows and then all closure rows, without units."""
+        return self.values_and_rates(states)[1] / self.system.scale[:, None] * self.system.column_scale
 
     def independent(self, G: np.ndarray) -> np.ndarray:
-        """Closure rows that are independent at one posture, from scaled G (P, M)."""
-        shares, pivot = self.shares(G)
-        return np.sort(pivot[: self.count(shares)]) + self.first
+        """Return the closure rows that are independent at one configuration, from scaled G (P, M)."""
+        return independent_rows(G[self.first :], self.tolerance) + self.first
 
     def shares(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What closure conditions are worth, from scaled G (P, M), best first: pivots of a QR, and the rows.
+        """Return the share of each closure condition, from scaled G (P, M); see `condition_shares`."""
+        return condition_shares(G[self.first :])
 
-        Each pivot is what its row has beyond the rows before it, as a share of the largest. Where the largest
-        is rounding itself, as out of the plane of a planar mechanism, no condition is worth anything.
-        """
-        closing = G[self.first :].real
-        if not len(closing):
-            return np.empty(0), np.empty(0, dtype=np.intp)
-        from scipy.linalg import qr
-
-        R, pivot = qr(closing.T, mode="r", pivoting=True)
-        diagonal = np.abs(np.diag(R))
-        largest = diagonal[0] if diagonal.size else 0.0
-        return diagonal / largest if largest > RANK_SHARE else 0 * diagonal, pivot
-
-    def count(self, shares: np.ndarray) -> int:
-        """How many conditions are independent."""
-        return int((shares > max(RANK_SHARE, self.tolerance)).sum())
-
-    def answer(
+    def query(
         self,
-        question: TransferQuery,
+        rows: Rows | None = None,
+        order: int = 1,
+        masses: Masses | None = None,
+        loads: Loads | None = None,
+        want: int = 0,
+    ) -> TransferQuery:
+        """Return the query for rows and for the dynamics."""
+        own = max(order, 2) if want & WANT_INERTIA else order
+        return TransferQuery(self.system, own, rows, order, masses, loads, want)
+
+    def evaluate(
+        self,
+        query: TransferQuery,
         states: np.ndarray,
         applied: np.ndarray | None = None,
         out: TransferResult | None = None,
     ) -> TransferResult:
-        """Answers of a question at states (B, S), every member looked at.
+        """Evaluate a query at states (B, S) and check every member.
 
         Raises
         ------
+        InputError
+            For symbols, which have no size by which rows could be chosen.
         SingularError
-            If the coordinates can not drive the mechanism at a posture, or its loops are singular there.
+            If the coordinates cannot drive the mechanism at a configuration, or its loops are singular there.
         """
         if states.dtype.kind == "O":
             raise InputError(
-                "Symbols are answered in the coordinates of an open chain itself; a transfer to others "
-                "chooses rows by their size and needs numbers. Put numbers in first."
+                "Symbols need the coordinates of an open chain: other coordinates are transferred, which "
+                "chooses rows by their size. Substitute numbers first."
             )
         applied = no_forces() if applied is None else applied
-        out = question.blank(len(states), states.dtype) if out is None else out
+        out = query.blank(len(states), states.dtype) if out is None else out
         if not len(states):
             return out
         choice = self.choice
-        if choice is None or question.run_into(out, states, applied, choice):
+        if choice is None or query.run_into(out, states, applied, choice):
             q = out.quality
             suspect = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
             if choice is not None:
-                suspect |= ~(q[:, LEFT : LEFT + question.order] <= question.allowed).all(axis=1)
-            self._second_look(question, states, applied, out, np.flatnonzero(suspect))
+                suspect |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
+            self._solve_anew(query, states, applied, out, np.flatnonzero(suspect))
         return out
 
-    def _second_look(
+    def fill(
         self,
-        question: TransferQuery,
+        query: TransferQuery,
+        states: np.ndarray,
+        applied: np.ndarray,
+        T: np.ndarray,
+        K: np.ndarray,
+        batch: tuple[int, ...],
+    ) -> None:
+        """Evaluate a query into tables T (B, …) and K (B, …), NaN for members whose state is not finite."""
+        known = np.ones(len(states), bool) if states.dtype.kind == "O" else np.isfinite(states).all(axis=1)
+        with batch_indices(np.flatnonzero(known), batch):
+            if known.all():
+                self.evaluate(query, states, applied, self._result(T, K))
+            else:
+                part = self.evaluate(query, states[known], applied)
+                for whole, found in ((T, part.T), (K, part.K)):
+                    whole[:] = np.nan
+                    whole[known] = found
+
+    def calls(
+        self, query: TransferQuery, states: np.ndarray, applied: np.ndarray, T: np.ndarray, K: np.ndarray
+    ) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return the kernel entry with the arguments that fill tables for one real state.
+
+        The entry returns the number of members that `fill` must evaluate instead.
+        """
+        choice: Any = self.choice  # not None if `is_compiled`
+        return [(kernel("transfer"), query.arguments(self._result(T, K), states, applied, choice))]
+
+    def _result(self, T: np.ndarray, K: np.ndarray) -> TransferResult:
+        return TransferResult(np.empty((0, 0), T.dtype), T, K, np.empty((len(T), QUALITY_WIDTH)))
+
+    def _solve_anew(
+        self,
+        query: TransferQuery,
         states: np.ndarray,
         applied: np.ndarray,
         out: TransferResult,
         members: np.ndarray,
     ) -> None:
-        """Members near a singular posture: rows chosen for each, what is lost judged by condition."""
-        order, size = question.order, self.first
-        G = self.values_and_rates(states[members])[1]
-        if not np.isfinite(G).all():
+        """Evaluate members near a singular configuration with rows chosen for each, and check their condition."""
+        order, size = query.order, self.first
+        scaled = self.scaled_rates(states[members])
+        if not np.isfinite(scaled).all():
             raise InputError(
-                f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero.",
+                f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero. "
+                "Choose other coordinates.",
                 coordinates=self.labels,
             )
-        scaled = G / self.system.scale[:, None] * self.system.column_scale
         use = self._rows_of_each(scaled, members)
         taken = np.take_along_axis(scaled, use[:, :, None], axis=1).real
         condition = np.linalg.cond(taken)
@@ -281,7 +376,7 @@ class CoordinateTransfer:
             one = slice(b, b + 1)
             part = out.members(one)
             force = applied[one] if len(applied) == len(states) else applied
-            question.run_into(part, states[one], force, self._packed(scaled[k, use[k]], use[k]))
+            query.run_into(part, states[one], force, self._packed(scaled[k, use[k]], use[k]))
         if self.system.left_out:
             self._check_left_out(out.quality[members], condition, order, members)
 
@@ -322,7 +417,7 @@ class CoordinateTransfer:
     ) -> None:
         """Closure conditions hold the mechanism more than its mobility says."""
         shares = self.shares(scaled)[0]
-        least = float(shares[self.count(shares) - 1])
+        least = float(shares[count_independent(shares, self.tolerance) - 1])
         raise SingularError(
             f"Loops of '{self.tree.description.name}' contradict each other here: they leave {freedoms} freedoms "
             f"to first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The weakest "
@@ -401,7 +496,7 @@ class CoordinateTransfer:
             return
         worst = int(failed[0])
         others = self.admissible_inputs(scaled[worst])
-        hint = f" {self.remark()}".rstrip()
+        hint = f" {self.undriven_freedom()}".rstrip()
         hint += f" Possible here: {'; '.join(others)}." if others else ""
         several = "members" if failed.size > 1 else "member"
         few = ", ".join(map(str, members[failed[:4]])) + (", …" if failed.size > 4 else "")
@@ -415,6 +510,14 @@ class CoordinateTransfer:
             possible=others,
             failed=members[failed].tolist(),
         )
+
+    def undriven_freedom(self) -> str:
+        """Return a sentence on a passive freedom that the coordinates leave undriven; '' for none.
+
+        It holds for the reference configuration.
+        """
+        account = cast("Mechanism", self.tree.description).mobility()
+        return account.undriven_freedom(self.scaled_rates(reference_states(self.tree))[0, : self.first].real)
 
     def unconstrained_coordinates(self, scaled: np.ndarray) -> str:
         """Names of the tree's coordinates that move most where the rows give way, from scaled G (P, M)."""

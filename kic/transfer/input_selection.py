@@ -15,7 +15,7 @@ from math import comb
 
 import numpy as np
 
-from kic.kernels.layout import PRISMATIC
+from kic.kernels.layout import KIND, PRISMATIC
 from kic.kinematics.tree import Tree
 
 # a set of coordinates is good if the least that it moves is more than this share
@@ -192,6 +192,6 @@ def admissible_inputs(tree: Tree, closing: np.ndarray) -> list[str]:
 
     own = [tree.column[name] for name in tree.description.coordinate_names if name in tree.column]
     first = [named(own)] if len(own) == mobility and min_singular_value(null[own]) > GOOD else []
-    found = ranking(null[None], tree.cols[:, 1] <= PRISMATIC, 3)
+    found = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 3)
     others = [named(pick) for pick, x in zip(found.picks, found.measures[:, 0], strict=True) if x > GOOD]
     return [*first, *(names for names in others if names not in first)][:3]

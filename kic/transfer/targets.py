@@ -10,11 +10,11 @@ import numpy as np
 
 from kic.description.parts import Body, Distance
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import DIRECTION, POINT, PRISMATIC
+from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import LARGEST, broadcast_batches, numbers
+from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
 # how far a given pose may stand out of the plane in which its body moves, relative to the length
@@ -122,7 +122,7 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
     """What the joints of a tree leave to its bodies: a group of motions that holds them all."""
     if tree.balls:
         return MotionSubspace(3, 3, None)
-    slides = tree.cols[:, 1] == PRISMATIC
+    slides = tree.cols[:, KIND] == PRISMATIC
     axes = np.array([a[:, 2] for a in tree.zero_axes]).reshape(-1, 3)
     turning = axes[~slides]
     if not len(turning):
@@ -210,8 +210,8 @@ def _values(
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     """Reasons against values whose squares are not finite."""
     why = np.full(wanted.shape, "", dtype=object)
-    for index in np.argwhere(np.abs(wanted.real) > LARGEST) if wanted.dtype != object else ():
-        why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {LARGEST:g}"
+    for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX) if wanted.dtype != object else ():
+        why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {ARGUMENT_MAX:g}"
     return why
 
 

@@ -19,7 +19,7 @@ import kic
 from benchmarks import exudyn_peer
 from benchmarks.peers import DisagreementError
 from benchmarks.timing import Report, Work, interleaved, micro
-from kic.simulation.coordinates import ACCOUNTS, Chart
+from kic.simulation.coordinates import N_ENERGIES, Chart
 from kic.simulation.motion import Motion
 
 SECONDS, RTOL, REFERENCE = 10.0, 1e-8, 3e-14
@@ -95,7 +95,7 @@ class Swing:
         names, state = self.start.coordinates, self.start.state
         q = np.array([self.start.value(name) for name in names])
         chart = Chart(Motion(self.mechanism._model, names, None, {}), names, state, q)
-        here = chart.pack(state, self.qd, np.zeros(ACCOUNTS))
+        here = chart.pack(state, self.qd, np.zeros(N_ENERGIES))
         there = here.copy()
         there[: len(names)] += STEP
 

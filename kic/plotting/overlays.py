@@ -1,4 +1,4 @@
-"""What is added to a drawing: vectors with their scale, ellipsoids, paths."""
+"""Overlays of a drawing: vectors, ellipsoids and curves."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.errors import InputError, short_repr
-from kic.numerics.arrays import LARGEST, reals
-from kic.plotting.symbols import Colour, Shape, circle, head, rgba
+from kic.numerics.arrays import ARGUMENT_MAX, reals
+from kic.plotting.symbols import Colour, Shape, arrow_head, circle, rgba
 from kic.plotting.view import View
 
-# the longest vector of a kind is so long, as a share of the drawing
-_LONGEST = 0.24
-_FRONT = (np.inf, 0.0)
-_WIDTH, _HEAD = 1.2, 5.5
-_ROUND = 72
+# length of the longest vector as a share of the size of the drawing
+_LONGEST_SHARE = 0.24
+_FRONT_KEY = (np.inf, 0.0)
+_SHAFT_WIDTH, _HEAD_LENGTH = 1.2, 5.5  # points
+_OUTLINE_POINTS = 72
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """Vectors of one kind at places, (n, 3) each, of every member that is drawn."""
+class VectorOverlay:
+    """Vectors of one kind at points, (n, 3) each, of all drawn members."""
 
     kind: str
     unit: str
@@ -31,12 +31,12 @@ class Vectors:
     given: float | None = None
 
     def scale(self, view: View, extent: float) -> float:
-        """Length in the drawing of a unit of these; the longest has a good length."""
+        """Return the drawing length per unit for which the longest vector has its standard length."""
         longest = float(np.linalg.norm(view.project(self.vectors), axis=-1).max(initial=0.0))
-        return _LONGEST * extent / longest if longest > 0 else 0.0
+        return _LONGEST_SHARE * extent / longest if longest > 0 else 0.0
 
     def shapes(self, view: View, scale: float, points: float) -> list[Shape]:
-        """Arrows; those too short to be seen are left out."""
+        """Return arrows; vectors shorter than a point are left out."""
         made = []
         starts, ways = view.project(self.starts), scale * view.project(self.vectors)
         for start, d in zip(starts, ways, strict=True):
@@ -51,22 +51,22 @@ def arrow(
     colour: Colour,
     points: float,
     of: str,
-    width: float = _WIDTH,
-    tip: float = _HEAD,
+    width: float = _SHAFT_WIDTH,
+    tip: float = _HEAD_LENGTH,
 ) -> list[Shape]:
-    """A straight arrow; its head is no longer than itself."""
+    """Return a straight arrow; the head is not longer than the arrow."""
     length = float(np.linalg.norm(d))
     size = min(tip / points, 0.6 * length)
     shaft = np.stack([start, start + d * (1 - 0.7 * size / length)])
     return [
-        Shape(shaft, None, colour, width, False, _FRONT, of),
-        Shape(head(start + d, d, size), colour, None, 0.0, True, _FRONT, of),
+        Shape(shaft, None, colour, width, False, _FRONT_KEY, of),
+        Shape(arrow_head(start + d, d, size), colour, None, 0.0, True, _FRONT_KEY, of),
     ]
 
 
 @dataclass(frozen=True)
-class Oval:
-    """An ellipsoid (x − c)ᵀE⁻¹(x − c) ≤ 1 at a place, given as an image (3, k) of the unit ball."""
+class EllipsoidOverlay:
+    """Ellipsoid (x − c)ᵀE⁻¹(x − c) ≤ 1 at a point, the image (3, k) of the unit ball."""
 
     kind: str
     unit: str
@@ -77,38 +77,40 @@ class Oval:
     given: float | None = None
 
     def scale(self, view: View, extent: float) -> float:
-        """Length in the drawing of a unit of its; the longest axis has a good length."""
+        """Return the drawing length per unit for which the longest semi-axis has its standard length."""
         longest = float(np.linalg.norm(self.image, axis=0).max())
-        return _LONGEST * extent / longest if longest > 0 else 0.0
+        return _LONGEST_SHARE * extent / longest if longest > 0 else 0.0
 
     def shapes(self, view: View, scale: float, points: float) -> list[Shape]:
-        """The outline that the ellipsoid shows, and its principal axes."""
+        """Return the outline and the principal axes."""
         middle = view.project(self.at + scale * self.centre)
         flat = scale * view.project(self.image.T).T
-        # the image of a ball is seen as the image of a disc: by the two singular directions
+        # the projected ball is the image of a disc under the two singular directions
         u, s, _ = np.linalg.svd(flat, full_matrices=False)
-        outline = middle + circle(_ROUND) @ (u * s).T
-        made = [Shape(outline, rgba(self.colour, 0.3, 0.25), rgba(self.colour), 1.0, True, _FRONT, self.kind)]
+        outline = middle + circle(_OUTLINE_POINTS) @ (u * s).T
+        made = [
+            Shape(outline, rgba(self.colour, 0.3, 0.25), rgba(self.colour), 1.0, True, _FRONT_KEY, self.kind)
+        ]
         for axis in flat.T:
             line = np.stack([middle - axis, middle + axis])
-            made.append(Shape(line, None, rgba(self.colour), 0.6, False, _FRONT, self.kind))
+            made.append(Shape(line, None, rgba(self.colour), 0.6, False, _FRONT_KEY, self.kind))
         return made
 
 
-def positive(scale: float | None) -> float | None:
-    """A scale that is given, checked."""
+def check_scale(scale: float | None) -> float | None:
+    """Return `scale` after checking it."""
     if scale is None:
         return None
     a = reals(scale)
-    if a is None or a.ndim or not 1 / LARGEST <= a <= LARGEST:
-        raise InputError(f"Expected `scale` to be a positive length, got {short_repr(scale)}.")
+    if a is None or a.ndim or not 1 / ARGUMENT_MAX <= a <= ARGUMENT_MAX:
+        raise InputError(f"`scale` must be a positive number, got {short_repr(scale)}.")
     return float(a)
 
 
-def scales_of(
-    added: Sequence[Vectors | Oval], view: View, extent: float
+def common_scales(
+    added: Sequence[VectorOverlay | EllipsoidOverlay], view: View, extent: float
 ) -> dict[tuple[str, str, str], float]:
-    """One scale for all of a kind, unit and colour: the last that was given, or one with which all fit."""
+    """Return a scale for each kind, unit and colour: the last given one, or one for which all vectors fit."""
     found: dict[tuple[str, str, str], float] = {}
     for one in added:
         key, scale = (one.kind, one.unit, one.colour), one.scale(view, extent)
@@ -117,13 +119,13 @@ def scales_of(
     return found | {(one.kind, one.unit, one.colour): one.given for one in added if one.given is not None}
 
 
-def path(places: np.ndarray, view: View, colour: str, name: str) -> list[Shape]:
-    """A curve through places (n, 3), broken where they are NaN."""
+def curve_shapes(places: np.ndarray, view: View, colour: str, name: str) -> list[Shape]:
+    """Return a curve through points (n, 3), interrupted at NaN."""
     made, run = [], list[np.ndarray]()
     for p in [*view.project(places), np.full(2, np.nan)]:
         if np.isnan(p).any():
             if len(run) > 1:
-                made.append(Shape(np.stack(run), None, rgba(colour), 1.1, False, _FRONT, "trace", name))
+                made.append(Shape(np.stack(run), None, rgba(colour), 1.1, False, _FRONT_KEY, "trace", name))
             run = []
         else:
             run.append(p)

@@ -1,4 +1,4 @@
-"""Symbols of a spatial mechanism: cylinders, boxes, balls and faces as they appear from one side."""
+"""Symbols of a spatial mechanism: projected cylinders, boxes, balls and faces."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from kic.plotting.depth_sort import layered
+from kic.plotting.depth_sort import depth_sorted
+from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION
 from kic.plotting.link_shapes import hull
-from kic.plotting.sketch import Mark
 from kic.plotting.symbols import (
     BOLD,
     DRIVEN,
@@ -22,10 +22,10 @@ from kic.plotting.symbols import (
     WHITE,
     Colour,
     Shape,
-    beside,
+    arrow_head,
     circle,
-    frame_about,
-    head,
+    perpendicular,
+    perpendicular_axes,
     rgba,
     tint,
     zigzag,
@@ -33,16 +33,20 @@ from kic.plotting.symbols import (
 from kic.plotting.view import View
 
 _INK = rgba(INK)
-_RIM = 0.6
-_PIECES = 60
-# symbols lie so many radii before their place, so that bars seem to end in them
-_FRONT = 1.8
+_RIM_WIDTH = 0.6  # points
+_BAR_PIECES_MAX = 60
+# symbols are moved toward the viewer by this many radii, to cover the ends of bars
+_FRONT_OFFSET = 1.8
+# half width of a link in radii of a joint
+_LINK_HALF_WIDTH = 0.42
+# minimum aspect ratio of the circle of a turning arrow
+_ARROW_ASPECT_MIN = 0.35
 _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 
 
-class SolidBrush:
-    """Bars, cylinders, balls, boxes and pedestals, as shapes that know how near they are.
+class SpatialSymbols:
+    """Convert marks to shapes in an orthographic view, sorted by depth.
 
     Parameters
     ----------
@@ -50,11 +54,11 @@ class SolidBrush:
     size : float
         Radius of a joint, in units of length.
     points : float
-        Points of the page in a unit of length.
+        Points of the page per unit of length.
     order : mapping of str to int
-        Bodies in their order.
+        Numbers of the bodies, which determine tints.
     down : (3,)
-        Where ground is.
+        Direction toward ground.
     """
 
     def __init__(
@@ -76,9 +80,9 @@ class SolidBrush:
         named: bool = False,
         sub: float = 0.0,
     ) -> None:
-        """A shape of places (n, 3), or (n, 2) where they are projected already.
+        """Add a shape of points (n, 3), or (n, 2) if already projected.
 
-        What is at the same depth and has a `sub` belongs to the shape before it, over or under that.
+        A shape with `sub` belongs to the previous shape at the same depth, above or below it.
         """
         self._solids += sub == 0
         xy = self.view.project(places) if places.shape[1] == 3 else places
@@ -96,13 +100,13 @@ class SolidBrush:
         )
 
     def _face(self, mark: Mark, places: np.ndarray, face: Colour, edge: Colour | None) -> None:
-        """A face of places (n, 3) in a plane, which what is near it lies before or behind."""
+        """Add a planar polygon; its plane is stored for depth sorting of overlapping shapes."""
         depth = self.view.depth(places)
         self._put(mark, places, float(depth.mean()), face, edge)
         shape = self._shapes[-1]
         middle = shape.xy.mean(axis=0)
         slope, _, rank, _ = np.linalg.lstsq(shape.xy - middle, depth - depth.mean(), rcond=1e-6)
-        if rank == 2:  # seen from its edge, it hides nothing
+        if rank == 2:  # a face seen edge-on hides nothing
             level = float(depth.mean() - middle @ slope)
             self._shapes[-1] = replace(shape, plane=(level, *map(float, slope)))  # type: ignore[arg-type]
 
@@ -110,7 +114,7 @@ class SolidBrush:
         return tint(self.order.get(mark.body, 0))
 
     def _bar(self, mark: Mark, a: np.ndarray, b: np.ndarray, half: float, colour: Colour) -> None:
-        """A round bar, in pieces that are sorted each for itself."""
+        """Add a round bar, divided into pieces that are sorted independently."""
         flat = self.view.project(np.stack([a, b]))
         d = flat[1] - flat[0]
         length, radius = float(np.linalg.norm(d)), half * self.size
@@ -119,8 +123,8 @@ class SolidBrush:
             self._put(mark, flat[0] + radius * circle(24), float(near.max()), colour, width=FINE)
             return
         along = d / length
-        across = radius * beside(along)
-        pieces = int(np.clip(np.ceil(length / (3 * self.size)), 1, _PIECES))
+        across = radius * perpendicular(along)
+        pieces = int(np.clip(np.ceil(length / (3 * self.size)), 1, _BAR_PIECES_MAX))
         t = np.linspace(0, 1, pieces + 1)
         over = 0.02 * length / pieces * along
         for k in range(pieces):
@@ -129,12 +133,14 @@ class SolidBrush:
             strip = np.stack([p + across - over, q + across + over, q - across + over, p - across - over])
             self._put(mark, strip, depth, colour, None)
             for side in (across, -across):
-                self._put(mark, np.stack([p + side, q + side]), depth, None, width=_RIM, closed=False, sub=1)
-        # ends as they are seen: whole where they are turned to who looks, else as far as they stand out
+                self._put(
+                    mark, np.stack([p + side, q + side]), depth, None, width=_RIM_WIDTH, closed=False, sub=1
+                )
+        # the end toward the viewer is fully visible, the other one only behind the bar
         tilt = (near[1] - near[0]) / float(np.hypot(length, near[1] - near[0]))
         for end, depth, toward in ((flat[0], near[0], -tilt), (flat[1], near[1], tilt)):
             ring = end + circle(32) @ np.stack([across, abs(tilt) * radius * along])
-            self._put(mark, ring, float(depth), colour, width=_RIM, sub=2 if toward > 0 else -1)
+            self._put(mark, ring, float(depth), colour, width=_RIM_WIDTH, sub=2 if toward > 0 else -1)
 
     def _path(self, mark: Mark, p: np.ndarray, half: float, colour: Colour) -> None:
         for a, b in pairwise(p):
@@ -145,12 +151,12 @@ class SolidBrush:
                 self.view.project(corner) + half * self.size * circle(24),
                 float(self.view.depth(corner)) + 0.1 * self.size,
                 colour,
-                width=_RIM,
+                width=_RIM_WIDTH,
             )
 
     def _ball(self, mark: Mark, centre: np.ndarray, radius: float, named: bool = False) -> None:
         flat, r = self.view.project(centre), radius * self.size
-        near = float(self.view.depth(centre)) + _FRONT * self.size
+        near = float(self.view.depth(centre)) + _FRONT_OFFSET * self.size
         self._put(mark, flat + r * circle(), near, rgba(STEEL), named=named)
         self._put(
             mark, flat + r * (0.42 * circle(24) + np.array([-0.3, 0.32])), near, rgba(WHITE), None, sub=1
@@ -167,23 +173,23 @@ class SolidBrush:
         named: bool = True,
     ) -> None:
         r = self.size
-        one, two = frame_about(axis)
+        one, two = perpendicular_axes(axis)
         ring = radius * r * circle(40) @ np.stack([one, two])
         ends = [centre - half * r * axis, centre + half * r * axis]
         if axis @ self.view.toward < 0:
             ends = ends[::-1]
-        near = float(self.view.depth(centre)) + _FRONT * r
+        near = float(self.view.depth(centre)) + _FRONT_OFFSET * r
         outline = hull(self.view.project(np.concatenate([ends[0] + ring, ends[1] + ring])))
         self._put(mark, outline, near, colour, named=named)
         light = tuple(0.5 * c + 0.5 for c in colour[:3])
-        self._put(mark, ends[1] + ring, near, (*light, 1.0), width=_RIM, sub=1)  # type: ignore[arg-type]
+        self._put(mark, ends[1] + ring, near, (*light, 1.0), width=_RIM_WIDTH, sub=1)  # type: ignore[arg-type]
 
     def _box(
         self, mark: Mark, centre: np.ndarray, axes: np.ndarray, half: np.ndarray, colour: Colour
     ) -> None:
-        """The three sides of a box that are seen, each in its light."""
+        """Add the visible sides of a box with shading."""
         corners = centre + (_CUBE * half * self.size) @ axes
-        near = float(self.view.depth(centre)) + _FRONT * self.size
+        near = float(self.view.depth(centre)) + _FRONT_OFFSET * self.size
         named = True
         for k, s in _SIDES:
             facing = s * float(axes[k] @ self.view.toward)
@@ -192,7 +198,7 @@ class SolidBrush:
                 flat = hull(self.view.project(side))
                 light = 0.45 * facing
                 shade = tuple(c + (1 - c) * light for c in colour[:3])
-                self._put(mark, flat, near, (*shade, 1.0), width=_RIM, named=named)  # type: ignore[arg-type]
+                self._put(mark, flat, near, (*shade, 1.0), width=_RIM_WIDTH, named=named)  # type: ignore[arg-type]
                 named = False
 
     def _pedestal(
@@ -203,47 +209,38 @@ class SolidBrush:
         reach: float = 2.4,
         down: np.ndarray | None = None,
     ) -> None:
-        """A hatched plate on the ground below, and what holds the joint on it."""
+        """Add a hatched plate on the ground and a column to the joint."""
         r, down = self.size, self.down if down is None else down
         upright = axis is not None and abs(float(axis @ down)) > 0.9
         foot = p + (1.3 if upright else reach) * r * down
         if not upright:
             self._bar(mark, p, foot, 0.5, rgba(STEEL))
-        one, two = frame_about(down)
+        one, two = perpendicular_axes(down)
         plate = foot + 1.9 * r * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
         depth = float(self.view.depth(foot)) - 1.5 * r
         self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
         self._strokes(mark, foot, 1.9 * r * np.stack([one, two]), depth)
 
     def _strokes(self, mark: Mark, middle: np.ndarray, sides: np.ndarray, near: float) -> None:
-        """Hatching of a square (half sides (2, 3)): strokes from side to side, all one way."""
+        """Add hatching of a square with half sides (2, 3)."""
         for x in (-1.0, 0.0, 1.0):
             start = max(-1.0, x - 1), max(-1.0, -x - 1)
             end = min(1.0, x + 1), min(1.0, 1 - x)
             stroke = middle + np.array([start, end]) @ sides
             self._put(mark, stroke, near, None, width=FINE, closed=False, sub=1)
 
-
-_BAR = 0.42
-# the least share of its width that the arrow of a turn is open
-_OPEN = 0.35
-
-
-class SolidPen(SolidBrush):
-    """Draws marks as shapes seen from one side, the furthest first; see `SolidBrush`."""
-
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
-        """Shapes of all marks of one posture, in the order of painting."""
+        """Return shapes of all marks of one configuration in painting order."""
         self._shapes = []
         for mark in marks:
             getattr(self, f"_{mark.kind}", self._nothing)(mark, mark.places)
-        return layered(self._shapes, 0.3 * self.size)
+        return depth_sorted(self._shapes, 0.3 * self.size)
 
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:
-        """Marks that have no sign of their own."""
+        """Draw nothing, for marks without a symbol."""
 
     def _link(self, mark: Mark, p: np.ndarray) -> None:
-        self._path(mark, p, _BAR, self._colour(mark))
+        self._path(mark, p, _LINK_HALF_WIDTH, self._colour(mark))
 
     def _stem(self, mark: Mark, p: np.ndarray) -> None:
         self._path(mark, p, 0.22, self._colour(mark))
@@ -254,14 +251,14 @@ class SolidPen(SolidBrush):
             self._ball(mark, end, 0.65)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
+        axis = mark.directions[0]  # type: ignore[index]
         reach = float((p[1] - p[0]) @ axis)
         end = reach + np.copysign(4 * self.size, reach)
         start = -end if mark.sizes[0] else 0.0
-        self._bar(mark, p[0] + start * axis, p[0] + end * axis, _BAR, self._colour(mark))
+        self._bar(mark, p[0] + start * axis, p[0] + end * axis, _LINK_HALF_WIDTH, self._colour(mark))
 
     def _telescope(self, mark: Mark, p: np.ndarray) -> None:
-        """A cylinder, the piston rod that comes out of it, and the drive's colour where there is one."""
+        """Draw a cylinder and its piston rod, in the colour of driven joints if it is driven."""
         a, b = p
         length = float(np.linalg.norm(b - a))
         u = (b - a) / length
@@ -271,7 +268,7 @@ class SolidPen(SolidBrush):
         colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark)
         self._bar(mark, start, middle, 0.75, colour)
         near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
-        one, two = frame_about(u)
+        one, two = perpendicular_axes(u)
         ring = 0.75 * self.size * circle(32) @ np.stack([one, two])
         for end in (far, near):
             depth = float(self.view.depth(end))
@@ -280,7 +277,7 @@ class SolidPen(SolidBrush):
                 end + ring,
                 depth + 0.3 * self.size,
                 rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR),
-                width=_RIM,
+                width=_RIM_WIDTH,
                 named=end is near,
             )
 
@@ -291,7 +288,7 @@ class SolidPen(SolidBrush):
             self._bar(mark, a, b, 0.24, self._colour(mark))
 
     def _solid(self, mark: Mark, p: np.ndarray) -> None:
-        """A hull: its faces that are turned to who looks, on those behind."""
+        """Draw a hull: its visible faces and all its edges."""
         from scipy.spatial import ConvexHull
 
         made = ConvexHull(p)
@@ -317,7 +314,7 @@ class SolidPen(SolidBrush):
                 )
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
+        axis = mark.directions[0]  # type: ignore[index]
         if mark.grounded:
             self._pedestal(mark, p[0], axis)
         self._centre_line(mark, p[0], axis)
@@ -326,13 +323,13 @@ class SolidPen(SolidBrush):
             self._turn(mark, p[0], axis)
 
     def _centre_line(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
-        """The axis of a joint, a little beyond both its ends."""
+        """Draw the axis of a joint slightly beyond both ends."""
         for side in (1.3, -1.3):
             line = p + self.size * np.outer([side, 2.1 * side], axis)
             self._put(mark, line, float(self.view.depth(line).mean()), width=FINE, closed=False)
 
     def _turn(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
-        """An arrow around the axis: before the end that is seen, or that is free of the ground."""
+        """Draw an arrow around the axis, at the visible end or at the end away from ground."""
         r = self.size
         side = 1.0 if axis @ self.view.toward > 0 else -1.0
         if mark.grounded and abs(float(axis @ self.down)) > 0.7:
@@ -340,21 +337,21 @@ class SolidPen(SolidBrush):
         tip = self.view.project(axis)
         slant = float(np.linalg.norm(tip))
         along = tip / slant if slant > 1e-9 else np.array([0.0, 1.0])
-        # seen from its side the circle would be a line, which is no turn
+        # a circle seen edge-on would be a line
         open_ = float(axis @ self.view.toward)
-        open_ = np.copysign(max(abs(open_), _OPEN), open_)
-        turn = np.stack([-beside(along), open_ * along])
+        open_ = np.copysign(max(abs(open_), _ARROW_ASPECT_MIN), open_)
+        turn = np.stack([-perpendicular(along), open_ * along])
         centre = p + side * 2.0 * r * axis
         middle, depth = self.view.project(centre), float(self.view.depth(centre))
-        # open to the front, for its colour is that of the joint; half of it is behind what the axis leads to
+        # open to the front, since it has the colour of the joint; half of it is behind the joint
         for start, span, near in ((-0.5, 0.5, 2.2 * r), (0.0, np.pi, -0.5 * r), (np.pi, 0.8, 2.2 * r)):
             flat = middle + 1.6 * r * circle(24, start, span) @ turn
             self._put(mark, flat, depth + near, None, rgba(DRIVEN), LINE + 0.1, False)
         tip = middle + 1.6 * r * circle(2, np.pi + 0.8, 0.35) @ turn
-        self._put(mark, head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
+        self._put(mark, arrow_head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
+        axis = mark.directions[0]  # type: ignore[index]
         if mark.grounded:
             self._pedestal(mark, p[0], axis)
         self._bar(mark, p[0] - 3.2 * self.size * axis, p[0] + 3.2 * self.size * axis, 0.4, rgba(STEEL))
@@ -368,10 +365,10 @@ class SolidPen(SolidBrush):
         self._ball(mark, p[0], 1.0, named=True)
 
     def _universal(self, mark: Mark, p: np.ndarray) -> None:
-        """A cross of two pins."""
+        """Draw a cross of two pins."""
         if mark.grounded:
             self._pedestal(mark, p[0], None)
-        ways = mark.ways
+        ways = mark.directions
         colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
         for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
@@ -382,8 +379,8 @@ class SolidPen(SolidBrush):
         self._box(mark, p[0], np.eye(3), np.full(3, 0.55), rgba(INK, 0.3))
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.ways[0]  # type: ignore[index]
-        one, two = frame_about(axis)
+        axis = mark.directions[0]  # type: ignore[index]
+        one, two = perpendicular_axes(axis)
         r = self.size
         if mark.grounded:
             ends = p[0] + np.outer([-6 * r, 6 * r], axis)
@@ -401,10 +398,10 @@ class SolidPen(SolidBrush):
             depth = float(self.view.depth(p[0])) + 2 * r
             flat = self.view.project(line)
             self._put(mark, flat, depth, None, rgba(DRIVEN), LINE + 0.1, False)
-            self._put(mark, head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
+            self._put(mark, arrow_head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
 
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
-        """Ground at the end of a spring or a rod: it stands away from the other end."""
+        """Draw ground at the end of a spring or a rod, away from its other end."""
         away = p[1] - p[0]
         up = float(away @ self.down) > 0.7 * float(np.linalg.norm(away))
         self._pedestal(mark, p[0], None, down=-self.down if up else self.down)
@@ -412,7 +409,7 @@ class SolidPen(SolidBrush):
     def _coil(self, mark: Mark, p: np.ndarray) -> None:
         flat, depth = self.view.project(p), self.view.depth(p)
         wire = zigzag(flat[0], flat[1], 1.2 * self.size)
-        # each turn for itself: it may lead past what is before it and behind it
+        # windings are sorted independently, since they may pass other shapes on both sides
         for one, other in pairwise(wire):
             share = np.linalg.norm((one + other) / 2 - flat[0]) / np.linalg.norm(flat[1] - flat[0])
             near = float(depth[0] + share * (depth[1] - depth[0]))
@@ -423,7 +420,7 @@ class SolidPen(SolidBrush):
         self._bar(mark, p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0]), 0.7, rgba(FLOOR))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        one, two = frame_about(mark.ways[0])  # type: ignore[index]
+        one, two = perpendicular_axes(mark.directions[0])  # type: ignore[index]
         ring = p[0] + mark.sizes[0] * circle(96) @ np.stack([one, two])
         self._face(mark, ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
 
@@ -431,7 +428,7 @@ class SolidPen(SolidBrush):
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
         u = d / between
-        v = np.cross(mark.ways[0], u)  # type: ignore[index]
+        v = np.cross(mark.directions[0], u)  # type: ignore[index]
         sine = np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1)
         for side in (1, -1):
             n = sine * u + side * np.sqrt(1 - sine**2) * v
@@ -439,7 +436,7 @@ class SolidPen(SolidBrush):
             self._put(mark, run, float(self.view.depth(run).mean()), None, closed=False)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
-        """A coupling of joints by mere ratios: dashes from one to the other, in front of them."""
+        """Draw a coupling with general ratios: dashes between the joints, in front of them."""
         dash = 0.8 * self.size
         for a, b in pairwise(self.view.project(p)):
             length = float(np.linalg.norm(b - a))
@@ -450,9 +447,9 @@ class SolidPen(SolidBrush):
                 self._put(mark, some, near, None, rgba(PURPLE), LINE, False)
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
-        """Where bodies touch: the tangent plane, hatched where it is ground."""
-        normal = mark.ways[0]  # type: ignore[index]
-        one, two = frame_about(normal)
+        """Draw a contact with its tangent plane, hatched on ground."""
+        normal = mark.directions[0]  # type: ignore[index]
+        one, two = perpendicular_axes(normal)
         side = 1.7 * self.size
         plane = p[0] + side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
         depth = float(self.view.depth(p[0]))
@@ -472,10 +469,10 @@ class SolidPen(SolidBrush):
         self._put(mark, self.view.project(p[0]) + 0.5 * self.size * circle(32), depth, _INK, None, named=True)
 
     def _frame(self, mark: Mark, p: np.ndarray) -> None:
-        """The axes of a tool."""
+        """Draw the axes of a tool."""
         depth = float(self.view.depth(p[0])) + 1.3 * self.size
         start = self.view.project(p[0])
-        for axis, colour in zip(mark.ways, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
+        for axis, colour in zip(mark.directions, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
             d = 4.0 * self.size * self.view.project(axis)
             length = float(np.linalg.norm(d))
             if length > 0.8 * self.size:
@@ -488,4 +485,4 @@ class SolidPen(SolidBrush):
                     BOLD,
                     False,
                 )
-                self._put(mark, head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)
+                self._put(mark, arrow_head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)

@@ -1,0 +1,346 @@
+"""Kinematic diagram of a mechanism as a list of marks: links, joints and other symbols.
+
+Marks are made once for the reference configuration and refer to the bodies that carry their positions;
+`move_marks` moves them to a configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kic.description.couplings import Coupling
+from kic.description.parts import Distance, Joint, Spring
+from kic.description.validation import GROUND
+from kic.plotting.joint_offsets import JointPlacement, unit_of
+from kic.plotting.link_shapes import LinkEnd, distinct, links
+from kic.transfer.compiled_model import CompiledModel
+
+_SLIDING_KINDS = ("guide", "telescope")
+# kinds of joints that couplings can connect
+_COUPLED_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "telescope")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Symbol of a mechanism.
+
+    Attributes
+    ----------
+    kind : str
+        "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
+        of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "tie", "frame", "anchor".
+    name : str
+        Name of the part, or "".
+    body : str
+        Body to which the mark belongs.
+    place_bodies, places : (n,) names, (n, 3)
+        Positions, and the bodies that carry them.
+    direction_bodies, directions : (k,) names, (k, 3)
+        Unit vectors, and the bodies that carry them.
+    driven : bool
+        True if it belongs to a coordinate of the mechanism.
+    grounded : bool
+        True if it is attached to ground.
+    sizes : tuple of float
+        Radii of wheels; meshing wheels have a second number.
+    bodies : tuple of str
+        Bodies connected by a joint.
+    travel : (2,) floats
+        Range of a sliding pair over all drawn configurations, relative to its current position.
+    """
+
+    kind: str
+    name: str
+    body: str
+    place_bodies: tuple[str, ...]
+    places: np.ndarray
+    direction_bodies: tuple[str, ...] = ()
+    directions: np.ndarray | None = None
+    driven: bool = False
+    grounded: bool = False
+    sizes: tuple[float, ...] = ()
+    bodies: tuple[str, ...] = ()
+    travel: tuple[float, float] = (0.0, 0.0)
+
+
+def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Return the positions (n,) of a sliding pair along its axis, or None for other marks.
+
+    For pairs of moving bodies the last entry belongs to the reference configuration, which makes their length
+    equal in all pictures.
+
+    Parameters
+    ----------
+    mark : Mark
+        Mark in the reference configuration.
+    displacements : mapping of str to (n, 4, 4)
+        Displacement of each body from the reference configuration.
+    """
+    if mark.directions is None or not (
+        mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
+    ):
+        return None
+    axis = displacements[mark.direction_bodies[0]][:, :3, :3] @ mark.directions[0]
+    T = [displacements[body] for body in mark.place_bodies]
+    ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
+    if len(ends) == 1:
+        return np.einsum("ni,ni->n", axis, ends[0])
+    drawn = float((mark.places[-1] - mark.places[0]) @ mark.directions[0])
+    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn)
+
+
+def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -> list[Mark]:
+    """Return marks moved with their bodies.
+
+    Parameters
+    ----------
+    marks : iterable of Mark
+        Marks in the reference configuration.
+    displacements : mapping of str to (4, 4)
+        Displacement of each body from the reference configuration.
+    """
+    moved = []
+    for mark in marks:
+        T = np.stack([displacements[body] for body in mark.place_bodies])
+        places = np.einsum("nij,nj->ni", T[:, :3, :3], mark.places) + T[:, :3, 3]
+        directions = mark.directions
+        if directions is not None:
+            R = np.stack([displacements[body][:3, :3] for body in mark.direction_bodies])
+            directions = np.einsum("nij,nj->ni", R, directions)
+        moved.append(replace(mark, places=places, directions=directions))
+    return moved
+
+
+class KinematicDiagram:
+    """Marks of a mechanism.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Model with real numbers.
+    size : float
+        Radius of a joint in units of length; closer positions are merged.
+    normal : (3,) or None
+        Normal of a planar mechanism in plan view; offsets along it are ignored.
+    down : (3,)
+        Direction toward ground.
+
+    Attributes
+    ----------
+    marks : list of Mark
+    ends : dict of str to list of LinkEnd
+        Ends of each body.
+    """
+
+    def __init__(
+        self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray
+    ) -> None:
+        self.description, self.size, self.normal = model.description, size, normal
+        self.placement = JointPlacement(model, size, normal, down)
+        self.points = {p.name: p for p in self.description.points}
+        closed = not model.tree.open
+        driven = self.description.named_coordinates if self.description.coordinates or not closed else ()
+        self.driven = frozenset(name.partition(".")[0] for name in driven)
+        self.serial = not closed and normal is None
+        self.marks: list[Mark] = []
+        self.ends: dict[str, list[LinkEnd]] = {GROUND: [], **{b.name: [] for b in self.description.bodies}}
+        self._add_sliding_pairs()
+        self._collect_ends()
+        for body in self.description.bodies:
+            self._add_body(body.name)
+        for joint in self.description.joints:
+            self._add_joint(joint)
+        self._add_couplings()
+        self._add_rods_and_springs()
+        self._add_contacts()
+        self._add_points()
+
+    def _add(
+        self,
+        kind: str,
+        name: str,
+        body: str,
+        places: Iterable,
+        place_bodies: tuple[str, ...] = (),
+        **more: Any,
+    ) -> None:
+        placed = np.array(list(places), dtype=float).reshape(-1, 3)
+        self.marks.append(Mark(kind, name, body, place_bodies or (body,) * len(placed), placed, **more))
+
+    def _add_sliding_pairs(self) -> None:
+        """Add sliding pairs: a block on a rail, a block on the rod of a moving body, or a telescope."""
+        for joint in self.description.joints:
+            slide = self.placement.sliders.get(joint.name)
+            if slide is None:
+                continue
+            axis, driven = self.placement.axes[joint.name], joint.name in self.driven
+            line = [slide.foot, slide.place]
+            pair = (slide.guide, slide.slider)
+            shared: dict[str, Any] = {"direction_bodies": (slide.guide,), "directions": axis[None]}
+            if slide.telescopic:
+                self._add("telescope", joint.name, slide.slider, line, pair, driven=driven, **shared)
+                self.ends[slide.guide].append(LinkEnd(slide.foot, None, "telescope"))
+            elif slide.guide != GROUND:
+                shared |= {"sizes": (float(slide.through),), "bodies": pair}
+                self._add("guide", joint.name, slide.guide, line, pair, **shared)
+                self.ends[slide.guide].append(LinkEnd(slide.foot, None, joint.name))
+            self.ends[slide.slider].append(LinkEnd(slide.place, None, joint.name))
+
+    def _collect_ends(self) -> None:
+        """Collect the ends of every body: joints, contacts, ends of rods and springs, then points."""
+        for joint in self.description.joints:
+            place = self.placement.positions.get(joint.name)
+            if place is None or joint.name in self.placement.sliders or joint.type in ("free", "planar"):
+                continue
+            turning = joint.type in ("revolute", "cylindrical")
+            for body in joint.bodies:
+                self.ends[body].append(
+                    LinkEnd(place, self.placement.axes[joint.name] if turning else None, joint.name)
+                )
+        for contact in self.description.contacts:
+            for body in contact.bodies:
+                self.ends[body].append(LinkEnd(np.array(contact.at, float), None, contact.name))
+        held = {name for d in self.description.distances if d.fixed for name in d.points}
+        held |= {name for spring in self.description.springs for name in spring.points}
+        for point in self.description.points:
+            self.ends[point.body].append(
+                LinkEnd(np.array(point.at, float), None, point.name, point.name in held)
+            )
+
+    def _add_body(self, name: str) -> None:
+        """Add rods and faces of a body."""
+        body = next(b for b in self.description.bodies if b.name == name)
+        spare = None if body.reference is None else np.array(body.reference, float)
+        if any(
+            name in (slide.guide, slide.slider)
+            for slide in self.placement.sliders.values()
+            if slide.telescopic
+        ):
+            spare = None  # the telescope replaces the rod
+        # a point at the original position of an offset joint needs no stem
+        met = [np.array(j.at, float) for j in self.description.joints if j.at is not None]
+        ends = [
+            e for e in self.ends[name] if e.bearing or distinct(e.place, met, 0.1 * self.size, self.normal)
+        ]
+        ends = ends if len(ends) > 1 else self.ends[name]
+        for kind, places in links(ends, spare, self.size, self.normal, self.serial):
+            self._add(kind, name, name, places)
+        mine = [j for j in self.description.joints if name in j.bodies]
+        tips = [p for p in self.description.points if p.body == name]
+        if self.serial and len(mine) == 1 and tips and name in mine[0].bodies[1] and mine[0].axis:
+            axis = unit_of(mine[0].axis)
+            side = np.eye(3)[np.argmin(np.abs(axis))]
+            side = unit_of(side - (side @ axis) * axis)
+            directions = np.stack([side, np.cross(axis, side), axis])
+            at = np.array(mine[0].at or (0.0, 0.0, 0.0))
+            tip = max(tips, key=lambda p: float(np.linalg.norm(np.array(p.at) - at)))
+            self._add("frame", tip.name, name, [tip.at], direction_bodies=(name,) * 3, directions=directions)
+
+    def _add_joint(self, joint: Joint) -> None:
+        place = self.placement.positions.get(joint.name)
+        if place is None or joint.type in ("free", "planar"):
+            return
+        slide = self.placement.sliders.get(joint.name)
+        if slide is not None and slide.telescopic:
+            return
+        first, second = joint.bodies
+        grounded = GROUND in joint.bodies
+        carrier = slide.slider if slide is not None else second if second != GROUND else first
+        directions, direction_bodies = self.placement.directions(joint)
+        self._add(
+            joint.type, joint.name, carrier, [place], (carrier,),
+            direction_bodies=direction_bodies, directions=directions, driven=joint.name in self.driven,
+            grounded=grounded, bodies=joint.bodies,
+        )  # fmt: skip
+
+    def _add_couplings(self) -> None:
+        """Add pitch circles of wheels, and belts; couplings with general ratios are ties between joints."""
+        joints = {joint.name: joint for joint in self.description.joints}
+        for coupling in self.description.couplings:
+            if coupling.ratios is not None:
+                self._add_tie(coupling)
+                continue
+            pair = [joints[name.partition(".")[0]] for name in coupling.joints]
+            if any(joint.at is None or joint.axis is None for joint in pair):
+                continue
+            shared = set(pair[0].bodies) & set(pair[1].bodies)
+            centres, axes = [np.array(j.at, float) for j in pair], [unit_of(j.axis) for j in pair]
+            apart = centres[1] - centres[0]
+            if coupling.pitch_point is not None:
+                pitch = np.array(coupling.pitch_point, float)
+                centres = [c + ((pitch - c) @ a) * a for c, a in zip(centres, axes, strict=True)]
+                radii = [float(np.linalg.norm(pitch - c)) for c in centres]
+            else:
+                one, two = coupling.gears or coupling.belt or (1.0, 1.0)
+                apart = apart - (apart @ axes[0]) * axes[0]
+                between = float(np.linalg.norm(apart))
+                centres[1] = centres[0] + apart
+                # gears fill the centre distance; radii of pulleys are lengths, or ratios if too large
+                fill = between / abs(one + two)
+                if coupling.belt and one + two < between:
+                    fill = 1.0
+                elif coupling.belt:
+                    fill *= 0.5
+                radii = [abs(one) * fill, abs(two) * fill]
+            wheels = tuple(next((b for b in j.bodies if b not in shared), j.bodies[1]) for j in pair)
+            for joint, centre, axis, radius, body in zip(pair, centres, axes, radii, wheels, strict=True):
+                if joint.type == "revolute":
+                    self._add(
+                        "wheel", "", body, [centre], direction_bodies=(body,), directions=axis[None],
+                        sizes=(radius,) if coupling.belt else (radius, 1.0),
+                    )  # fmt: skip
+            if coupling.belt:
+                frame = next(iter(shared))
+                self._add(
+                    "belt", coupling.name, frame, centres, (frame,) * 2,
+                    direction_bodies=(frame,), directions=axes[0][None], sizes=tuple(radii),
+                )  # fmt: skip
+
+    def _add_tie(self, coupling: Coupling) -> None:
+        """Add a tie between the coupled joints."""
+        names = dict.fromkeys(name.partition(".")[0] for name in coupling.joints)
+        marks = [m for name in names for m in self.marks if m.name == name and m.kind in _COUPLED_KINDS]
+        places = [m.places[-1] for m in marks]
+        place_bodies = tuple(m.place_bodies[-1] for m in marks)
+        if len(places) > 1:
+            self._add("tie", coupling.name, "", places, place_bodies)
+
+    def _add_rods_and_springs(self) -> None:
+        """Add rods, springs and dampers, with anchors at ends on ground."""
+        kinds: list[tuple[Distance | Spring, str]] = [
+            (d, "rod") for d in self.description.distances if d.fixed
+        ]
+        kinds += [
+            (s, "coil" if s.stiffness or not s.damping else "dashpot") for s in self.description.springs
+        ]
+        for part, kind in kinds:
+            ends = [self.points[name] for name in part.points]
+            self._add(kind, part.name, "", [p.at for p in ends], tuple(p.body for p in ends))
+            for p in ends:
+                if p.body == GROUND:
+                    other = ends[0] if p is ends[1] else ends[1]
+                    held = (GROUND, other.body)
+                    self._add("anchor", "", GROUND, [p.at, other.at], held, grounded=True)
+
+    def _add_contacts(self) -> None:
+        for contact in self.description.contacts:
+            first, second = contact.bodies
+            normal = unit_of(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
+            self._add(
+                "touch" if contact.closed else "lifted", contact.name, first, [contact.at],
+                direction_bodies=(second,), directions=normal[None], grounded=GROUND in contact.bodies,
+            )  # fmt: skip
+
+    def _add_points(self) -> None:
+        taken = list(self.placement.positions.values())
+        held = {name for d in self.description.distances if d.fixed for name in d.points}
+        for point in self.description.points:
+            at = np.array(point.at, float)
+            if point.name in held or not distinct(at, taken, 0.3 * self.size, self.normal):
+                self._add("node", point.name, point.body, [at])  # a label without a symbol
+            else:
+                self._add("dot", point.name, point.body, [at])

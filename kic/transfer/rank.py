@@ -1,0 +1,93 @@
+"""Rank of the closure: independent conditions and degrees of freedom at one configuration.
+
+Each closure condition has a share: the part of its row that the rows before it in a pivoted QR do not span,
+relative to the largest. A condition is independent if its share exceeds the rounding error of closed
+configurations, or `closure_tolerance` for rounded dimensions. The degrees of freedom to first order are the
+coordinates of the tree minus the independent conditions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from kic.transfer.closure import Closure
+    from kic.transfer.coordinate_transfer import CoordinateTransfer
+
+# share of the largest pivot below which a condition is rounding error: closed configurations have about 1e-13
+RANK_SHARE = 1e-9
+
+
+def condition_shares(closing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of each condition, largest first, and the rows that have them.
+
+    Parameters
+    ----------
+    closing : (R, M)
+        Closure rows, scaled.
+
+    Returns
+    -------
+    shares, pivot : (min(R, M),), (R,) int
+        All shares are 0 if the largest pivot is rounding error, as it is out of the plane of a planar
+        mechanism.
+    """
+    closing = closing.real
+    if not len(closing):
+        return np.empty(0), np.empty(0, dtype=np.intp)
+    from scipy.linalg import qr
+
+    R, pivot = qr(closing.T, mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    largest = diagonal[0] if diagonal.size else 0.0
+    return diagonal / largest if largest > RANK_SHARE else 0 * diagonal, pivot
+
+
+def count_independent(shares: np.ndarray, tolerance: float) -> int:
+    """Return the number of independent conditions from their shares."""
+    return int((shares > max(RANK_SHARE, tolerance)).sum())
+
+
+def independent_rows(closing: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return the indices of independent rows among the closure rows (R, M) of one configuration."""
+    shares, pivot = condition_shares(closing)
+    return np.sort(pivot[: count_independent(shares, tolerance)])
+
+
+def rank(transfer: CoordinateTransfer, state: np.ndarray) -> int:
+    """Return the number of independent closure rows at one configuration (1, S)."""
+    if not transfer.owners:
+        return 0
+    return len(independent_rows(transfer.scaled_rates(state)[0, transfer.first :], transfer.tolerance))
+
+
+def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[int, bool]:
+    """Return the degrees of freedom to first order at one configuration (1, S), and if they are certain.
+
+    They are certain if nothing moves, or if the closure rows are independent but for those that vanish
+    because all motion is in one plane: the rank is then constant nearby.
+    """
+    size = transfer.tree.size
+    if not transfer.owners:
+        return size, True
+    rows = transfer.scaled_rates(state)[0, transfer.first :]
+    found = len(independent_rows(rows, transfer.tolerance))
+    if transfer.tree.planar_normal is not None:
+        rows = rows[np.abs(rows).max(axis=1, initial=0.0) > RANK_SHARE]
+    return size - found, found in (size, len(rows))
+
+
+def regular_dof(closure: Closure, state: np.ndarray) -> int | None:
+    """Return the degrees of freedom at one configuration (1, S), or None if it is singular.
+
+    Where closure rows depend on one another, steps along generic first-order motions show if the rank is
+    constant nearby. A singular configuration needs the account of `Mechanism.mobility`.
+    """
+    count, certain = first_order_dof(closure.transfer, state)
+    if not certain:
+        from kic.transfer.finite_mobility import is_regular
+
+        certain = is_regular(closure, state, count)
+    return count if certain else None
