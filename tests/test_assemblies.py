@@ -1,4 +1,4 @@
-"""Several starts: the distinct postures found, sorted, within limits; how near the others came."""
+"""Several starts: distinct assembly modes, sorted and within limits, and residuals of failed starts."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ RSSP = crank_slider([ball("P", "crank", "rod", PIN)], [ball("S", "rod", "slider"
 
 
 def still_but(m: kic.Mechanism, one: kic.Mobility, state: kic.Configuration) -> None:
-    """The motion of an idle freedom meets every condition, and moves no other body: seen by the kernels."""
+    """The passive motion satisfies every condition and moves no other body, by the kernels."""
     closure = m._model.closure(())
     G = closure.transfer.values_and_rates(state._states)[1][0]
     assert np.abs(G @ one.motion).max() < 1e-9 * np.abs(one.motion).max()
