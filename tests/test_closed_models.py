@@ -138,7 +138,7 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
 
 @every_configuration
 def test_power_balance(name: str, place: int) -> None:
-    """Efforts and weight do what the kinetic energy gains, on a path through the posture."""
+    """Efforts and weight do what the kinetic energy gains, on a path through the configuration."""
     m, c = configuration(name, place)
     qd, qdd = np.random.default_rng(place).normal(size=(2, m.dof))
     t = STEP * OFFSETS[:, None]
