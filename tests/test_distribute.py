@@ -526,7 +526,7 @@ def test_internal_loads_in_words() -> None:
     assert said[1].startswith("In no internal load: lift, yaw")
     assert loads.basis[0, 0] == 0
     none = kic.load("gough-stewart").at().internal_loads([f"L{k}" for k in range(1, 7)])
-    assert none.sentences() == ["No internal load: there are as many actuators as freedoms."]
+    assert none.sentences() == ["No internal load: there are as many actuators as degrees of freedom."]
     assert "0 internal loads" in str(none)
     hand = kic.load("two-finger-hand").at(np.tile([1.8, -0.9, 0.0], (0, 1)))
     assert "empty batch (0,)" in str(hand.internal_loads(["A1", "B1", "A2", "B2"]))

@@ -186,7 +186,7 @@ def test_at_another_posture() -> None:
     for wrong, text in (
         (
             m.at({"A": np.array([0.1, 0.2])}),
-            r"Expected `at` to be one posture, got a batch \(2,\)\. Ask in a loop",
+            r"`at` must be one configuration, got a batch \(2,\)",
         ),
         (FOUR.at(), r"`at` must be a posture of 'loop', got one of 'four-bar'"),
         (3.0, r"Expected `at` to be a posture made by at\(\), got 3\.0"),
@@ -308,7 +308,7 @@ def test_undecided_is_said_in_check(tmp_path) -> None:
     assert {x.order for x in f.motions} == {3}
     kic.save(two, tmp_path / "m.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "m.toml")])
-    assert run.output.startswith("ok: two, at most 2 freedoms, ")
+    assert run.output.startswith("ok: two, at most 2 degrees of freedom, ")
     assert "warning: mobility at most 2" in run.output
     assert "no motion was found that extends beyond second order" in " ".join(run.output.split())
 
