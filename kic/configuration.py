@@ -636,8 +636,8 @@ class Configuration:
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
         >>> for one in turn.singularities(inputs="D"):
         ...     print(one.summary())
-        inputs: D can stand still while others move: A 1, B -0.6552, C -0.3448
-        inputs: D can stand still while others move: A -0.7436, B 1, C -0.2564
+        inputs: D can be at rest while others move: A 1, B -0.6552, C -0.3448
+        inputs: D can be at rest while others move: A -0.7436, B 1, C -0.2564
         """
         from kic.analysis.singularities import singularities
 

@@ -1,4 +1,4 @@
-"""Several starts: the distinct postures found, sorted, within limits; how near the others came."""
+"""Several starts: distinct assembly modes, sorted and within limits, and residuals of failed starts."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def test_two_links_inside_at_and_beyond_their_reach() -> None:
         assert not found.singular.any()
     edge = TWO.assemblies({"tip.x": 2.0, "tip.y": 0.0})
     assert (edge.batch, edge.singular.tolist()) == ((1,), [True])
-    assert "1 distinct posture found" in repr(edge)
-    assert "the inputs hardly fix posture 0: at the limit of reach" in repr(edge)
+    assert "1 distinct assembly mode found" in repr(edge)
+    assert "the inputs hardly fix assembly mode 0: the limit of reach" in repr(edge)
     assert np.abs(edge.phi).max() < 1e-6
     with pytest.raises(
-        kic.ConfigurationError, match=r"No posture .* was found from 128 starts: .* misses by 1\.00e-01"
+        kic.ConfigurationError, match=r"No configuration .* was found from 128 starts: .* residual is 1\.00e-01"
     ) as e:
         TWO.assemblies({"tip.x": 2.1, "tip.y": 0.0})
     assert e.value.left == pytest.approx(0.1, abs=1e-9)
@@ -99,7 +99,7 @@ def test_limits() -> None:
     assert np.abs(half.value("tip") - [1, 1, 0]).max() < 1e-12
     with pytest.raises(
         kic.ConfigurationError,
-        match=r"has such postures \(2 found from 128 starts\), but none within `limits`: the nearest exceeds "
+        match=r"has such configurations \(2 found from 128 starts\), but none within `limits`: the nearest exceeds "
         r"those of 'elbow' by 0\.571",
     ) as caught:
         TWO.assemblies(where, limits={"elbow": (0.0, 1.0)})
@@ -179,24 +179,24 @@ def test_a_motion_left_over_is_said() -> None:
     """An aligned wrist: roll and flange may trade, every start ends elsewhere."""
     found = ARM.assemblies({"link6": ARM.at([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]).pose("link6")}, starts=40)
     assert found.singular.any()
-    assert "or with a motion left over" in " ".join(repr(found).split())
+    assert "or a motion remains" in " ".join(repr(found).split())
 
 
 PLACE = {"tip.x": 1.0, "tip.y": 0.0}
 WRONG = [
     ({"tip.x": 1.0}, {}, r"mobility 2; 1 coordinates were named: tip\.x\. Name 1 more"),
-    ({"tip.x": 1.0, "tip.y": np.nan}, {}, r"has no such posture: inputs must be finite"),
+    ({"tip.x": 1.0, "tip.y": np.nan}, {}, r"has no such configuration: inputs must be finite"),
     (PLACE, {"starts": 0}, r"`starts` must be an integer of at least 1, got 0"),
     (PLACE, {"starts": 2.5}, r"`starts` must be an integer of at least 1, got 2\.5"),
-    (PLACE, {"seed": "x"}, r"Expected `seed` to be a whole number or a Generator, got 'x'"),
-    (PLACE, {"seed": -1}, r"Expected `seed` to be a whole number or a Generator, got -1"),
-    (PLACE, {"limits": [1]}, r"Expected `limits` to be a dict .*, got \[1\]"),
+    (PLACE, {"seed": "x"}, r"`seed` must be an integer or a Generator, got 'x'"),
+    (PLACE, {"seed": -1}, r"`seed` must be an integer or a Generator, got -1"),
+    (PLACE, {"limits": [1]}, r"`limits` must be a dict .*, got \[1\]"),
     (PLACE, {"limits": {"elbow": (2, 1)}}, r"two numbers, the lower one first, got \(2, 1\)"),
-    (PLACE, {"limits": {"elbow": 1}}, r"`limits` of 'elbow' to be two numbers, .* got 1"),
+    (PLACE, {"limits": {"elbow": 1}}, r"`limits` of 'elbow' must be two numbers, .* got 1"),
     (PLACE, {"limits": {"elbow": (0, np.nan)}}, r"two numbers, the lower one first"),
     (PLACE, {"limits": {"tip.x": (0, 1)}}, r"No coordinate of a joint 'tip\.x'"),
-    (PLACE, {"near": 4}, r"Expected `near` to be a posture made by at\(\), got 4"),
-    (PLACE, {"near": TWO.at(np.zeros((3, 2)))}, r"`near` to be one posture, got a batch \(3,\)"),
+    (PLACE, {"near": 4}, r"`near` .* made by at\(\), got 4"),
+    (PLACE, {"near": TWO.at(np.zeros((3, 2)))}, r"`near` must be one configuration, got a batch \(3,\)"),
 ]  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_turns_of_balls_have_no_limits() -> None:
     found = m.assemblies({"b": turn})
     assert found.batch == (1,)
     assert found.phi[0] == pytest.approx(turn.as_rotvec(), abs=1e-12)
-    with pytest.raises(kic.InputError, match=r"'S\.2' is a turn of a ball, which has no coordinate"):
+    with pytest.raises(kic.InputError, match=r"'S\.2' is a rotation of a ball joint and has no coordinate"):
         m.assemblies({"b": turn}, limits={"S.2": (0, 1)})
 
 
@@ -245,7 +245,7 @@ def test_places_of_a_body_among_postures() -> None:
     leg = m.bodies[0].name
     assert len({*zip(number.tolist(), found.places(leg).tolist(), strict=True)}) > count
     text = found.summary("platform").text()
-    assert f"{count} places of 'platform'" in text
+    assert f"{count} poses of 'platform'" in text
     assert ".summary('platform')" in str(found)
     with pytest.raises(kic.UnknownNameError, match="No body 'eye'"):
         found.places("eye")
@@ -260,7 +260,7 @@ def test_places_over_a_batch() -> None:
     number = found.places("link2")
     np.testing.assert_array_equal(number < 0, ~found.ok)
     assert [sorted(column[column >= 0].tolist()) for column in number.T] == [[0, 1], [0], []]
-    with pytest.raises(kic.InputError, match="A batch has no one table of places"):
+    with pytest.raises(kic.InputError, match="`of` must be None for a batch of targets"):
         found.summary("link2")
 
 
@@ -270,4 +270,4 @@ def test_branches_that_end_say_where() -> None:
     for branch in found:
         (end,) = branch.singularities(outputs=["tip.x", "tip.y"])
         assert end.between == ((1,), (2,))
-        np.testing.assert_allclose(end.posture.value("tip"), [2, 0, 0], atol=1e-9)
+        np.testing.assert_allclose(end.configuration.value("tip"), [2, 0, 0], atol=1e-9)

@@ -127,7 +127,7 @@ each = pytest.mark.parametrize("name", LINKAGES)
 
 
 def member(c: Configuration, k: int) -> Configuration:
-    """One posture of a path."""
+    """One configuration of a path."""
     return Configuration(c._model, (), c.state[[k]])
 
 
@@ -396,7 +396,7 @@ def test_harmonic_motion() -> None:
     assert np.abs(np.ravel([*e.G.ravel(), *e.H.ravel(), *e.D.ravel()]) / [one, two, three] - 1).max() < 1e-12
 
 
-# --- several freedoms: legs
+# --- several degrees of freedom: legs
 
 
 class Legs(NamedTuple):
@@ -409,7 +409,7 @@ class Legs(NamedTuple):
 
 
 def bend(one: complex, two: complex) -> int:
-    """Whether a bar turns left (1) or right (-1) from the one before."""
+    """Return 1 if a bar turns left from the one before, -1 if it turns right."""
     return int(np.sign((one.conjugate() * two).imag))
 
 
@@ -450,7 +450,7 @@ POSE = ["platform.x", "platform.y", "platform.angle"]
 
 
 def moved(m: kic.Mechanism, seed: int, size: float = 0.1) -> Configuration:
-    """A posture with all coordinates moved a little from the drawing."""
+    """A configuration with all coordinates moved a little from the drawing."""
     here = np.array([m.at().value(q) for q in m.coordinates])
     return m.at(here + np.random.default_rng(seed).uniform(-size, size, len(here)))
 
@@ -592,7 +592,7 @@ def test_both_kinds_of_singular_postures() -> None:
     assert np.isfinite(c.dynamics(wrt=POSE).I).all()
 
 
-# --- six freedoms in the plane
+# --- six degrees of freedom in the plane
 
 
 SIX = [*POSE, "A1", "A2", "A3"]

@@ -1,4 +1,4 @@
-"""The shipped mechanisms with loops, against differences of closed postures and against constraint forces.
+"""Shipped mechanisms with loops, against differences of closed configurations and constraint forces.
 
 Nothing here uses kic's closure rows: joints are seen through the poses of their bodies, positions are
 differentiated by closing again, dynamics are set beside those of the opened mechanism with multipliers.
@@ -24,7 +24,7 @@ OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 
 
 
 class Around:
-    """Postures (M, 6) closed again with one input stepped at a time, so little that no joint moves far."""
+    """Configurations (M, 6) closed again after a small step of one input at a time."""
 
     def __init__(self, m: kic.Mechanism, c: Configuration, names: list[str]) -> None:
         u, size = c.coefficients([j.name for j in m.joints], 3, names), len(names)
@@ -35,7 +35,7 @@ class Around:
         self.now = c
 
     def slope(self, T: np.ndarray) -> np.ndarray:
-        """Derivatives (M, …) of something at the postures."""
+        """Derivatives (M, …) of something at the configurations."""
         return np.tensordot(WEIGHTS, T, axes=(0, 1)) / self.step.reshape(-1, *(1,) * (T.ndim - 2))
 
     def turning(self, body: str) -> np.ndarray:
@@ -60,7 +60,7 @@ GHD, MODEL = ("G", "H", "D"), ("I", "P", "load")
 
 
 def gap(c: Configuration, joint: kic.Joint) -> float:
-    """How far the bodies of a joint are from what it allows, and its coordinate from what it reads."""
+    """Return the violation of a joint's constraint, and the error of its coordinate."""
     first, second = (displaced(c, body) for body in joint.bodies)
     D = first.inv() * second
     read = c.value(joint.name) - joint.value[0] if joint.dof == 1 else 0.0
@@ -138,7 +138,7 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
 
 @every_configuration
 def test_power_balance(name: str, place: int) -> None:
-    """Efforts and weight do what the kinetic energy gains, on a path through the posture."""
+    """Efforts and weight do what the kinetic energy gains, on a path through the configuration."""
     m, c = configuration(name, place)
     qd, qdd = np.random.default_rng(place).normal(size=(2, m.dof))
     t = STEP * OFFSETS[:, None]
@@ -388,7 +388,7 @@ def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(n
     assert len(driven.coordinate_names) == driven.dof == caught.value.mobility
     G = driven.at().coefficients(list(driven.coordinate_names)).G
     assert abs(G - np.eye(driven.dof)).max() < 1e-9
-    # those who name all of them are told so, as before
+    # an error lists all of them, as before
     with pytest.raises(kic.InputError, match="coordinates were named"):
         bare.at().coefficients(mechanism.bodies[0].name, wrt=list(bare.coordinate_names))
 

@@ -43,7 +43,7 @@ def held(m: kic.Mechanism, point: str, post) -> kic.Mechanism:
 
 
 def curve(m: kic.Mechanism, point: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Point, velocity, acceleration and jerk along the drawing's one coordinate."""
+    """Point, velocity, acceleration and jerk along the reference configuration's one coordinate."""
     c = m.at().coefficients(point, 3)
     return c.values, c.G[:, 0], c.H[:, 0, 0], c.D[:, 0, 0, 0]
 
@@ -73,19 +73,19 @@ def test_a_rod_to_a_point_on_a_path() -> None:
     assert (firm.first_order, firm.finite, firm.extends, firm.dof) == (0, True, None, 0)
     touching = held(FOUR, "tip", p + 0.5 * (c - p)).mobility()
     assert (touching.first_order, touching.finite, touching.extends, touching.dof) == (1, False, 1, 0)
-    assert "It is rigid, but shaky: " in touching.doubt()
+    assert "It is rigid, but infinitesimally mobile: " in touching.doubt()
     osculating = held(FOUR, "tip", c).mobility()
     assert (osculating.first_order, osculating.finite, osculating.extends) == (1, False, 2)
     assert (osculating.dof, osculating.infinitesimal) == (0, 1)
     assert [(x.verdict, x.order) for x in osculating.motions] == [("obstructed", 3)]
     assert osculating.doubt() == (
-        "It is rigid, but shaky: at the drawing conditions depend on one another, which leave 1 freedom to "
-        "first order, and no motion extends to third order."
+        "It is rigid, but infinitesimally mobile: at the reference configuration conditions depend on one "
+        "another and leave 1 degree of freedom to first order, and no motion extends to third order."
     )
 
 
 def test_third_order_is_reached_at_a_vertex() -> None:
-    """A symmetric linkage in its symmetric posture: the path of the coupler's middle has a vertex there."""
+    """In the symmetric configuration of a symmetric linkage the coupler curve has a vertex."""
     m = loop(
         [(0, 0, 0), (0.5, 1.0, 0), (1.5, 1.0, 0), (2, 0, 0)], points=[kic.Point("mid", "bar2", (1, 1.7, 0))]
     )
@@ -146,7 +146,7 @@ FINITE = {
 
 @pytest.mark.parametrize("name", FINITE)
 def test_overconstrained_and_finite(name: str) -> None:
-    """Shown at closed postures beside the drawing; and the orders, asked all the same, do not object."""
+    """Finite motions are found at closed neighbours; the extension analysis does not contradict."""
     m, freedoms, redundant = FINITE[name]
     f = m.mobility()
     assert (f.dof, f.redundant, f.regular, f.finite, f.extends) == (
@@ -175,18 +175,18 @@ def test_a_change_point() -> None:
 
 
 def test_at_another_posture() -> None:
-    """Asked where the linkage is stretched out, the account is that of this posture."""
+    """Asked where the linkage is stretched out, the account is that of this configuration."""
     m = loop([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)])
     flat = m.at({"A": 0.0 - np.arctan2(0.8, 0.6)})
     f = m.mobility(at=flat)
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)
-    assert f.doubt().startswith("But this posture is a singular posture: it has 2 freedoms to first order")
-    assert f.doubt().endswith("Ask at another posture.")
+    assert f.doubt().startswith("But this configuration is singular: it has 2 degrees of freedom")
+    assert f.doubt().endswith("Choose another configuration.")
     assert m.mobility().regular is True
     for wrong, text in (
         (
             m.at({"A": np.array([0.1, 0.2])}),
-            r"Expected `at` to be one posture, got a batch \(2,\)\. Ask in a loop",
+            r"`at` must be one configuration, got a batch \(2,\)",
         ),
         (FOUR.at(), r"`at` must be a posture of 'loop', got one of 'four-bar'"),
         (3.0, r"Expected `at` to be a posture made by at\(\), got 3\.0"),
@@ -197,7 +197,7 @@ def test_at_another_posture() -> None:
 
 @pytest.mark.parametrize("name", ["osculating", "Bennett", "rods"])
 def test_the_forms_are_the_orders_of_the_closure(name: str) -> None:
-    """What is left over along x₁ t + x₂ t²/2, from the closure rows alone, is Q t²/2 + (C + 3 Q) t³/6."""
+    """The closure residual along x₁ t + x₂ t²/2 is Q t²/2 + (C + 3 Q) t³/6."""
     m = {
         "osculating": held(FOUR, "tip", centre(FOUR, "tip")),
         "Bennett": bennett(),
@@ -257,7 +257,7 @@ def test_forms_that_have_a_zero_in_common_or_none() -> None:
     three = np.diag([1.0, 1.0, 1.0]) + one
     assert not extends(np.array([one, three]), none, second=True)
     assert definite(np.array([one, three]))
-    # cubic terms that b can take up, and such that it can not
+    # cubic terms that b can take up, and such that it cannot
     Q, C = np.diag([1.0, -1.0])[None], np.zeros((1, 2, 2, 2))
     C[0, 0, 0, 0] = 1.0
     assert extends(Q, C)
@@ -308,7 +308,7 @@ def test_undecided_is_said_in_check(tmp_path) -> None:
     assert {x.order for x in f.motions} == {3}
     kic.save(two, tmp_path / "m.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "m.toml")])
-    assert run.output.startswith("ok: two, at most 2 freedoms, ")
+    assert run.output.startswith("ok: two, at most 2 degrees of freedom, ")
     assert "warning: mobility at most 2" in run.output
     assert "no motion was found that extends beyond second order" in " ".join(run.output.split())
 
@@ -333,4 +333,7 @@ def test_an_infinitesimal_freedom_of_fourth_order_beside_a_finite_one() -> None:
     ]  # fmt: skip
     turns = f.motions[0].rates / np.abs(f.motions[0].rates).max()
     assert np.sort(np.abs(turns))[-2] < 1e-2
-    assert "of 2 freedoms to first order at the drawing 1 is infinitesimal of order 4" in f.summary()
+    said = (
+        "of 2 degrees of freedom to first order at the reference configuration 1 is infinitesimal of order 4"
+    )
+    assert said in f.summary()

@@ -1,4 +1,4 @@
-"""Idle freedoms: found, named, confirmed where they lead; and what is none."""
+"""Idle degrees of freedom: found, named, confirmed where they lead; and what is none."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ RSSP = crank_slider([ball("P", "crank", "rod", PIN)], [ball("S", "rod", "slider"
 
 
 def still_but(m: kic.Mechanism, one: kic.Mobility, state: kic.Configuration) -> None:
-    """The motion of an idle freedom meets every condition, and moves no other body: seen by the kernels."""
+    """The passive motion satisfies every condition and moves no other body, by the kernels."""
     closure = m._model.closure(())
     G = closure.transfer.values_and_rates(state._states)[1][0]
     assert np.abs(G @ one.motion).max() < 1e-9 * np.abs(one.motion).max()
@@ -78,10 +78,11 @@ def test_the_rod_between_two_balls() -> None:
     assert np.abs(one.rates).max() == 1
     still_but(RSSP, one, RSSP.at())
     said = (
-        "1 idle freedom: 'rod' spins about the line through joints 'P' and 'S', in P.1, P.2, P.3, S.1, S.2, "
+        "1 passive degree of freedom: 'rod' spins about the line through joints 'P' and 'S', in P.1, P.2, "
+        "P.3, S.1, S.2, S.3. Every set of independent coordinates must include one coordinate of it."
     )
-    assert f"{said}S.3. One coordinate of it belongs to every coordinate set." in f.summary()
-    assert repr(one).endswith("it shows in P.1, P.2, P.3, S.1, S.2, S.3")
+    assert said in f.summary()
+    assert repr(one).endswith("coordinates P.1, P.2, P.3, S.1, S.2, S.3 take part")
 
 
 @pytest.mark.parametrize("spun", [LINE, (0.3, -0.5, 0.8)])
@@ -96,8 +97,8 @@ def test_balls_made_of_three_hinges(spun, other) -> None:
     joints = [pin, end] if not other else [pin, [ball("S", "rod", "slider", BALL)]]
     m = crank_slider(*joints, "23 34" if other else "23 34 56 67")
     f = m.mobility()
-    (one,) = f.idle
-    assert f.freedoms == 2
+    (one,) = f.passive_freedoms
+    assert f.dof == 2
     assert not one.rigid
     along = not other and spun is LINE
     assert set(one.bodies) == {"rod", "23", "34"} | (set() if other or along else {"56", "67"})
@@ -105,7 +106,7 @@ def test_balls_made_of_three_hinges(spun, other) -> None:
     assert np.abs(one.axis - LINE).max() < 1e-9
     if along:
         assert one.coordinates == ("2", "3", "4", "5")
-    assert "move, of which 'rod' spins about the line through joints '" in one.text()
+    assert "move, of which 'rod' spins about the line through joints '" in one.summary()
     still_but(m, one, m.at())
     # what the crank and the slider do is what they do with the plain balls
     plain = replace(RSSP, coordinates=["theta1", "P.3"]).at().coefficients("z", 2)
@@ -133,7 +134,8 @@ def test_every_coordinate_set_has_one_of_it() -> None:
                 assert {tree.columns[i], tree.columns[k]} & set(one.coordinates)
     text = (
         r"While that stands still, spin can move\. 'coupler' spins about the line through joints 'spin' and "
-        r"'ball': an idle freedom, of which every set needs a coordinate, such as spin, ball\.1, ball\.2\."
+        r"'ball': a passive degree of freedom, of which every set needs a coordinate, such as "
+        r"spin, ball\.1, ball\.2\."
     )
     with pytest.raises(kic.InputError, match=text):
         m.at({"crank": 1.0})
@@ -149,12 +151,12 @@ def test_every_coordinate_set_has_one_of_it() -> None:
     five = kic.load("five-bar")
     with pytest.raises(kic.InputError) as error:
         five.at({"A": 1.0})
-    assert "idle" not in str(error.value)
+    assert "passive" not in str(error.value)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_a_link_that_goes_round_whatever_the_units(unit: float) -> None:
-    """On a ball of a carriage and on a rod to ground a link has two freedoms while the carriage rests."""
+    """A link on a ball of a carriage and on a rod to ground has two dof while the carriage rests."""
     at = tuple((np.array([0.2, -0.4, 0.3]) * unit).tolist())
     eye, post = (tuple((np.array(p) * unit).tolist()) for p in ([0.9, 0.5, 0.1], [0.1, 1.3, -0.6]))
     m = drawn(
@@ -207,8 +209,8 @@ def test_legs_of_a_platform() -> None:
     assert f.dof == 12
     assert [one.bodies for one in f.passive_freedoms] == [(f"cylinder{k}", f"piston{k}") for k in range(1, 7)]
     assert all(one.rigid and one.pitch == 0 for one in f.passive_freedoms)
-    assert "6 idle freedoms: 'cylinder1' and 'piston1' spin as one about the line through" in f.summary()
-    assert "One coordinate of each belongs to every coordinate set." in f.summary()
+    assert "6 passive degrees of freedom: 'cylinder1' and 'piston1' spin as one about the" in f.summary()
+    assert "Every set of independent coordinates must include one coordinate of each." in f.summary()
     # a cylindrical leg: each half by itself
     f = stewart("spherical", "cylindrical").mobility()
     assert (f.dof, len(f.passive_freedoms)) == (18, 12)
@@ -282,7 +284,7 @@ def door(count: int) -> kic.Mechanism:
 
 
 def spherical_five_bar() -> kic.Mechanism:
-    """Five hinges through one point: two freedoms, both to be driven; the chain of the 7R's sphere."""
+    """Five hinges through one point: two degrees of freedom, both to be driven."""
     axes = [(0, 0, 1), (0.3, 0.1, 1), (0.5, 0.6, 1), (0.1, 0.9, 1), (-0.5, 0.3, 1)]
     names = ["ground", "a", "b", "c", "d", "ground"]
     return drawn(
@@ -325,7 +327,7 @@ def test_what_is_not_idle(name: str) -> None:
     m, freedoms = NONE[name]
     f = m.mobility()
     assert (f.dof, f.passive_freedoms) == (freedoms, ())
-    assert "idle" not in f.summary()
+    assert "passive" not in f.summary()
 
 
 def test_a_chance_of_the_drawing_is_not_idle() -> None:
@@ -350,7 +352,7 @@ def test_a_chance_of_the_drawing_is_not_idle() -> None:
 
 
 def test_a_chance_of_the_drawing_hides_nothing() -> None:
-    """At the end of its stroke the slider rests, whatever the crank does; the rod's spin is told still."""
+    """At the end of its stroke the slider rests in every motion; the rod's spin is still reported."""
     end = tuple(np.add(np.multiply(PIN, 2), (0, 0, 0.6)))
     m = crank_slider([ball("P", "crank", "rod", PIN)], [ball("S", "rod", "slider", end)])
     c = replace(m, coordinates=["theta1", "P.1"]).at()
@@ -372,7 +374,7 @@ def test_a_rod_in_what_is_rigid() -> None:
 
 
 def test_where_it_is_said() -> None:
-    said = "1 idle freedom: 'coupler' spins about the line through joints 'spin' and 'ball', in spin, ball.1,"
+    said = "1 passive degree of freedom: 'coupler' spins about the line through joints 'spin' and 'ball',"
     m = kic.load("rssr")
     assert said in " ".join(repr(m).split())
     assert said in report_data(m, m.at())["mobility"]

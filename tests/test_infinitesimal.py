@@ -1,4 +1,4 @@
-"""Infinitesimal freedoms of known order, alone, beside finite ones, and in one loop with them."""
+"""Infinitesimal degrees of freedom of known order, alone, beside finite ones, and in one loop with them."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ FINITE = [parallelogram, four_bar, bennett, sarrus, bricard, hinge]
 
 
 def structure(seed: int) -> tuple[kic.Mechanism, int, int, list[int]]:
-    """A random mechanism, its finite and first-order freedoms, and the orders of the others."""
+    """A random mechanism, its finite and first-order degrees of freedom, and the orders of the others."""
     rng = np.random.default_rng(seed)
     p = Parts(rng)
     orders = [int(rng.integers(2, 7)) for _ in range(rng.integers(0, 3))]
@@ -244,7 +244,8 @@ def test_random_structures(seed: int) -> None:
     f = m.mobility()
     assert f.first_order == first_order
     if f.finite is None:
-        assert orders and f.dof >= finite
+        assert orders
+        assert f.dof >= finite
     else:
         assert (f.dof, f.infinitesimal) == (finite, first_order - finite)
 

@@ -96,7 +96,7 @@ def test_where_it_is_said() -> None:
     assert report_data(m, m.at())["mobility"] == text
     run = CliRunner().invoke(main, ["check", "geared-five-bar"])
     assert run.output.startswith(
-        "ok: geared-five-bar, 1 freedom, 4 bodies, 5 joints, 1 point, 1 coupling, 1 loop"
+        "ok: geared-five-bar, 1 degree of freedom, 4 bodies, 5 joints, 1 point, 1 coupling, 1 loop"
     )
     assert f"note: {text}" in " ".join(run.output.split())
     told = " ".join(CliRunner().invoke(main, ["report", "geared-five-bar"]).output.split())
@@ -168,13 +168,13 @@ def test_rounded_dimensions() -> None:
     "m", [bars(1, 2, 2), bars(1, 2, 1.5), bars(1, 2.5, 2)], ids=["parallelogram", "a", "b"]
 )
 def test_drawn_folded_flat(m: kic.Mechanism) -> None:
-    """To first order a flat four-bar has two freedoms; off the line it has one."""
+    """To first order a flat four-bar has two degrees of freedom; off the line it has one."""
     f = m.mobility()
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)
     assert set(f.nearby) == {1}
     doubt = (
-        "But the drawing is a singular posture: it has 2 freedoms to first order, the closed postures found "
-        "near it have 1. Draw it in another posture."
+        "But the reference configuration is singular: it has 2 degrees of freedom to first order, the closed "
+        "configurations found near it have 1. Describe the mechanism in another configuration."
     )
     assert doubt in f.summary()
     assert "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop" in f.summary()
@@ -182,7 +182,7 @@ def test_drawn_folded_flat(m: kic.Mechanism) -> None:
     with pytest.raises(kic.SingularError, match=r"it has 2 degrees of freedom here, and 1 coordinates were named: A"):
         m.at().coefficients("D")
     with pytest.raises(
-        kic.InputError, match=r"has mobility 1; 2 coordinates .* But the drawing is a singular posture"
+        kic.InputError, match=r"has mobility 1; 2 coordinates .* But the reference configuration is singular"
     ):
         m.at({"A": 0.1, "D": 0.1})
 
@@ -195,8 +195,8 @@ def test_drawn_stretched_out() -> None:
     assert (f.finite, f.extends, f.redundant) == (False, 1, 4)
     assert f.summary().startswith("mobility 0: 3 tree coordinates")
     said = (
-        "It is rigid, but shaky: at the drawing conditions depend on one another, which leave 2 freedoms to "
-        "first order, and no motion extends to second order."
+        "It is rigid, but infinitesimally mobile: at the reference configuration conditions depend on one "
+        "another and leave 2 degrees of freedom to first order, and no motion extends to second order."
     )
     assert f.summary().endswith(said)
     with pytest.raises(
@@ -211,12 +211,12 @@ def test_a_shaky_truss(tmp_path) -> None:
     m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
     f = m.mobility()
     assert (f.first_order, f.regular, f.redundant, f.finite) == (1, None, 1, False)
-    assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but shaky: " in f.summary()
+    assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but infinit" in f.summary()
     kic.save(m, tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
-    assert run.output.startswith("ok: rods, 0 freedoms, 2 bodies, 2 joints")
+    assert run.output.startswith("ok: rods, 0 degrees of freedom, 2 bodies, 2 joints")
     assert "warning: mobility 0" in run.output
-    assert "It is rigid, but shaky" in " ".join(run.output.split())
+    assert "It is rigid, but infinitesimally mobile" in " ".join(run.output.split())
     kic.save(replace(m, coordinates=["Y"]), tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
     assert run.exit_code == 1
@@ -227,7 +227,7 @@ def test_a_shaky_truss(tmp_path) -> None:
 
 
 def test_parallel_rods_one_of_them_superfluous() -> None:
-    """A third rod of a parallelogram of rods: redundant in every posture, so that it moves."""
+    """A third rod of a parallelogram of rods: redundant in every configuration, so that it moves."""
     feet = {"f0": (0, 0, 0), "f1": (1, 0, 0), "f2": (2.5, 0, 0)}
     m = slung({f"h{k}": (x + 0.3, 0.4, 0) for k, (x, _, _) in enumerate(feet.values())}, feet)
     f = m.mobility()
@@ -255,7 +255,7 @@ def test_motions_with_different_freedoms_meet() -> None:
     f = m.mobility()
     assert (f.first_order, f.dof, f.regular) == (3, 2, False)
     assert set(f.nearby) == {1, 2}
-    assert "found near it have 1 or 2. Motions with different freedoms meet here. Draw it in" in f.summary()
+    assert "found near it have 1 or 2. Motions with different degrees of freedom meet here." in f.summary()
 
 
 def test_many_parts_are_counted() -> None:

@@ -173,7 +173,7 @@ def test_a_page_is_about_one_posture() -> None:
         kic.report_page(m.at(), "nose")
     with pytest.raises(kic.UnknownNameError, match="nose"):
         kic.report_page(m.at(), "tip", wrt="nose")
-    dead = next(iter(m.path({"A": 1.2 + np.linspace(0, 6, 60)}).singularities(inputs="D"))).posture
+    dead = next(iter(m.path({"A": 1.2 + np.linspace(0, 6, 60)}).singularities(inputs="D"))).configuration
     with pytest.raises(kic.SingularError):  # the rocker turns back there
         kic.report_page(dead, "tip", wrt="D")
 

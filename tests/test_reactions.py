@@ -25,7 +25,7 @@ OUT_OF_PLANE = ("fz", "mx", "my")
 
 
 def standing(name: str, place: int = 0) -> tuple[kic.Mechanism, Configuration]:
-    """A shipped model at some posture."""
+    """A shipped model at some configuration."""
     if name in CASES:
         return configuration(name, place)
     m, rng = kic.load(name), np.random.default_rng(place)
@@ -37,7 +37,7 @@ def moving(c: Configuration, seed: int = 5) -> np.ndarray:
 
 
 def freedoms(c: Configuration, j: kic.Joint) -> np.ndarray:
-    """What a joint leaves its second body, one unit twist (velocity, turning) for each coordinate, (f, 6)."""
+    """Unit twists (velocity, angular velocity) of a joint's second body for each coordinate, (f, 6)."""
     first, second = j.bodies
     one, two = (np.array(a) / np.linalg.norm(a) if a else np.zeros(3) for a in (j.axis, j.axis2))
     a, b, none = rotated(c, first, one), rotated(c, first, two), np.zeros(3)
@@ -56,7 +56,7 @@ def freedoms(c: Configuration, j: kic.Joint) -> np.ndarray:
 
 
 def along_freedoms(c: Configuration, f: kic.JointForces, j: kic.Joint) -> np.ndarray:
-    """Components of a joint's wrench along its freedoms (f,), by `along`."""
+    """Components of a joint's wrench along its degrees of freedom (f,), by `along`."""
     w = f[j.name]
     return np.array([w.along(t[:3])[0] if t[:3].any() else w.along(t[3:])[1] for t in freedoms(c, j)])
 
@@ -89,7 +89,7 @@ def open_by_hand(m: kic.Mechanism, c: Configuration, efforts: tuple[str, ...]) -
 
 
 def unlike(f: kic.JointForces, g: kic.JointForces) -> float:
-    """How far two answers are apart in any joint, beside the largest force or moment there is."""
+    """Largest difference of two results in any joint, relative to the largest force or moment."""
     six = [np.array([np.concatenate([x[j].force, x[j].moment]) for j in f.joints]) for x in (f, g)]
     assert (np.isnan(six[0]) == np.isnan(six[1])).all()
     return float(np.nanmax(np.abs(six[0] - six[1])) / np.nanmax(np.abs(six[1])))
@@ -145,12 +145,12 @@ def test_planar_linkages_know_their_plane() -> None:
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
         count = 6 * len(m.bodies) + sum(j.dof for j in m.joints) - 6 * len(m.joints)
         assert m.dof - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
-        assert f["A" if name == "five-bar" else m.joints[0].name]._play.shape == (6, 3 * len(m.cuts))
+        assert f["A" if name == "five-bar" else m.joints[0].name]._variations.shape == (6, 3 * len(m.cuts))
 
 
 @everywhere
 def test_joints_transmit_no_more_than_they_hold(name: str, place: int) -> None:
-    """Along its freedoms a joint gives the effort of its actuator, which is nothing in most."""
+    """Along its degrees of freedom a joint gives the effort of its actuator, which is nothing in most."""
     m, c = standing(name, place)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd)
@@ -298,7 +298,7 @@ def test_any_joint_with_any_load(seed: int) -> None:
 
 
 def test_springs_that_wind_up_and_springs_in_cut_joints() -> None:
-    """A coil spring knows more than one turn; one in a joint where the loop is cut counts as any other."""
+    """A coil spring counts full turns, also in a cut joint."""
     m = kic.load("horn-two-link")
     coil = replace(m, joints=[replace(m.joints[0], stiffness=2.0, rest=0.5), m.joints[1]])
     plain, wound = (x.at([7.0, 0.3]).joint_forces() for x in (m, coil))
@@ -480,7 +480,7 @@ def test_couplings_and_rods(name: str) -> None:
     assert equilibrium_residual(m, c, f, qd, qdd) < 1e-12
     assert mismatch(f.effort, c.dynamics().inverse_dynamics(qd, qdd)) < 1e-11
     assert "loads of couplings and rods" in repr(f)
-    # joints give along their freedoms what actuators and couplings put there
+    # joints give along their degrees of freedom what actuators and couplings put there
     numbers = {q: 0.0 for j in m.joints for q in j.components}
     for tie, load in zip(f.ties, f.tie_load, strict=True):
         for q, ratio in m.terms.get(tie, ()):
@@ -554,7 +554,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
     m, c = configuration(name, 0)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd, split="minimum norm")
-    L, play = m._model.length, np.concatenate([f[j]._play for j in f.joints])
+    L, play = m._model.length, np.concatenate([f[j]._variations for j in f.joints])
     assert np.abs(play.T @ play - np.eye(play.shape[1])).max() < 1e-12
 
     def held(x: kic.JointForces) -> np.ndarray:
@@ -581,7 +581,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
 
 
 def test_a_plane_that_is_no_plane_of_the_axes() -> None:
-    """Tilted, a planar linkage has open components along all axes, but knows its plane all the same."""
+    """A tilted planar linkage has undetermined components along all axes, except in its plane."""
     from scipy.spatial.transform import Rotation
 
     R = Rotation.from_rotvec([0.4, -0.7, 0.3])
@@ -719,7 +719,7 @@ def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
     m = kic.load("five-bar")
     c = m.at(np.linspace([1.2, 1.5], [1.0, 1.7], 20))
     whole = c.joint_forces([1.0, 2.0], [0.3, 0.1])
-    monkeypatch.setattr("kic.joint_forces.reactions.AT_ONCE", 4 * m._model.free_bodies.size)
+    monkeypatch.setattr("kic.joint_forces.reactions.BATCH_ENTRIES_MAX", 4 * m._model.free_bodies.size)
     parts = c.joint_forces([1.0, 2.0], [0.3, 0.1])
     assert np.array_equal(whole.force, parts.force, equal_nan=True)
     assert np.array_equal(whole.effort, parts.effort)
@@ -769,7 +769,7 @@ def test_structures() -> None:
 
 
 def test_rounded_dimensions() -> None:
-    """A loop that only closes within its tolerance keeps what it knows and what it leaves open."""
+    """A loop that closes within its tolerance keeps its determined and undetermined components."""
     m = kic.load("four-bar")
     tilt = [replace(j, axis=(0, 1e-7 * k, 1)) for k, j in enumerate(m.joints)]
     rounded = replace(m, joints=tilt, closure_tolerance=1e-6)
@@ -816,7 +816,7 @@ def test_towards_a_dead_centre() -> None:
 
 
 def test_where_several_motions_meet() -> None:
-    """A parallelogram laid flat can go two ways: no coordinate drives it there, and no force is told."""
+    """A flat parallelogram has two branches: no coordinate drives it, and no force is determined."""
     m = ladder(1)
     with pytest.raises(kic.SingularError, match="Closure conditions of 'ladder' are dependent"):
         m.at({"D0": -np.arctan2(4, 3)}).joint_forces()
@@ -866,7 +866,7 @@ def test_errors() -> None:
     c = five.at()
     with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got 'equal'"):
         c.joint_forces(split="equal")
-    with pytest.raises(kic.InputError, match=r"Expected `split` to be None or 'minimum norm', got \["):
+    with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got \["):
         c.joint_forces(split=["minimum norm"])
     with pytest.raises(
         kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more\."
@@ -885,9 +885,9 @@ def test_errors() -> None:
         c.joint_forces([1.0, 2.0, 3.0])
     with pytest.raises(kic.InputError, match=r"`qdd` must be finite"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
-    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `posture` \(\), .*`qd` \(3,\)"):
+    with pytest.raises(kic.InputError, match=r"do not broadcast: `configuration` \(\), .*`qd` \(3,\)"):
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
-    with pytest.raises(kic.InputError, match=r"joint_forces\(\) needs real numbers; `qd` holds complex128"):
+    with pytest.raises(kic.InputError, match=r"`qd` must hold real numbers .*, got complex128"):
         c.joint_forces([1j, 0.0])
     with pytest.raises(kic.UnknownNameError, match="No force or moment 'push' in 'five-bar'"):
         c.joint_forces(applied={"push": [0, 0, 0]})
@@ -907,13 +907,13 @@ def test_errors() -> None:
 
 def test_only_real_numbers() -> None:
     sympy = pytest.importorskip("sympy")
-    with pytest.raises(kic.InputError, match="needs real numbers; this posture holds object"):
+    with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of object"):
         kic.load("horn-two-link").at(np.array(sympy.symbols("a b"))).joint_forces()
     arm = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="needs real numbers; this posture holds complex128"):
+    with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of complex128"):
         arm.at([0.1 + 1e-20j, 0.2]).joint_forces()
     pushed = replace(arm, forces=[kic.Force("hand", "tip")])
-    with pytest.raises(kic.InputError, match="needs real numbers; `applied` holds complex128"):
+    with pytest.raises(kic.InputError, match=r"`applied` must hold real numbers .* got complex128"):
         pushed.at([0.1, 0.2]).joint_forces(applied={"hand": [1j, 0, 0]})
 
 
@@ -924,7 +924,7 @@ def test_actuators_that_do_not_hold() -> None:
     with pytest.raises(
         kic.SingularError,
         match=r"Actuators piston cannot hold 'slider-crank' here \(condition .*\): "
-        r"some motion takes no effort of theirs\. Possible here: ",
+        r"some motion needs none of their efforts\. Possible here: ",
     ) as caught:
         c.joint_forces(actuators="piston")
     assert caught.value.actuators == ("piston",)
@@ -940,7 +940,7 @@ def test_a_ram_without_length_has_no_direction() -> None:
     points = [*m.points, kic.Point("post", "ground", (2, 0, 0))]
     m = replace(m, points=points, distances=[kic.Distance("ram", ("tip", "post"))])
     with pytest.raises(
-        kic.InputError, match="Actuators shoulder, ram have no direction here: a distance of them"
+        kic.InputError, match="Actuators shoulder, ram have no direction here: one of their distances"
     ):
         m.at().joint_forces(actuators=["shoulder", "ram"])
 

@@ -81,7 +81,7 @@ def check(m, answer, designs, h: float = 4e-3, tolerance: float = 2e-9) -> np.nd
 
 
 def everything(c, of, order: int = 3, wrt=None) -> np.ndarray:
-    """Values, G, H, D of rows, I*, P*, load and damping of one posture in one array."""
+    """Values, G, H, D of rows, I*, P*, load and damping of one configuration in one array."""
     k, d = c.coefficients(of, order=order, wrt=wrt), c.dynamics(wrt=wrt)
     values = np.where(np.isnan(k.values), 0, k.values)
     parts = [*[values, k.G, k.H, k.D][: order + 1], d.I, d.P, d.load, d.damping]
@@ -211,7 +211,7 @@ def test_four_bar_by_freudenstein(theta: float) -> None:
 
 
 def test_the_order_of_both_derivatives_is_free() -> None:
-    """∂/∂q of a sensitivity of G is the sensitivity of H: exact in x, by differences of postures in q."""
+    """∂/∂q of a sensitivity of G is the sensitivity of H: exact in x, by differences in q."""
     x = np.array([0.3, 0.8, 0.6, 0.9])
 
     def G(theta: float, of: str = "G") -> np.ndarray:
@@ -323,7 +323,7 @@ def names_in(m: kic.Mechanism) -> list[str]:
 
 
 def at_rest(m: kic.Mechanism, name: str) -> bool:
-    """A mass, stiffness or damping of zero, which can not be less."""
+    """A mass, stiffness or damping of zero, which cannot be less."""
     part, key, *_ = name.split(".")
     never = key in ("mass", "stiffness", "damping") or (
         key == "rest" and isinstance(m.parts[part], kic.Spring)
@@ -332,7 +332,7 @@ def at_rest(m: kic.Mechanism, name: str) -> bool:
 
 
 def square(m: kic.Mechanism, name: str) -> bool:
-    """Whether an axis may move alone: the two of a universal or planar joint stay perpendicular."""
+    """Return True if an axis may move alone: the axes of universal and planar joints stay perpendicular."""
     part, key, *_ = name.split(".")
     return key not in ("axis", "axis2") or m.parts[part].axis2 is None
 
@@ -389,7 +389,7 @@ def in_space(name: str) -> bool:
 
 
 def in_plane(name: str) -> bool:
-    """What keeps a linkage in the plane z: places of joints along x and y, no turned axis."""
+    """Parameters that keep a linkage in its plane: joint positions along x and y, no turned axis."""
     return "axis" not in name.split(".")[1] and not name.endswith(".at.z")
 
 
@@ -429,7 +429,7 @@ def test_platforms_on_legs(name: str, of: str, order: int) -> None:
     check(m, lambda m: everything(m.at(inputs), [of], order), [weights], 4e-3, 1e-8)
 
 
-# the ways a posture is asked for, and the answers
+# ways to request a configuration, and its results
 
 
 def test_other_inputs_and_other_coordinates() -> None:
@@ -463,7 +463,7 @@ def test_inverse_position_and_poses() -> None:
     pose = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")
     near = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     check(arm, lambda m: m.at({"link6": pose}, near=m.at(near.phi)).phi, ["elbow.at.x", "elbow.at.z"])
-    # `near` may be a posture of the mechanism outside
+    # `near` may be a configuration of the mechanism outside
     S = [
         kic.sensitivity(
             arm, lambda m, c=c: m.at({"link6": pose}, near=c or m.at(near.phi)).phi, ["elbow.at.x"]
@@ -479,7 +479,7 @@ def test_inverse_position_and_poses() -> None:
 def test_inputs_may_come_from_the_mechanism_itself() -> None:
     m = kic.load("four-bar")
     check(m, lambda m: m.at({"A": m.at().value("A") + 0.2}).value("tip"), ["A.value", "B.at.x"])
-    # the values of another posture move with the drawing
+    # the values of another configuration move with the drawing
     check(m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"])
     held = kic.sensitivity(
         m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"]
@@ -545,7 +545,7 @@ def test_paths_and_assemblies() -> None:
     assert mismatch(S, np.stack(each, axis=1)) < 1e-11
     found = ["B.at.x", "C.at.y"]
     check(m, lambda m: m.assemblies({"A": 1.2}, starts=32).value("tip"), found)
-    # of a batch, slices that have no posture are NaN and the others are those of one target
+    # of a batch, slices that have no configuration are NaN and the others are those of one target
     arm, far = kic.load("horn-two-link"), {"tip.x": [1.2, 1.6, 2.4], "tip.y": 0.3}
     S = kic.sensitivity(arm, lambda m: m.assemblies(far).value("elbow"), ["elbow.at.x", "tip.at.x"])
     for k, x in enumerate(far["tip.x"][:2]):
@@ -566,8 +566,8 @@ def test_all_the_answers_there_are() -> None:
     answers = [
         lambda m: m.at(at).phi,
         lambda m: m.at(at).displacement(m.bodies[1].name),
-        lambda m: m.at(at).dynamics().effort(qd, qdd),
-        lambda m: m.at(at).dynamics().acceleration(qd, [0.2, 0.1]),
+        lambda m: m.at(at).dynamics().inverse_dynamics(qd, qdd),
+        lambda m: m.at(at).dynamics().forward_dynamics(qd, [0.2, 0.1]),
         lambda m: m.at(at).dynamics().coriolis(qd),
         lambda m: m.at(at).dynamics().kinetic_energy(qd),
         lambda m: m.at(at).contributions().P_angular,
@@ -583,14 +583,14 @@ def test_all_the_answers_there_are() -> None:
 
 
 def test_what_is_counted_is_counted_without_steps() -> None:
-    """The freedoms and how they are found do not change with a dimension, whichever posture is asked."""
+    """The mobility does not change with a dimension, at any configuration."""
     m = kic.load("four-bar")
     at = {"A": 1.2}
     plain = kic.sensitivity(m, lambda m: m.at(at).value("tip"), ["B.at.x"])
     for count in (
-        lambda m: m.freedoms,
+        lambda m: m.dof,
         lambda m: m.mobility().redundant,
-        lambda m: m.mobility(at=m.at(at)).freedoms,
+        lambda m: m.mobility(at=m.at(at)).dof,
         lambda m: len(m.mobility(m.at(at)).shares),
     ):
         times = kic.sensitivity(m, lambda m, n=count: n(m) * m.at(at).value("tip"), ["B.at.x"])
@@ -741,7 +741,7 @@ def test_units_do_not_matter(unit: float) -> None:
         kic.sensitivity(four_bar(x * unit), H, "B.axis.rx")
 
 
-# what can not be, and what must not pass in silence
+# what cannot be, and what must not pass in silence
 
 
 @pytest.mark.parametrize(
@@ -776,7 +776,7 @@ def test_what_makes_a_planar_linkage_rigid_is_refused(name, theta: float | None)
     # and it is so: with a small tilt, the linkage has no freedom
     weights = {name: 1.0} if isinstance(name, str) else name
     assert redrawn(m, weights, 1e-3).dof == 0
-    # the posture as drawn is one all the same
+    # the configuration as drawn is one all the same
     S = kic.sensitivity(m, lambda m: m.at().value("tip"), name)
     assert not S.any()
     with pytest.raises(kic.SingularError, match="contradict"):
@@ -871,13 +871,13 @@ def test_numbers_that_are_not_drawn() -> None:
     m = kic.load("five-rod-suspension")
     rod = m.distances[0]
     with pytest.raises(
-        kic.InputError, match=f"'{rod.name}' .* has no number of its own: it is as long as drawn"
+        kic.InputError, match=f"'{rod.name}' .* has no number of its own; its points determine"
     ):
         kic.sensitivity(m, answer, f"{rod.name}.length")
     pin = kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=Z)
     bare = kic.Mechanism("bare", [kic.Body("rod")], [pin])
     for name in ("rod.mass", "rod.com.x", "rod.inertia.xx", "rod.at.y"):
-        with pytest.raises(kic.InputError, match=f"'rod' of 'bare' was drawn without `{name.split('.')[1]}`"):
+        with pytest.raises(kic.InputError, match=f"'rod' of 'bare' has no `{name.split('.')[1]}`"):
             kic.sensitivity(bare, answer, name)
     with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
         kic.sensitivity(m, answer, "hub.value.5")
@@ -887,40 +887,40 @@ def test_numbers_that_are_not_drawn() -> None:
 
 
 WRONG = [
-    ({"answer": 3}, "Expected `answer` to be a function of a mechanism, got 3"),
-    ({"of": 3}, "Expected a mechanism, or a function that makes one from numbers, got 3"),
-    ({"parameters": 3}, "Expected names of numbers"),
-    ({"parameters": [3]}, "Expected names of numbers, such as 'B.at.x', or a dict"),
-    ({"parameters": {3: 1.0}}, "Expected names of numbers"),
-    ({"parameters": {"B.at.x": "much"}}, "Expected weights to be numbers"),
-    ({"parameters": {"B.at.x": [1, 2]}}, "Expected weights to be numbers"),
-    ({"parameters": {"B.at.x": 1j}}, "Expected weights to be numbers"),
-    ({"parameters": {"B.at.x": 0.0}}, "A parameter must move something"),
-    ({"parameters": {}}, "A parameter must move something"),
-    ({"of": four_bar, "parameters": ["B.at.x"]}, "Expected the numbers of which the mechanism is made"),
-    ({"of": four_bar, "parameters": [[0.3]]}, "Expected the numbers of which the mechanism is made"),
-    ({"of": four_bar, "parameters": [0.3j]}, "Expected the numbers of which the mechanism is made"),
+    ({"answer": 3}, "`answer` must be a function of a mechanism, got 3"),
+    ({"of": 3}, "`of` must be a mechanism, or a function that makes one from numbers, got 3"),
+    ({"parameters": 3}, "`parameters` must be names of numbers"),
+    ({"parameters": [3]}, "`parameters` must be names of numbers"),
+    ({"parameters": {3: 1.0}}, "`parameters` must be names of numbers"),
+    ({"parameters": {"B.at.x": "much"}}, "Weights in `parameters` must be numbers"),
+    ({"parameters": {"B.at.x": [1, 2]}}, "Weights in `parameters` must be numbers"),
+    ({"parameters": {"B.at.x": 1j}}, "Weights in `parameters` must be numbers"),
+    ({"parameters": {"B.at.x": 0.0}}, "Weights in `parameters` must not all be zero"),
+    ({"parameters": {}}, "Weights in `parameters` must not all be zero"),
+    ({"of": four_bar, "parameters": ["B.at.x"]}, "`parameters` must be real numbers (K,)"),
+    ({"of": four_bar, "parameters": [[0.3]]}, "`parameters` must be real numbers (K,)"),
+    ({"of": four_bar, "parameters": [0.3j]}, "`parameters` must be real numbers (K,)"),
     (
         {"of": lambda x: 3, "parameters": [0.3]},
-        "Sensitivity to x[0]: Expected the function to make a mechanism",
+        "Sensitivity to x[0]: The function `of` must return a mechanism",
     ),
     ({"of": lambda x: four_bar(x.real), "parameters": [0.3, 0.8, 0.6, 0.9]}, "does not depend on x[0]"),
     ({"answer": lambda m: np.abs(m.at().value("D"))}, "`answer` returned real numbers"),
     ({"answer": lambda m: np.linalg.norm(m.at().value("tip"))}, "write norms as np.sqrt(v @ v)"),
-    ({"answer": lambda m: 1.0}, "does not ask the mechanism it is given"),
+    ({"answer": lambda m: 1.0}, "does not use the mechanism it is given"),
     ({"answer": lambda m: m.at().value("D").real > 0}, "`answer` returned real numbers"),
     ({"answer": lambda m: m.at().coefficients("tip")}, "Return one of its arrays, such as .G or .I"),
-    ({"answer": lambda m: "wide"}, "expected `answer` to return an array of numbers"),
+    ({"answer": lambda m: "wide"}, "`answer` must return an array of numbers"),
     ({"answer": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
     (
         {"answer": lambda m: m.at().pose("coupler")},
         "pose() of 'four-bar' needs real numbers and can not follow",
     ),
-    ({"answer": lambda m: m.prepare_at()}, "prepare_position() of 'four-bar' needs real numbers"),
+    ({"answer": lambda m: m.prepare_position()}, "prepare_position() of 'four-bar' needs real numbers"),
     ({"answer": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
     (
         {"answer": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
-        "singularities() needs real numbers; this posture",
+        "singularities() needs real numbers, got",
     ),
     (
         {"answer": lambda m: m.prepare("tip")(kic.load("four-bar").at().state)},

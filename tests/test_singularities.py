@@ -1,4 +1,4 @@
-"""Singular postures: measured everywhere, located where theory has them in closed form."""
+"""Singular configurations: measured everywhere, located where theory has them in closed form."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_dead_centres_of_a_four_bar(count: int) -> None:
         rates = np.array([one.motion[name] for name in "ABCD"])
         np.testing.assert_allclose(rates, rates[0] * G, atol=1e-12)
         assert np.abs(rates).max() == 1.0
-        assert one.summary().startswith("inputs: D can stand still while others move: A ")
+        assert one.summary().startswith("inputs: D can be at rest while others move: A ")
         with pytest.raises(kic.SingularError):
             one.configuration.coefficients("tip", wrt="D")
         A, D = (float(one.configuration.value(name)) for name in "AD")
@@ -112,7 +112,7 @@ def test_a_two_link_arm_loses_the_direction_along_itself() -> None:
         assert abs(abs(lost @ along) - 1) < 1e-12
         rates = np.array([one.motion["shoulder"], one.motion["elbow"]])
         assert np.abs(one.configuration.coefficients(["tip.x", "tip.y"], order=1).G @ rates).max() < 1e-12
-    assert "between (0, 3) and (0, 4): outputs: nothing moves them along" in str(s)
+    assert "between (0, 3) and (0, 4): outputs: no motion along" in str(s)
 
 
 def test_members_that_are_singular_themselves() -> None:
@@ -200,7 +200,7 @@ def test_fichter_s_singularity(count: int, near: float) -> None:
     """A platform turned by a quarter about its axis moves with all legs held.
 
     Of 14 members one is turned by just that. Between others the shortest way is no pure turn: it meets the
-    surface of singular postures beside it.
+    surface of singular configurations next to it.
     """
     m = kic.load("gough-stewart")
     angle = np.linspace(0, np.deg2rad(130), count)
@@ -235,15 +235,16 @@ def joined(m: kic.Mechanism, angles: list[float]) -> Configuration:
 
 @pytest.mark.parametrize("inputs", ["A", "B", "D"])
 def test_a_parallelogram_is_singular_where_it_is_flat(inputs: str) -> None:
-    """There the closure itself loses rank, and nothing is said of inputs or outputs."""
+    """The closure itself loses rank there; inputs and outputs are not reported."""
     m = parallelogram()
     c = joined(m, [-1.0, -0.6, -0.2, 0.3, 0.8, 1.3, 1.9, 2.4, 3.0, 3.5])
     s = c.singularities(inputs=inputs, outputs="C")
     assert [(one.kind, one.between) for one in s] == [("closure", ((2,), (3,))), ("closure", ((8,), (9,)))]
     for one, angle in zip(s, (0, np.pi), strict=True):
         np.testing.assert_allclose(one.configuration.phi, [angle, -angle, angle], atol=1e-13)
-        assert one.freedoms == 2
-        assert one.summary() == "closure: conditions of 'D' depend on one another, 2 freedoms to first order"
+        assert one.dof == 2
+        said = "closure: conditions of 'D' depend on one another, 2 degrees of freedom to first order"
+        assert one.summary() == said
         assert not one.motion
     assert not s.unresolved
     # a member that is flat itself
@@ -263,7 +264,7 @@ def test_a_path_that_ends_at_a_dead_centre() -> None:
     assert [(one.kind, one.between) for one in s] == [("inputs", ((last,), (last + 1,)))]
     assert min(abs(s[0].configuration.value("A") - a) for a in crank_angles()) < 1e-12
     assert np.isnan(s.measures["inputs"][last + 1 :]).all()
-    assert f"between {last} and {last + 1}, which has no posture: inputs: D can" in str(s)
+    assert f"between {last} and {last + 1}, which has no configuration: inputs: D can" in str(s)
     assert not len(c.singularities(inputs="A"))
 
 
@@ -303,7 +304,7 @@ def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> N
     # members cut out of the path know what they were to be
     few = c[last - 1 :]
     assert [x.between for x in few.singularities(inputs=plate)] == [((1,), (2,))]
-    # and where nobody knows what the next member was to be, nothing is said to be between
+    # without targets of the next member, nothing is reported between
     unknown = Configuration(c._model, c.batch, c._states, c.ok)
     assert not [x for x in unknown.singularities(inputs=plate) if len(x.between) == 2]
 
@@ -374,9 +375,9 @@ def test_batches_of_nothing_and_of_one() -> None:
     single = m.at({"A": 0.3}).singularities(inputs="D")
     assert single.measures["inputs"].shape == ()
     assert single.measures["inputs"] == m.at({"A": [0.3]}).singularities(inputs="D").measures["inputs"][0]
-    assert "least measure" in str(single)
+    assert "smallest measure" in str(single)
     with pytest.raises(
-        kic.InputError, match=r"one posture of 'four-bar' has none: ask a batch, made by path"
+        kic.InputError, match=r"of 'four-bar' are sought between neighbours; a single .* made by path"
     ):
         len(single)
 
@@ -386,7 +387,7 @@ def test_neighbours_of_different_assemblies_are_not_joined() -> None:
     s = m.assemblies({"A": 1.2}).singularities(inputs="D")
     assert s.unresolved == (((0,), (1,)),)
     assert not len(s)
-    assert "not looked at, for no closed postures were found between them: members 0 and 1" in str(s)
+    assert "not searched, because no closed configurations were found between them: members 0 and 1" in str(s)
 
 
 def test_a_distance_of_nothing_has_no_measure() -> None:
@@ -416,21 +417,19 @@ def test_errors() -> None:
         c.singularities(outputs=["A", "B", "C"])
     with pytest.raises(kic.InputError, match=r"has mobility 2; 0 outputs were named: none"):
         c.singularities(outputs=[])
-    with pytest.raises(
-        kic.InputError, match=r"Output 'tip\.z' of 'five-bar' does not move, whatever its joints"
-    ):
+    with pytest.raises(kic.InputError, match=r"Output 'tip\.z' of 'five-bar' is constant in every motion"):
         c.singularities(outputs=["tip.x", "tip.z"])
-    with pytest.raises(kic.InputError, match=r"'truss' has no freedom; what does not move has no singular"):
+    with pytest.raises(kic.InputError, match=r"'truss' has mobility 0, and a structure has no singular"):
         rigid().at().singularities()
     arm = kic.load("horn-two-link")
     with pytest.raises(
-        kic.InputError, match=r"singularities\(\) needs real numbers; this posture holds complex"
+        kic.InputError, match=r"singularities\(\) needs real numbers, got a configuration of complex"
     ):
         arm.at(np.array([[0.1, 0.2 + 1e-30j]])).singularities()
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods.fixed_distances))
     with pytest.raises(
-        kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and can be no"
+        kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and cannot be an"
     ):
         rods.at().singularities(outputs=rod)
 
@@ -438,20 +437,20 @@ def test_errors() -> None:
 def test_what_is_singular_everywhere_is_refused() -> None:
     delta = kic.load("delta")
     c = delta.at({"A1": np.linspace(0.2, 0.6, 5), "A2": 0.4, "A3": 0.4})
-    with pytest.raises(kic.InputError, match=r"Output 'plate\.wx' of 'delta' does not move, whatever"):
+    with pytest.raises(kic.InputError, match=r"Output 'plate\.wx' of 'delta' is constant in every motion"):
         c.singularities(outputs=["plate.x", "plate.wx"])
     m = kic.load("rssr")
     turn = m.path({"crank": np.linspace(0, 6.2, 40), "spin": 0.0})
     with pytest.raises(
         kic.InputError,
-        match=r"Inputs crank, rocker can drive 'rssr' at no posture: while they stand still, spin can move\. "
-        r"'coupler' spins about the line through joints 'spin' and 'ball': an idle freedom",
+        match=r"Inputs crank, rocker cannot drive 'rssr' at any .* at rest, spin can move\. "
+        r"'coupler' spins about the line through joints 'spin' and 'ball': a passive degree of freedom",
     ):
         turn.singularities(inputs=["crank", "rocker"])
     five = kic.load("five-bar")
     with pytest.raises(kic.InputError, match=r"Outputs A, crank\.angle of 'five-bar' depend on one another"):
         five.at({"A": [1.2, 1.3], "E": 1.5}).singularities(outputs=["A", "crank.angle"])
-    # a posture by chance is none of that: the piston stands still at its dead centre
+    # a configuration by chance is none of that: the piston stands still at its dead centre
     slider = kic.load("slider-crank")
     dead = slider.at({"shaft": [0.0]}).singularities(outputs="piston")
     assert [one.kind for one in dead] == ["outputs"]

@@ -1,1 +1,1 @@
-"""actuation."""
+"""Redundant actuation: distribution of efforts, internal loads, motors."""

@@ -1,4 +1,4 @@
-"""Distribution of a generalized effort over more actuators than freedoms (eqs 4-76 to 4-90)."""
+"""Distribution of a generalized effort over more actuators than degrees of freedom (eqs 4-76 to 4-90)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.actuation.internal_loads import InternalLoads, Space, stiffness
+from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
 from kic.description.units import row_unit
 from kic.display import Summary, member
@@ -22,29 +22,31 @@ from kic.numerics.convex_programs import least_largest, nearest, reach
 from kic.transfer.compiled_model import CompiledModel
 
 CRITERIA = ("minimum norm", "limits", "least largest share")
-# weights worse than this, each scaled by its own size, are no measure
-_WORST_WEIGHTS = 1e-12
+# smallest eigenvalue, and largest asymmetry, of a weight matrix scaled to a unit diagonal
+WEIGHTS_RTOL = 1e-12
+# an attainable share of a demand above this is reported as nearly all of it
+NEARLY_ALL_MIN = 1 - 1e-6
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Least and greatest efforts (..., A) of actuators, perhaps infinite."""
+class EffortBounds:
+    """Lower and upper bounds (..., A) of efforts; may be infinite."""
 
     lower: np.ndarray
     upper: np.ndarray
 
     @property
     def size(self) -> np.ndarray:
-        """The larger of both, by magnitude."""
+        """The larger of both by magnitude."""
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     @classmethod
-    def of(cls, limits: Any, lower: Any, labels: tuple[str, ...]) -> Bounds | None:
-        """From arguments (..., A) or scalars; lower ones are by default the negative of the upper."""
+    def from_arguments(cls, limits: Any, lower: Any, labels: tuple[str, ...]) -> EffortBounds | None:
+        """Return bounds from arguments (..., A) or scalars; `lower` defaults to the negative of `limits`."""
         if limits is None and lower is None:
             return None
-        high = np.full(len(labels), np.inf) if limits is None else _efforts("limits", limits, labels)
-        low = -high if lower is None else _efforts("lower", lower, labels)
+        high = np.full(len(labels), np.inf) if limits is None else _effort_limits("limits", limits, labels)
+        low = -high if lower is None else _effort_limits("lower", lower, labels)
         broadcast_batches(limits=high.shape[:-1], lower=low.shape[:-1])
         low, high = np.broadcast_arrays(low, high)
         wrong = np.argwhere(~(low <= high))
@@ -53,41 +55,41 @@ class Bounds:
             name = labels[at[-1]]
             if lower is None:
                 raise InputError(
-                    f"Expected `limits` to be zero or more, got {high[at]:g} for '{name}'. They are "
-                    "magnitudes; give `lower` beside them where an effort has one sign.",
+                    f"`limits` must be zero or more, got {high[at]:g} for '{name}'. They are magnitudes; "
+                    "give `lower` as well for efforts of one sign.",
                     name=name,
                 )
             raise InputError(
-                f"Limits of '{name}' leave nothing: its `lower` is {low[at]:g}, its `limits` {high[at]:g}. "
-                "Exchange or widen them.",
+                f"`lower` must not exceed `limits`, got {low[at]:g} and {high[at]:g} for '{name}'. Exchange "
+                "or widen them.",
                 name=name,
             )
         return cls(low, high)
 
     def needed(self, criterion: str, labels: tuple[str, ...]) -> np.ndarray:
-        """Sizes, if every actuator has limits that are finite, and not zero."""
-        good = (np.isfinite(self.size) & (self.size > 0)).reshape(-1, len(labels)).all(axis=0)
-        if not good.all():
-            names = ", ".join(x for x, fine in zip(labels, good, strict=True) if not fine)
+        """Return the sizes, or raise an error unless all are finite and positive."""
+        valid = (np.isfinite(self.size) & (self.size > 0)).reshape(-1, len(labels)).all(axis=0)
+        if not valid.all():
+            names = ", ".join(x for x, ok in zip(labels, valid, strict=True) if not ok)
             raise InputError(
-                f"The criterion '{criterion}' divides by limits; those of {names} are zero or infinite. Give "
-                "finite ones, leave out actuators that give nothing, or give weights as the criterion."
+                f"`limits` must be finite and positive for criterion='{criterion}'; those of {names} are "
+                "zero or infinite. Change them, leave out these actuators, or give weights as the criterion."
             )
         return self.size
 
 
-def _efforts(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """Real numbers (..., A), perhaps infinite; a single one stands for all."""
+def _effort_limits(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray:
+    """Return real numbers (..., A), possibly infinite; a scalar applies to all."""
     a = numbers(name, value)
     a = np.full(len(labels), a) if a.ndim == 0 else as_array(name, a, len(labels), finite=False)
     if a.dtype != np.float64 or np.isnan(a).any():
-        raise InputError(f"Expected `{name}` to be real numbers, got {short_repr(value)}.")
+        raise InputError(f"`{name}` must be real numbers, got {short_repr(value)}.")
     return a
 
 
 @dataclass(frozen=True)
-class Metric:
-    """How efforts are measured: |y|² of y with T = root y.
+class EffortMetric:
+    """Metric |y|² of efforts T = root y.
 
     Attributes
     ----------
@@ -101,66 +103,62 @@ class Metric:
     root: np.ndarray
 
     @classmethod
-    def of(
-        cls, criterion: Any, bounds: Bounds | None, labels: tuple[str, ...], model: CompiledModel
-    ) -> Metric:
-        """From a criterion by name, weights (A,) or a matrix (..., A, A)."""
+    def from_arguments(
+        cls, criterion: Any, bounds: EffortBounds | None, labels: tuple[str, ...], model: CompiledModel
+    ) -> EffortMetric:
+        """Return the metric of a criterion by name, weights (A,) or a matrix (..., A, A)."""
         if not isinstance(criterion, str):
-            return cls("weights", _root(criterion, labels))
+            return cls("weights", _inverse_weight_factor(criterion, labels))
         if criterion not in CRITERIA:
             raise InputError(
-                f"Expected `criterion` to be one of {', '.join(map(repr, CRITERIA))}, weights (A,) or a "
-                f"matrix (..., A, A), got {short_repr(criterion)}."
+                f"`criterion` must be one of {', '.join(map(repr, CRITERIA))}, weights (A,) or a matrix "
+                f"(..., A, A), got {short_repr(criterion)}."
             )
         if criterion == "minimum norm":
             turning = {row_unit(model.description, x) == "rad" for x in labels}
             if len(turning) > 1:
                 raise InputError(
-                    "A minimum norm would add squares of forces and of moments here, and its answer depend "
-                    "on the unit of length. Give `limits` with criterion='limits', or weights instead."
+                    "criterion='minimum norm' would add squares of forces and of moments here; the result "
+                    "would depend on the unit of length. Give `limits` with criterion='limits', or weights."
                 )
             return cls(criterion, np.eye(len(labels)))
         if bounds is None:
             raise InputError(
-                f"The criterion '{criterion}' needs `limits`, the greatest effort of each actuator."
+                f"criterion='{criterion}' requires `limits`, the largest effort of each actuator."
             )
         size = bounds.needed(criterion, labels)
         return cls(criterion, size[..., None] * np.eye(len(labels)))
 
 
-def _root(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """F⁻¹ of weights (A,) or a symmetric positive definite W (..., A, A)."""
+def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
+    """Return F⁻¹ of weights (A,) or a symmetric positive definite W (..., A, A)."""
     count = len(labels)
     a = numbers("criterion", weights)
     a = as_array("criterion", a, count) if a.ndim < 2 else as_array("criterion", a, count, count)
     if a.dtype != np.float64:
-        raise InputError(f"Expected weights to be real numbers, got {a.dtype}.")
+        raise InputError(f"Weights must be real numbers, got {a.dtype}.")
     if a.ndim == 1:
         if not (a > 0).all():
             k = int(np.argmin(a))
             raise InputError(
-                f"Expected weights above zero, got {a[k]:g} for '{labels[k]}': an effort that costs nothing "
-                "is not told. Give it a small weight, or limits.",
+                f"Weights must be positive, got {a[k]:g} for '{labels[k]}': an effort without cost is not "
+                "determined. Give it a small weight, or limits.",
                 name=labels[k],
             )
         return np.diag(1 / np.sqrt(a))
     size = np.sqrt(np.abs(np.einsum("...ii->...i", a)))
     scaled = a / np.where(size > 0, size, 1.0)[..., :, None] / np.where(size > 0, size, 1.0)[..., None, :]
-    even = np.abs(scaled - np.swapaxes(scaled, -1, -2)) <= 1e-12
-    if not even.all() or not (np.linalg.eigvalsh(scaled) > _WORST_WEIGHTS).all():
+    symmetric = np.abs(scaled - np.swapaxes(scaled, -1, -2)) <= WEIGHTS_RTOL
+    if not symmetric.all() or not (np.linalg.eigvalsh(scaled) > WEIGHTS_RTOL).all():
         raise InputError(
-            "Expected weights to be a symmetric positive definite matrix, got one that is not: some efforts "
-            "would cost nothing, or less. Give a positive weight to each."
+            "Weights must be a symmetric positive definite matrix: otherwise some efforts have no cost, or a "
+            "negative one. Give a positive weight to each."
         )
     return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
 
 
-# a share of a demand that is not told from all of it
-_NEARLY_ALL = 1 - 1e-6
-
-
 class Distribution:
-    """Efforts of actuators that give a generalized effort: GᵀT = T_u.
+    """Efforts of actuators that produce a generalized effort: GᵀT = T_u.
 
     Attributes
     ----------
@@ -173,11 +171,11 @@ class Distribution:
     effort : (..., A)
         Efforts T.
     internal : (..., A)
-        The part of them that does no work; without limits and preload what is least has none.
+        The part of them that does no work; zero for the minimum without limits and preload.
     share : (..., A) or None
-        Of its limit that each effort takes, in its direction; 0 where that is infinite. None without limits.
+        Each effort relative to its limit, in its direction; 0 where that is infinite. None without limits.
     at_limit : (..., A) bool
-        Efforts that are as small or as large as they may be.
+        Efforts at their lower or upper limit.
     G, H : (..., A, M) and (..., A, M, M)
         Coefficients of the actuators (eqs 4-78, 4-79).
 
@@ -199,7 +197,7 @@ class Distribution:
         demand: np.ndarray,
         effort: np.ndarray,
         internal: np.ndarray,
-        bounds: Bounds | None,
+        bounds: EffortBounds | None,
         G: np.ndarray,
         H: np.ndarray,
     ) -> None:
@@ -226,7 +224,7 @@ class Distribution:
         return stiffness(self.H, self.effort)
 
     def summary(self) -> Summary:
-        """Labelled table of the efforts, to print or to show."""
+        """Return a labelled table of the efforts."""
         where = ", ".join(self.coordinates)
         sheet = Summary(f"efforts of {len(self.actuators)} actuators for {where}, by {self.criterion}")
         index, remark = member(self.batch)
@@ -250,24 +248,24 @@ class Distribution:
         return self.summary().html()
 
 
-def labels_of(model: CompiledModel, actuators: str | Iterable[str]) -> tuple[str, ...]:
-    """Rows at which efforts act, all of which can do work."""
+def actuator_rows(model: CompiledModel, actuators: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the rows at which efforts act, all of which can do work."""
     return model.actuators(names_of(actuators, "actuators"))
 
 
-class Sharing:
-    """Actuators with a criterion at postures: what every question of distribution begins with.
+class ActuationProblem:
+    """Actuators and a criterion at given configurations: common input of all distribution problems.
 
     Parameters
     ----------
-    model : Model
+    model : CompiledModel
         The mechanism.
     c : Coefficients
-        Of the actuators, to second order; NaN in members without an answer.
+        Second-order coefficients of the actuators; NaN in members without a configuration.
     criterion, limits, lower
         As in `Configuration.distribute`.
     **given : (..., n) ndarray
-        Further arguments, whose batches count.
+        Further arguments, which take part in broadcasting.
     """
 
     def __init__(
@@ -280,166 +278,137 @@ class Sharing:
         **given: np.ndarray,
     ) -> None:
         if c.G.dtype != np.float64:
-            raise InputError(f"Efforts are distributed in real numbers; this posture holds {c.G.dtype}.")
+            raise InputError(f"Efforts must be real numbers, got a configuration of {c.G.dtype}.")
         self.model, self.c = model, c
         self.labels, self.coordinates = c.rows, c.columns
-        self.bounds = Bounds.of(limits, lower, self.labels)
-        self.metric = Metric.of(criterion, self.bounds, self.labels, model)
+        self.bounds = EffortBounds.from_arguments(limits, lower, self.labels)
+        self.metric = EffortMetric.from_arguments(criterion, self.bounds, self.labels, model)
         shapes = {name: a.shape[:-1] for name, a in given.items()}
         if self.bounds is not None:
             shapes["limits"] = self.bounds.upper.shape[:-1]
-        self.batch = broadcast_batches(posture=c.batch, criterion=self.metric.root.shape[:-2], **shapes)
-        self.G, self.H = self.every(c.G, 2), self.every(c.needed("H", 2), 3)
-        self._root = self.every(self.metric.root, 2)
-        assert c.scaling is not None  # for the type checker: these are of a mechanism
-        self._scaling, self._error = c.scaling, self.every(np.broadcast_to(c.scaling.error, c.batch), 0)
+        self.batch = broadcast_batches(configuration=c.batch, criterion=self.metric.root.shape[:-2], **shapes)
+        self.G, self.H = self.expand(c.G, 2), self.expand(c.needed("H", 2), 3)
+        self._root = self.expand(self.metric.root, 2)
+        assert c.scaling is not None  # for the type checker: coefficients of a mechanism have a scaling
+        self._scaling, self._error = c.scaling, self.expand(np.broadcast_to(c.scaling.error, c.batch), 0)
         self.ok = np.isfinite(self.G).all(axis=(1, 2)).reshape(self.batch)
 
-    def every(self, a: np.ndarray, rank: int) -> np.ndarray:
-        """An array (n, …) with a row for each member, from one whose last axes are no batch."""
+    def expand(self, a: np.ndarray, rank: int) -> np.ndarray:
+        """Return an array (n, …) with a row for each member; the last `rank` axes are not batch axes."""
         tail = a.shape[a.ndim - rank :]
         return np.broadcast_to(a, (*self.batch, *tail)).reshape(prod(self.batch), *tail)
 
-    def batched(self, a: np.ndarray) -> np.ndarray:
-        """The other way round."""
+    def restore(self, a: np.ndarray) -> np.ndarray:
+        """Return an array (n, …) in the shape of the batch."""
         return a.reshape(*self.batch, *a.shape[1:])
 
-    def space(self, members: Any) -> Space:
-        """Efforts on freedoms in some members."""
+    def space(self, members: Any) -> EffortSpace:
+        """Return the effort space at some members."""
         name = self.model.description.name
         parts = self.G[members], self.H[members], self._root[members]
         scaling = replace(self._scaling, error=self._error[members])
-        return Space(*parts, scaling, self.labels, self.coordinates, name)
+        return EffortSpace(*parts, scaling, self.labels, self.coordinates, name)
 
 
-def _distribute(
-    sharing: Sharing, demand: np.ndarray, preload: np.ndarray | None, failures: str
+def _solve_distribution(
+    problem: ActuationProblem, demand: np.ndarray, preload: np.ndarray | None, failures: str
 ) -> Distribution:
-    """Efforts for a generalized effort (..., M); see `Configuration.distribute`."""
-    bounds, criterion = sharing.bounds, sharing.metric.name
+    """Return efforts for a generalized effort (..., M)."""
+    bounds, criterion = problem.bounds, problem.metric.name
     if criterion == "least largest share" and preload is not None:
         raise InputError(
-            "A preload and the least largest share contradict each other: both settle what does no work. "
-            "Take criterion='limits' with a preload."
+            "`preload` cannot be combined with criterion='least largest share': both determine the internal "
+            "loads. Use criterion='limits'."
         )
-    wanted = sharing.every(demand, 1)
-    wish = None if preload is None else sharing.every(preload, 1)
+    demands = problem.expand(demand, 1)
+    preloads = None if preload is None else problem.expand(preload, 1)
     low, high = (
-        (None, None) if bounds is None else (sharing.every(b, 1) for b in (bounds.lower, bounds.upper))
+        (None, None) if bounds is None else (problem.expand(b, 1) for b in (bounds.lower, bounds.upper))
     )
 
-    def answer(members: Any) -> np.ndarray:
-        space, asked = sharing.space(members), wanted[members]
-        T = needed = space.smallest(asked)
-        if wish is not None:
-            T = needed + space.internal(wish[members])
+    def efforts_of(members: Any) -> np.ndarray:
+        space, target = problem.space(members), demands[members]
+        T = least = space.minimum_effort(target)
+        if preloads is not None:
+            T = least + space.internal_part(preloads[members])
         if low is not None and high is not None:
-            T = _inside(sharing, space, needed, T, low[members], high[members], criterion)
-        return np.stack([T, T - needed], axis=1)
+            T = _within_bounds(problem, space, least, T, low[members], high[members], criterion)
+        return np.stack([T, T - least], axis=1)
 
-    good, found = map_valid_members(sharing.ok, failures, answer)
-    effort, internal = (sharing.batched(scatter(found, good)[:, k]) for k in (0, 1))
-    G, H = (sharing.batched(a) for a in (sharing.G, sharing.H))
-    demand = np.broadcast_to(demand, (*sharing.batch, demand.shape[-1]))
+    valid, found = map_valid_members(problem.ok, failures, efforts_of)
+    effort, internal = (problem.restore(scatter(found, valid)[:, k]) for k in (0, 1))
+    G, H = (problem.restore(a) for a in (problem.G, problem.H))
+    demand = np.broadcast_to(demand, (*problem.batch, demand.shape[-1]))
     return Distribution(
-        sharing.labels, sharing.coordinates, criterion, demand, effort, internal, bounds, G, H
+        problem.labels, problem.coordinates, criterion, demand, effort, internal, bounds, G, H
     )
 
 
-def _inside(
-    sharing: Sharing,
-    space: Space,
-    needed: np.ndarray,
+def _within_bounds(
+    problem: ActuationProblem,
+    space: EffortSpace,
+    least: np.ndarray,
     wanted: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
     criterion: str,
 ) -> np.ndarray:
-    """Efforts (n, A) within bounds, nearest to those wanted, or with the least largest share."""
+    """Return efforts (n, A) within bounds: nearest to those wanted, or with the least largest share."""
     T = wanted.copy()
-    every = criterion == "least largest share"
+    minimize_share = criterion == "least largest share"
     failed = []
-    for b in np.flatnonzero(every | ~((lower <= wanted) & (wanted <= upper)).all(axis=1)).tolist():
-        given = space.basis[b], lower[b], upper[b]
-        # what is wanted is already least: the nearest in the metric has the least |z|
-        found = least_largest(needed[b], *given) if every else nearest(wanted[b], *given)
+    for b in np.flatnonzero(minimize_share | ~((lower <= wanted) & (wanted <= upper)).all(axis=1)).tolist():
+        args = space.basis[b], lower[b], upper[b]
+        # the wanted efforts are the minimum: the nearest ones in the metric have the least |z|
+        found = least_largest(least[b], *args) if minimize_share else nearest(wanted[b], *args)
         if found is None:
             failed.append(b)
         else:
             T[b] = found
     if failed:
         b = failed[0]
-        _refuse(sharing.labels, space.basis[b], needed[b], lower[b], upper[b], failed, len(T))
+        _raise_infeasible(problem.labels, space.basis[b], least[b], lower[b], upper[b], failed, len(T))
     return T
 
 
-def _refuse(
+def _raise_infeasible(
     labels: tuple[str, ...],
     basis: np.ndarray,
-    needed: np.ndarray,
+    least: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
     failed: list[int],
     count: int,
 ) -> None:
-    """Say which limits bind, and how much of the effort they allow."""
-    found = reach(needed, basis, lower, upper)
+    """Raise an error with the binding limits and the attainable share of the effort."""
+    found = reach(least, basis, lower, upper)
     binding = tuple(labels[i] for i in found.binding)
     which = f" (one of {len(failed)} such members of {count})" if count > 1 else ""
     names = ", ".join(binding)
     if found.scale is None:
         raise LimitError(
-            f"The limits leave nothing{which}: not even a share of this generalized effort can be had within "
-            f"those of {names}, unless they are wider by {found.widen:.3g} of themselves. Widen them, or "
-            "take other actuators.",
+            f"No share of this generalized effort is attainable within the limits of {names}{which}. Widen "
+            f"them by a factor of at least {1 + found.widen:.3g}, or use other actuators.",
             scale=None,
             widen=found.widen,
             binding=binding,
             failed=failed,
         )
-    much = f"{found.scale:.6g}" if found.scale < _NEARLY_ALL else "nearly all"
+    attainable = f"{found.scale:.6g}" if found.scale < NEARLY_ALL_MIN else "nearly all"
     raise LimitError(
-        f"Within the limits the actuators can give {much} of this generalized effort{which}; what "
-        f"stops them are the limits of {names}. Ask for less, or raise those.",
+        f"Within the limits the actuators can produce {attainable} of this generalized effort{which}; the "
+        f"limits of {names} are binding. Reduce the effort, or raise these limits.",
         scale=found.scale,
         binding=binding,
         failed=failed,
     )
 
 
-def _internal_loads(sharing: Sharing, failures: str) -> InternalLoads:
-    """Efforts that do no work; see `Configuration.internal_loads`."""
-
-    def answer(members: Any) -> np.ndarray:
-        space = sharing.space(members)
-        return np.stack([space.basis, space.dual], axis=1)
-
-    good, found = map_valid_members(sharing.ok, failures, answer)
-    basis, dual = (sharing.batched(scatter(found, good)[:, k]) for k in (0, 1))
-    G, H = (sharing.batched(a) for a in (sharing.G, sharing.H))
-    return InternalLoads(sharing.labels, sharing.coordinates, sharing.metric.name, basis, dual, G, H)
-
-
-def _actuator_dynamics(sharing: Sharing, dynamics: Dynamics, failures: str) -> Dynamics:
-    """The model seen from the actuators; see `Configuration.actuator_dynamics`."""
-    if sharing.metric.name == "least largest share":
-        raise InputError(
-            "The least largest share is no linear law of the effort and has no I* and P* of its own. Take "
-            "another criterion, or distribute() the effort."
-        )
-    good, inverse = map_valid_members(sharing.ok, failures, lambda members: sharing.space(members).inverse())
-    quasi = sharing.c.quasi.intersection(sharing.coordinates)
-    left = Coefficients(
-        sharing.coordinates, sharing.labels, sharing.batched(scatter(inverse, good)), quasi=sharing.c.quasi
-    )
-    return dynamics.transfer(Coefficients.identity(sharing.coordinates, quasi), left=left)
-
-
-def efforts_of(name: str, value: Any, size: int) -> np.ndarray:
-    """Finite real numbers (..., size)."""
+def real_efforts(name: str, value: Any, size: int) -> np.ndarray:
+    """Return finite real numbers (..., size)."""
     a = as_array(name, value, size)
     if a.dtype != np.float64:
-        raise InputError(f"Efforts are distributed in real numbers; `{name}` holds {a.dtype}.")
+        raise InputError(f"`{name}` must be real numbers, got {a.dtype}.")
     return a
 
 
@@ -454,16 +423,16 @@ def distribute(
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> Distribution:
-    """Efforts of more actuators than freedoms that together give a generalized effort.
+    """Distribute a generalized effort over more actuators than degrees of freedom.
 
     See `Configuration.distribute`.
     """
-    c = configuration.coefficients(labels_of(configuration._model, actuators), wrt=wrt, failures=failures)
-    given = {"effort": efforts_of("effort", effort, len(c.columns))}
+    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    given = {"effort": real_efforts("effort", effort, len(c.columns))}
     if preload is not None:
-        given["preload"] = efforts_of("preload", preload, len(c.rows))
-    sharing = Sharing(configuration._model, c, criterion, limits, lower, **given)
-    return _distribute(sharing, given["effort"], given.get("preload"), failures)
+        given["preload"] = real_efforts("preload", preload, len(c.rows))
+    problem = ActuationProblem(configuration._model, c, criterion, limits, lower, **given)
+    return _solve_distribution(problem, given["effort"], given.get("preload"), failures)
 
 
 def internal_loads(
@@ -474,12 +443,21 @@ def internal_loads(
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> InternalLoads:
-    """Efforts of actuators that do no work: what they pull against each other, whatever moves.
+    """Return the efforts of actuators that do no work in any motion.
 
     See `Configuration.internal_loads`.
     """
-    c = configuration.coefficients(labels_of(configuration._model, actuators), wrt=wrt, failures=failures)
-    return _internal_loads(Sharing(configuration._model, c, criterion, limits), failures)
+    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    problem = ActuationProblem(configuration._model, c, criterion, limits)
+
+    def bases_of(members: Any) -> np.ndarray:
+        space = problem.space(members)
+        return np.stack([space.basis, space.dual], axis=1)
+
+    valid, found = map_valid_members(problem.ok, failures, bases_of)
+    basis, dual = (problem.restore(scatter(found, valid)[:, k]) for k in (0, 1))
+    G, H = (problem.restore(a) for a in (problem.G, problem.H))
+    return InternalLoads(problem.labels, problem.coordinates, problem.metric.name, basis, dual, G, H)
 
 
 def actuator_dynamics(
@@ -491,10 +469,21 @@ def actuator_dynamics(
     applied: dict[str, Any] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> Dynamics:
-    """I*, P* and loads seen from more actuators than freedoms (eqs 4-87 to 4-90).
+    """Return the dynamics in terms of more actuators than degrees of freedom (eqs 4-87 to 4-90).
 
     See `Configuration.actuator_dynamics`.
     """
-    c = configuration.coefficients(labels_of(configuration._model, actuators), wrt=wrt, failures=failures)
+    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
-    return _actuator_dynamics(Sharing(configuration._model, c, criterion, limits), dynamics, failures)
+    problem = ActuationProblem(configuration._model, c, criterion, limits)
+    if problem.metric.name == "least largest share":
+        raise InputError(
+            "criterion='least largest share' is not linear in the effort and has no mass matrix (I*) or "
+            "Christoffel symbols (P*). Use another criterion, or distribute() the effort."
+        )
+    valid, inverse = map_valid_members(problem.ok, failures, lambda members: problem.space(members).inverse())
+    quasi = problem.c.quasi.intersection(problem.coordinates)
+    left = Coefficients(
+        problem.coordinates, problem.labels, problem.restore(scatter(inverse, valid)), quasi=problem.c.quasi
+    )
+    return dynamics.transfer(Coefficients.identity(problem.coordinates, quasi), left=left)

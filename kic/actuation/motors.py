@@ -1,4 +1,4 @@
-"""Motors of a mechanism in a motion: shafts, rotor dynamics, dry friction, torque, current, voltage."""
+"""Motors of a mechanism in a motion: shaft kinematics, rotor dynamics, dry friction and motor demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def motor_demand(
     applied: dict[str, Any] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> MotorDemand:
-    """What the motors do in a motion: speeds, torques, currents and voltages of each.
+    """Return speed, torque, current and voltage of each motor in a motion.
 
     See `Configuration.drive`.
     """
@@ -36,11 +36,11 @@ def motor_demand(
     v, a = as_array("qd", qd, M), as_array("qdd", qdd, M)
     j = None if qddd is None else as_array("qddd", qddd, M)
     if j is None and train.inductance.any():
-        slow = [name for name, L in zip(train.names, train.inductance, strict=True) if L]
+        names = [name for name, L in zip(train.names, train.inductance, strict=True) if L]
         raise InputError(
-            f"Motors of '{configuration.name}' have inductance ({', '.join(slow)}), and voltages need the "
-            "jerk. Give `qddd`.",
-            motors=tuple(slow),
+            f"`qddd` is required for motors of '{configuration.name}' with inductance ({', '.join(names)}): "
+            "their voltages depend on the jerk.",
+            motors=tuple(names),
         )
     shafts = motor_shafts(configuration, 2 if j is None else 3, wrt, failures)
     rate = None
@@ -55,7 +55,7 @@ def motor_shafts(
     wrt: str | Iterable[str] | None,
     failures: Literal["raise", "mask"],
 ) -> Coefficients:
-    """The shafts of the motors as rows."""
+    """Return the coefficients of the motor shafts."""
     train = configuration._model.drive_train
     return train.shafts(configuration.coefficients(train.joints, order, wrt, failures))
 
@@ -63,29 +63,28 @@ def motor_shafts(
 def rotor_dynamics(
     configuration: Configuration, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
 ) -> Dynamics:
-    """Rotors and damping of the motors."""
+    """Return the dynamics of rotors and motor damping."""
     train = configuration._model.drive_train
     if train.friction.any():
-        dry = [name for name, f in zip(train.names, train.friction, strict=True) if f]
+        names = [name for name, f in zip(train.names, train.friction, strict=True) if f]
         raise InputError(
-            f"Motors of '{configuration.name}' have dry friction ({', '.join(dry)}), which is no part of a "
-            "model in I*, P* and B, and would be left out. Ask for torques that include it with drive(), or "
-            "draw them without `friction`.",
-            motors=tuple(dry),
+            f"Motors of '{configuration.name}' must not have dry friction here, got {', '.join(names)}: a "
+            "model in I*, P* and B cannot include it. Use drive() for torques with friction, or remove "
+            "`friction`.",
+            motors=tuple(names),
         )
     return train.dynamics(motor_shafts(configuration, 2, wrt, failures))
 
 
 def dry_friction(configuration: Configuration, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
-    """Efforts (..., M) of dry friction in the motors, whose shafts must turn."""
+    """Return efforts (..., M) of dry friction in the motors, whose shafts must turn."""
     train = configuration._model.drive_train
-    stuck = (train.friction != 0) & (shafts.velocity(v) == 0)
-    if stuck.any():
-        names = np.array(train.names)[stuck.reshape(-1, len(train.names)).any(axis=0)].tolist()
+    at_rest = (train.friction != 0) & (shafts.velocity(v) == 0)
+    if at_rest.any():
+        names = np.array(train.names)[at_rest.reshape(-1, len(train.names)).any(axis=0)].tolist()
         raise InputError(
-            f"Shafts with dry friction stand still ({', '.join(names)}): what holds them there is no "
-            "linear function of small deviations. Give rates that turn them, or draw the motors without "
-            "`friction`.",
+            f"Shafts with dry friction must turn, but {', '.join(names)} are at rest: static friction is not "
+            "a linear function of small deviations. Give rates that turn them, or remove `friction`.",
             motors=tuple(names),
         )
     return np.einsum("...pk,...p->...k", shafts.G, train.dry(shafts, v))

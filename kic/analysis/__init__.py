@@ -1,1 +1,1 @@
-"""analysis."""
+"""Mobility, assembly modes, input sets, singular configurations and design sensitivities."""

@@ -418,7 +418,7 @@ def raise_not_found(
         f"{len(states)} starts: {reason}. Move the target, or try more `starts`.",
         failed=members,
         reasons=[reason] * len(members),
-        residuals=float(residuals[best]),
+        left=float(residuals[best]),
         nearest=Configuration(model, (), states[best : best + 1]),
     )
 

@@ -147,8 +147,8 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     name, dof = model.description.name, model.dof
     count = integer("count", count, 1)
     if not dof:
-        why = f"'{name}' has mobility 0; no set of coordinates drives it. {model.description.mobility().doubt()}"
-        raise InputError(why.rstrip())
+        doubt = model.description.mobility().doubt()
+        raise InputError(f"'{name}' has mobility 0; no set of coordinates drives it. {doubt}".rstrip())
     labels, valued = _candidates(model, among)
     if len(labels) < dof:
         raise InputError(

@@ -1,1 +1,1 @@
-"""joint_forces."""
+"""Forces and moments in the joints."""

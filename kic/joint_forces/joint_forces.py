@@ -1,4 +1,4 @@
-"""Joint forces: what the bodies of a mechanism exert on each other, with what the model leaves open."""
+"""Joint forces: forces and moments that the bodies of a mechanism exert on each other."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ Split = Literal["minimum norm"] | None
 
 
 class Wrench:
-    """Force and moment of one joint: what its first body exerts on its second, in world axes.
+    """Force and moment of one joint, exerted by its first body on its second, in world axes.
 
     Attributes
     ----------
     name : str
         The joint.
     bodies : tuple of str
-        Its first and its second body, as drawn. On the first acts the opposite, at the same point.
+        Its first and its second body. The opposite wrench acts on the first, at the same point.
     point : (..., 3)
-        Where the force acts and about which the moment is: the joint's `at` as the second body carries it
-        (of a joint drawn without, the origin of the drawing); of a contact, as the first body carries it.
+        Point of application and reference of the moment: the joint's `at`, fixed in the second body (for a
+        joint without `at`, the origin of the reference configuration); for a contact, fixed in the first
+        body.
     force, moment : (..., 3)
-        NaN where the model leaves a component open, unless a split was asked for.
+        NaN where the model leaves a component undetermined and no `split` was given.
     """
 
     def __init__(
@@ -37,18 +38,18 @@ class Wrench:
         bodies: tuple[str, str],
         point: np.ndarray,
         loads: np.ndarray,
-        play: np.ndarray,
-        share: np.ndarray,
+        variations: np.ndarray,
+        variation_atol: np.ndarray,
         length: float,
         split: Split,
     ) -> None:
         self.name = name
         self.bodies = bodies
         self.point = point
-        # forces · length and moments at the joint's point, one answer (..., 6) and its variations (..., 6, k)
-        self._loads, self._play = loads, play
-        self._share, self._length, self._split = share, length, split
-        self._moved = np.eye(6)  # from there to `point`
+        # forces · length and moments at the joint's point: one solution (..., 6), variations (..., 6, k)
+        self._loads, self._variations = loads, variations
+        self._variation_atol, self._length, self._split = variation_atol, length, split
+        self._to_point = np.eye(6)  # transforms the loads from the joint's point to `point`
 
     @property
     def force(self) -> np.ndarray:
@@ -60,17 +61,19 @@ class Wrench:
         """Moment (..., 3) about `point`."""
         return self._components(np.eye(6)[3:])
 
-    def _components(self, of: np.ndarray) -> np.ndarray:
-        """Sums (..., K) of the six loads, by rows `of` (..., K, 6); NaN where they are open."""
-        rows = of @ self._moved
+    def _components(self, directions: np.ndarray) -> np.ndarray:
+        """Return components (..., K) of the six loads along rows (..., K, 6); NaN if undetermined."""
+        rows = directions @ self._to_point
         found = np.einsum("...kc,...c->...k", rows, self._loads)
         if self._split is not None:
             return found
-        size = np.sqrt((rows**2).sum(axis=-1))
-        return np.where(varies(rows @ self._play, self._share[..., None] * size), np.nan, found)
+        limit = self._variation_atol[..., None] * np.sqrt((rows**2).sum(axis=-1))
+        return np.where(exceeds(rows @ self._variations, limit), np.nan, found)
 
     def along(self, direction: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Components of force and moment along a direction, which may be known where world ones are not.
+        """Return the components of force and moment along a direction.
+
+        They may be determined where components along the world axes are not.
 
         Parameters
         ----------
@@ -80,12 +83,12 @@ class Wrench:
         Returns
         -------
         force, moment : (...,)
-            NaN where the model leaves them open.
+            NaN where the model leaves them undetermined.
 
         Raises
         ------
         InputError
-            For another shape, entries that are not finite, or a direction of no length.
+            For another shape, entries that are not finite, or a direction of zero length.
 
         Examples
         --------
@@ -96,18 +99,18 @@ class Wrench:
         """
         u = directions("direction", direction, 3)
         broadcast_batches(direction=u.shape[:-1], forces=self.point.shape[:-1])
-        of = np.zeros((*u.shape[:-1], 2, 6))
-        of[..., 0, :3] = of[..., 1, 3:] = u
-        found = self._components(of)
+        rows = np.zeros((*u.shape[:-1], 2, 6))
+        rows[..., 0, :3] = rows[..., 1, 3:] = u
+        found = self._components(rows)
         return found[..., 0] / self._length, found[..., 1]
 
     def about(self, place: Any) -> Wrench:
-        """The same wrench with its moment about another place.
+        """Return the same wrench with its moment about another point.
 
         Parameters
         ----------
         place : (..., 3) array_like
-            In world axes.
+            The point, in world axes.
 
         Returns
         -------
@@ -131,35 +134,42 @@ class Wrench:
         shift = np.broadcast_to(np.eye(6), (*arm.shape[:-1], 6, 6)).copy()
         shift[..., 3:, :3] = np.cross(np.eye(3), arm[..., None, :])  # its columns are arm × e
         point = np.broadcast_to(place, arm.shape)
-        moved = Wrench(
-            self.name, self.bodies, point, self._loads, self._play, self._share, self._length, self._split
+        shifted = Wrench(
+            self.name,
+            self.bodies,
+            point,
+            self._loads,
+            self._variations,
+            self._variation_atol,
+            self._length,
+            self._split,
         )
-        moved._moved = shift @ self._moved
-        return moved
+        shifted._to_point = shift @ self._to_point
+        return shifted
 
     def __repr__(self) -> str:
         first, second = self.bodies
         return f"{self.name}, {first} on {second}: force {self.force}, moment {self.moment}"
 
 
-def varies(play: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """Which of K components vary, by their variations (..., K, k), more than a limit (..., K)."""
-    return np.sqrt((play**2).sum(axis=-1)) > limit
+def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    """Return a mask of the components whose variations (..., K, k) exceed a limit (..., K)."""
+    return np.sqrt((variations**2).sum(axis=-1)) > limit
 
 
 class JointForces:
-    """Forces and moments in all joints for a motion, and the efforts that it takes.
+    """Forces and moments in all joints for a motion, and the efforts that the motion requires.
 
-    ``f["C"].force`` and ``f["C"].moment`` are what the first body of joint C exerts on the second, in world
-    axes, at the joint's point (see `Wrench`); they include the effort of an actuator, spring or damper in the
+    ``f["C"].force`` and ``f["C"].moment`` are exerted by the first body of joint C on the second, in world
+    axes, at the joint's point (see `Wrench`). They include the effort of an actuator, spring or damper in the
     joint.
 
     Attributes
     ----------
     joints : tuple of str
-        Names of the J joints, as drawn, and of the closed contacts.
+        Names of the J joints and of the closed contacts.
     force, moment, point : (..., J, 3)
-        Those of all joints, one below the other.
+        Those of all joints.
     actuators : tuple of str
         Names of the A coordinates at which efforts act.
     effort : (..., A)
@@ -167,21 +177,21 @@ class JointForces:
     ties : tuple of str
         Names of the K couplings and fixed distances.
     tie_load : (..., K)
-        Their loads: the force with which a fixed distance pushes its points apart; of a coupling what gives
-        each of its joints an effort of so much, times the joint's number in the relation. Where teeth or a
-        belt touch, and what that adds to the bearings, is not in the model.
+        Their loads. A fixed distance pushes its points apart with this force. A coupling gives each of its
+        joints this effort times the joint's coefficient in the relation. The model has no forces between
+        teeth or along a belt, nor their effect on the bearings.
     undetermined : tuple of str
-        Components that the model leaves open, as "D.fz" or "D.mx", and efforts and ties by name: what rigid
-        bodies alone do not tell of a mechanism that is held more often than needed. In a batch, those that
-        are open in any member.
+        Components that the model leaves undetermined, like "D.fz" or "D.mx", and efforts and ties by name:
+        rigid bodies do not determine the loads of an overconstrained mechanism. In a batch, those
+        undetermined in any member.
     split : str or None
-        How open components were chosen; None where they are NaN.
+        Criterion that selects undetermined components; None where they are NaN.
     contacts : tuple of str
-        Names of the K closed contacts, which hold either way here, whatever they can.
+        Names of the K closed contacts, which are bilateral here.
     pulling, slipping : (..., K) bool
-        Contacts that would have to pull, and those that push but need more friction than they have, as in
-        `GraspMotion`: those that do for certain, where loads are open. Whether such are possible together
-        `feasible` tells.
+        Contacts that would have to pull, and those that push but exceed their friction, as in `GraspMotion`.
+        Where loads are undetermined, only the certain ones; `feasible` decides whether admissible loads
+        exist.
 
     Examples
     --------
@@ -200,17 +210,17 @@ class JointForces:
         ties: tuple[str, ...],
         point: np.ndarray,
         loads: np.ndarray,
-        play: np.ndarray,
+        variations: np.ndarray,
         effort: np.ndarray,
         tie_load: np.ndarray,
-        single_play: np.ndarray,
-        share: np.ndarray,
+        single_variations: np.ndarray,
+        variation_atol: np.ndarray,
         length: float,
         split: Split,
-        pressing: ContactForceCheck,
-        touch: np.ndarray,
-        touch_play: np.ndarray,
-        size: np.ndarray,
+        contact_check: ContactForceCheck,
+        contact_load: np.ndarray,
+        contact_variations: np.ndarray,
+        load_scale: np.ndarray,
     ) -> None:
         self.joints = tuple(bodies)
         self.actuators = actuators
@@ -219,29 +229,38 @@ class JointForces:
         self.split = split
         self._wrenches = {
             name: Wrench(
-                name, pair, point[..., j, :], loads[..., j, :], play[..., j, :, :], share, length, split
+                name,
+                pair,
+                point[..., j, :],
+                loads[..., j, :],
+                variations[..., j, :, :],
+                variation_atol,
+                length,
+                split,
             )
             for j, (name, pair) in enumerate(bodies.items())
         }
-        six = [varies(play[..., j, :, :], share[..., None]) for j in range(len(bodies))]
-        loose = np.concatenate([*six, varies(single_play, share[..., None])], axis=-1)
+        limit = variation_atol[..., None]
+        masks = [exceeds(variations[..., j, :, :], limit) for j in range(len(bodies))]
+        undetermined = np.concatenate([*masks, exceeds(single_variations, limit)], axis=-1)
         names = [f"{joint}.{c}" for joint in bodies for c in COMPONENTS] + [*actuators, *ties]
-        somewhere = loose.reshape(-1, len(names)).any(axis=0)
-        self.undetermined = tuple(np.array(names)[somewhere].tolist())
-        hidden = loose[..., 6 * len(bodies) :] & (split is None)
-        single = np.where(hidden, np.nan, np.concatenate([effort, tie_load], axis=-1))
+        in_any_member = undetermined.reshape(-1, len(names)).any(axis=0)
+        self.undetermined = tuple(np.array(names)[in_any_member].tolist())
+        masked = undetermined[..., 6 * len(bodies) :] & (split is None)
+        single = np.where(masked, np.nan, np.concatenate([effort, tie_load], axis=-1))
         self.effort, self.tie_load = single[..., : len(actuators)], single[..., len(actuators) :]
-        self.contacts, self._pressing = pressing.names, pressing
-        open_ = varies(touch_play, share[..., None]) & (split is None)
-        # what varies by rounding alone does not
-        self._touch, self._touch_play = touch, np.where(open_[..., None], touch_play, 0.0)
-        # loads at a standstill in free fall are round-off of its weight and its inertia
-        self._size = np.maximum(np.abs(touch).max(axis=-1, initial=0.0), size)
-        # who slips without its open loads across does so with them
-        sure = np.where(open_, np.where(pressing.along, np.nan, 0.0), touch)
-        self.pulling, self.slipping = pressing.judge(sure, SMALL * self._size)
-        normal = sure[..., pressing.along]
-        self._normal = np.where(np.abs(normal) > SMALL * self._size[..., None], normal, 0.0)
+        self.contacts, self._contact_check = contact_check.names, contact_check
+        is_open = exceeds(contact_variations, limit) & (split is None)
+        self._contact_load = contact_load
+        # variations of round-off size count as zero
+        self._contact_variations = np.where(is_open[..., None], contact_variations, 0.0)
+        # the scale includes weight and inertia forces, which may cancel
+        self._load_scale = np.maximum(np.abs(contact_load).max(axis=-1, initial=0.0), load_scale)
+        # a contact that slips without its undetermined tangential loads also slips with them
+        certain = np.where(is_open, np.where(contact_check.along, np.nan, 0.0), contact_load)
+        self.pulling, self.slipping = contact_check.judge(certain, SMALL * self._load_scale)
+        normal = certain[..., contact_check.along]
+        self._normal = np.where(np.abs(normal) > SMALL * self._load_scale[..., None], normal, 0.0)
 
     @property
     def force(self) -> np.ndarray:
@@ -260,26 +279,28 @@ class JointForces:
 
     @property
     def feasible(self) -> np.ndarray:
-        """Whether the contacts can have such loads, (...) bool: none has to pull or slips.
+        """Mask (...) of the members in which the contacts can bear the loads: none has to pull or slips.
 
-        Of loads that the model leaves open it is enough that some are possible.
+        Undetermined loads are feasible if some admissible choice exists.
 
         Raises
         ------
         KicError
-            Where these have friction cones in space, and the solver for them is not installed.
+            If the contacts have spatial friction cones and the solver for them is not installed.
         """
         found = np.zeros(self.batch, dtype=bool)
         for b in np.ndindex(self.batch):
-            size = float(self._size[b])
-            if np.isfinite(self._touch[b]).all():
-                most = self._pressing.most(self._touch[b], self._touch_play[b], size)[0] if size else 0.0
-                found[b] = most >= -SMALL
+            scale, load = float(self._load_scale[b]), self._contact_load[b]
+            if np.isfinite(load).all():
+                margin = 0.0
+                if scale:
+                    margin = self._contact_check.most(load, self._contact_variations[b], scale)[0]
+                found[b] = margin >= -SMALL
         return found
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What contacts can not do, in words; none where all is well."""
+        """Violations of contact conditions, in words; empty if there are none."""
         return remarks(self.contacts, self._normal, self.pulling, self.slipping)
 
     def __getitem__(self, joint: str) -> Wrench:
@@ -295,7 +316,7 @@ class JointForces:
         return len(self.joints)
 
     def summary(self) -> Summary:
-        """Labelled tables of forces and efforts, to print or to show."""
+        """Return labelled tables of forces and efforts."""
         sheet = Summary("joint forces, of the first body on the second, in world axes")
         index, remark = member(self.batch)
         if remark:

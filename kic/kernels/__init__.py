@@ -1,1 +1,1 @@
-"""Compiled arithmetic on plain arrays: the only index loops of kic. No names, no files, no errors."""
+"""Compiled arithmetic on plain arrays: the only index loops of the package. No names, files or errors."""

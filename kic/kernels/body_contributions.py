@@ -1,7 +1,7 @@
-"""Entry: what each body contributes to I* and P*, in the tree's coordinates or in others.
+"""Entry: contributions of each body to I* and P*, in the tree's coordinates or in others.
 
-Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the
-gyroscopic term. His form of the latter, (II g_a)·(g_k × g_b), gives the right torques but is not symmetric.
+Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the gyroscopic
+term. His form of the latter, (II g_a)·(g_k × g_b), gives the correct torques but is not symmetric.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kic.kernels.vectors import cross, dot, symmetric, take
 
 @helper
 def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
-    """Add one body's parts to I and P at the given places; L and A are its tables of point and ω."""
+    """Add the contributions of one body to I and P (2-157 ff); L and A are its tables of point and ω."""
     for k in range(size):
         gk, wk = column1(L, size, k), column1(A, size, k)
         jk = symmetric(j, wk)
@@ -39,7 +39,7 @@ def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
 
 @helper
 def body_tables(cols, F, into, frame, centre, size, L, A):
-    """Second-order tables of a body's centre of mass and angular velocity."""
+    """Compute second-order tables of a body's centre of mass and angular velocity."""
     p = carried_point(F, frame, centre)
     for part in range(2):
         target = A if part else L
@@ -50,10 +50,10 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
 
 @entry
 def links(plan, numbers, states, X, whole, scratch, T):
-    """Bodies' shares of I* and P*, in the tree's coordinates (X None) or in those of the tables X (B, …).
+    """Compute the contributions of bodies to I* and P*, in tree coordinates (X None) or those of X (B, …).
 
-    `whole` (M,) is zero: no frame is bare.
-    T (B, n, 2 M² + 2 M³) holds I linear, I angular, P linear, P angular of each body.
+    `whole` (M,) is zero: no frame is omitted. T (B, n, 2 M² + 2 M³) receives I linear, I angular, P linear,
+    P angular of each body.
     """
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]

@@ -1,7 +1,7 @@
-"""Values and first order of rows in the tree's coordinates, by the columns that move their parts apart.
+"""Values and first order of rows in the tree's coordinates, by the columns that move their two frames apart.
 
-What carries both frames of a row moves nothing of it, once its loop is closed: such columns are left out, so
-that their places stay exactly zero and a loop knows its own joints only.
+A column that carries both frames of a row does not affect it once its loop is closed. Such columns are
+omitted: their entries stay exactly zero, and a loop depends on its own joints only.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 
 @helper
 def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
-    """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
+    """Add a coordinate, a term of a coupling, or the plane angle of a body."""
     n, row = items[i, FRAME_B], items[i, ROW]
     if items[i, ITEM] == COORDINATE:
         g[row, n] += 1
@@ -68,7 +68,7 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
 
 @helper
 def gradient(cols, F, items, vectors, i, states, b, value, g):
-    """Values and first order (…, M) of item i, into rows that are zero before."""
+    """Compute values and first order (…, M) of item i, in rows that are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_gradient(cols, F, items, vectors, i, states, b, value, g)
@@ -96,7 +96,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
     else:
         value[row] = dot(u, gap)
     while body != base:
-        # the deeper column first: they meet where the two paths do
+        # the deeper column first: both paths end at their common ancestor
         if body > base:
             n, v, sign = body, head, 1
         else:
@@ -118,7 +118,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
 
 @entry
 def system(plan, numbers, states, scratch, T):
-    """Values and first order of a system's rows, side by side in T (B, rows (1 + M))."""
+    """Compute values and first order of a system's rows, side by side in T (B, rows (1 + M))."""
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, _ = section(plan, ITEMS)

@@ -1,4 +1,4 @@
-"""Entry: I*, P*, loads and damping of the tree at a batch of postures."""
+"""Entry: I*, P*, loads and damping of the tree at a batch of configurations."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kic.kernels.offsets import section
 
 @entry
 def dynamics(plan, numbers, states, applied, scratch, T):
-    """I* (M, M), P* (M, M, M), T^L (M,) and damping (M, M) side by side in each row of T.
+    """Compute I* (M, M), P* (M, M, M), T^L (M,) and damping (M, M) side by side in each row of T.
 
-    applied (B or 1, n, 3) are the forces and moments. Only what the plan wants is written, the parts
-    not wanted being left out of T.
+    applied (B or 1, n, 3) are the forces and moments. Parts that the plan does not request are omitted from
+    T.
     """
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]

@@ -1,4 +1,4 @@
-"""Frames of the spanning tree at one posture, and what is fixed in them."""
+"""Frames of the spanning tree at one configuration, and points and vectors fixed in them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from kic.kernels.vectors import add, axpy, put, scale, take, turn
 
 @helper
 def motion(cols, geometry, states, b, F):
-    """Cosine and sine of every revolute, length of every slider, quaternion of every ball.
+    """Compute cosine and sine of revolute, length of prismatic and quaternion of ball joints.
 
-    Of posture b of `states` (B, nq), into the frames' table. This is the only transcendental step of all
-    kernels; symbolic callers fill that part of the table themselves.
+    Of configuration b of `states` (B, nq), into the frames' table. This is the only transcendental step of
+    all kernels; symbolic callers fill that part of the table themselves.
     """
     for n in range(cols.shape[0]):
         k = cols[n, STATE]
@@ -41,7 +41,7 @@ def motion(cols, geometry, states, b, F):
             F[n, MOTION] = states[b, k] - geometry[n, DRAWN]
         elif cols[n, GROUP] == n:
             w, x, y, z = states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3]
-            # brought to unit length, as an integrator's drift may ask for
+            # normalize: integrators let the norm drift
             f = 1 / root(w * w + x * x + y * y + z * z)
             F[n, MOTION] = f * w
             F[n, MOTION + 1] = f * x
@@ -51,7 +51,7 @@ def motion(cols, geometry, states, b, F):
 
 @helper
 def ball_rotation(F, n):
-    """Rows of the rotation matrix of the unit quaternion (w, x, y, z) at columns n and n + 1."""
+    """Return the rows of the rotation matrix of the unit quaternion (w, x, y, z) at columns n and n + 1."""
     w, x, y, z = F[n, MOTION], F[n, MOTION + 1], F[n + 1, MOTION], F[n + 1, MOTION + 1]
     return (
         (w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)),
@@ -62,11 +62,11 @@ def ball_rotation(F, n):
 
 @helper
 def frames(cols, geometry, F):
-    """Origin, axis and rotation of every column's frame in world axes (eqs 2-45 to 2-50).
+    """Compute origin, axis and rotation of every column's frame in world axes (eqs 2-45 to 2-50).
 
-    A revolute turns about, and a slider moves along, the third axis of its own frame. The three
-    columns of a ball share one frame; their axes stay with the first-written body, which is the
-    parent, or the child where the tree walks the joint backwards (LO tells).
+    The third axis of its own frame is the axis of a revolute and the direction of a prismatic joint. The
+    three columns of a ball joint share one frame. Their axes are fixed in the joint's first body, which is
+    the parent, or the child if the tree traverses the joint backwards (see LO).
     """
     for n in range(cols.shape[0]):
         kind = cols[n, KIND]
@@ -126,7 +126,7 @@ def frames(cols, geometry, F):
 
 @helper
 def carried_point(F, frame, local):
-    """World position of a point fixed in a frame (-1: ground, whose frame is the world)."""
+    """Return the world position of a point fixed in a frame (-1: ground, whose frame is the world)."""
     if frame < 0:
         return local
     return add(take(F, frame, ORIGIN), turn(F, frame, ROTATION, local))
@@ -134,7 +134,7 @@ def carried_point(F, frame, local):
 
 @helper
 def carried_vector(F, frame, local):
-    """World components of a vector fixed in a frame."""
+    """Return the world components of a vector fixed in a frame."""
     if frame < 0:
         return local
     return turn(F, frame, ROTATION, local)
@@ -142,5 +142,5 @@ def carried_vector(F, frame, local):
 
 @helper
 def turns(cols, n):
-    """Whether column n turns what it carries."""
+    """Return True if column n rotates the frames that it carries."""
     return cols[n, KIND] != PRISMATIC

@@ -1,4 +1,4 @@
-"""The few functions beyond + - * / that kernels need, for machine numbers and for symbolic objects."""
+"""The few functions beyond + - * / that kernels need, for machine numbers and symbolic objects."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from numba.extending import overload
 
 
 def cosine(x):
-    """Cosine of a machine number, or of any object that knows its own."""
+    """Return the cosine of a machine number, or of any object with a method or library function for it."""
     return _of_object("cos", x)
 
 
 def sine(x):
-    """Sine."""
+    """Return the sine."""
     return _of_object("sin", x)
 
 
 def root(x):
-    """Square root."""
+    """Return the square root."""
     return _of_object("sqrt", x)
 
 
 def at(n):
-    """An index that is never negative: compiled, it spares the test for counting from the end."""
+    """Return a nonnegative index: compiled, it avoids the test for negative indices."""
     return n
 
 
 def _of_object(name, x):
-    """Method of the scalar itself, else the function of the library that made it, else NumPy's."""
+    """Apply the method of the scalar itself, else the function of its library, else that of NumPy."""
     own = getattr(x, name, None)
     if own is not None:
         return own()

@@ -1,8 +1,9 @@
-"""I* and P* of the tree, from composite inertias and world screws.
+"""Mass matrix I* (2-157) and P* of the tree, from composite inertias and world screws.
 
-P* is delivered in its metric-compatible form: C_kb = q̇_a P*_kab is the Coriolis matrix with Ṁ - 2C
-skew. In holonomic coordinates these are the Christoffel symbols of the first kind (after Echeandia and
-Wensing 2021); the angular velocities of a ball joint make it unsymmetric in its last two indices.
+P* is computed in its metric-compatible form: C_kb = q̇_a P*_kab is the Coriolis matrix, and Ṁ - 2C is skew.
+In holonomic coordinates these are the Christoffel symbols of the first kind (after Echeandia and Wensing
+2021). The angular velocities of a ball joint make P* unsymmetric in its last two indices. The form of (2-193,
+2-194) gives the same torques; see `body_contributions`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FIRST, SECOND, COMPOSITE_WIDTH = 1, 4, 10
 
 @helper
 def rotated_inertia(F, frame, inertias, i):
-    """Inertia of body i about its centre of mass in world axes (2-164): xx yy zz xy xz yz."""
+    """Return the inertia of body i about its centre of mass in world axes (2-164): xx yy zz xy xz yz."""
     j = (
         inertias[i, MOMENTS], inertias[i, MOMENTS + 1], inertias[i, MOMENTS + 2],
         inertias[i, MOMENTS + 3], inertias[i, MOMENTS + 4], inertias[i, MOMENTS + 5],
@@ -45,9 +46,9 @@ def rotated_inertia(F, frame, inertias, i):
 
 @helper
 def composites(cols, F, bodies, inertias, C):
-    """Composite inertia of every column's frame and all it carries, each about that frame's own origin.
+    """Compute the composite inertia of each column's frame and everything it carries, about its own origin.
 
-    A common point would lose digits with the square of its distance.
+    A common reference point would lose digits with the square of its distance.
     """
     for n in range(C.shape[0]):
         for k in range(COMPOSITE_WIDTH):
@@ -85,7 +86,7 @@ def add_composite(C, n, m, h, j):
 
 @helper
 def add_steiner(C, n, m, h, c):
-    """Add h·c - (h cᵀ), made symmetric, to the second moment."""
+    """Add h·c - h cᵀ, symmetrized, to the second moment."""
     C[n, SECOND] += h[1] * c[1] + h[2] * c[2]
     C[n, SECOND + 1] += h[0] * c[0] + h[2] * c[2]
     C[n, SECOND + 2] += h[0] * c[0] + h[1] * c[1]
@@ -96,7 +97,7 @@ def add_steiner(C, n, m, h, c):
 
 @helper
 def second_moment(C, n):
-    """Inertia of composite n: xx yy zz xy xz yz."""
+    """Return the inertia of composite n: xx yy zz xy xz yz."""
     return (
         C[n, SECOND], C[n, SECOND + 1], C[n, SECOND + 2],
         C[n, SECOND + 3], C[n, SECOND + 4], C[n, SECOND + 5],
@@ -105,14 +106,14 @@ def second_moment(C, n):
 
 @helper
 def momentum(C, n, w, v):
-    """Angular (about the frame's origin) and linear momentum of composite n moving with (w, v)."""
+    """Return angular (about the frame's origin) and linear momentum of composite n moving with (w, v)."""
     h = take(C, n, FIRST)
     return add(symmetric(second_moment(C, n), w), cross(h, v)), axpy(C[n, 0], v, cross(w, h))
 
 
 @helper
 def screws(cols, F, k, S):
-    """Screws (w, v at the origin of frame k) of the columns on the path to k."""
+    """Compute the screws (w, v at the origin of frame k) of the columns on the path to k."""
     origin = take(F, k, ORIGIN)
     n = k
     while n >= 0:
@@ -128,7 +129,7 @@ def screws(cols, F, k, S):
 
 @helper
 def moving(C, n, w, v):
-    """Rates of first moment and of inertia (xx yy zz xy xz yz) of composite n moving with (w, v)."""
+    """Return the rates of first moment and inertia (xx yy zz xy xz yz) of composite n moving with (w, v)."""
     h = take(C, n, FIRST)
     xx, yy, zz, xy, xz, yz = second_moment(C, n)
     x, y, z = cross(w, (xx, xy, xz)), cross(w, (xy, yy, yz)), cross(w, (xz, yz, zz))
@@ -145,9 +146,9 @@ def moving(C, n, w, v):
 
 @helper
 def christoffel(cols, F, S, C, t):
-    """Fill I (M, M) and P (M, M, M), side by side in t, for coordinates moved one after the other.
+    """Compute I (M, M) and P (M, M, M), side by side in t, for coordinates moved one after the other.
 
-    With A the rate of I_k when its composite moves with S_k, and B = S_j ×* I_k S_k, the six places of
+    With A the rate of I_k as its composite moves with S_k, and B = S_j ×* I_k S_k, the six permutations of
     i <= j <= k hold S_i (A S_j + B) / 2 and ± S_i (A S_j - B) / 2.
     """
     size = cols.shape[0]
@@ -187,10 +188,10 @@ def christoffel(cols, F, S, C, t):
 
 @helper
 def balls(cols, t):
-    """Change from three successive turns to the angular velocity of each ball joint.
+    """Change from three successive rotations to the angular velocity of each ball joint.
 
-    The two differ by the second-order coefficients B_p,ab = -ε_abp of the change, for a before b where
-    the axes stay with the parent, for a after b where they stay with the child (3-35).
+    The two differ by the second-order coefficients B_p,ab = -ε_abp of the change (3-35), for a before b if
+    the axes are fixed in the parent, for a after b if they are fixed in the child.
     """
     size = cols.shape[0]
     for g in range(size):
@@ -200,7 +201,7 @@ def balls(cols, t):
         for u in range(3):
             w = (u + 1) % 3
             p = (u + 2) % 3
-            # ε_uwp = 1: the pair (a, b) is (u, w) or (w, u), whichever comes in the right order
+            # ε_uwp = 1: the pair (a, b) is (u, w) or (w, u), depending on the order of the axes
             straight = (u < w) == forward
             a, b = (u, w) if straight else (w, u)
             for k in range(size):

@@ -1,11 +1,11 @@
-"""Influence coefficients of vectors carried by the tree: Tables 2-3 to 2-5, for every joint order.
+"""Influence coefficients of vectors fixed in frames of the tree: Tables 2-3 to 2-5, for every joint order.
 
-Everything here adds to a zeroed table (see layout), in member b from row `row` on, walking the parents
-of the carrying frame: the support of a row is its path, nothing else is touched.
+All functions add to a zeroed table (see `kic.kernels.layout`), in member b from row `row` on. They traverse
+the parents of the frame: the nonzero columns of a row are those of its path, and no others are written.
 
-The rule behind the tables: moving coordinate m turns the axis of column n if m comes before n
-(``m < LO[n]``) and displaces what lies beyond both. Ball joints have three axes that come together,
-so their blocks are not symmetric; elsewhere translational rows are, and one triple serves all orders.
+The rule behind the tables: moving coordinate m turns the axis of column n if m precedes n (``m < LO[n]``) and
+displaces everything beyond both. The three axes of a ball joint coincide, and its blocks are not symmetric.
+Elsewhere translational rows are symmetric, and one triple serves all orders.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kic.kernels.vectors import add, cross, put, scale, sub, take
 
 @helper
 def first(cols, F, n, kind, e):
-    """g_n: what coordinate n does to the point, the vector or the angular velocity (Table 2-3)."""
+    """Return g_n, the effect of coordinate n on the point, vector or angular velocity (Table 2-3)."""
     s = take(F, n, AXIS)
     if kind == OMEGA:
         return s
@@ -33,13 +33,13 @@ def first(cols, F, n, kind, e):
 
 @helper
 def acts(cols, n, kind):
-    """Whether column n has any effect on this kind of vector: sliders turn nothing."""
+    """Return True if column n affects this kind of vector; prismatic joints do not rotate."""
     return turns(cols, n) or not (kind == OMEGA or kind == DIRECTION)
 
 
 @helper
 def second(cols, F, m, n, kind):
-    """h_mn = derivative along m of g_n, m and n on one path (Table 2-4)."""
+    """Return h_mn, the derivative of g_n with respect to m, for m and n on one path (Table 2-4)."""
     if m < cols[n, LO]:
         if turns(cols, m):
             return cross(take(F, m, AXIS), take(F, n, EFFECT))
@@ -50,13 +50,13 @@ def second(cols, F, m, n, kind):
 
 @helper
 def zero(v):
-    """A zero vector of the same scalar."""
+    """Return a zero vector of the same scalar type."""
     return (0 * v[0], 0 * v[1], 0 * v[2])
 
 
 @helper
 def third(cols, F, l, m, n, kind):
-    """d_lmn = derivative along l of h_mn (Table 2-5), for any order of the three and for balls."""
+    """Return d_lmn, the derivative of h_mn with respect to l (Table 2-5), in any order of the three."""
     d = zero(take(F, n, AXIS))
     if m < cols[n, LO]:
         if turns(cols, m):
@@ -74,11 +74,11 @@ def third(cols, F, l, m, n, kind):
 
 @helper
 def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
-    """Add `sign` times the coefficients of one carried vector to three rows.
+    """Add `sign` times the coefficients of one vector fixed in a frame to three rows (Tables 2-3 to 2-5).
 
-    `e` is the world position of the point (POINT) or the world vector (DIRECTION). The columns
-    g_n stay in the frames' table for the higher orders. With `ordered` every order of m, n is written, as
-    paths with ball joints need; without it one pair or triple serves all its orders.
+    `e` is the world position of the point (POINT) or the world vector (DIRECTION). The columns g_n stay in
+    the frames' table for the higher orders. With `ordered` every order of m, n is written, which paths with
+    ball joints require; without it one pair or triple serves all its orders.
     """
     size = cols.shape[0]
     n = frame
@@ -100,7 +100,7 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
 
 @helper
 def translational(cols, F, frame, kind, sign, order, t, rows, row):
-    """Orders 2 and 3 of points and vectors: s_k x g_q and s_i x (s_k x g_q), each to all its orders."""
+    """Add orders 2 and 3 of points and vectors: s_k × g_q and s_i × (s_k × g_q), each to all its orders."""
     size = cols.shape[0]
     square, cube = size * size, size * size * size
     h0, d0 = h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)
@@ -134,7 +134,7 @@ def translational(cols, F, frame, kind, sign, order, t, rows, row):
 
 @helper
 def rotational(cols, F, frame, sign, order, t, rows, row):
-    """Orders 2 and 3 of angular velocities: h_kn = s_k x s_n, d_ikn = d_kin = s_i x (s_k x s_n)."""
+    """Add orders 2 and 3 of angular velocities: h_kn = s_k × s_n, d_ikn = d_kin = s_i × (s_k × s_n)."""
     size = cols.shape[0]
     cube = size * size * size
     n = frame
@@ -161,7 +161,7 @@ def rotational(cols, F, frame, sign, order, t, rows, row):
 
 @helper
 def every_order(cols, F, frame, kind, sign, order, t, rows, row):
-    """Orders 2 and 3 where a ball joint is on the path: every ordered pair and triple by the rule."""
+    """Add orders 2 and 3 on a path with a ball joint: every ordered pair and triple by the rule."""
     size = cols.shape[0]
     cube = size * size * size
     n = frame

@@ -1,8 +1,8 @@
-"""How a kernel is compiled, where the machine code is kept, and who is told about the wait.
+"""Compilation of kernels, cache of the machine code, and progress messages.
 
-`helper` marks what runs inside kernels; it stays an ordinary Python function for symbolic scalars. `small`
-marks those that are too small for a call of their own.
-`entry` marks what is called from outside with arrays; its ``.py_func`` is the ordinary function.
+`helper` marks functions called inside kernels; they remain ordinary Python functions for symbolic scalars.
+`small` marks those that are inlined. `entry` marks kernels called from outside with arrays; its ``.py_func``
+is the ordinary function.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from numba.misc.appdirs import AppDirs
 
 __all__ = ["cache_directory", "entry", "helper", "small"]
 
-# kernels allocate nothing, for their scratch comes with the call, and no helper returns an array: so nobody
-# need count references to arrays (_nrt), which would cost as much as the arithmetic. A kernel that allocates
-# does not compile. Contracted multiply-adds are the only liberty taken with IEEE arithmetic
+# Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
+# arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates does not
+# compile. Contracted multiply-adds are the only deviation from IEEE arithmetic.
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
     "nogil": True,
@@ -40,17 +40,17 @@ _OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 
-# bytes of a SHA-256
-_DIGEST = 32
+# bytes of a SHA-256 digest
+DIGEST_SIZE = 32
 
 helper = register_jitable(no_cfunc_wrapper=True)
-# what is too small for a call of its own
+# functions too small for a call of their own
 small = register_jitable(no_cfunc_wrapper=True, forceinline=True)
 
 
 @lru_cache(maxsize=1)
 def source_key() -> str:
-    """Hash of every kernel source and of Numba's version: Numba alone misses an edited helper."""
+    """Return a hash of all kernel sources and Numba's version; Numba's own cache misses edited helpers."""
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.name.encode())
@@ -59,7 +59,7 @@ def source_key() -> str:
 
 
 def cache_directory() -> Path:
-    """Folder of the compiled kernels of this very source: `KIC_CACHE_DIR`, else the user's cache."""
+    """Return the folder of the compiled kernels of this source: `KIC_CACHE_DIR`, else the user's cache."""
     root = os.environ.get("KIC_CACHE_DIR") or AppDirs("kic", False).user_cache_dir
     return Path(root) / source_key()
 
@@ -76,15 +76,15 @@ def _warn(problem: str, folder: Path, remedy: str) -> None:
     if problem not in _warned:
         _warned.add(problem)
         text = f"compiled kernels in {folder} {problem}. {remedy}"
-        # no line of source helps here, so none is named
-        warnings.warn_explicit(text, KernelCacheWarning, "kic", 0, "kic.kernels.compiled")
+        # no source line is relevant to the user
+        warnings.warn_explicit(text, KernelCacheWarning, "kic", 0, "kic.kernels.jit")
 
 
 class _Cache(NullCache):
     """Compiled signatures of one kernel, each in a file that begins with the SHA-256 of the rest.
 
-    Numba's own cache trusts its files: a flipped bit in machine code ends the process, an empty index or a
-    full disk stops the compilation. Here a file that fails the check counts as missing.
+    Numba's own cache does not check its files: a flipped bit in machine code ends the process, an empty index
+    or a full disk stops the compilation. Here a file that fails the check counts as missing.
     """
 
     def __init__(self, function: Any) -> None:
@@ -106,15 +106,15 @@ class _Cache(NullCache):
         file = self._file(sig, target_context.codegen())
         try:
             content = file.read_bytes()
-            data = memoryview(content)[_DIGEST:]
-            if hashlib.sha256(data).digest() != content[:_DIGEST]:
+            data = memoryview(content)[DIGEST_SIZE:]
+            if hashlib.sha256(data).digest() != content[:DIGEST_SIZE]:
                 raise ValueError("checksum")
             return CompileResult._rebuild(target_context, *pickle.loads(data))
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
             _warn(f"cannot be read ({error.strerror})", file.parent, "They are compiled again.")
-        except Exception:  # of unpickling or linking: anything may come from a damaged file
+        except Exception:  # a damaged file may raise any error while it is unpickled or linked
             _warn("are damaged", file.parent, "They are compiled again.")
         _announce(self._name, sig)
         return None
@@ -146,19 +146,19 @@ _waiting = {"since": 0.0}
 
 
 def _announce(name: str, sig: Any) -> None:
-    """Tell a person at a terminal, or who asked through KIC_VERBOSE, what the wait is for."""
+    """Print the reason for the wait at a terminal, or if KIC_VERBOSE is set."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if os.environ.get("KIC_VERBOSE", "1" if terminal else "0") == "0":
         return
-    if _waiting["since"]:  # of a compilation that was interrupted
-        _tell("\n")
+    if _waiting["since"]:  # an earlier compilation was interrupted
+        _write("\n")
     scalar = "complex" if "complex" in str(sig) else "real"
     _waiting["since"] = time.perf_counter()
-    _tell(f"kic: compiling the {scalar} '{name}' kernel for this machine, once … ")
+    _write(f"kic: compiling the {scalar} '{name}' kernel for this machine, once … ")
 
 
-def _tell(text: str) -> None:
-    """Write to stderr, if it is there and takes it: a message must not stop the work."""
+def _write(text: str) -> None:
+    """Write to stderr if possible; a message must not stop the computation."""
     with suppress(AttributeError, OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -166,12 +166,12 @@ def _tell(text: str) -> None:
 
 def _announce_end() -> None:
     if _waiting["since"]:
-        _tell(f"{time.perf_counter() - _waiting['since']:.1f} s\n")
+        _write(f"{time.perf_counter() - _waiting['since']:.1f} s\n")
         _waiting["since"] = 0.0
 
 
 def entry(function: Any) -> Any:
-    """Compile a kernel for whatever scalar arrives, without the GIL, cached by source."""
+    """Compile a kernel for any scalar type, without the GIL, cached by source."""
     dispatcher = numba.njit(**_OPTIONS)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher

@@ -1,13 +1,13 @@
-"""Layout of the packed tables that the kernels read and write: plain integers, one meaning each.
+"""Layout of the packed tables that the kernels read and write.
 
-Everything about a model and a question comes in two arrays, for passing an array to compiled code costs
-as much as computing a frame: `plan` (rows, 5) int64 and `numbers` (rows, 13) of the scalar in use. Their
-sections follow one another in the order of this file; the first two rows of the plan say how many there are.
+A model and a query are passed as two arrays, because passing an array to compiled code costs as much as
+computing a frame: `plan` (rows, 5) int64 and `numbers` (rows, 13) of the scalar in use. Their sections follow
+one another in the order of this file. The first two rows of the plan hold their lengths and the request.
 
-A *column* is one freedom of the spanning tree and, at the same time, one moving frame; columns are
-numbered so that a parent always comes before its children.
+A *column* is one degree of freedom of the spanning tree and also one moving frame. A parent always precedes
+its children.
 
-A *table* (B, width) holds P rows with respect to M coordinates for B postures: the P values, then
+A *table* (B, width) holds P rows with respect to M coordinates for B configurations: the P values, then
 G (P, M), H (P, M, M) and D (P, M, M, M), each in C order, side by side.
 """
 
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
-# plan, row 0: lengths of the sections; row 1: what is asked; row 2, for `transfer`: how many of the items are
-# the system's, their rows, closure rows that are not used, pairs of second order, order of the rows asked for
+# plan, row 0: lengths of the sections; row 1: the request; row 2, for `transfer`: number of items of the
+# system, of their rows, of unused closure rows, pairs of second order, order of the requested rows
 COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT = 0, 1, 2, 3
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
@@ -33,52 +33,51 @@ GROUP = 4  # first column of its ball joint, else the column itself
 REVOLUTE, PRISMATIC, BALL = 0, 1, 2
 
 # numbers, geometry (M): offset (3) from the parent's origin and zero rotation (9), both in the parent's
-# frame, then the value that the coordinate has in the drawing
+# frame, then the value of the coordinate in the reference configuration
 OFFSET, TURN0, DRAWN = 0, 3, 12
 
 # frames (M, 20): origin, axis, rotation (row-major), all in world axes; then the column g_n of the row
 # in work, and cosine and sine (length, quaternion) of the column's coordinate
 ORIGIN, AXIS, ROTATION, EFFECT, MOTION, FRAME_WIDTH = 0, 3, 6, 15, 18, 20
 
-# scratch, one array for each call, for kernels allocate nothing: the frames; then what `dynamics` needs, or
-# two tables of three rows, and the frames' blocks in other coordinates (see `carried`)
+# scratch, one array for each call, because kernels do not allocate: the frames; then that of `dynamics`,
+# or two tables of three rows, and the frames' blocks in other coordinates (see `transferred_influence`)
 
-# plan, items: what is asked about; numbers, vectors: local B, local A, extra
+# plan, items: kind, frames and row; numbers, vectors: local B, local A, extra
 ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
 ORDERED = 4  # 1 where a ball joint is on a path: H and D are then not symmetric
-POINT = 0  # 3 rows: position of a point fixed in frame B, less that of one in A if A is given
+POINT = 0  # 3 rows: position of a point fixed in frame B, minus that of one in A if A is given
 DIRECTION = 1  # 3 rows: a vector fixed in frame B (used inside products)
-OMEGA = 2  # 3 rows: angular velocity of B, less that of A if A is given
+OMEGA = 2  # 3 rows: angular velocity of B, minus that of A if A is given
 COORDINATE = 3  # 1 row: column B itself
 PLANE_ANGLE = 4  # 1 row: angle of B about the constant normal `extra`, all axes parallel to it
 DISTANCE = 5  # 1 row: |pB - pA|
 DOT1 = 6  # 1 row: direction of B . direction of A
 DOT2 = 7  # 1 row: direction `extra` of A . (pB - pA)
 RELATIVE_OMEGA = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
-LINEAR_TERM = 9  # a term that is added to a row: extra[0] times column B, less extra[1]
+LINEAR_TERM = 9  # a term that is added to a row: extra[0] times column B, minus extra[1]
 NONE = -2  # no frame A
-SCALE = 9  # of a system's item, in its vectors: what its rows are divided by
-LEVER = 10  # of a system's item: its longest lever arm, over its scale
+SCALE = 9  # of a system's item, in its vectors: scale that its rows are divided by
+LEVER = 10  # of a system's item: its longest lever arm, divided by its scale
 
-# pairs (a, b) of second order that a table holds, one after the other: every one, or those with b <= a
+# pairs (a, b) of second order that a table holds, in this order: all, or those with b <= a
 EVERY, LOWER = 0, 1
 
 # plan, bodies: the frame that carries each; numbers, inertias: mass, centre of mass (3), inertia about it
 # xx yy zz xy xz yz, in the frame's axes
 MASS, CENTRE, MOMENTS = 0, 1, 4
 
-# plan, forces: frame, what, axes; numbers, places: the local point
+# plan, forces: frame, FORCE or MOMENT, axes; numbers, places: the local point
 FORCE, MOMENT = 0, 1
 WORLD_AXES, BODY_AXES = 0, 1
 
 # plan, springs: frames of the two ends; numbers: the two local points, stiffness, free length, damping
-# numbers, laws (M): stiffness, free value, damping of each column; numbers, last row: gravity,
-# and what a closure row that is not used may miss whatever the condition; laws, of systems: what the
-# coordinate of each column is multiplied by
+# numbers, laws (M): stiffness, free value, damping of each column; numbers, last row: gravity, and the
+# absolute tolerance on unused closure rows; laws, of systems: scale of each column's coordinate
 ALLOWED, COLUMN_SCALE = 4, 3
 
-# quality (B, 7): smallest pivot as a share of the largest; then of each order the largest coefficient of a
-# column of the tree, and the worst that is left in a closure row that was not used, all without units
+# quality (B, 7): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
+# column of the tree, and the largest residual of an unused closure row, all dimensionless
 PIVOT, LARGEST, LEFT, QUALITY_WIDTH = 0, 1, 4, 7
-# a pivot below this share of the largest is worth a second look
+# a pivot ratio below this requires an exact condition number
 GOOD_PIVOT = 1e-3

@@ -1,4 +1,7 @@
-"""Small symmetric positive systems: L D Lᵀ without roots, which every scalar can follow, and solutions."""
+"""Factorization and solution of small linear systems: LU with threshold pivoting, and L D Lᵀ.
+
+L D Lᵀ needs no square roots and works for every scalar type.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ from kic.kernels.functions import at
 from kic.kernels.jit import helper
 from kic.kernels.ranges import add_range, scale_range
 
-# a pivot is left for one that is so much larger
-MUCH_LARGER = 10
+# threshold pivoting: exchange rows only for a pivot that is larger by this factor
+PIVOT_SWAP_FACTOR = 10
 
 
 @helper
 def factor(W, pivots, ends):
-    """Factor W (n, n) in place; returns the smallest pivot as a share of the largest, 0 if there is none.
+    """Factor W (n, n) in place; return the ratio of the smallest to the largest pivot, 0 if singular.
 
-    `pivots` (n,) receives the row that each one came from, `ends` (n,) the last column of each row.
+    `pivots` (n,) receives the original row of each pivot, `ends` (n,) the last nonzero column of each row.
     """
     size = W.shape[0]
     for i in range(size):
@@ -27,8 +30,8 @@ def factor(W, pivots, ends):
     for k in range(size):
         best, place = abs(W[k, k]), k
         for i in range(k + 1, size):
-            # the rows come in an order that keeps zeros: only a much larger pivot is worth another
-            if W[i, k] != 0 and abs(W[i, k]) > max(best, MUCH_LARGER * abs(W[k, k])):
+            # the order of the rows preserves zeros: exchange only for a much larger pivot
+            if W[i, k] != 0 and abs(W[i, k]) > max(best, PIVOT_SWAP_FACTOR * abs(W[k, k])):
                 best, place = abs(W[i, k]), i
         pivots[k] = place
         if place != k:
@@ -36,7 +39,7 @@ def factor(W, pivots, ends):
             for j in range(last + 1):
                 W[k, j], W[place, j] = W[place, j], W[k, j]
             ends[k], ends[place] = ends[place], ends[k]
-        if not best > 0:  # nor is it a number that is none
+        if not best > 0:  # also catches NaN
             return 0.0
         small = best if k == 0 else min(small, best)
         large = best if k == 0 else max(large, best)
@@ -78,7 +81,7 @@ def solve(W, pivots, ends, R, width):
 def factor_symmetric(Z, start, size):
     """Factor the (size, size) matrix at `start` in place, from its lower half: L below, D on the diagonal.
 
-    Returns the smallest share of its diagonal that a pivot keeps: near zero, the rows depend on one another.
+    Returns the smallest ratio of a pivot to its diagonal entry: near zero for dependent rows.
     """
     least = 1.0
     for i in range(size):
@@ -89,14 +92,14 @@ def factor_symmetric(Z, start, size):
             x = Z[row + j]
             for k in range(j):
                 x -= Z[row + k] * Z[other + k]
-            Z[row + j] = x  # L times D until the row is done
+            Z[row + j] = x  # L times D until the row is complete
         for j in range(i):
             x = Z[row + j]
             Z[row + j] = x / Z[start + j * size + j]
             d -= x * Z[row + j]
         Z[row + i] = d
         share = abs(d) / abs(own) if abs(own) > 0 else 0.0
-        if not share >= least:  # nor is it a number that is none
+        if not share >= least:  # also catches NaN
             least = share
     return least
 

@@ -13,7 +13,7 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 
 @helper
 def virtual_work(cols, F, frame, kind, p, force, t):
-    """Add what a force at p (kind POINT) or a moment (kind OMEGA) on a frame gives each coordinate."""
+    """Add the generalized loads gᵀf (2-125) of a force at p (kind POINT) or a moment (kind OMEGA)."""
     n = frame
     while n >= 0:
         if acts(cols, n, kind):
@@ -23,7 +23,7 @@ def virtual_work(cols, F, frame, kind, p, force, t):
 
 @helper
 def gravity_loads(cols, F, C, gravity, t):
-    """Weight of all that each column carries, from its composite mass and first moment."""
+    """Add the weight carried by each column, from its composite mass and first moment (2-147)."""
     for n in range(cols.shape[0]):
         s = take(F, n, AXIS)
         if turns(cols, n):
@@ -34,7 +34,7 @@ def gravity_loads(cols, F, C, gravity, t):
 
 @helper
 def applied_loads(cols, F, forces, places, applied, b, t):
-    """Forces and moments given in world or in body axes; `applied` (B or 1, n, 3)."""
+    """Add forces and moments given in world or in body axes (2-125); `applied` (B or 1, n, 3)."""
     member = b if applied.shape[0] > 1 else 0
     for i in range(forces.shape[0]):
         frame = forces[i, 0]
@@ -47,7 +47,7 @@ def applied_loads(cols, F, forces, places, applied, b, t):
 
 @helper
 def spring_loads(cols, F, springs, numbers, size, t, stretch):
-    """Springs and dampers between two points: tension along the line, damping of its rate.
+    """Add springs and dampers between two points: tension along the line, damping of its rate.
 
     numbers (n, 9): the two local points, stiffness, free length, damping. `stretch` (M,) is scratch.
     """
@@ -78,7 +78,7 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
 
 @helper
 def joint_loads(cols, laws, states, b, size, t):
-    """Springs and dampers in the joints: laws (M, 3) are stiffness, free value, damping."""
+    """Add springs and dampers in the joints: laws (M, 3) are stiffness, free value, damping."""
     for n in range(size):
         if cols[n, KIND] <= PRISMATIC:
             t[n] -= laws[n, 0] * (states[b, cols[n, STATE]] - laws[n, 1])
@@ -87,7 +87,7 @@ def joint_loads(cols, laws, states, b, size, t):
 
 @helper
 def load_tables(cols, F, C, forces, places, applied, springs, numbers, rest, states, b, t, stretch):
-    """T^L (M,) and damping matrix (M, M), side by side, at one posture whose frames are known.
+    """Compute T^L (M,) and the damping matrix (M, M), side by side, at one configuration with known frames.
 
     `rest` holds the laws of the columns and, in its last row, gravity.
     """

@@ -8,7 +8,7 @@ from kic.kernels.layout import EVERY
 
 @helper
 def section(plan, which):
-    """Where a section begins and ends in `numbers`; in the plan it does so HEADER rows later."""
+    """Return the start and end of a section in `numbers`; in the plan it is HEADER rows later."""
     start = 0
     for k in range(which):
         start += plan[0, k]
@@ -17,31 +17,31 @@ def section(plan, which):
 
 @helper
 def g_at(rows, size, row, n):
-    """Place of G[row, n] in a table of `rows` rows and `size` coordinates."""
+    """Return the index of G[row, n] in a table of `rows` rows and `size` coordinates."""
     return rows + row * size + n
 
 
 @helper
 def h_at(rows, size, row, m, n):
-    """Place of H[row, m, n]."""
+    """Return the index of H[row, m, n]."""
     return rows + rows * size + (row * size + m) * size + n
 
 
 @helper
 def d_at(rows, size, row, l, m, n):
-    """Place of D[row, l, m, n]."""
+    """Return the index of D[row, l, m, n]."""
     return rows + rows * size * (1 + size) + ((row * size + l) * size + m) * size + n
 
 
 @helper
 def pair_count(size, pairs):
-    """Pairs of second order."""
+    """Return the number of pairs of second order."""
     return size * size if pairs == EVERY else size * (size + 1) // 2
 
 
 @helper
 def packed_width(rows, size, pairs, order):
-    """Numbers that one posture takes in a table of so many pairs."""
+    """Return the length of a table for one configuration, with the given pairs of second order."""
     width = rows * (1 + size)
     if order > 1:
         width += rows * pair_count(size, pairs)
@@ -52,5 +52,5 @@ def packed_width(rows, size, pairs, order):
 
 @helper
 def table_width(rows, size, order):
-    """Numbers that one posture takes in a table of every pair."""
+    """Return the length of a table for one configuration, with all pairs of second order."""
     return packed_width(rows, size, EVERY, order)

@@ -1,7 +1,7 @@
-"""Entry: the dynamics as a task sees it, Λ, μ, p and the dynamically consistent inverse.
+"""Entry: operational-space dynamics Λ, μ, p and the dynamically consistent inverse.
 
-Of a table of rows and one of the dynamics, both in the same coordinates: with X = I*⁻¹Gᵀ and Λ = (G X)⁻¹
-the inverse is J = X Λ, and the task's own velocity forces are μ = Jᵀ P* - Λ H, in rates of the coordinates.
+From a table of rows and one of the dynamics, both in the same coordinates. With X = I*⁻¹Gᵀ and Λ = (G X)⁻¹
+the inverse is J = X Λ, and the velocity forces of the task are μ = Jᵀ P* - Λ H, in rates of the coordinates.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from kic.kernels.jit import entry, helper
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.kernels.ranges import add_range, clear_range, copy_range, scale_range
 
-# plan: coordinates, task rows, whether the columns stand in the order of the coordinates; where G and H begin
-# in the first table and I*, P*, load, damping in the second; then the row of the table that each task row is,
-# and the column that each coordinate is
+# plan: number of coordinates and of task rows; 1 if the columns are in the order of the coordinates; offsets
+# of G and H in the first table, and of I*, P*, load, damping in the second; then the table row of each task
+# row, and the column of each coordinate
 SIZE, TASK, IN_ORDER, G_PLACE, H_PLACE, I_PLACE, P_PLACE, LOAD_PLACE, DAMPING_PLACE, LISTS = range(10)
-# a task whose pivots keep less than this share of their own has lost the digits of its inertia
-LEAST_SHARE = 1e-12
-# and a row that moves less than the root of this, free of units, stands still but for rounding
-STILL = 1e-16
+# smallest ratio of a pivot to its diagonal entry at which the task inertia has significant digits
+PIVOT_SHARE_MIN = 1e-12
+# mobility of a row, dimensionless, that is round-off: the square of its motion
+MOBILITY_RTOL = 1e-16
 
 
 @helper
 def gather(plan, t, place, rank, of, Z, start):
-    """Copy a tensor of `rank` axes in the order of the coordinates; `of` is its first row's place."""
+    """Copy a tensor of `rank` axes in the order of the coordinates; `of` is the offset of its first row."""
     size, lists = plan[SIZE], LISTS + plan[TASK]
     if plan[IN_ORDER]:
         copy_range(Z, start, t, place + of, size if rank == 1 else size * size)
@@ -39,7 +39,7 @@ def gather(plan, t, place, rank, of, Z, start):
 
 @helper
 def task_rows(plan, t, Z, start):
-    """G of the task (P, M), then H (P, M, M)."""
+    """Copy G of the task (P, M), then H (P, M, M)."""
     size, rows = plan[SIZE], plan[TASK]
     for p in range(rows):
         row = plan[LISTS + p]
@@ -49,7 +49,7 @@ def task_rows(plan, t, Z, start):
 
 @helper
 def transposed(Z, G, X, size, rows):
-    """X = Gᵀ (M, P)."""
+    """Compute X = Gᵀ (M, P)."""
     for n in range(size):
         for p in range(rows):
             Z[X + n * rows + p] = Z[G + p * size + n]
@@ -57,9 +57,9 @@ def transposed(Z, G, X, size, rows):
 
 @helper
 def weighted(Z, metric, G, X, A, size, rows):
-    """X = Q⁻¹Gᵀ (M, P) and A = G X (P, P), from a metric Q, factored in place, or 1 if there is none.
+    """Compute X = Q⁻¹Gᵀ (M, P) and A = G X (P, P), for a metric Q, factored in place, or the identity.
 
-    Returns the smallest share that a pivot of Q keeps.
+    Returns the smallest pivot share of Q.
     """
     transposed(Z, G, X, size, rows)
     least = 1.0
@@ -75,24 +75,23 @@ def weighted(Z, metric, G, X, A, size, rows):
 
 @helper
 def factor_task(Z, A, rows, soft, place):
-    """Factor A (P, P) in place; the smallest share that a pivot keeps, 0 where a row stands still.
+    """Factor A (P, P) in place; return the smallest pivot share, 0 if a row does not move.
 
-    `soft`, from `place` on, has what 1 of each pivot is without units.
+    `soft`, from `place` on, has the unit of each pivot.
     """
     least = factor_symmetric(Z, A, rows)
     for p in range(rows):
-        if not abs(Z[A + p * rows + p]) > STILL * abs(soft[place + p]):
+        if not abs(Z[A + p * rows + p]) > MOBILITY_RTOL * abs(soft[place + p]):
             least = 0.0
     return least
 
 
 @entry
 def operational(plan, T, K, soft, scratch, shares, out):
-    """Λ (P, P), J (M, P), μ (P, M, M), p (P,), dampers (P, M), G (P, M) side by side in each row of `out`.
+    """Compute Λ (P, P), J (M, P), μ (P, M, M), p (P,), damping (P, M), G (P, M) in each row of `out`.
 
-    `soft` (P,) has what 1 of each row's mobility is without units. `shares` (B,) receives how much of its own
-    a pivot keeps at least, near zero where the task is singular; returns the number of members where that is
-    not more than LEAST_SHARE.
+    `soft` (P,) has the unit of each row's mobility. `shares` (B,) receives the smallest pivot share, near
+    zero for a singular task. Returns the number of members with a share of at most PIVOT_SHARE_MIN.
     """
     doubtful = 0
     size, rows = plan[SIZE], plan[TASK]
@@ -108,7 +107,7 @@ def operational(plan, T, K, soft, scratch, shares, out):
         least = weighted(scratch, metric, G, X, A, size, rows)
         other = factor_task(scratch, A, rows, soft, 0)
         shares[b] = other if not other >= least else least
-        if not shares[b] > LEAST_SHARE:
+        if not shares[b] > PIVOT_SHARE_MIN:
             doubtful += 1
         o = out[b]
         clear_range(o, 0, rows * rows)

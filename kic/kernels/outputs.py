@@ -1,8 +1,8 @@
 """Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
-`into` is None for the tree's own coordinates. Else it holds the frames' tables with respect to `size` others,
-in which the rows then are (see `carried`), the table of the tree's coordinates, the width of a frame's block
-and which pairs they have. Numba compiles the two cases apart.
+`into` is None for the tree's own coordinates. Otherwise it is a tuple: the frames' tables with respect to
+`size` other coordinates (see `transferred_influence`), the table of the tree's coordinates, the width of a
+frame's block and the pairs of second order. Numba compiles the two cases separately.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from kic.kernels.vectors import dot, sub, take
 
 
 def carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    """Coefficients of one carried vector, added to three rows, in the coordinates asked for."""
+    """Add the coefficients of one vector fixed in a frame to three rows, in the coordinates of `into`."""
     rule = tree_rows if into is None else frame_rows
     rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
 
 
 @overload(carried)
 def _carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    # a branch on None would compile both
+    # a branch on None would compile both cases
     rule = tree_rows if isinstance(into, types.NoneType) else frame_rows
 
     def compiled(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
@@ -69,20 +69,20 @@ def _carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows,
 
 @helper
 def tree_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    """In the tree's own coordinates."""
+    """Add rows in the tree's own coordinates."""
     vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
 
 
 @helper
 def frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    """In others, by the frames' tables."""
+    """Add rows in other coordinates, by the frames' tables."""
     Z, _, width, pairs = into
     carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
 def pairs_of(into):
-    """Which pairs of second order the tables hold."""
+    """Return the pairs of second order that the tables hold."""
     if into is None:
         return EVERY
     else:
@@ -91,10 +91,10 @@ def pairs_of(into):
 
 @helper
 def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
-    """Everything that is made of carried vectors.
+    """Add the rows of an item that is made of vectors fixed in frames.
 
-    Points and turnings are three rows of the table itself; a product leaves its two vectors as tables of
-    three rows, U of the one fixed in A, W of the other.
+    Points and angular velocities are three rows of the table itself. A product leaves its two vectors as
+    tables of three rows: U of the vector fixed in A, W of the other.
     """
     kind, body, base, row = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A], items[i, ROW]
     ordered = items[i, ORDERED] != 0
@@ -117,7 +117,7 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         for place in range(packed_width(3, size, pairs_of(into), order)):
             U[place] = 0
             W[place] = 0
-    # one place of call, for each is compiled into a copy
+    # a single call site, because each is compiled into a copy
     for part in range(3):
         frame, e, sign = body, head, 1
         if part == 1:
@@ -157,12 +157,12 @@ def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
 
 @helper
 def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows):
-    """A coordinate, a term of a coupling, or the angle of a body of a planar mechanism."""
+    """Add a coordinate, a term of a coupling, or the plane angle of a body."""
     n, row = items[i, FRAME_B], items[i, ROW]
     mobile = cols.shape[0]
     if items[i, ITEM] == COORDINATE:
         add_coordinate(into, 1, n, mobile, order, size, t, rows, row)
-        if cols[n, KIND] <= PRISMATIC:  # the turns of a ball have rates, but no values
+        if cols[n, KIND] <= PRISMATIC:  # the rotations of a ball joint have rates but no values
             t[row] = states[b, cols[n, STATE]]
         return
     if items[i, ITEM] == LINEAR_TERM:
@@ -182,14 +182,14 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
 
 @helper
 def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
-    """The rows of one item, which are zero before."""
+    """Add the rows of one item, which are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= DISTANCE:
-        # |w| comes from w . w
+        # |w| follows from w . w
         pairs = pairs_of(into)
         product_row(W if kind == DISTANCE else U, W, kind != RELATIVE_OMEGA, size, pairs, order, t, rows, row)
         if kind == DISTANCE:
@@ -198,7 +198,7 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
 
 @entry
 def kinematics(plan, numbers, states, scratch, T):
-    """Rows at a batch of postures.
+    """Compute rows at a batch of configurations.
 
     states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
     velocities) are zero.
@@ -215,7 +215,7 @@ def kinematics(plan, numbers, states, scratch, T):
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
-        # what follows stands here and not in a helper: each level of calls is optimised once more
+        # inline rather than in a helper: every level of calls adds compile time
         t = T[b]
         for place in range(table_width(rows, size, order)):
             t[place] = 0

@@ -1,6 +1,6 @@
-"""Stretches of one long array, and vectors whose components stand a stride apart in it.
+"""Contiguous ranges of one long array, and vectors with strided components in it.
 
-Every index goes through `at`: what can not be negative is counted several numbers at a time.
+Every index goes through `at`: loops over nonnegative indices are vectorized.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from kic.kernels.jit import small
 
 @small
 def of(Z, place, stride):
-    """The vector whose components stand a stride apart."""
+    """Return the vector whose components are a stride apart."""
     p, s = at(place), at(stride)
     return (Z[p], Z[p + s], Z[p + s + s])
 
 
 @small
 def put_at(Z, place, stride, v):
-    """Write a vector whose components stand a stride apart."""
+    """Write a vector whose components are a stride apart."""
     p, s = at(place), at(stride)
     Z[p] = v[0]
     Z[p + s] = v[1]
@@ -27,7 +27,7 @@ def put_at(Z, place, stride, v):
 
 @small
 def accumulate(t, place, stride, v):
-    """Add a vector to one whose components stand a stride apart."""
+    """Add a vector to one whose components are a stride apart."""
     p, s = at(place), at(stride)
     t[p] += v[0]
     t[p + s] += v[1]
@@ -36,7 +36,7 @@ def accumulate(t, place, stride, v):
 
 @small
 def clear_range(t, start, count):
-    """Zeros."""
+    """Set a range to zero."""
     i = at(start)
     for p in range(at(count)):
         t[i + p] = 0
@@ -44,7 +44,7 @@ def clear_range(t, start, count):
 
 @small
 def copy_range(t, start, Z, place, count):
-    """Copy a stretch of Z."""
+    """Copy a range of Z."""
     i, k = at(start), at(place)
     for p in range(at(count)):
         t[i + p] = Z[k + p]
@@ -52,7 +52,7 @@ def copy_range(t, start, Z, place, count):
 
 @small
 def add_range(t, start, f, Z, place, count):
-    """Add f times a stretch of Z."""
+    """Add f times a range of Z."""
     i, k = at(start), at(place)
     for p in range(at(count)):
         t[i + p] += f * Z[k + p]
@@ -60,7 +60,7 @@ def add_range(t, start, f, Z, place, count):
 
 @small
 def scale_range(t, start, f, Z, place, count):
-    """Write f times a stretch of Z."""
+    """Write f times a range of Z."""
     i, k = at(start), at(place)
     for p in range(at(count)):
         t[i + p] = f * Z[k + p]

@@ -1,8 +1,8 @@
-"""Entry: rates and accelerations of more coordinates than a task has rows, by a weighted minimum.
+"""Entry: rates and accelerations of more coordinates than task rows, by a weighted minimum.
 
-Of a table of rows, and one of the dynamics where these are wanted. With X = Q⁻¹Gᵀ and A = G X + λ²S the
-multiplier is l = A⁻¹(u̇ - G z), and q̇ = z + X l. The condition Q (q̇ - z) = Gᵀ l, differentiated in time, gives
-the acceleration: Q̇ comes from P*, Ġ from H.
+From a table of rows, and one of the dynamics if needed. With X = Q⁻¹Gᵀ and A = G X + λ²S the multiplier is
+l = A⁻¹(u̇ - G z), and q̇ = z + X l. The condition Q (q̇ - z) = Gᵀ l, differentiated in time, gives the
+acceleration: Q̇ follows from P*, Ġ from H.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kic.kernels.operational_space import (
     H_PLACE,
     I_PLACE,
     IN_ORDER,
-    LEAST_SHARE,
     LISTS,
     LOAD_PLACE,
     P_PLACE,
+    PIVOT_SHARE_MIN,
     SIZE,
     TASK,
     factor_task,
@@ -27,20 +27,20 @@ from kic.kernels.operational_space import (
 )
 from kic.kernels.ranges import add_range, clear_range, copy_range
 
-# plan: as in kernels.operational. asked: highest order; the weight Q; whether accelerations are the
-# derivative of the velocity law, or a minimum of their own; whether rates are given, efforts asked
+# plan: as in kernels.operational_space. asked: highest order; the weight Q; 1 if accelerations are the
+# derivative of the velocity law rather than a separate minimum; 1 if rates are given; 1 for efforts
 ORDER, METRIC, CONSISTENT, GIVEN_RATES, EFFORTS = range(5)
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
-# numbers: the largest λ², the square of the manipulability below which it grows (0: it is constant), and for
-# each row of the task what 1 of λ² stands for
+# numbers: the largest λ², the squared manipulability below which it grows (0: it is constant), and the unit
+# of λ² for each row of the task
 LARGEST, NEAR, SOFT = range(3)
-# quality: the smallest shares that pivots of Q, and of A without damping, keep of their own
+# quality: the smallest pivot shares of Q, and of A without damping
 METRIC_SHARE, TASK_SHARE = range(2)
 
 
 @helper
 def dot_range(Z, a, Y, b, count):
-    """Scalar product of two stretches."""
+    """Return the scalar product of two ranges."""
     total = Z[a] * Y[b]
     for k in range(1, count):
         total += Z[a + k] * Y[b + k]
@@ -49,7 +49,7 @@ def dot_range(Z, a, Y, b, count):
 
 @helper
 def scratch_places(size, rows):
-    """Where G, Ġ, X, A, Q, C, a plane, three squares and four vectors begin in the scratch; its length."""
+    """Return the offsets of G, Ġ, X, A, Q, C, a plane, three squares and four vectors, and the length."""
     G = 0
     rate = G + rows * size
     X = rate + rows * size
@@ -65,7 +65,7 @@ def scratch_places(size, rows):
 
 @helper
 def task_first(plan, t, Z, start):
-    """G of the task (P, M)."""
+    """Copy G of the task (P, M)."""
     size = plan[SIZE]
     for p in range(plan[TASK]):
         gather(plan, t, plan[G_PLACE], 1, plan[LISTS + p] * size, Z, start + p * size)
@@ -73,7 +73,7 @@ def task_first(plan, t, Z, start):
 
 @helper
 def along(plan, t, place, row, v, here, Z, plane, out):
-    """Sum over a of v_a times row a of a square (M, M) of a table, in the order of the coordinates."""
+    """Sum v_a times row a of a square (M, M) of a table, in the order of the coordinates."""
     size = plan[SIZE]
     clear_range(Z, out, size)
     if plan[IN_ORDER]:
@@ -97,9 +97,9 @@ def swap(Z, A, size, i, k):
 
 @helper
 def determinant(Z, A, rate, size):
-    """Determinant of a symmetric positive square and its change, from that of the square; both are used up.
+    """Return the determinant of a symmetric positive square and its rate; both squares are overwritten.
 
-    The largest pivots go first, so that this holds where the determinant is zero, too.
+    The largest pivots come first; the rate is then valid where the determinant is zero, too.
     """
     total, change = Z[A] * 0 + 1, Z[A] * 0
     for k in range(size):
@@ -133,11 +133,12 @@ def pull(Z, G, X, size, rows, at, r, q):
 
 @entry
 def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out):
-    """Rates (M,), accelerations (M,), multipliers (P,), missed rates and accelerations of the task (P,) each.
+    """Compute rates and accelerations (M,), multipliers (P,), and residuals of task rates and accelerations.
 
-    Then λ² and efforts (M,), side by side in each row of `out`; what is not asked for is left as it is.
-    `motion` has u̇ (P,), ü (P,), z (M,), ż (M,) in each row. `quality` (B, 2) receives what pivots keep;
-    returns the number of members where that is not more than LEAST_SHARE and λ² is zero, or Q is singular.
+    The residuals are (P,) each. Then follow λ² and efforts (M,), side by side in each row of `out`; parts not
+    requested are not written. `motion` has u̇ (P,), ü (P,), z (M,), ż (M,) in each row. `quality` (B, 2)
+    receives the pivot shares. Returns the
+    number of members with a share of at most PIVOT_SHARE_MIN and λ² zero, or with singular Q.
     """
     doubtful = 0
     size, rows, Z = plan[SIZE], plan[TASK], scratch
@@ -161,11 +162,11 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
         least = weighted(Z, Q if weight != UNIT_METRIC else -1, G, X, A, size, rows)
         quality[b, METRIC_SHARE] = least
 
-        # how much it is damped
+        # damping
         square_of = soft[LARGEST]
         grown = False
         ratio = square_of * 0
-        near = soft[NEAR]  # of the determinant as it stands, in its units
+        near = soft[NEAR]  # in units of the determinant
         for p in range(rows):
             near = near * soft[SOFT + p]
         if soft[NEAR].real > 0:
@@ -183,7 +184,7 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
                 Z[A + p * rows + p] += square_of * soft[SOFT + p]
         own = factor_task(Z, A, rows, soft, SOFT)
         quality[b, TASK_SHARE] = own
-        if not (least > LEAST_SHARE and (damped or own > LEAST_SHARE)):
+        if not (least > PIVOT_SHARE_MIN and (damped or own > PIVOT_SHARE_MIN)):
             doubtful += 1
 
         # rates
@@ -197,12 +198,12 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
         copy_range(o, multiplier, Z, first, rows)
         for p in range(rows):
             o[missed + p] = m[ud + p] - dot_range(Z, G + p * size, o, qd, size)
-        if asked[GIVEN_RATES]:  # nothing was asked of them
+        if asked[GIVEN_RATES]:  # no task rates are prescribed
             clear_range(o, missed, rows)
         if not second:
             continue
 
-        # what changes with the posture
+        # rates of G and Q
         for p in range(rows):
             along(plan, t, plan[H_PLACE], plan[LISTS + p], o, qd, Z, plane, rate + p * size)
         if asked[EFFORTS] or (consistent and weight == INERTIA_METRIC):
@@ -230,7 +231,7 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
                 - dot_range(Z, G + p * size, Z, y, size)
             )
         if consistent and grown:
-            # of A: Ġ X and its transpose, less Xᵀ (C + Cᵀ) X
+            # rate of A: Ġ X and its transpose, minus Xᵀ (C + Cᵀ) X
             change = copy + rows * rows
             copy_range(Z, copy, Z, square, rows * rows)
             for p in range(rows):

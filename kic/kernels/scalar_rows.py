@@ -1,8 +1,8 @@
-"""Scalar rows that are products of two carried vectors, by the product rule to third order.
+"""Scalar rows that are products of two vectors, by the product rule to third order.
 
-`U` and `W` are tables of three rows each, the two vectors' values and coefficients; the same rule serves
-tree coordinates and any others. A vector that has a rate but no value (an angular
-velocity) enters as W with `has_value` False: the row is then u . dw.
+`U` and `W` are tables of three rows each with the values and coefficients of the vectors, in any coordinates.
+A vector that has a rate but no value (an angular velocity) is passed as W with `has_value` False: the row is
+then u . dw.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from kic.kernels.vectors import dot
 
 @helper
 def column1(t, size, n):
-    """First-order column of a three-row table."""
+    """Return a first-order column of a three-row table."""
     return of(t, g_at(3, size, 0, n), size)
 
 
 @helper
 def column2(t, size, count, p):
-    """Second-order column of pair p of a three-row table of `count` pairs."""
+    """Return the second-order column of pair p of a three-row table of `count` pairs."""
     return of(t, 3 * (1 + size) + p, count)
 
 
 @helper
 def column3(t, size, p):
-    """Third-order column of triple p of a three-row table of every pair."""
+    """Return the third-order column of triple p of a three-row table with all pairs."""
     return of(t, 3 * (1 + size + size * size) + p, size * size * size)
 
 
 @helper
 def product_row(U, W, has_value, size, pairs, order, t, rows, row):
-    """Value and coefficients of u . w, or those of u . dw where w has no value, into one row."""
+    """Compute value and coefficients of u . w, or those of u . dw if w has no value, in one row."""
     u, w = of(U, 0, 1), of(W, 0, 1)
     if has_value:
         t[row] = dot(u, w)
@@ -77,9 +77,9 @@ def product_row(U, W, has_value, size, pairs, order, t, rows, row):
 
 @helper
 def root_row(size, pairs, order, t, rows, row):
-    """Turn value and coefficients of f^2, already in `row`, into those of f: a distance.
+    """Transform value and coefficients of f², already in `row`, into those of f: a distance.
 
-    Overwrites from the value up; each order uses those of f below it.
+    Overwrites in ascending order; each order uses the lower orders of f.
     """
     f = root(t[row])
     t[row] = f

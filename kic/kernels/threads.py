@@ -1,6 +1,6 @@
-"""kic's own threads: batches run on all cores, whatever threads or processes the caller uses.
+"""Thread pool of the package: batches run on all cores, independent of threads or processes of the caller.
 
-Started when first needed, and anew after a fork: an inherited pool has no living threads.
+The pool starts on first use, and again after a fork, because an inherited pool has no running threads.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
-# below this many microseconds of work, waking another thread costs more than it brings
-WORTH_A_THREAD = 200.0
+# microseconds of work below which another thread costs more than it saves
+THREAD_WORK_MIN_US = 200.0
 
 _state: dict[str, ThreadPoolExecutor | None] = {"pool": None}
 _lock = Lock()
@@ -23,28 +23,28 @@ class ThreadCountError(ValueError):
 
 def thread_count() -> int:
     """Return the number of threads of a batch: `KIC_THREADS`, else the processors of this process."""
-    asked = os.environ.get("KIC_THREADS", "").strip()
-    if asked:
-        if not (asked.isascii() and asked.isdigit() and len(asked) < 7 and int(asked)):
-            shown = asked if len(asked) <= 40 else asked[:39] + "…"
+    value = os.environ.get("KIC_THREADS", "").strip()
+    if value:
+        if not (value.isascii() and value.isdigit() and len(value) < 7 and int(value)):
+            excerpt = value if len(value) <= 40 else value[:39] + "…"
             raise ThreadCountError(
-                f"KIC_THREADS must be a whole number from 1 to 999999, got {shown!r}. Correct or unset it."
+                f"KIC_THREADS must be an integer from 1 to 999999, got {excerpt!r}. Correct or unset it."
             )
-        return int(asked)
+        return int(value)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _forget() -> None:
-    """In a forked child: drop the parent's pool, whose threads do not exist here, and a lock it may hold."""
+def _reset_after_fork() -> None:
+    """Drop the parent's pool in a forked child, and a lock that the parent may hold."""
     global _lock
     _lock = Lock()
     _state["pool"] = None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _pool() -> ThreadPoolExecutor:
@@ -57,7 +57,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _retire(pool: ThreadPoolExecutor) -> None:
-    """Drop a pool that takes no more work, when what it runs has ended."""
+    """Drop a pool that accepts no more work, after its running tasks end."""
     with _lock:
         if _state["pool"] is pool:
             _state["pool"] = None
@@ -76,34 +76,34 @@ def over_batch(work: Callable[[int, int], None], count: int, microseconds: float
     microseconds : float
         Rough cost of one member, which decides whether threads are worth while.
     """
-    threads = min(thread_count(), int(count * microseconds / WORTH_A_THREAD)) if count > 1 else 1
+    threads = min(thread_count(), int(count * microseconds / THREAD_WORK_MIN_US)) if count > 1 else 1
     if threads < 2:
         work(0, count)
         return
-    # more parts than threads, so that a thread that comes late finds less to do
+    # more parts than threads, to balance the load of threads that start late
     parts = min(count, 2 * threads)
     edges = [count * k // parts for k in range(parts + 1)]
-    left = iter(range(parts))
+    remaining = iter(range(parts))
 
     def pull() -> None:
-        for k in left:  # `next` on a range iterator is atomic
+        for k in remaining:  # `next` on a range iterator is atomic
             work(edges[k], edges[k + 1])
 
-    others: list[Future[None]] = []
+    futures: list[Future[None]] = []
     pool = _pool()
     try:
-        others.extend(pool.submit(pull) for _ in range(threads - 1))
+        futures.extend(pool.submit(pull) for _ in range(threads - 1))
     except RuntimeError:
-        # no thread can be started: the interpreter is ending, or a limit is reached. What was started shares
-        # the work with this thread; what only waits in the queue must not run after this call
+        # no thread can be started: the interpreter is ending, or a limit is reached. Started tasks share the
+        # work with this thread; queued ones must not run after this call
         _retire(pool)
     try:
         pull()
     except BaseException:
-        for _ in left:  # leave nothing for the others
+        for _ in remaining:  # leave no work for the other threads
             pass
         raise
     finally:
-        for other in others:
-            if not other.cancelled():
-                other.result()
+        for future in futures:
+            if not future.cancelled():
+                future.result()

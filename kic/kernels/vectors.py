@@ -1,6 +1,6 @@
-"""Three-vectors as tuples: the alphabet in which every kernel is written.
+"""Three-vectors as tuples, the basic operations of all kernels.
 
-They compile into Numba kernels, and run as plain Python on any scalar that knows ``+ - *``.
+They compile into Numba kernels, and run as plain Python on any scalar that supports ``+ - *``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kic.kernels.jit import helper
 
 @helper
 def take(a, n, k):
-    """Three numbers of row n from column k on."""
+    """Return three numbers of row n from column k on."""
     i = at(n)
     return (a[i, k], a[i, k + 1], a[i, k + 2])
 
@@ -27,13 +27,13 @@ def put(a, n, k, v):
 
 @helper
 def dot(a, b):
-    """Scalar product."""
+    """Return the scalar product."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 @helper
 def cross(a, b):
-    """Vector product."""
+    """Return the vector product."""
     return (
         a[1] * b[2] - a[2] * b[1],
         a[2] * b[0] - a[0] * b[2],
@@ -43,43 +43,43 @@ def cross(a, b):
 
 @helper
 def add(a, b):
-    """Sum."""
+    """Return the sum."""
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
 @helper
 def sub(a, b):
-    """Difference."""
+    """Return the difference."""
     return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
 @helper
 def scale(x, a):
-    """Multiple."""
+    """Return a multiple."""
     return (x * a[0], x * a[1], x * a[2])
 
 
 @helper
 def half(a):
-    """Half of it."""
+    """Return half of a vector."""
     return (a[0] / 2, a[1] / 2, a[2] / 2)
 
 
 @helper
 def axpy(x, a, b):
-    """x a + b."""
+    """Return x a + b."""
     return (x * a[0] + b[0], x * a[1] + b[1], x * a[2] + b[2])
 
 
 @helper
 def turn(a, n, k, v):
-    """The matrix stored row-major in row n from column k on, times v."""
+    """Multiply v by the matrix stored row-major in row n from column k on."""
     return (dot(take(a, n, k), v), dot(take(a, n, k + 3), v), dot(take(a, n, k + 6), v))
 
 
 @helper
 def symmetric(j, v):
-    """A symmetric matrix (xx, yy, zz, xy, xz, yz) times v."""
+    """Multiply v by a symmetric matrix (xx, yy, zz, xy, xz, yz)."""
     return (
         j[0] * v[0] + j[3] * v[1] + j[4] * v[2],
         j[3] * v[0] + j[1] * v[1] + j[5] * v[2],

@@ -239,7 +239,7 @@ class LocalDimension:
 
 def is_regular(closure: Closure, state: np.ndarray, first_order: int) -> bool:
     """Return True if all first-order motions at a closed state (1, S) are found to be finite."""
-    return _regular(_generic_orders(closure, state, first_order, COARSE_RADII)[1])
+    return _all_finite(_generic_orders(closure, state, first_order, COARSE_RADII)[1])
 
 
 def _generic_orders(
@@ -258,7 +258,7 @@ def _unit_vectors(rng: np.random.Generator, size: int, count: int = NEIGHBOURS) 
     return a / np.linalg.norm(a, axis=1, keepdims=True)
 
 
-def _regular(orders: list[float]) -> bool:
+def _all_finite(orders: list[float]) -> bool:
     """Return True if generic directions are finite.
 
     With all tangential coordinates fixed the residual is an analytic function of these: if it vanishes along
@@ -280,20 +280,44 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     """
     K, scale = tangent_space(closure, state, first_order), closure.transfer.column_scale
     states, orders = _generic_orders(closure, state, first_order, COARSE_RADII)
-    if _regular(orders):
-        motions = tuple(FirstOrderMotion(x * scale, "finite") for x in K.T)
-        return LocalDimension(first_order, states[np.isinf(orders), 0], motions)
+    if _all_finite(orders):
+        tangent_motions = tuple(FirstOrderMotion(x * scale, "finite") for x in K.T)
+        return LocalDimension(first_order, states[np.isinf(orders), 0], tangent_motions)
     orders = _generic_orders(closure, state, first_order, slice(None))[1]
     if first_order == 1:
         # the residual vanishes only at the state: no curve passes through it, not even one with a cusp
-        only = _judge_motion(closure, K[:, 0], orders)
-        return LocalDimension(0 if only.order else None, state[:0], (only,))
+        single = _judge_motion(closure, K[:, 0], orders)
+        return LocalDimension(0 if single.order else None, state[:0], (single,))
     a = _unit_vectors(np.random.default_rng(0), first_order)
     found = _samples(closure, state, K)
     moved = displacement(closure, state, found) @ K
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
-    dimension = None
-    for d in range(first_order - 1 if len(found) else 0, 0, -1):
+    dimension = _finite_dimension(closure, state, K, moved) if len(found) else None
+    tangents = np.zeros((0, first_order))
+    if dimension:
+        # the samples alone may not yield all tangents: generic directions in their span are tried, too
+        span = np.linalg.svd(moved)[2][:dimension]
+        generic = _unit_vectors(np.random.default_rng(3), dimension, 2 * NEIGHBOURS) @ span
+        for directions in (moved, generic):
+            if len(tangents) < dimension:
+                tangents = _tangents(closure, state, K, directions, tangents)
+    rest = np.linalg.svd(tangents)[2][len(tangents) :] if len(tangents) else np.eye(first_order)
+    directions = np.concatenate([rest, -rest, a[:1], -a[:1]])
+    orders = _residual_orders(closure, _rays(closure, state, directions @ K.T, K, RADII)[1], RADII)
+    motions = [FirstOrderMotion(K @ x * scale, "finite") for x in tangents]
+    for k, x in enumerate(rest):
+        motions.append(_judge_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
+    motions.append(_judge_motion(closure, K @ a[0], orders[-2:]))
+    return LocalDimension(dimension, found, tuple(motions))
+
+
+def _finite_dimension(closure: Closure, state: np.ndarray, K: np.ndarray, moved: np.ndarray) -> int | None:
+    """Return the dimension of the set of closed states, for directions (n, k) to samples of it.
+
+    Return None if it is undecided.
+    """
+    first_order = K.shape[1]
+    for d in range(first_order - 1, 0, -1):
         F = np.linalg.svd(moved)[2][:d]
         # generic directions in F: those near the set of closed configurations prove nothing
         rng = np.random.default_rng(2)
@@ -304,26 +328,11 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
         residual = _rays(closure, state, b @ K.T, K @ F.T, RADII)[1]
         found_orders = _residual_orders(closure, residual, RADII)
         if np.isinf(found_orders).any():
-            dimension = d
+            return d
         # a smaller dimension counts only if the larger ones are shown to be obstructed
-        if dimension or np.isfinite(found_orders).sum() < len(b) / 2:
-            break
-    tangents = np.zeros((0, first_order))
-    if dimension:
-        # the samples alone may not yield all tangents: generic directions in their span are tried, too
-        span = np.linalg.svd(moved)[2][:dimension]
-        generic = _unit_vectors(np.random.default_rng(3), dimension, 2 * NEIGHBOURS) @ span
-        for directions in (moved, generic):
-            if len(tangents) < dimension:
-                tangents = _tangents(closure, state, K, directions, tangents)
-    rest = np.linalg.svd(tangents)[2][len(tangents) :] if len(tangents) else np.eye(first_order)
-    ways = np.concatenate([rest, -rest, a[:1], -a[:1]])
-    orders = _residual_orders(closure, _rays(closure, state, ways @ K.T, K, RADII)[1], RADII)
-    several = [FirstOrderMotion(K @ x * scale, "finite") for x in tangents]
-    for k, x in enumerate(rest):
-        several.append(_judge_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
-    several.append(_judge_motion(closure, K @ a[0], orders[-2:]))
-    return LocalDimension(dimension, found, tuple(several))
+        if np.isfinite(found_orders).sum() < len(b) / 2:
+            return None
+    return None
 
 
 def is_finite(closure: Closure, state: np.ndarray, direction: np.ndarray) -> bool:

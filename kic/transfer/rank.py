@@ -69,16 +69,14 @@ def rank(transfer: CoordinateTransfer, state: np.ndarray) -> int:
 def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[int, bool]:
     """Return the degrees of freedom to first order at one configuration (1, S), and if they are certain.
 
-    They are certain if nothing moves, or if the closure rows are independent but for those that vanish
-    because all motion is in one plane: the rank is then constant nearby.
+    They are certain if nothing moves, or if the closure rows are independent: the rank is then constant
+    nearby. Rows that vanish are not proof: they do so also in a singular configuration.
     """
     size = transfer.tree.size
     if not transfer.owners:
         return size, True
     rows = transfer.scaled_rates(state)[0, transfer.first :]
     found = len(independent_rows(rows, transfer.tolerance))
-    if transfer.tree.planar_normal is not None:
-        rows = rows[np.abs(rows).max(axis=1, initial=0.0) > RANK_SHARE]
     return size - found, found in (size, len(rows))
 
 
