@@ -363,20 +363,37 @@ class Configuration:
         if transfer is None:
             question = model.rows(of, check_order(order))
             table: Any = question.layout
-            ok, pivot = self._ok, None
+            ok, pivot, error = self._ok, None, None
             T = self._masked(question.table(self._states))
         else:
             names = names_of(of, least=1)
             chosen, asked = transfer, model.query(transfer, names, check_order(order))
             table = asked.answer
-            good, found = map_valid_members(
-                self.ok, failures, lambda members: chosen.answer(asked, self._states[members])
-            )
-            T, pivot = scatter(found.T, good), scatter(found.quality[:, PIVOT], good).reshape(self.batch)
+            inputs = self._inputs
+
+            def answered(members: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+                states = self._states[members]
+                found = chosen.answer(asked, states)
+                error = np.zeros(len(states))
+                if inputs is not None:
+                    error = chosen.check_position_error(states, found.quality, order, inputs)
+                return found.T, found.quality[:, PIVOT], error
+
+            good, parts = map_valid_members(self.ok, failures, answered)
+            T = scatter(parts[0], good)
+            pivot, error = (scatter(part, good).reshape(self.batch) for part in parts[1:])
             ok = good
         model.check_distances(table.rows, T, ok)
         check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
-        return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot)
+        return model.assemble(table.rows, table.split(T, self.batch), transfer, pivot, error)
+
+    @property
+    def _inputs(self) -> CoordinateTransfer | None:
+        """Equations that the states were solved for; None for states that were given."""
+        aims = self._aims
+        if aims is None or self._model.has_complex_step:
+            return None
+        return self._model.closure(aims.names, aims.held).transfer
 
     def dynamics(
         self,
@@ -468,13 +485,18 @@ class Configuration:
     ) -> Dynamics:
         """Dynamics in chosen coordinates (3-34 to 3-36)."""
         model = self._model
-        good, parts = map_valid_members(
-            np.ones(shape, dtype=bool) if ok is None else ok,
-            failures,
-            lambda members: model.transferred_dynamics(
-                transfer, states[members], force if len(force) == 1 else force[members]
-            ),
-        )
+        inputs = self._inputs
+
+        def answered(members: Any) -> list[np.ndarray]:
+            some = states[members]
+            parts, quality = model.transferred_dynamics(
+                transfer, some, force if len(force) == 1 else force[members]
+            )
+            if inputs is not None:
+                transfer.check_position_error(some, quality, 2, inputs)
+            return parts
+
+        good, parts = map_valid_members(np.ones(shape, dtype=bool) if ok is None else ok, failures, answered)
         model.check_springs(parts[2], None)
         for quantity, part in zip(("I*", "P*", "Loads", "Damping"), parts, strict=True):
             check_finite(quantity, self.name, part)

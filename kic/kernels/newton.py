@@ -31,6 +31,7 @@ from kic.kernels.layout import (
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
+    GOOD_PIVOT,
     GROUP,
     HEADER,
     HEIGHT,
@@ -373,25 +374,30 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
                     if end == 1:
                         aim[row] = goal[b, row]
-            before, size, arrived, slack = 0.0, LONGEST / CONTRACTION, 0, 1e6
+            before, size, pivot, arrived, slack = 0.0, LONGEST / CONTRACTION, 0.0, 0, 1e6
             for step in range(STEPS):
                 if step > 0:
                     evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, E)
                     worst, other, large = miss(vectors, choice, aim, value, mobile, left_out, R)
                 else:
                     worst, other, large = miss(vectors, choice, aim, begun, mobile, left_out, R)
-                done = worst <= PERFECT * large or (
-                    worst <= CLOSED and step > 0 and (end < 1 or worst > before / 2)
+                # an ill-conditioned system amplifies the residual: it is reduced until round-off stops it
+                good = step == 0 or pivot > GOOD_PIVOT
+                done = (
+                    worst == 0
+                    or (good and worst <= PERFECT * large)
+                    or (worst <= CLOSED and step > 0 and (end < 1 or worst > before / 2))
                 )
                 if done and step > 0:
                     arrived = 1
                     break
                 # after a short step the factors of the last system serve
-                if step == 0 or size > REUSE:
+                if not good or step == 0 or size > REUSE:
                     for i in range(mobile):
                         for j in range(mobile):
                             W[i, j] = S[i, j] if step == 0 else E[i, j]
-                    if not factor(W, pivots, ends) > LEAST_PIVOT:
+                    pivot = factor(W, pivots, ends)
+                    if not pivot > LEAST_PIVOT:
                         break
                 if done:  # it stands there, and the rows fix it
                     arrived = 2
@@ -409,7 +415,8 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     break
                 move(cols, choice, rest, R, states, b)
                 # what such a step leaves is below rounding
-                if step > 0 and next_size * max(size, next_size) <= NOTHING_LEFT and other <= CLOSED:
+                small = next_size * max(size, next_size) <= NOTHING_LEFT
+                if step > 0 and pivot > GOOD_PIVOT and small and other <= CLOSED:
                     arrived = 1
                     break
                 size = next_size

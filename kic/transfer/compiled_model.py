@@ -442,13 +442,13 @@ class CompiledModel:
 
     def transferred_dynamics(
         self, transfer: CoordinateTransfer, states: np.ndarray, force: np.ndarray
-    ) -> list[np.ndarray]:
-        """I*, P*, load and damping (B, …) in chosen coordinates (3-34 to 3-36): loads by Aᵀ."""
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """I*, P*, load and damping (B, …) in chosen coordinates (3-34 to 3-36), and the `quality` (B, 7)."""
         question = self.query(transfer, want=WANT_INERTIA | WANT_LOADS)
         out = transfer.answer(question, states, force)
         parts = question.model.split(out.K, (len(states),))
         self.add_cut_joint_loads(transfer, states, *parts[2:])
-        return parts
+        return parts, out.quality
 
     def add_cut_joint_loads(
         self, transfer: CoordinateTransfer, states: np.ndarray, load: np.ndarray, damping: np.ndarray
@@ -510,14 +510,24 @@ class CompiledModel:
         A = transfer.solve(states, 1).X[:, size : size * (1 + first)].reshape(-1, size, first)
         return moved_error(self.inertia_error, A)
 
-    def scaling(self, rows: Rows, wrt: CoordinateTransfer | None, pivot: np.ndarray | None = None) -> Scaling:
+    def scaling(
+        self,
+        rows: Rows,
+        wrt: CoordinateTransfer | None,
+        pivot: np.ndarray | None = None,
+        error: np.ndarray | None = None,
+    ) -> Scaling:
         """Return the scaling of rows in chosen coordinates.
 
-        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse.
+        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse. `error`
+        (...) is the one that comes from the solved state, see `CoordinateTransfer.check_position_error`.
         """
         if wrt is None:
             return Scaling(self.sizes(rows), self.own_sizes, self.rounding)
-        return Scaling(self.sizes(rows), self.sizes(wrt.chosen), self.rounding * wrt.amplification(pivot))
+        rounding = self.rounding * wrt.amplification(pivot)
+        if error is not None:
+            rounding = np.fmax(rounding, error)
+        return Scaling(self.sizes(rows), self.sizes(wrt.chosen), rounding)
 
     def assemble(
         self,
@@ -525,10 +535,11 @@ class CompiledModel:
         parts: list[np.ndarray],
         wrt: CoordinateTransfer | None = None,
         pivot: np.ndarray | None = None,
+        error: np.ndarray | None = None,
     ) -> Coefficients:
         """Return coefficients of the rows asked for; columns in the order of the coordinates.
 
-        `pivot` is that of `scaling`.
+        `pivot` and `error` are those of `scaling`.
         """
         values, *tensors = parts
         if rows.angles or rows.offsets:
@@ -544,7 +555,7 @@ class CompiledModel:
         columns = self.coordinates if wrt is None else wrt.labels
         whole = rows.holonomic and (not self.tree.balls if wrt is None else wrt.holonomic)
         quasi = () if whole else self._quasi(rows, wrt)
-        scaling = self.scaling(rows, wrt, pivot)
+        scaling = self.scaling(rows, wrt, pivot, error)
         return Coefficients(rows.labels, columns, G, H, D, values, quasi=quasi, scaling=scaling)
 
     def _quasi(self, rows: Rows, wrt: CoordinateTransfer | None) -> set[str]:

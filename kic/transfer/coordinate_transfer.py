@@ -19,9 +19,9 @@ from kic.errors import InputError, SingularError
 from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows
-from kic.kinematics.state import reference_states
+from kic.kinematics.state import integrate, reference_states
 from kic.kinematics.tree import Tree
-from kic.transfer.conditioning import UNITS, error_amplification
+from kic.transfer.conditioning import ROUNDING_FACTOR, error_amplification, position_amplification
 from kic.transfer.constraint_system import (
     REDUNDANT_ROW_ATOL,
     ConstraintSystem,
@@ -194,7 +194,13 @@ class CoordinateTransfer:
         rank = len(self.independent(G))
         rows = G[self.first :]
         if self.tree.planar_normal is not None:
-            rows = rows[np.abs(rows).max(axis=1, initial=0.0) > RANK_SHARE]
+            # rows out of the plane vanish everywhere; others may vanish at a singular configuration
+            step = self.column_scale * np.sin(1.0 + np.arange(self.tree.size))
+            apart = self.values_and_rates(integrate(self.tree, states, step[None]))[1][0]
+            size = np.abs(apart / self.system.scale[:, None] * self.system.column_scale).max(
+                axis=1, initial=0.0
+            )
+            rows = rows[size[self.first :] > RANK_SHARE]
         return self.tree.size - rank, rank in (self.tree.size, len(rows))
 
     def independent(self, G: np.ndarray) -> np.ndarray:
@@ -340,15 +346,10 @@ class CoordinateTransfer:
         """Refuse orders that have lost their digits to loops that are nearly singular in themselves."""
         size, lost = self.first, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
-        for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
-            state, rows = states[members[[k]]], use[k, size:]
-
-            def bend(rates: np.ndarray, state: np.ndarray = state, rows: np.ndarray = rows) -> np.ndarray:
-                here = state.repeat(len(rates), axis=0)
-                return self.curvature(here, rates * self.column_scale)[:, rows].real / self.scale[rows]
-
+        for k in np.flatnonzero(ROUNDING_FACTOR * _EPS * condition**order > DIGITS_LOST):
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
-            lost[k] = error_amplification(taken[k, size:], A, bend, order)
+            curvature = self._curvature_at(states[members[[k]]], use[k, size:])
+            lost[k] = error_amplification(taken[k, size:], A, curvature, order)
         if lost.max() > DIGITS_LOST:
             worst = int(np.argmax(lost))
             raise SingularError(
@@ -357,8 +358,60 @@ class CoordinateTransfer:
                 f"{lost[worst]:.0e} of itself. Move off this posture, where several motions meet, or ask for "
                 "a lower order.",
                 condition=float(condition[worst]),
+                estimate=float(lost[worst]),
                 failed=members[lost > DIGITS_LOST].tolist(),
             )
+
+    def _curvature_at(self, state: np.ndarray, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that computes H(x, x) (n, R) of some rows at a state (1, S), scaled."""
+
+        def curvature_along(rates: np.ndarray) -> np.ndarray:
+            here = state.repeat(len(rates), axis=0)
+            return self.curvature(here, rates * self.column_scale)[:, rows].real / self.scale[rows]
+
+        return curvature_along
+
+    def check_position_error(
+        self, states: np.ndarray, quality: np.ndarray, order: int, inputs: CoordinateTransfer
+    ) -> np.ndarray:
+        """Return relative errors (B,) of coefficients that the error of solved states (B, S) causes.
+
+        States that were solved for values of `inputs` have errors of about eps times the condition of these
+        rows. Coefficients amplify them by their own condition. Members far from singular configurations have
+        the error 0.
+
+        Raises
+        ------
+        SingularError
+            If an error exceeds `DIGITS_LOST`; it carries `condition`, `estimate` and the `failed` members.
+        """
+        errors, conditions = np.zeros(len(states)), np.ones(len(states))
+        members = np.flatnonzero(~(quality[:, PIVOT] > GOOD_PIVOT))
+        if not members.size or states.dtype != np.float64:
+            return errors
+        scaled = self.values_and_rates(states[members])[1] / self.system.scale[:, None] * self.column_scale
+        use = self._rows_of_each(scaled, members)
+        taken = np.take_along_axis(scaled, use[:, :, None], axis=1)
+        rows = inputs.values_and_rates(states[members])[1] / inputs.scale[:, None] * inputs.column_scale
+        for k, b in enumerate(members):
+            curvature = self._curvature_at(states[[b]], use[k])
+            A = np.linalg.solve(taken[k], np.eye(self.tree.size, self.first))
+            errors[b] = position_amplification(rows[k], taken[k], A, curvature, order)
+            conditions[b] = np.linalg.cond(taken[k])
+        failed = np.flatnonzero(errors > DIGITS_LOST)
+        if failed.size:
+            worst = int(np.argmax(errors))
+            raise SingularError(
+                f"Coefficients of '{self.tree.description.name}' are uncertain here: the solved configuration has "
+                f"rounding errors, and with condition {conditions[worst]:.0e} of {', '.join(self.labels)} and the "
+                f"loops, order {order} may be wrong by {errors[worst]:.0e} of itself. Move off this "
+                "configuration, or use other coordinates.",
+                condition=float(conditions[worst]),
+                estimate=float(errors[worst]),
+                coordinates=self.labels,
+                failed=failed.tolist(),
+            )
+        return errors
 
     def _check_left_out(
         self, quality: np.ndarray, condition: np.ndarray, order: int, members: np.ndarray
