@@ -334,19 +334,14 @@ def test_the_ways_down_that_have_no_bottom() -> None:
     heights = energy_along(m, "C", np.linspace(1.287, -1.654, 60))
     assert (np.diff(heights) < 0).all()
     m = kic.load("sarrus")
-    # no step across the flat configuration, where several motions meet, is certified; the branch is symmetric
-    above, below = np.linspace(0.927, 1e-3, 30), np.linspace(-0.05, -1.57, 30)
-    c = m.at({"A1": 0.05})
-    mirrored = kic.Configuration(c._model, (), -c._states)
-    heights = [*energy_along(m, "A1", above), *energy_along(m, "A1", below, mirrored)]
+    # no step across the flat configuration, where several motions meet, is certified
+    heights = energy_along(m, "A1", np.linspace(0.927, 1e-3, 60))
     assert (np.diff(heights) < 0).all()
 
 
-def energy_along(
-    m: kic.Mechanism, name: str, values: np.ndarray, near: kic.Configuration | None = None
-) -> np.ndarray:
+def energy_along(m: kic.Mechanism, name: str, values: np.ndarray) -> np.ndarray:
     """Potential energy at configurations one after the other."""
-    c, found = near or m.at(), []
+    c, found = m.at(), []
     for value in values:
         c = m.at({name: value}, near=c)
         found.append(energy(c))
