@@ -75,7 +75,7 @@ def closing_scratch(plan):
     """Numbers of scratch."""
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 11 * mobile + 3 * plan[2, SYSTEM]
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 7 * square + 13 * mobile + 3 * plan[2, SYSTEM]
 
 
 @helper
@@ -190,8 +190,12 @@ def arm_of(cols, g, n, row):
 
 
 @helper
-def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra):
-    """Bounds for item i along the chord: what interpolation leaves out of η and of κ, and its share of λ."""
+def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra, plain):
+    """Bounds for item i along the chord: what interpolation leaves out of η and of κ, and its share of λ.
+
+    `value` and `g` are those of the middle, or, for the `plain` test, of the end of the chord. In the plain
+    test nothing is interpolated: the bounds are those of all of η and κ.
+    """
     lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
     extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
     if lever == 0:
@@ -217,7 +221,7 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
     second = third = fifth = lever
     if kind == DISTANCE:
         # |v| has derivatives by those of v, over powers of the smallest length on the way
-        least = value[row] * unit - lever * t
+        least = value[row] * unit - (1.5 if plain else 1.0) * lever * t
         f = lever / least if least > 0 else 1e9
         second *= 1 + f
         third *= 1 + f * (7 + f * (18 + 15 * f))
@@ -228,7 +232,7 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
         n = max(body, base)
         arm = second
         if kind == POINT:
-            arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + lever * (t if body > base else other))
+            arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + (1.5 if plain else 1.0) * lever * (t if body > base else other))
         # a pair of columns of one side counts twice, with the arm of the outer one, which comes first
         if body > base or kind != POINT:
             bend += w[n, 0] * (arm * w[n, 0] + 2 * reach)
@@ -242,9 +246,13 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
             body = cols[n, PARENT]
         else:
             base = cols[n, PARENT]
+    extra[3 * i + 2] = bend
+    if plain:
+        extra[3 * i] = second * (t * t + other * other) / 8
+        extra[3 * i + 1] = second * (t * mine + other * yours)
+        return
     extra[3 * i] = QUINTIC * fifth * (t * t * t * t * t + other * other * other * other * other)
     extra[3 * i + 1] = CUBIC * third * (t * t * t * mine + other * other * other * yours)
-    extra[3 * i + 2] = bend
 
 
 @helper
@@ -305,6 +313,44 @@ def certified(mobile, choice, opened, L, Q, N, w, line, product, extra):
     return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
 
 
+@helper
+def certified_near(mobile, choice, opened, N, w, extra):
+    """4 λ η / (1 − κ)² of a short step, as `certified`, without interpolation.
+
+    N is the inverse at the start, and κ and η are bounded by second derivatives along the chord alone.
+    """
+    kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
+    for i in range(mobile):
+        side, more, much = 0.0, 0.0, 0.0
+        for k in range(mobile):
+            f = abs(N[i, k])
+            if f != 0:
+                item = 3 * choice[2, k]
+                side += f * (opened + extra[item])
+                more += f * extra[item + 1]
+                much += f * extra[item + 2]
+        f = 1 / w[choice[1, i], 0]
+        kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
+        strange += 0 * (more + side + much)
+    if not kappa + strange < 1:
+        return 1e6
+    return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
+
+
+@helper
+def invert(mobile, choice, rest, W, pivots, ends, inverse, w):
+    """Inverse of a factored system, and the weights and units of the columns."""
+    clear_range(inverse, 0, mobile * mobile)
+    for i in range(mobile):
+        inverse[i * mobile + i] = 1
+    solve(W, pivots, ends, inverse, mobile)
+    for j in range(mobile):
+        n, much = choice[1, j], 0.0
+        for k in range(mobile):
+            much += abs(inverse[j * mobile + k])
+        w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
+
+
 @entry
 def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
     """Move closed states (B, S) to the goal (B, rows) of all rows, in place; returns how many did not arrive.
@@ -332,7 +378,9 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     Q = scratch[place + 4 * square : place + 5 * square].reshape(mobile, mobile)
     inverse = scratch[place + 5 * square : place + 6 * square]
     N = inverse.reshape(mobile, mobile)
-    place += 6 * square
+    start_inverse = scratch[place + 6 * square : place + 7 * square]
+    N0 = start_inverse.reshape(mobile, mobile)
+    place += 7 * square
     # a ball has four numbers for its three columns
     first = scratch[place : place + states.shape[1]].reshape(1, states.shape[1])
     half = scratch[place + 2 * mobile : place + 2 * mobile + states.shape[1]].reshape(1, states.shape[1])
@@ -342,23 +390,29 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     line = scratch[place + 2 * mobile : place + 5 * mobile]
     # weights and units of the columns
     w = scratch[place + 5 * mobile : place + 7 * mobile].reshape(mobile, 2)
-    extra = scratch[place + 7 * mobile :]
+    w0 = scratch[place + 7 * mobile : place + 9 * mobile].reshape(mobile, 2)
+    extra = scratch[place + 9 * mobile :]
     pivots, ends = whole[0], whole[1]
-    failed = 0
+    # whether S, `begun` and `first` are those of the member before, and its pivot if N0 is the inverse of S
+    failed, kept, inverted, start_pivot = 0, False, False, 0.0
     for b in range(states.shape[0]):
         quality[b] = 0
         strange = 0.0
         for k in range(states.shape[1]):
+            kept = kept and first[0, k] == states[b, k]
             first[0, k] = states[b, k]
             strange += 0 * states[b, k]
         for row in range(height):
             aim[row] = goal[b, row]
             strange += 0 * aim[row]
-        evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
-        opened = 0.0
+        if not kept:
+            evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
+            for row in range(height):
+                begun[row] = value[row]
+            inverted = False
+        kept, opened = True, 0.0
         for row in range(height):
-            begun[row] = value[row]
-            strange += 0 * value[row]
+            strange += 0 * begun[row]
         for i in range(mobile):
             if choice[5, i] < 0:
                 row = choice[0, i]
@@ -374,6 +428,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
                     if end == 1:
                         aim[row] = goal[b, row]
+            fresh = True
             before, size, pivot, arrived, slack = 0.0, LONGEST / CONTRACTION, 0.0, 0, 1e6
             for step in range(STEPS):
                 if step > 0:
@@ -391,11 +446,23 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 if done and step > 0:
                     arrived = 1
                     break
-                # after a short step the factors of the last system serve
-                if not good or step == 0 or size > REUSE:
+                if step == 0 and not inverted:
                     for i in range(mobile):
                         for j in range(mobile):
-                            W[i, j] = S[i, j] if step == 0 else E[i, j]
+                            W[i, j] = S[i, j]
+                    start_pivot = factor(W, pivots, ends)
+                    if not start_pivot > LEAST_PIVOT:
+                        break
+                    invert(mobile, choice, rest, W, pivots, ends, start_inverse, w0)
+                    inverted = True
+                # after a short step the last system serves again
+                if step == 0:
+                    fresh, pivot = True, start_pivot
+                elif not good or size > REUSE:
+                    fresh = False
+                    for i in range(mobile):
+                        for j in range(mobile):
+                            W[i, j] = E[i, j]
                     pivot = factor(W, pivots, ends)
                     if not pivot > LEAST_PIVOT:
                         break
@@ -403,7 +470,16 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     arrived = 2
                     break
                 before = worst
-                solve(W, pivots, ends, R, 1)
+                if fresh:
+                    for i in range(mobile):
+                        d[i] = R[i]
+                    for i in range(mobile):
+                        much = 0.0
+                        for k in range(mobile):
+                            much += N0[i, k] * d[k]
+                        R[i] = much
+                else:
+                    solve(W, pivots, ends, R, 1)
                 next_size = 0.0
                 for n in range(mobile):
                     next_size = max(next_size, abs(R[n]))
@@ -427,20 +503,17 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     if choice[5, i] >= 0:
                         found[choice[0, i]] = aim[choice[0, i]]
                 chord(cols, rest, first, states, b, half, d)
+                for i in range(count):
+                    bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w0, i, extra, True)
+                slack = certified_near(mobile, choice, max(opened, CLOSED), N0, w0, extra)
+            if arrived == 1 and not slack < 1:
+                slack = 1e6
                 evaluate(cols, geometry, items, vectors, rest, choice, count, half, 0, F, value, g, W)
                 middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line)
                 if factor(W, pivots, ends) > LEAST_PIVOT:
-                    clear_range(inverse, 0, square)
-                    for i in range(mobile):
-                        N[i, i] = 1
-                    solve(W, pivots, ends, inverse, mobile)
-                    for j in range(mobile):
-                        n, much = choice[1, j], 0.0
-                        for k in range(mobile):
-                            much += abs(N[j, k])
-                        w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
+                    invert(mobile, choice, rest, W, pivots, ends, inverse, w)
                     for i in range(count):
-                        bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra)
+                        bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra, False)
                     slack = certified(mobile, choice, opened, L, Q, N, w, line, R, extra)
             if arrived == 2 or slack < 1:
                 share = end
@@ -456,6 +529,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     for i in range(mobile):
                         for j in range(mobile):
                             S[i, j] = E[i, j]
+                    kept = inverted = False
             else:
                 part = (end - share) * max(SHRINK, min(0.7, AIMED / root(slack)))
                 for k in range(states.shape[1]):
