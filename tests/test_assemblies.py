@@ -195,7 +195,7 @@ WRONG = [
     (PLACE, {"limits": {"elbow": 1}}, r"`limits` of 'elbow' to be two numbers, .* got 1"),
     (PLACE, {"limits": {"elbow": (0, np.nan)}}, r"two numbers, the lower one first"),
     (PLACE, {"limits": {"tip.x": (0, 1)}}, r"No coordinate of a joint 'tip\.x'"),
-    (PLACE, {"near": 4}, r"Expected `near` to be a posture made by at\(\), got 4"),
+    (PLACE, {"near": 4}, r"`near` must be a configuration made by at\(\), got 4"),
     (PLACE, {"near": TWO.at(np.zeros((3, 2)))}, r"`near` to be one posture, got a batch \(3,\)"),
 ]  # fmt: skip
 

@@ -261,7 +261,7 @@ def test_what_is_refused() -> None:
         two.find_equilibrium(wrt="elbow")
     with pytest.raises(kic.InputError, match=r"find_equilibrium\(\) of 'horn-two-link' needs real numbers"):
         kic.sensitivity(two, lambda m: m.find_equilibrium().effort, "link1.mass")
-    with pytest.raises(kic.InputError, match="`near` must be a posture of"):
+    with pytest.raises(kic.InputError, match="`near` must be a configuration of"):
         two.find_equilibrium(near=arm.at())
 
 

@@ -196,7 +196,7 @@ def test_states_are_checked_where_that_is_asked() -> None:
     assert (condition == f.check(c.state)).all()
     assert 1 < condition[0] < 1e3
     states[1, 2] += 1e-3
-    with pytest.raises(kic.InputError, match=r"Expected a closed state of 'gough-stewart' \(member 1 of 3\)"):
+    with pytest.raises(kic.InputError, match=r"A state of 'gough-stewart' must be closed \(member 1 of 3\)"):
         f(states, check=True)
     f(states)  # unasked, nothing is looked at
     arm = kic.load("horn-two-link")

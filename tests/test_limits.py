@@ -632,13 +632,13 @@ def test_states_are_checked(name: str) -> None:
     states[3, -1] += 1e-3
     with pytest.raises(
         kic.InputError,
-        match=rf"Expected a closed state of '{name}' \(member 3 of 5\), but '\w+' misses by \d\.\de-0[345] ",
+        match=rf"A state of '{name}' must be closed \(member 3 of 5\), but '\w+' misses by \d\.\de-0[345] ",
     ) as caught:
         closure.check(states)
     assert caught.value.failed == [3]
     assert caught.value.joint in {*m.cuts, *m.fixed_distances, *(x.name for x in m.couplings)}
     assert 1e-5 < caught.value.residual < 1e-2
-    with pytest.raises(kic.InputError, match=rf"Expected a closed state of '{name}', but '\w+' misses"):
+    with pytest.raises(kic.InputError, match=rf"A state of '{name}' must be closed, but '\w+' misses"):
         closure.check(states[3:4])
     states[3] = np.nan
     found = closure.check(states)

@@ -251,7 +251,7 @@ def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
     fine = posture_by_small_steps(m, near, wanted)
     assert not fine.ok[-1]
     with pytest.raises(
-        kic.ConfigurationError, match=r"a dead centre, .* another branch has such a posture"
+        kic.ConfigurationError, match=r"a dead centre, .* another branch has such a configuration"
     ) as e:
         m.at(wanted, near=near)
     # it came as far as the small steps did, and says so
@@ -377,10 +377,10 @@ def test_out_of_reach_says_how_far_it_got() -> None:
     assert caught.value.share[0] == pytest.approx(share, abs=1e-5)
     assert caught.value.reached.value("piston")[0] == pytest.approx(most, abs=1e-6)
     assert str(caught.value).startswith(
-        f"'slider-crank' has no such posture near the start: it came {100 * share:.4g} % of the way, to "
+        f"'slider-crank' has no such configuration near the start: it came {100 * share:.4g} % of the way, to "
         f"piston = {most:.6g} (asked 0.2521): a dead centre, where its inputs drive it no further (condition "
     )
-    assert f"{0.2521 - most:.1e} left where no step brings it closer" in str(caught.value)
+    assert f"out of reach by {0.2521 - most:.3g} m" in str(caught.value)
     w = kic.load("three-legged-robot")
     with pytest.raises(
         kic.ConfigurationError, match=r"platform \(pose\) ([\d.]+) away and ([\d.]+) rad off"
@@ -425,7 +425,7 @@ def test_near_postures_that_are_none() -> None:
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
     for near, text in (
         (3, "made by at"),
-        (kic.load("four-bar").at(), "must be a posture of 'horn-two-link'"),
+        (kic.load("four-bar").at(), "must be a configuration of 'horn-two-link'"),
     ):
         with pytest.raises(kic.InputError, match=text):
             m.at({"tip.x": 1.0, "tip.y": 1.0}, near=near)

@@ -489,8 +489,8 @@ def test_other_arguments() -> None:
         kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
     for near, said in [
-        (3, "Expected `near` to be a posture"),
-        (FIVE.at(), "`near` must be a posture of 'horn-two-link'"),
+        (3, "`near` must be a configuration"),
+        (FIVE.at(), "`near` must be a configuration of 'horn-two-link'"),
         (
             ARM.at(np.zeros((3, 2, 2))),
             r"`near` to be one posture, got a batch \(3, 2\). Take one: near\[0, 0\]",

@@ -28,7 +28,7 @@ from kic.kinematics.state import distance
 from kic.position import follow_complex_step, real_configuration, real_inputs
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.continuation import REGULAR, continue_to
+from kic.transfer.continuation import CONDITION_MAX, continue_to
 from kic.transfer.targets import BatchTargets
 
 
@@ -46,7 +46,7 @@ class BranchTargets:
         """
         pairs = pairs[np.isfinite(self.values[pairs[:, 1]]).all(axis=1)]
         begin, place = np.unique(pairs[:, 0], return_inverse=True)
-        pairs = pairs[(self.closure.condition(states[begin]) < REGULAR)[place]]
+        pairs = pairs[(self.closure.condition(states[begin]) < CONDITION_MAX)[place]]
         if not len(pairs):
             return []
         outcome = continue_to(self.closure, states[pairs[:, 0]], self.values[pairs[:, 1]], want_reasons=False)

@@ -1,6 +1,6 @@
 """Digits lost where loops are nearly singular: each order may lose the closure's condition once more.
 
-Near a posture where several motions meet, the closure rows of the square system are nearly dependent, with
+Near a configuration where several motions meet, the closure rows of the square system are nearly dependent, with
 singular values σ_j. Rounding moves the first order by ε/σ_j along each singular direction v_j. The next order
 has the second-order part of the rows on its right side, so an error along v_k reaches v_j with the weight
 u_j·H(v_k, A)/σ_j: large where the rows bend towards the singularity, and not where a σ_j is small because a
@@ -25,7 +25,7 @@ _CONDITION_MIN, _CONDITION_MAX = 1e3, 4 * _EPS**-0.5
 def error_amplification(
     closing: np.ndarray, A: np.ndarray, curvature: Callable[[np.ndarray], np.ndarray], order: int
 ) -> float:
-    """Largest relative error that rounding may bring to an order, at one posture.
+    """Return the largest relative error that rounding may cause in an order, at one configuration.
 
     Parameters
     ----------

@@ -402,9 +402,9 @@ class CoordinateTransfer:
         if failed.size:
             worst = int(np.argmax(errors))
             raise SingularError(
-                f"Coefficients of '{self.tree.description.name}' are uncertain here: the solved configuration has "
-                f"rounding errors, and with condition {conditions[worst]:.0e} of {', '.join(self.labels)} and the "
-                f"loops, order {order} may be wrong by {errors[worst]:.0e} of itself. Move off this "
+                f"Coefficients of '{self.tree.description.name}' amplify the rounding error of the solved "
+                f"configuration here (condition {conditions[worst]:.0e} of {', '.join(self.labels)} and the "
+                f"loops): order {order} may be wrong by {errors[worst]:.0e} of itself. Move off this "
                 "configuration, or use other coordinates.",
                 condition=float(conditions[worst]),
                 estimate=float(errors[worst]),
