@@ -43,8 +43,8 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
     targets = model.targets(inputs)
     if not targets.batch:
         raise InputError(
-            f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose first "
-            "axis is the path, or ask at() for one configuration."
+            f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose "
+            "first axis is the path, or ask at() for one configuration."
         )
     start, around = initial_states(model, near)
     length, *side = targets.batch

@@ -582,9 +582,8 @@ def test_digits_near_a_turning_point(
             c = m.at({slow: value}, near=m.at({crank: turning + 1.5 * sign * gap}))
             found = c.coefficients(crank, 1, slow)
         except (kic.SingularError, kic.ConfigurationError) as error:
-            if isinstance(error, kic.SingularError) and error.condition < 1e12:
-                assert error.estimate > 1e-4
-            assert gap < 3e-5
+            wrong = getattr(error, "estimate", 1.0)  # without one the coordinates cannot drive it at all
+            assert (gap < 3e-5) & (wrong > 1e-4)
             refused += 1
             continue
         assert not refused

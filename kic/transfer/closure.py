@@ -4,8 +4,8 @@ The unknowns are the tree's coordinates; the equations are the chosen rows and a
 ones included, each divided by its own scale. The perpendicularities that serve as closure rows also hold
 for flipped parts. Every solution is therefore checked: directions that must agree may not oppose.
 
-The compiled Newton iteration in `kernels.newton` is authoritative, because each of its steps is certified. The
-one in NumPy here solves all rows in the sense of least squares, which serves poses, angles of cut joints,
+The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The one in
+NumPy here solves all rows in the sense of least squares, which serves poses, angles of cut joints,
 rounded dimensions and starts far away. On a branch its results count only if `Closure.proved` certifies them.
 """
 
@@ -31,8 +31,8 @@ STEPS_MAX = 50
 CLOSURE_RTOL = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
 DRIFT_RTOL = 1e-9
-# factor of the error of interpolation at the ends and the middle of an interval (as in kernels.newton), with a margin for
-# goals that turn
+# factor of the error of interpolation at the ends and the middle of an interval (as in kernels.newton), with
+# a margin for goals that turn
 CUBIC_FACTOR = 0.0081 * 2.25
 # places are known to so many units of the last digit of the largest length
 _PLACE_RTOL = 16 * float(np.finfo(float).eps)
@@ -221,13 +221,11 @@ class Closure:
             why = (
                 self.flipped(states[[first]])[0]
                 if flipped[first]
-                else (
-                    f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT_RTOL:g} is allowed)"
-                )
+                else (f"'{joint}' misses by {left:.1e} (of its length, or rad; {DRIFT_RTOL:g} is allowed)")
             )
             raise InputError(
-                f"A state of '{t.tree.description.name}' must be closed{which}, but {why}. Close it with at(), "
-                "give states as Configuration.state has them, or integrate more finely.",
+                f"A state of '{t.tree.description.name}' must be closed{which}, but {why}. Close it with "
+                "at(), give states as Configuration.state has them, or integrate more finely.",
                 failed=known[open_ | flipped].tolist(),
                 joint=joint,
                 residual=left,
@@ -294,7 +292,7 @@ class Closure:
         return states, left
 
     def _kept(self, G: np.ndarray) -> np.ndarray:
-        """Return 1 for rows (B, P) that are solved, and 0 for rows that follow from others but for rounding."""
+        """Return 1 for rows (B, P) that are solved, and 0 for those that follow from others."""
         t = self.transfer
         if not t.tolerance:
             return np.ones(G.shape[:2])

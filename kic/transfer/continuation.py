@@ -22,7 +22,8 @@ CONDITION_MAX = WORST_CONDITION**0.5
 # a leap: no turn of more than a radian, and the second-order part below this share of the first
 TURN_MAX, BEND_MAX = 1.0, 0.375
 # largest correction, over the condition: other branches are at least as far as the nearest singular
-# configuration, about one over the condition (Kantorovich); where a way ends in one, that by itself (rad, lengths)
+# configuration, about one over the condition (Kantorovich). The second value holds where a way ends in a
+# singular configuration (rad, lengths)
 CORRECTION_FACTOR, CORRECTION_MIN = 0.2, 3e-3
 # largest excursion of the Newton iteration, in units of the largest correction
 EXCURSION_FACTOR = 2.0
