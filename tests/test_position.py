@@ -422,7 +422,7 @@ def test_inputs_of_another_number_or_kind(name: str, inputs: dict, text: str) ->
 def test_near_postures_that_are_none() -> None:
     m = kic.load("horn-two-link")
     complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
-    with pytest.raises(kic.InputError, match="Expected `near` to hold real numbers, got complex128"):
+    with pytest.raises(kic.InputError, match="`near` must hold real numbers, got complex128"):
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
     for near, text in (
         (3, "made by at"),
@@ -592,6 +592,6 @@ def test_a_posture_of_a_drawing_that_was_changed() -> None:
     m = kic.load("four-bar")
     heavy = replace(m, gravity=(0, -1.62, 0))
     with pytest.raises(
-        kic.InputError, match="posture of 'four-bar', got one of another drawing of that name"
+        kic.InputError, match="configuration of 'four-bar', got one of another drawing of that name"
     ):
         heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))
